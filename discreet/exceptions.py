@@ -1,0 +1,31 @@
+"""The errors and warnings of discreet; every message names the argument and says what to do."""
+
+from __future__ import annotations
+
+
+class DiscreetWarning(UserWarning):
+    """Base of every warning that discreet raises."""
+
+
+class PrivacyLeakWarning(DiscreetWarning):
+    """Something was read from the rows without noise, outside the stated guarantee."""
+
+
+class InsecureRandomnessWarning(DiscreetWarning):
+    """The noise comes from a seed: whoever knows the seed can remove it."""
+
+
+class NotPrivateWarning(DiscreetWarning):
+    """The result has no privacy guarantee at all (epsilon is infinite)."""
+
+
+class UtilityWarning(DiscreetWarning):
+    """The guarantee holds, but the result is likely to be poor; the message says what would help."""
+
+
+class BudgetExceededError(RuntimeError):
+    """The ledger refused a reservation: the data set's budget does not cover it."""
+
+
+class IncompatibleSolverError(ValueError):
+    """The solver cannot solve this problem; the message names what is missing and who could."""
