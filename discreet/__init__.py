@@ -1,0 +1,73 @@
+"""discreet: linear and generalised linear models on sensitive tables, with differential privacy.
+
+Names are loaded on first use, so that `import discreet` and `discreet --help` stay cheap.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "LogisticRegression": "estimators",
+    "LinearSVC": "estimators",
+    "LinearRegression": "estimators",
+    "Ridge": "estimators",
+    "Lasso": "estimators",
+    "ElasticNet": "estimators",
+    "HuberRegressor": "estimators",
+    "Budget": "accounting",
+    "Relation": "relation",
+    "Ledger": "ledger",
+    "Problem": "problem",
+    "solve": "fitting",
+    "Guarantee": "guarantee",
+    "save_model": "model_file",
+    "load_model": "model_file",
+    "PrivacyLeakWarning": "exceptions",
+    "InsecureRandomnessWarning": "exceptions",
+    "NotPrivateWarning": "exceptions",
+    "UtilityWarning": "exceptions",
+    "BudgetExceededError": "exceptions",
+    "IncompatibleSolverError": "exceptions",
+}
+
+__all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - every entry is a string
+
+if TYPE_CHECKING:
+    from discreet.accounting import Budget as Budget
+    from discreet.estimators import (
+        ElasticNet as ElasticNet,
+        HuberRegressor as HuberRegressor,
+        Lasso as Lasso,
+        LinearRegression as LinearRegression,
+        LinearSVC as LinearSVC,
+        LogisticRegression as LogisticRegression,
+        Ridge as Ridge,
+    )
+    from discreet.exceptions import (
+        BudgetExceededError as BudgetExceededError,
+        IncompatibleSolverError as IncompatibleSolverError,
+        InsecureRandomnessWarning as InsecureRandomnessWarning,
+        NotPrivateWarning as NotPrivateWarning,
+        PrivacyLeakWarning as PrivacyLeakWarning,
+        UtilityWarning as UtilityWarning,
+    )
+    from discreet.fitting import solve as solve
+    from discreet.guarantee import Guarantee as Guarantee
+    from discreet.ledger import Ledger as Ledger
+    from discreet.model_file import load_model as load_model, save_model as save_model
+    from discreet.problem import Problem as Problem
+    from discreet.relation import Relation as Relation
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+    return getattr(import_module(f"discreet.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

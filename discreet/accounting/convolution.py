@@ -1,0 +1,230 @@
+"""Compose dominating pairs by one Fourier transform of tilted losses, with the rounding error added.
+
+The losses of a composition add up, so their law is a convolution power. A Fourier transform in double
+precision has an absolute error near 1e-16 times the number of compositions, hopeless for delta = 1e-10.
+Tilting cures it: each law is multiplied by e^(tilt * loss) and normalised, which moves its mean to the epsilon
+in question; the transform then works on masses of order one, and untilting shrinks the error with the answer.
+See docs/guarantees/accounting.md, "Composition on a grid".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from discreet.accounting.dots import LossLaw, connect_dots, widest_loss
+from discreet.accounting.pairs import Array, Pair
+
+Parts = list[tuple[Pair, int]]
+
+# How much of epsilon the grid may add.
+_TOLERANCE = 2e-4
+_FEWEST_POINTS, _MOST_POINTS = 2**14, 2**21
+_WIDEST_WINDOW = 600.0
+_TILTED_TAIL = math.log(1e-13)
+# Share of the target delta that truncated tails may take.
+_TRUNCATION = 1e-7
+# Relative error of one level of a Fourier transform, in the 2-norm, and of one complex power.
+_TRANSFORM_ERROR, _POWER_ERROR = 1e-15, 1e-15
+
+
+@dataclass(frozen=True)
+class Window:
+    """The part of the loss axis to compute on, and the tilt that makes it the likely part."""
+
+    tilt: float
+    start: float
+    stop: float
+    centre: float
+
+
+@dataclass(frozen=True)
+class ComposedLoss:
+    """The law of the total loss on the points (first + i) * step, with what the window left out.
+
+    `log_scale` and `tilt` undo the tilting: mass i is tilted_i * exp(log_scale - tilt * step * i).
+    """
+
+    first: int
+    step: float
+    tilted: Array
+    tilt: float
+    log_scale: float
+    point_error: float
+    outside: float
+    shift: float
+
+    @cached_property
+    def _sums(self) -> tuple[Array, Array]:
+        """For each point, the masses of P and of Q (times e^start) strictly above it, largest point first."""
+        steps = self.step * np.arange(self.tilted.size)
+        p = self.tilted * self._untilting(steps)
+        above = np.cumsum(p[::-1])[::-1]
+        lower = np.cumsum((p * np.exp(-steps))[::-1])[::-1]
+        return np.append(above[1:], 0.0), np.append(lower[1:], 0.0)
+
+    def delta(self, epsilons: Array) -> Array:
+        """Return an upper bound on delta at each epsilon: 1 below the window."""
+        offset = np.asarray(epsilons) - self.shift - self.first * self.step
+        index = np.clip(np.floor(offset / self.step).astype(np.int64), 0, self.tilted.size - 1)
+        above, lower = self._sums
+        exact = above[index] - np.exp(np.clip(offset, 0.0, _WIDEST_WINDOW)) * lower[index]
+        bound = np.maximum(exact, 0.0) + self._error(index * self.step) + self.outside
+        return np.where(offset < 0.0, 1.0, np.minimum(bound, 1.0))
+
+    def epsilon(self, delta: float) -> float:
+        """Return the smallest epsilon >= 0 whose delta is at most the given one; infinity if there is none."""
+        offsets = self.step * np.arange(self.tilted.size)
+        above, lower = self._sums
+        allowed = delta - self.outside - self._error(offsets)
+        too_much = above - np.exp(offsets) * lower > allowed
+        last = np.flatnonzero(too_much)
+        if not last.size:
+            return max(0.0, self.first * self.step + self.shift)
+        i = int(last[-1])
+        if i + 1 == self.tilted.size:
+            return math.inf
+        inside = math.log((above[i] - allowed[i]) / lower[i]) if lower[i] > 0.0 else math.inf
+        return max(0.0, self.first * self.step + min(inside, float(offsets[i + 1])) + self.shift)
+
+    def _error(self, offsets: Array) -> Array:
+        """Bound what an error of `point_error` on every tilted point adds to delta."""
+        slope = math.expm1(min(700.0, self.tilt * self.step))
+        return self.point_error / slope * self._untilting(offsets)
+
+    def _untilting(self, offsets: Array) -> Array:
+        # The cap only binds where a true mass would have to exceed one, that is, where all is rounding error.
+        return np.exp(np.minimum(self.log_scale - self.tilt * offsets, 500.0))
+
+
+def compose(parts: Parts, *, delta: float | None = None, epsilon: float | None = None) -> ComposedLoss | None:
+    """Return the composed loss, tuned to be tight at the given delta or epsilon; None where that is hopeless.
+
+    Guarantee: `delta` and `epsilon` of the result bound the adaptive composition of all mechanisms that the
+    pairs dominate, each taken its number of times.
+    """
+    count = sum(times for _, times in parts)
+    negligible = _TRUNCATION * (delta if delta else 1e-280) / count
+    reach = [widest_loss(pair, negligible) for pair, _ in parts]
+    rough = [(connect_dots(pair, _rough_points(r)), n) for (pair, n), r in zip(parts, reach, strict=True)]
+    window = _choose_window(rough, delta, epsilon)
+    if window.stop - window.start > _WIDEST_WINDOW:
+        return None
+    step = _choose_step(window, rough)
+    laws = [(_on_grid(pair, r, step), n) for (pair, n), r in zip(parts, reach, strict=True)]
+    return _convolve(laws, window, step)
+
+
+def _choose_step(window: Window, laws: list[tuple[LossLaw, int]]) -> float:
+    """Choose the largest step whose effect on epsilon, growth of the variance * (tilt + 1) / 2, is tolerable.
+
+    Splitting a loss between the ends of a cell adds step^2 / 6 to the variance on average, or loss * step
+    when the loss is much smaller than the step.
+    """
+    width = window.stop - window.start
+    steps = width / np.geomspace(_FEWEST_POINTS, _MOST_POINTS, 41)
+    growth = np.zeros(steps.shape)
+    for law, times in laws:
+        tilted = law.masses * np.exp(window.tilt * law.losses - law.log_moment(window.tilt))
+        each = np.minimum(steps[:, None] ** 2 / 6.0, steps[:, None] * np.abs(law.losses))
+        growth += times * (each @ tilted)
+    fine = 0.5 * (window.tilt + 1.0) * growth <= _TOLERANCE * max(window.centre, 1e-9)
+    return float(steps[np.argmax(fine)] if fine.any() else steps[-1])
+
+
+def _rough_points(reach: float) -> Array:
+    positive = reach * np.geomspace(1e-10, 1.0, 1200)
+    return np.concatenate([-positive[::-1], [0.0], positive])
+
+
+def _on_grid(pair: Pair, reach: float, step: float) -> LossLaw:
+    """Discretise on multiples of the step: all of them near zero, ever fewer of them further out.
+
+    Far from zero the spacing is a thousandth of the loss, which moves its square by a millionth.
+    """
+    last = math.ceil(reach / step) + 1
+    core = np.arange(1, min(last, 4096) + 1)
+    far = np.geomspace(4096, last, 2 + math.ceil(1024 * math.log(last / 4096))) if last > 4096 else core[:0]
+    positive = np.unique(np.concatenate([core, np.ceil(far).astype(np.int64)]))
+    return connect_dots(pair, step * np.concatenate([-positive[::-1], [0], positive]))
+
+
+def _log_moment(laws: list[tuple[LossLaw, int]], order: float) -> float:
+    return sum(times * law.log_moment(order) for law, times in laws)
+
+
+def _choose_window(laws: list[tuple[LossLaw, int]], delta: float | None, epsilon: float | None) -> Window:
+    """Pick the tilt by the Chernoff bound for the target, and a window that holds nearly all tilted mass."""
+    log_delta = math.log(delta) if delta else 0.0
+
+    def cost(order: float) -> float:
+        moment = _log_moment(laws, order)
+        return (moment - log_delta) / order if epsilon is None else moment - order * epsilon
+
+    orders = np.geomspace(1e-4, 1e7, 156)
+    costs = np.array([cost(order) for order in orders])
+    # A bounded loss can make the best order infinite; the smallest nearly best one serves as well.
+    least = float(np.min(costs))
+    good = least + 1e-3 * abs(least) if epsilon is None else max(least + 0.05, -650.0)
+    tilt = float(orders[np.flatnonzero(costs <= good)[0]])
+    here = _log_moment(laws, tilt)
+    slack = 1e-3 * tilt
+    higher, lower = _log_moment(laws, tilt + slack), _log_moment(laws, tilt - slack)
+    spread = math.sqrt(max(higher - 2 * here + lower, 1e-30)) / slack
+    centre = (higher - lower) / (2 * slack)
+    turns = np.geomspace(0.3, 100.0, 24) / spread
+    start = max((_TILTED_TAIL + here - _log_moment(laws, tilt - turn)) / turn for turn in turns)
+    stop = min((_log_moment(laws, tilt + turn) - here - _TILTED_TAIL) / turn for turn in turns)
+    if delta:
+        stop = max(stop, min((_log_moment(laws, o) - log_delta - math.log(_TRUNCATION)) / o for o in tilt + turns))
+    return Window(tilt, start, max(stop, start + spread), centre)
+
+
+def _convolve(laws: list[tuple[LossLaw, int]], window: Window, step: float) -> ComposedLoss:
+    from scipy.fft import irfft, next_fast_len, rfft
+
+    size = next_fast_len(math.ceil((window.stop - window.start) / step) + 1, real=True)
+    levels = math.log2(size) + 1
+    log_power = np.zeros(size // 2 + 1, dtype=np.complex128)
+    log_error = np.zeros(size // 2 + 1)
+    log_scale = 0.0
+    for law, times in laws:
+        log_moment = law.log_moment(window.tilt)
+        tilted = law.masses * np.exp(window.tilt * law.losses - log_moment)
+        positions = np.rint(law.losses / step).astype(np.int64) % size
+        folded = np.bincount(positions, weights=tilted, minlength=size)
+        # A large atom at zero has a constant transform; leaving it out keeps the error of the rest small.
+        atom, folded[0] = float(folded[0]), 0.0
+        transform = rfft(folded) + atom
+        error = _TRANSFORM_ERROR * levels * math.sqrt(size) * float(np.linalg.norm(folded)) + _POWER_ERROR
+        modulus = np.maximum(np.abs(transform), 1e-300)
+        log_power += times * np.log(np.where(modulus > 1e-300, transform, 1e-300))
+        log_error += times * np.log1p(error / modulus)
+        log_scale += times * log_moment
+    spectrum = np.exp(log_power)
+    spectrum_error = 2.0 / size * float(np.sum(np.abs(spectrum) * np.expm1(np.minimum(log_error, 700.0))))
+    composed = irfft(spectrum, size)
+    first = math.floor(window.start / step)
+    count = sum(times for _, times in laws)
+    return ComposedLoss(
+        first=first,
+        step=step,
+        tilted=np.roll(composed, -(first % size)),
+        tilt=window.tilt,
+        # Rounding of the log moments: a few units in the last place for each composition.
+        log_scale=log_scale - window.tilt * first * step + 1e-15 * count,
+        point_error=spectrum_error + _TRANSFORM_ERROR * levels * float(np.linalg.norm(composed)),
+        outside=_outside(laws, window.tilt, (first + size - 1) * step),
+        shift=1e-15 * count,
+    )
+
+
+def _outside(laws: list[tuple[LossLaw, int]], tilt: float, stop: float) -> float:
+    """Bound the mass above the window (Chernoff) and the mass of an infinite loss."""
+    orders = tilt * np.array([1.0, 1.5, 2.0, 3.0, 5.0, 10.0])
+    log_tail = min(_log_moment(laws, order) - order * stop for order in orders)
+    log_finite = sum(times * math.log1p(-law.infinity) for law, times in laws)
+    return math.exp(min(0.0, log_tail)) - math.expm1(log_finite)

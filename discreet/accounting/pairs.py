@@ -1,0 +1,220 @@
+"""Dominating pairs: for each kind of release, the two laws that are hardest to tell apart.
+
+A pair (P, Q) dominates a mechanism when no neighbouring tables have a larger hockey-stick divergence at any
+epsilon. All that composition needs is the law of the privacy loss l = log(dP/dQ) under P and under Q, given
+here by its tails: `above(x)` for x >= 0 and `below(x)` for x < 0, so that small masses keep their digits.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+Array = NDArray[np.float64]
+Tails = tuple[Array, Array]
+
+
+class Pair(Protocol):
+    """The law of the privacy loss of a dominating pair."""
+
+    def above(self, x: Array) -> Tails:
+        """Return P(l > x) and Q(l > x) for x >= 0."""
+        ...
+
+    def below(self, x: Array) -> Tails:
+        """Return P(l <= x) and Q(l <= x) for x < 0."""
+        ...
+
+
+class _Symmetric:
+    """A pair that swapping P and Q leaves unchanged; the loss has no atoms away from zero."""
+
+    def above(self, x: Array) -> Tails:
+        raise NotImplementedError
+
+    def below(self, x: Array) -> Tails:
+        p, q = self.above(-x)
+        return q, p
+
+
+@dataclass(frozen=True)
+class SampledGaussian:
+    """(1 - rate) N(0, 1) + rate N(shift, 1) against N(0, 1); rate = 1 is the plain Gaussian."""
+
+    rate: float
+    shift: float
+
+    def above(self, x: Array) -> Tails:
+        y = self._output_at(x)
+        return (1 - self.rate) * ndtr(-y) + self.rate * ndtr(self.shift - y), ndtr(-y)
+
+    def below(self, x: Array) -> Tails:
+        y = self._output_at(x)
+        return (1 - self.rate) * ndtr(y) + self.rate * ndtr(y - self.shift), ndtr(y)
+
+    def _output_at(self, x: Array) -> Array:
+        """Return the output whose loss is x; minus infinity when every loss is larger."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            small = np.log1p(np.expm1(np.minimum(x, 30.0)) / self.rate)
+            large = x + np.log1p(-(1 - self.rate) * np.exp(-np.maximum(x, 30.0))) - math.log(self.rate)
+        unsampled_loss = np.where(x > 30.0, large, small)
+        reached = np.nan_to_num(unsampled_loss, nan=-math.inf, posinf=math.inf, neginf=-math.inf)
+        return reached / self.shift + 0.5 * self.shift
+
+
+@dataclass(frozen=True)
+class Reversed:
+    """The pair (Q, P) of a pair (P, Q) whose loss has no atoms."""
+
+    pair: Pair
+
+    def above(self, x: Array) -> Tails:
+        p, q = self.pair.below(-x)
+        return q, p
+
+    def below(self, x: Array) -> Tails:
+        p, q = self.pair.above(-x)
+        return q, p
+
+
+@dataclass(frozen=True)
+class FixedSizeGaussian(_Symmetric):
+    """The piecewise pair of a batch of fixed size: `SampledGaussian` for l > 0, its mirror image for l < 0.
+
+    The mass that neither half claims sits at l = 0 exactly.
+    """
+
+    rate: float
+    shift: float
+
+    def above(self, x: Array) -> Tails:
+        return SampledGaussian(self.rate, self.shift).above(x)
+
+
+@dataclass(frozen=True)
+class PoissonReplaceGaussian(_Symmetric):
+    """(1 - rate) N(0, 1) + rate N(shift, 1) against (1 - rate) N(0, 1) + rate N(-shift, 1)."""
+
+    rate: float
+    shift: float
+
+    def above(self, x: Array) -> Tails:
+        y = self._output_at(x)
+        outside = (1 - self.rate) * ndtr(-y)
+        return outside + self.rate * ndtr(self.shift - y), outside + self.rate * ndtr(-self.shift - y)
+
+    def _output_at(self, x: Array) -> Array:
+        """Solve l(y) = x for x >= 0: shift * y = x / 2 + asinh(sinh(x / 2) (1 - rate) / rate e^(shift^2 / 2))."""
+        log_ratio = math.log1p(-self.rate) - math.log(self.rate) + 0.5 * self.shift**2
+        with np.errstate(divide="ignore"):
+            log_argument = log_ratio + 0.5 * x + np.log(-np.expm1(-x)) - math.log(2.0)
+        # asinh(a) = log(a + sqrt(a^2 + 1)), in a form that survives a = e^400.
+        arc = np.where(
+            log_argument < 20.0,
+            np.arcsinh(np.exp(np.minimum(log_argument, 20.0))),
+            log_argument + math.log(2.0),
+        )
+        return (0.5 * x + arc) / self.shift
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """Laplace noise of scale 1 / epsilon against its shift by one: atoms at both ends of [-epsilon, epsilon]."""
+
+    epsilon: float
+
+    def above(self, x: Array) -> Tails:
+        inside = x < self.epsilon
+        p = 1.0 - 0.5 * np.exp(-0.5 * np.maximum(self.epsilon - x, 0.0))
+        return np.where(inside, p, 0.0), np.where(inside, 0.5 * np.exp(-0.5 * (self.epsilon + x)), 0.0)
+
+    def below(self, x: Array) -> Tails:
+        inside = x >= -self.epsilon
+        q = 1.0 - 0.5 * np.exp(-0.5 * np.maximum(self.epsilon + x, 0.0))
+        return np.where(inside, 0.5 * np.exp(-0.5 * (self.epsilon - x)), 0.0), np.where(inside, q, 0.0)
+
+
+@dataclass(frozen=True)
+class BoundedRange(_Symmetric):
+    """The pair with profile (1 - e^((x - epsilon) / 2))^2 / (1 - e^-epsilon), the worst of bounded range epsilon."""
+
+    epsilon: float
+
+    def above(self, x: Array) -> Tails:
+        p = np.expm1(0.5 * (np.minimum(x, self.epsilon) - self.epsilon)) / math.expm1(-self.epsilon)
+        return p, p * np.exp(-0.5 * (x + self.epsilon))
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """A loss with finitely many values, in increasing order, and perhaps some mass at infinity."""
+
+    losses: Array
+    masses: Array
+    infinity: float = 0.0
+
+    def above(self, x: Array) -> Tails:
+        first = np.searchsorted(self.losses, x, side="right")
+        p = np.append(np.cumsum(self.masses[::-1])[::-1], 0.0) + self.infinity
+        q = np.append(np.cumsum(self._lower_masses()[::-1])[::-1], 0.0)
+        return p[first], q[first]
+
+    def below(self, x: Array) -> Tails:
+        count = np.searchsorted(self.losses, x, side="right")
+        p = np.append(0.0, np.cumsum(self.masses))
+        q = np.append(0.0, np.cumsum(self._lower_masses()))
+        return p[count], q[count]
+
+    def _lower_masses(self) -> Array:
+        return self.masses * np.exp(-self.losses)
+
+
+def randomised_response(noise: float, buckets: int) -> Atoms:
+    """Return the pair of randomised response: truth with probability 1 - noise, else a uniform bucket."""
+    other = noise / buckets
+    truth = 1.0 - noise + other
+    loss = math.log(truth / other)
+    middle = other * (buckets - 2)
+    return Atoms(np.array([-loss, 0.0, loss]), np.array([other, middle, truth]))
+
+
+@dataclass(frozen=True)
+class MixtureOfGaussians:
+    """sum_i weights_i N(shifts_i, 1) against N(0, 1), with shifts >= 0 and at least one of them positive."""
+
+    shifts: tuple[float, ...]
+    weights: tuple[float, ...]
+
+    def above(self, x: Array) -> Tails:
+        y = self._output_at(x)
+        return self._mix([ndtr(shift - y) for shift in self.shifts]), ndtr(-y)
+
+    def below(self, x: Array) -> Tails:
+        y = self._output_at(x)
+        return self._mix([ndtr(y - shift) for shift in self.shifts]), ndtr(y)
+
+    def _mix(self, parts: list[Array]) -> Array:
+        return np.asarray(sum(w * part for w, part in zip(self.weights, parts, strict=True)))
+
+    def _loss_at(self, y: Array) -> Array:
+        exponents = [s * y - 0.5 * s * s + math.log(w) for s, w in zip(self.shifts, self.weights, strict=True)]
+        return np.asarray(np.logaddexp.reduce(exponents, axis=0))
+
+    def _output_at(self, x: Array) -> Array:
+        """Bisect for the output whose loss is x; the loss increases with the output."""
+        floor = math.log(sum(w for s, w in zip(self.shifts, self.weights, strict=True) if s == 0.0) or 5e-324)
+        moving = [(s, w) for s, w in zip(self.shifts, self.weights, strict=True) if s > 0.0]
+        extent = 40.0 + float(np.max(np.abs(x)))
+        low = np.full(x.shape, -extent / min(s for s, _ in moving))
+        high = np.full(x.shape, min((extent - math.log(w)) / s + 0.5 * s for s, w in moving))
+        for _ in range(70):
+            middle = 0.5 * (low + high)
+            too_low = self._loss_at(middle) < x
+            low, high = np.where(too_low, middle, low), np.where(too_low, high, middle)
+        return np.where(x <= floor, -math.inf, high)
+

@@ -1,0 +1,78 @@
+"""What is promised for a data set, and whether a list of events keeps the promise.
+
+Events come as JSON text, as the ledger stores them: text can be remembered, so that the same composition
+is not computed twice.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from discreet.relation import Relation
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+# A plan calibrated to exactly the whole budget may miss it by rounding. The slack is granted once, to the
+# composition of everything, so it does not add up over reservations.
+_SLACK = 1.0 + 1e-9
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What was promised for a data set: at most `epsilon` at `delta`, under `relation`, over all events."""
+
+    dataset: str
+    epsilon: float
+    delta: float
+    relation: Relation
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.dataset, str) or not self.dataset:
+            raise ValueError(f"dataset must be a name that is not empty, got {self.dataset!r}")
+        if not (self.epsilon > 0 and math.isfinite(self.epsilon)):
+            raise ValueError(f"epsilon must be positive and finite, got {self.epsilon}")
+        if not 0 <= self.delta < 1:
+            raise ValueError(f"delta must be at least 0 and below 1, got {self.delta}")
+
+    def covers(self, events: tuple[str, ...]) -> bool:
+        """Whether the events, composed, keep the promise; a cost that is not a number does not."""
+        if self.delta == 0:
+            # A Gaussian's delta can be so small that it rounds to 0; its epsilon at delta 0 is infinite.
+            return self.cost(events) <= self.epsilon * _SLACK
+        return _delta_of(events, self.epsilon * _SLACK, self.relation) <= self.delta * _SLACK
+
+    def cost(self, events: tuple[str, ...]) -> float:
+        """Epsilon of the events, composed, at the delta of the promise."""
+        return _epsilon_of(events, self.delta, self.relation)
+
+
+def event_text(event: DpEvent) -> str:
+    """Write an event as JSON, the form in which the ledger keeps it."""
+    from discreet.accounting import event_to_dict
+
+    return json.dumps(event_to_dict(event), sort_keys=True)
+
+
+def _composed(events: tuple[str, ...]) -> DpEvent:
+    from discreet.accounting import compose, event_from_dict
+
+    return compose([event_from_dict(json.loads(event)) for event in events])
+
+
+@lru_cache(maxsize=256)
+def _delta_of(events: tuple[str, ...], epsilon: float, relation: Relation) -> float:
+    from discreet.accounting import delta_of
+
+    return float(delta_of(_composed(events), epsilon, relation)) if events else 0.0
+
+
+@lru_cache(maxsize=256)
+def _epsilon_of(events: tuple[str, ...], delta: float, relation: Relation) -> float:
+    from discreet.accounting import epsilon_of
+
+    return float(epsilon_of(_composed(events), delta, relation)) if events else 0.0

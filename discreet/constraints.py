@@ -1,0 +1,297 @@
+"""Convex sets that the coefficients (never the intercept) may be confined to; an array is one long vector."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from numbers import Real
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+Values = npt.ArrayLike
+
+_LARGEST_BOX_WITH_VERTICES = 16
+
+
+class Constraint(ABC):
+    """A closed convex set; finite input of any size gives finite, NaN-free projections and oracle answers.
+
+    Attributes
+    ----------
+    name : str
+        Short name, for tables and messages.
+    separable : bool
+        Whether the set is a product of intervals, as coordinate methods need.
+    """
+
+    __slots__ = ()
+    name: ClassVar[str]
+    separable: ClassVar[bool] = False
+
+    @abstractmethod
+    def project(self, v: Values) -> Array:
+        """Nearest point of the set."""
+
+    @abstractmethod
+    def linear_oracle(self, gradient: Values) -> Array:
+        """Point s of the set with the least <gradient, s>; the first such vertex on a tie."""
+
+    @abstractmethod
+    def contains(self, w: Values, tolerance: float = 1e-9) -> bool:
+        """Whether w is in the set, up to tolerance times its size (for a box, each coordinate's bounds)."""
+
+    @abstractmethod
+    def diameter(self, size: int) -> float:
+        """Largest Euclidean distance between two points of the set in that many dimensions."""
+
+    @abstractmethod
+    def support(self, u: Values) -> float:
+        """Largest <u, s> over the set."""
+
+    def start(self, size: int) -> Array:
+        """Return a feasible point that depends on no data."""
+        return self.project(np.zeros(size))
+
+
+@dataclass(frozen=True, slots=True)
+class L1Ball(Constraint):
+    """Vectors with sum of absolute values at most radius."""
+
+    radius: float
+
+    name = "l1-ball"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radius", positive("radius", self.radius))
+
+    def project(self, v: Values) -> Array:
+        point = floats(v)
+        magnitude = np.abs(point)
+        if extended_sum(magnitude) <= self.radius:
+            return point.copy()
+        return np.sign(point) * _project_on_simplex(magnitude, self.radius) + 0.0  # no -0.0
+
+    def linear_oracle(self, gradient: Values) -> Array:
+        slope = floats(gradient)
+        answer = np.zeros_like(slope)
+        best = np.abs(slope).argmax()
+        answer.flat[best] = -math.copysign(self.radius, slope.flat[best])
+        return answer
+
+    def contains(self, w: Values, tolerance: float = 1e-9) -> bool:
+        return extended_sum(np.abs(floats(w))) <= self.radius * (1.0 + tolerance)
+
+    def vertices(self, size: int) -> Array:
+        """All 2 * size vertices as rows: the positive ones first, then the negative ones."""
+        corner = self.radius * np.eye(size)
+        return np.concatenate([corner, -corner])
+
+    def diameter(self, size: int) -> float:
+        return 2.0 * self.radius
+
+    def support(self, u: Values) -> float:
+        return self.radius * float(np.abs(floats(u)).max())
+
+
+@dataclass(frozen=True, slots=True)
+class L2Ball(Constraint):
+    """Vectors of Euclidean norm at most radius."""
+
+    radius: float
+
+    name = "l2-ball"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radius", positive("radius", self.radius))
+
+    def project(self, v: Values) -> Array:
+        point = floats(v)
+        direction, norm = _direction(point)
+        return point.copy() if norm <= self.radius else self.radius * direction
+
+    def linear_oracle(self, gradient: Values) -> Array:
+        return -self.radius * _direction(floats(gradient))[0]
+
+    def contains(self, w: Values, tolerance: float = 1e-9) -> bool:
+        return _direction(floats(w))[1] <= self.radius * (1.0 + tolerance)
+
+    def diameter(self, size: int) -> float:
+        return 2.0 * self.radius
+
+    def support(self, u: Values) -> float:
+        return self.radius * _direction(floats(u))[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Simplex(Constraint):
+    """Vectors of non-negative numbers that sum to total."""
+
+    total: float = 1.0
+
+    name = "simplex"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "total", positive("total", self.total))
+
+    def project(self, v: Values) -> Array:
+        return _project_on_simplex(floats(v), self.total)
+
+    def linear_oracle(self, gradient: Values) -> Array:
+        slope = floats(gradient)
+        answer = np.zeros_like(slope)
+        answer.flat[slope.argmin()] = self.total
+        return answer
+
+    def contains(self, w: Values, tolerance: float = 1e-9) -> bool:
+        point, slack = floats(w), self.total * tolerance
+        return bool((point >= -slack).all()) and abs(extended_sum(point) - self.total) <= slack
+
+    def vertices(self, size: int) -> Array:
+        """All vertices as rows, one for each coordinate."""
+        return self.total * np.eye(size)
+
+    def diameter(self, size: int) -> float:
+        return math.sqrt(2.0) * self.total if size > 1 else 0.0
+
+    def support(self, u: Values) -> float:
+        return self.total * float(floats(u).max())
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class Box(Constraint):
+    """Vectors with low <= w <= high in each coordinate; one number serves all, and bounds may be infinite."""
+
+    low: Array
+    high: Array
+
+    name = "box"
+    separable = True
+
+    def __init__(self, low: Values, high: Values) -> None:
+        lower, upper = _bound("low", low), _bound("high", high)
+        if lower.ndim and upper.ndim and lower.size != upper.size:
+            raise ValueError(f"low and high must have equal lengths, got {lower.size} and {upper.size}.")
+        if not ((lower <= upper) & (lower < np.inf) & (upper > -np.inf)).all():
+            raise ValueError("low must be at most high in every coordinate, and neither may be NaN.")
+        for name, values in zip(("low", "high"), np.broadcast_arrays(lower, upper), strict=True):
+            own = np.array(values + 0.0)  # -0.0 becomes 0.0, so that equal boxes have equal bytes
+            own.setflags(write=False)
+            object.__setattr__(self, name, own)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Box) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def bounds(self, size: int) -> tuple[Array, Array]:
+        """Return low and high as (read-only) arrays of that length."""
+        if self.low.ndim and self.low.size != size:
+            raise ValueError(f"low and high have {self.low.size} entries, but there are {size} coefficients.")
+        return np.broadcast_to(self.low, size), np.broadcast_to(self.high, size)
+
+    def project(self, v: Values) -> Array:
+        point = floats(v)
+        return np.clip(point, *self._bounds_like(point))
+
+    def linear_oracle(self, gradient: Values) -> Array:
+        slope = floats(gradient)
+        low, high = self._bounds_like(slope)
+        answer = np.where(slope > 0.0, low, np.where(slope < 0.0, high, np.clip(0.0, low, high)))
+        if not np.isfinite(answer).all():
+            raise ValueError(
+                "low and high must be finite: the linear function is unbounded below on this box."
+            )
+        return answer
+
+    def contains(self, w: Values, tolerance: float = 1e-9) -> bool:
+        point = floats(w)
+        low, high = self._bounds_like(point)
+        sizes = [np.where(np.isfinite(bound), np.abs(bound), 0.0) for bound in (low, high)]
+        slack = tolerance * np.maximum(*sizes)
+        with np.errstate(over="ignore"):
+            return bool(((low - slack <= point) & (point <= high + slack)).all())
+
+    def vertices(self, size: int) -> Array:
+        """All 2 ** size corners as rows, at most 16 dimensions."""
+        if size > _LARGEST_BOX_WITH_VERTICES:
+            raise ValueError(
+                f"size must be at most {_LARGEST_BOX_WITH_VERTICES}: a box has 2 ** size vertices."
+            )
+        low, high = self.bounds(size)
+        if not (np.isfinite(low).all() and np.isfinite(high).all()):
+            raise ValueError("low and high must be finite for a box to have all its vertices.")
+        return np.array(list(itertools.product(*zip(low, high, strict=True))))
+
+    def diameter(self, size: int) -> float:
+        low, high = self.bounds(size)
+        with np.errstate(over="ignore"):
+            return _direction(high - low)[1]
+
+    def support(self, u: Values) -> float:
+        slope = floats(u)
+        low, high = self._bounds_like(slope)
+        corner = np.where(slope > 0.0, high, np.where(slope < 0.0, low, 0.0))
+        with np.errstate(over="ignore"):
+            return extended_sum(slope * corner)
+
+    def _bounds_like(self, point: Array) -> tuple[Array, Array]:
+        low, high = self.bounds(point.size)
+        return low.reshape(point.shape), high.reshape(point.shape)
+
+    def _key(self) -> tuple[object, ...]:
+        return self.low.shape, self.low.tobytes(), self.high.tobytes()
+
+
+def floats(values: Values) -> Array:
+    """Double precision, whatever the input; no copy if it is so already."""
+    return np.asarray(values, dtype=np.float64)
+
+
+def positive(name: str, value: object) -> float:
+    """Check a constructor's argument and return it as a float."""
+    if not isinstance(value, Real) or not 0.0 < float(value) < math.inf:
+        raise ValueError(f"{name} must be a positive finite number, got {value!r}.")
+    return float(value)
+
+
+def _bound(name: str, value: Values) -> Array:
+    bound = floats(value)
+    if bound.ndim > 1:
+        raise ValueError(f"{name} must be a number or a one-dimensional array, got shape {bound.shape}.")
+    return bound
+
+
+def extended_sum(terms: Array) -> float:
+    """Sum in which one +inf decides, so that an overflow of the other sign does not turn it into NaN."""
+    with np.errstate(over="ignore"):
+        return math.inf if np.isposinf(terms).any() else float(terms.sum())
+
+
+def _direction(v: Array) -> tuple[Array, float]:
+    """Unit vector and norm, scaled by the largest entry first so that squares do not overflow or vanish."""
+    largest = float(np.abs(v).max(initial=0.0))
+    if largest in (0.0, math.inf):
+        return np.zeros_like(v), largest
+    scaled = v / largest
+    norm = float(np.sqrt((scaled * scaled).sum()))
+    return scaled / norm, largest * norm
+
+
+def _project_on_simplex(v: Array, total: float) -> Array:
+    """Euclidean projection by sorting, after moving the largest entry to 0 and the total to 1.
+
+    The projection ignores shifts, and an entry more than total below the largest ends at 0 whatever its
+    value; so all arithmetic happens in [-1, 0], where 1e300 loses no more digits than 1.
+    """
+    with np.errstate(over="ignore"):
+        shifted = np.maximum((v - v.max()) / total, -1.0)
+    descending = np.sort(shifted, axis=None)[::-1]
+    levels = (np.cumsum(descending) - 1.0) / np.arange(1, v.size + 1)
+    threshold = levels[np.flatnonzero(descending > levels)[-1]]
+    return total * np.maximum(shifted - threshold, 0.0)

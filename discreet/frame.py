@@ -1,0 +1,118 @@
+"""The solver's own coordinates: each column clipped, centred and scaled by public or released numbers.
+
+A linear model in the frame's columns is a linear model in the user's columns. The map between the two is
+exact (with an unpenalised intercept, centring changes nothing; scaling moves into the penalty), so solvers
+may work where every column has about unit size while the objective stays the one the user wrote.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from discreet.penalties import Coefficients
+
+if TYPE_CHECKING:
+    from discreet.data import Data
+
+FloatArray = npt.NDArray[np.float64]
+BLOCK_ENTRIES = 1 << 16  # entries handled at once, so that temporaries stay in the cache
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """An affine map of the columns, x -> (clip(x, low, high) - shift) / scale, and of the target.
+
+    `second_moment` bounds (declared) or estimates (released) the mean square of each framed column;
+    `frozen` marks columns about which nothing could be learned: their coefficient stays 0.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    shift: FloatArray
+    scale: FloatArray
+    second_moment: FloatArray
+    frozen: npt.NDArray[np.bool_]
+    target_low: float = -np.inf
+    target_high: float = np.inf
+    target_shift: float = 0.0
+    target_scale: float = 1.0
+
+    @property
+    def columns(self) -> int:
+        return self.scale.size
+
+    def matrix(self, data: Data, order: Literal["C", "F"], intercept: bool) -> Any:
+        """The framed rows, as one fresh copy in the wanted order, with a last column of ones if asked."""
+        if data.sparse:
+            return self._sparse_matrix(data.X, order, intercept)
+        if data.owned and not intercept and data.X.flags[f"{order}_CONTIGUOUS"]:
+            framed = data.X
+        else:
+            framed = np.empty((data.rows, self.columns + intercept), dtype=data.X.dtype, order=order)
+            framed[:, self.columns :] = 1.0
+        block = max(1, BLOCK_ENTRIES // max(1, self.columns))
+        gain = np.where(self.frozen, 0.0, 1.0 / self.scale)
+        for start in range(0, data.rows, block):
+            rows = np.clip(data.X[start : start + block], self.low, self.high)
+            rows -= self.shift
+            rows *= gain
+            framed[start : start + block, : self.columns] = rows
+        return framed
+
+    def _sparse_matrix(self, X: Any, order: Literal["C", "F"], intercept: bool) -> Any:
+        columns = sp.csc_array(X, copy=True)
+        columns.sum_duplicates()
+        owner = np.repeat(np.arange(self.columns), np.diff(columns.indptr))
+        values = np.clip(columns.data, self.low[owner], self.high[owner])
+        columns.data = np.where(self.frozen[owner], 0.0, values / self.scale[owner])
+        if intercept:
+            columns = sp.hstack([columns, sp.csc_array(np.ones((X.shape[0], 1)))], format="csc")
+        return columns if order == "F" else sp.csr_array(columns)
+
+    def target(self, y: FloatArray) -> FloatArray:
+        """The clipped and centred regression target (classification frames leave labels alone)."""
+        return np.clip(y, self.target_low, self.target_high) - self.target_shift
+
+    def coefficients(self, coefficients: Coefficients) -> Coefficients:
+        """The user's separable penalty, written for the framed weights w_j * scale_j."""
+        return Coefficients(
+            l1=coefficients.l1 / self.scale,
+            l2=coefficients.l2 / self.scale**2,
+            low=coefficients.low * self.scale,
+            high=coefficients.high * self.scale,
+        )
+
+    def to_user(self, weights: FloatArray, intercept: Any) -> tuple[FloatArray, Any]:
+        """Coefficients and intercept for the user's columns; `weights` is (p,) or (outputs, p)."""
+        coef = np.where(self.frozen, 0.0, weights / self.scale)
+        return coef, intercept + self.target_shift - coef @ self.shift
+
+    def uniform(self) -> Frame:
+        """The same frame with one scale for all columns, for sets that are not separable."""
+        scale = np.sqrt(np.mean(self.scale[~self.frozen] ** 2)) if not self.frozen.all() else 1.0
+        return replace(
+            self,
+            scale=np.full(self.columns, scale),
+            second_moment=self.second_moment * (self.scale / scale) ** 2,
+        )
+
+    def from_user(self, coef: FloatArray) -> FloatArray:
+        """The framed weights of user coefficients."""
+        return coef * self.scale
+
+
+def plain_frame(columns: int) -> Frame:
+    """No clipping, no centring, no scaling."""
+    return Frame(
+        low=np.full(columns, -np.inf),
+        high=np.full(columns, np.inf),
+        shift=np.zeros(columns),
+        scale=np.ones(columns),
+        second_moment=np.ones(columns),
+        frozen=np.zeros(columns, dtype=bool),
+    )

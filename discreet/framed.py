@@ -1,0 +1,128 @@
+"""A problem with its rows in the solver's coordinates: value, gradient, prox and how far from optimal.
+
+This is where loss, penalty, constraint, frame and rows meet. Solvers and the reference minimiser share it,
+so that the private and the non-private objective cannot drift apart. Nothing here adds noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.frame import Frame
+from discreet.kernels.gradient import clipped_gradient_sum, row_norms
+from discreet.penalties import Coefficients, prox
+
+if TYPE_CHECKING:
+    from discreet.data import Data
+    from discreet.problem import Problem
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Framed:
+    """Rows, targets and penalty in framed coordinates; with an intercept the last column is all ones.
+
+    Weights `w` have shape (columns,) or (outputs, columns). `rows` is the public number to divide by.
+    """
+
+    problem: Problem
+    frame: Frame
+    X: Any
+    y: FloatArray
+    weight: FloatArray | None
+    rows: int
+    coefficients: Coefficients
+
+    @property
+    def columns(self) -> int:
+        return self.coefficients.l1.size
+
+    @property
+    def outputs(self) -> int:
+        return self.problem.loss.outputs
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the weights."""
+        return (self.columns,) if self.outputs == 1 else (self.outputs, self.columns)
+
+    def start(self) -> FloatArray:
+        """The data-free starting point: the feasible point nearest to zero."""
+        return self.prox(np.zeros(self.shape), 1.0) if self.problem.constraint is not None else np.zeros(self.shape)
+
+    def margins(self, w: FloatArray) -> FloatArray:
+        return np.asarray(self.X @ w.T, dtype=np.float64)
+
+    def slopes(self, w: FloatArray) -> FloatArray:
+        return self.problem.loss.slope(self.margins(w), self.y)
+
+    def value(self, w: FloatArray) -> float:
+        """The objective: mean loss plus penalty."""
+        losses = self.problem.loss.value(self.margins(w), self.y)
+        mean = float(losses.sum() if self.weight is None else losses @ self.weight) / self.rows
+        c = self.coefficients
+        return mean + float((c.l1 * np.abs(w)).sum() + 0.5 * (c.l2 * w**2).sum())
+
+    def gradient(self, w: FloatArray) -> FloatArray:
+        """The exact gradient of the mean loss (without the penalty)."""
+        slopes = self.slopes(w)
+        return clipped_gradient_sum(self.X, slopes, np.ones(slopes.shape[0]), np.inf, self.weight) / self.rows
+
+    def norms(self) -> FloatArray:
+        return row_norms(self.X)
+
+    def prox(self, v: FloatArray, step: Any) -> FloatArray:
+        """Proximal map of the penalty, or projection onto a constraint that is not separable."""
+        moved = prox(v, step, self.coefficients)
+        constraint = self.problem.constraint
+        if constraint is None or constraint.separable:
+            return moved
+        # The frame scales all columns alike here, so projecting commutes with the change of coordinates.
+        inner = self.frame.columns
+        scale = float(self.frame.scale[0])
+        for row in np.atleast_2d(moved):
+            row[:inner] = scale * constraint.project(row[:inner] / scale)
+        return moved
+
+    def residual(self, w: FloatArray, curvature: FloatArray) -> float:
+        """The largest scaled move of a proximal gradient step; 0 exactly at the optimum."""
+        if self.problem.separable:
+            step: Any = 1.0 / curvature
+        else:
+            step = 1.0 / float(curvature.sum())
+        move = (w - self.prox(w - step * self.gradient(w), step)) / np.sqrt(step)
+        return float(np.abs(move).max(initial=0.0))
+
+    def to_user(self, w: FloatArray) -> tuple[FloatArray, Any]:
+        """Coefficients and intercept in the user's columns."""
+        p = self.frame.columns
+        intercept: Any = w[..., p] if self.problem.fit_intercept else np.zeros(w.shape[:-1])
+        return self.frame.to_user(w[..., :p], intercept)
+
+
+def put_in_frame(problem: Problem, data: Data, frame: Frame, rows: int, order: Literal["C", "F"]) -> Framed:
+    """Copy the rows into the frame once, in the order the solver wants."""
+    if not problem.separable:
+        frame = frame.uniform()
+    inner = frame.coefficients(problem.coefficients(frame.columns))
+    extra = int(problem.fit_intercept)
+    coefficients = Coefficients(
+        l1=np.append(inner.l1, np.zeros(extra)),
+        l2=np.append(inner.l2, np.zeros(extra)),
+        low=np.append(inner.low, np.full(extra, -np.inf)),
+        high=np.append(inner.high, np.full(extra, np.inf)),
+    )
+    return Framed(
+        problem=problem,
+        frame=frame,
+        X=frame.matrix(data, order, problem.fit_intercept),
+        y=data.y if problem.loss.classification else frame.target(data.y),
+        weight=data.weight,
+        rows=rows,
+        coefficients=coefficients,
+    )

@@ -1,0 +1,112 @@
+"""Coordinate descent sweeps: arrays in, arrays out, noise is an argument.
+
+With zero noise and infinite clipping these are the textbook proximal coordinate descent. `total` and
+`since` keep the sum of all iterates up to date at constant cost per step (only one entry changes).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from discreet.kernels.slopes import FAST, clamp, fill_slopes, fill_vector_slope, prox_entry, slope_of
+
+
+@njit(cache=True, fastmath=FAST, error_model="numpy")
+def clipped_dot(x, slopes, weight, limit):
+    """Sum over the rows of weight * clamp(x * slope, limit)."""
+    total = 0.0
+    if weight.size == 0:
+        for i in range(x.size):
+            total += clamp(x[i] * slopes[i], limit)
+    else:
+        for i in range(x.size):
+            total += weight[i] * clamp(x[i] * slopes[i], limit)
+    return total
+
+
+@njit(cache=True, fastmath=FAST, error_model="numpy")
+def move_margins(margins, change, x):
+    for i in range(x.size):
+        margins[i] += change * x[i]
+
+
+@njit(cache=True, error_model="numpy")
+def sweep_dense(
+    columns, y, weight, code, parameter, coordinates, noise, clip, step, l1, l2, low, high, rows,
+    w, margins, slopes, total, since, first,
+):  # fmt: skip
+    """One step per entry of `coordinates`; columns[j] is column j, noise[k] is added to the k-th sum."""
+    for k in range(coordinates.size):
+        j = coordinates[k]
+        fill_slopes(code, parameter, margins, y, slopes)
+        gradient = (clipped_dot(columns[j], slopes, weight, clip[j]) + noise[k]) / rows
+        old = w[j]
+        new = prox_entry(old - step[j] * gradient, step[j], l1[j], l2[j], low[j], high[j])
+        total[j] += old * (first + k - since[j])
+        since[j] = first + k
+        w[j] = new
+        if new != old:
+            move_margins(margins, new - old, columns[j])
+
+
+@njit(cache=True, error_model="numpy")
+def sweep_sparse(
+    indptr, indices, values, y, weight, code, parameter, coordinates, noise, clip, step, l1, l2, low, high,
+    rows, w, margins, total, since, first,
+):  # fmt: skip
+    """The same on compressed columns: a step costs the non-zeros of its column."""
+    for k in range(coordinates.size):
+        j = coordinates[k]
+        gradient = noise[k]
+        for e in range(indptr[j], indptr[j + 1]):
+            i = indices[e]
+            part = clamp(values[e] * slope_of(code, parameter, margins[i], y[i]), clip[j])
+            gradient += part if weight.size == 0 else weight[i] * part
+        old = w[j]
+        new = prox_entry(old - step[j] * gradient / rows, step[j], l1[j], l2[j], low[j], high[j])
+        total[j] += old * (first + k - since[j])
+        since[j] = first + k
+        w[j] = new
+        for e in range(indptr[j], indptr[j + 1]):
+            margins[indices[e]] += (new - old) * values[e]
+
+
+@njit(cache=True, error_model="numpy")
+def sweep_blocks(
+    indptr, indices, columns, y, weight, code, parameter, coordinates, noise, clip, step, l1, l2, low, high,
+    rows, w, margins, total, since, first,
+):  # fmt: skip
+    """Several outputs: a step moves the whole block w[:, j], its row gradients clipped in Euclidean norm.
+
+    Dense columns come as a (p, n) array with empty `indices`, sparse ones as a (1, nnz) array.
+    """
+    outputs = w.shape[0]
+    slopes, gradient = np.empty(outputs), np.empty(outputs)
+    dense = indices.size == 0
+    for k in range(coordinates.size):
+        j = coordinates[k]
+        gradient[:] = noise[k]
+        begin, end = (0, columns.shape[1]) if dense else (indptr[j], indptr[j + 1])
+        for e in range(begin, end):
+            i = e if dense else indices[e]
+            x = columns[j, e] if dense else columns[0, e]
+            fill_vector_slope(code, parameter, margins[i], y[i], slopes)
+            size = abs(x) * np.sqrt((slopes * slopes).sum())
+            factor = x if size <= clip[j] else (x * (clip[j] / size) if size < np.inf else 0.0)
+            if weight.size:
+                factor *= weight[i]
+            for c in range(outputs):
+                gradient[c] += factor * slopes[c]
+        for c in range(outputs):
+            old = w[c, j]
+            moved = old - step[j] * gradient[c] / rows
+            w[c, j] = prox_entry(moved, step[j], l1[j], l2[j], low[j], high[j])
+            total[c, j] += old * (first + k - since[j])
+            gradient[c] = w[c, j] - old
+        since[j] = first + k
+        for e in range(begin, end):
+            i = e if dense else indices[e]
+            x = columns[j, e] if dense else columns[0, e]
+            for c in range(outputs):
+                margins[i, c] += x * gradient[c]

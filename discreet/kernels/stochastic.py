@@ -1,0 +1,75 @@
+"""Stochastic gradient steps on batches of rows: arrays in, arrays out, batches and noise are arguments."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from discreet.kernels.slopes import FAST, prox_entry, slope_of
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def row_factor(slope, norm, clip, weight):
+    """The slope rescaled so that the row's gradient, slope * x, has norm at most clip; non-finite: 0."""
+    size = abs(slope) * norm
+    if size <= clip:
+        return slope * weight
+    return slope * (clip / size) * weight if size < np.inf else 0.0
+
+
+@njit(cache=True, fastmath=FAST, error_model="numpy")
+def steps_dense(
+    table, norms, y, weight, code, parameter, indptr, indices, noise, clip, step, batch, l1, l2, low, high,
+    plain, w, total,
+):  # fmt: skip
+    """One proximal step per batch; `plain` says that the penalty is a ridge alone (no L1, no box)."""
+    p = w.size
+    gradient = np.empty(p)
+    for t in range(indptr.size - 1):
+        for j in range(p):
+            gradient[j] = noise[t, j]
+        for e in range(indptr[t], indptr[t + 1]):
+            i = indices[e]
+            x = table[i]
+            margin = 0.0
+            for j in range(p):
+                margin += x[j] * w[j]
+            slope = slope_of(code, parameter, margin, y[i])
+            factor = row_factor(slope, norms[i], clip, weight[i] if weight.size else 1.0)
+            for j in range(p):
+                gradient[j] += factor * x[j]
+        length = step[t] / batch
+        if plain:
+            for j in range(p):
+                w[j] = (w[j] - length * gradient[j]) / (1.0 + step[t] * l2[j])
+        else:
+            for j in range(p):
+                w[j] = prox_entry(w[j] - length * gradient[j], step[t], l1[j], l2[j], low[j], high[j])
+        for j in range(p):
+            total[j] += w[j]
+
+
+@njit(cache=True, fastmath=FAST, error_model="numpy")
+def steps_sparse(
+    row_start, columns, values, norms, y, weight, code, parameter, indptr, indices, noise, clip, step, batch,
+    l1, l2, low, high, w, total,
+):  # fmt: skip
+    """The same on compressed rows; the noise makes every step cost p all the same."""
+    p = w.size
+    gradient = np.empty(p)
+    for t in range(indptr.size - 1):
+        for j in range(p):
+            gradient[j] = noise[t, j]
+        for e in range(indptr[t], indptr[t + 1]):
+            i = indices[e]
+            margin = 0.0
+            for q in range(row_start[i], row_start[i + 1]):
+                margin += values[q] * w[columns[q]]
+            slope = slope_of(code, parameter, margin, y[i])
+            factor = row_factor(slope, norms[i], clip, weight[i] if weight.size else 1.0)
+            for q in range(row_start[i], row_start[i + 1]):
+                gradient[columns[q]] += factor * values[q]
+        for j in range(p):
+            moved = w[j] - step[t] / batch * gradient[j]
+            w[j] = prox_entry(moved, step[t], l1[j], l2[j], low[j], high[j])
+            total[j] += w[j]

@@ -1,0 +1,237 @@
+"""Plan, Solution and the contract of a solver; no algorithm lives here.
+
+Two steps that never mix: `plan` sees public facts only and fixes noise, steps, clipping and cost; `solve`
+reads the rows and may do only what the plan says.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import accounting, mechanisms
+from discreet.exceptions import IncompatibleSolverError
+from discreet.framed import Framed, put_in_frame
+from discreet.guarantee import Guarantee, guarantee_for
+from discreet.scales import Scaling, learn_frame, plan_scaling
+
+if TYPE_CHECKING:
+    from discreet.accounting import Budget
+    from discreet.data import Data, Public
+    from discreet.frame import Frame
+    from discreet.problem import Problem
+    from discreet.randomness import RandomStream
+
+FloatArray = npt.NDArray[np.float64]
+Progress = Callable[[int, int], None]
+Mechanism = (
+    mechanisms.Gaussian | mechanisms.Laplace | mechanisms.PoissonGaussian | mechanisms.FixedSizeGaussian
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Everything that is decided before the first row is read."""
+
+    solver: Solver
+    problem: Problem
+    public: Public
+    budget: Budget
+    scaling: Scaling
+    mechanism: Mechanism
+    settings: Mapping[str, Any]
+
+    @cached_property
+    def event(self) -> Any:
+        """What the run will do to privacy, in the vocabulary of dp-accounting."""
+        if self.budget.is_infinite:
+            return accounting.non_private_event()
+        return accounting.compose([self.scaling.event, self.mechanism.event])
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        return guarantee_for(self.event, self.budget, self.public.relation, self.public.rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "solver": self.solver.name,
+            "public": self.public.to_dict(),
+            "budget": self.budget.to_dict(),
+            "scaling": self.scaling.to_dict(),
+            "noise_multiplier": self.mechanism.multiplier,
+            "settings": dict(self.settings),
+            "event": accounting.event_to_dict(self.event),
+        }
+
+    def __str__(self) -> str:
+        public, scaling = self.public, self.scaling
+        lines = [
+            f"solver            {self.solver.name}",
+            f"public facts      {public.rows} rows, {public.columns} columns, relation {public.relation}",
+            f"budget            {self.budget}",
+            f"scales            {_SCALING_WORDS[scaling.method]}",
+            f"noise multiplier  {self.mechanism.multiplier:.6g} (noise / sensitivity, per release)",
+        ]
+        return "\n".join(lines + [f"{name:<17} {value}" for name, value in self.settings.items()])
+
+
+_SCALING_WORDS = {
+    "declared": "declared bounds; nothing is learned about them",
+    "moments": "declared bounds; centres and widths are learned privately",
+    "columns": "radius, centre and width of every column are learned privately",
+    "common": "too little data for scales per column: one common radius is learned privately",
+    "none": "columns as they are",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What a solver returns. `w` are the coefficients in the user's columns, (p,) or (outputs, p).
+
+    Guarantee: `w`, `intercept` and `frame` are differentially private as `plan.guarantee` states;
+    `objective_trace` is not, and is None unless the caller asked for it by name.
+    """
+
+    w: FloatArray
+    intercept: Any
+    iterations: int
+    plan: Plan
+    frame: Frame
+    objective_trace: list[float] | None = None
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.plan.guarantee
+
+
+class Run:
+    """What a descending solver needs from outside: noise, progress reports and an optional trace."""
+
+    def __init__(self, rng: RandomStream, progress: Progress | None, traced: bool) -> None:
+        self.rng = rng
+        self.progress = progress
+        self.trace: list[float] | None = [] if traced else None
+
+    def report(self, done: int, total: int, framed: Framed, w: FloatArray) -> None:
+        if self.progress is not None:
+            self.progress(done, total)
+        if self.trace is not None:
+            self.trace.append(framed.value(w))
+
+
+class Solver(ABC):
+    """A frozen set of settings with `plan` and `solve`; state is never stored on it."""
+
+    name: ClassVar[str]
+    order: ClassVar[Literal["C", "F"]]  # in which order it wants the rows in memory
+    needs_separable: ClassVar[bool]  # whether every set and penalty must act on single coordinates
+    pure: ClassVar[bool]  # whether it has a form with pure epsilon-DP
+    scale_share: float | None
+
+    def plan(self, problem: Problem, public: Public, budget: Budget) -> Plan:
+        """Fix noise, steps, clipping and the privacy event from public facts: data is not an argument."""
+        self._check(problem, budget)
+        target = not problem.loss.classification
+        scaling = self._scaling(problem, public, budget, target)
+        mechanism, settings = self._decide(problem, public, budget, scaling)
+        return Plan(self, problem, public, budget, scaling, mechanism, settings)
+
+    def solve(
+        self,
+        problem: Problem,
+        data: Data,
+        plan: Plan,
+        rng: RandomStream,
+        progress: Progress | None = None,
+        trace: Literal["non-private"] | None = None,
+    ) -> Solution:
+        """Learn the planned scales, then descend as planned.
+
+        Guarantee: the result costs exactly `plan.event` under the plan's relation.
+        """
+        frame = self._frame(plan, data, rng)
+        framed = put_in_frame(problem, data, frame, plan.public.rows, self.order)
+        run = Run(rng, progress, trace == "non-private")
+        w, iterations = self._descend(framed, plan, run)
+        coef, intercept = framed.to_user(w)
+        return Solution(coef, intercept, iterations, plan, framed.frame, run.trace)
+
+    def _scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> Scaling:
+        return plan_scaling(public, budget, self.scale_share, problem.fit_intercept, target)
+
+    def _frame(self, plan: Plan, data: Data, rng: RandomStream) -> Frame:
+        return learn_frame(plan.scaling, data, plan.public, rng)
+
+    @abstractmethod
+    def _decide(
+        self, problem: Problem, public: Public, budget: Budget, scaling: Scaling
+    ) -> tuple[Mechanism, Mapping[str, Any]]:
+        """The mechanism that pays for the descent, and the settings."""
+
+    @abstractmethod
+    def _descend(self, framed: Framed, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+        """Weights in the frame, and the number of iterations."""
+
+    def _check(self, problem: Problem, budget: Budget) -> None:
+        if self.needs_separable and not problem.separable:
+            assert problem.constraint is not None
+            self._refuse(f"the {problem.constraint.name} constraint is not separable", lambda s: not s.needs_separable)
+        if budget.kind == "pure" and not budget.is_infinite and not self.pure:
+            self._refuse("it has no form with pure epsilon-DP (delta=0)", lambda s: s.pure)
+
+    def _refuse(self, reason: str, able: Callable[[type[Solver]], bool]) -> None:
+        from discreet.solvers import SOLVERS
+
+        names = ", ".join(repr(name) for name, solver in SOLVERS.items() if able(solver))
+        raise IncompatibleSolverError(f"solver {self.name!r} cannot be used: {reason}; use one of {names}.")
+
+
+def calibrated(
+    make: Callable[[float], Mechanism], scaling: Scaling, budget: Budget, public: Public
+) -> Mechanism:
+    """The mechanism with the least noise that fits the budget beside the planned scales."""
+
+    def event_at(multiplier: float) -> Any:
+        return accounting.compose([scaling.event, make(multiplier).event])
+
+    if budget.is_infinite:
+        return make(0.0)
+    return make(accounting.calibrate(event_at, budget, public.relation))
+
+
+def positive(name: str, value: float | None, whole: bool = False) -> None:
+    """Refuse a setting that is not a positive (whole) number; None means "decide for me"."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0 or not np.isfinite(value):
+        raise ValueError(f"{name} must be a positive number or None; got {value!r}.")
+    if whole and int(value) != value:
+        raise ValueError(f"{name} must be a whole number; got {value!r}.")
+
+
+def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
+
+
+def default_threshold(relative_noise: float, factor: float, power: float, most: float) -> float:
+    """A clipping threshold in units of a typical gradient: tight when the noise is strong, loose when weak.
+
+    A lower threshold lowers the noise in proportion and adds a bias that does not fade with more rows. The
+    factor and power were fitted once on public tables (benchmarks/README.md); the noise level is a public
+    fact, so the rule costs nothing.
+    """
+    return most if relative_noise == 0.0 else min(most, factor * relative_noise**-power)
+
+
+def typical_slope(problem: Problem, frame: Frame) -> float:
+    """How large a slope usually is, from public or released numbers: the unit for clipping thresholds."""
+    if problem.loss.classification:
+        return float(min(problem.loss.lipschitz, np.sqrt(problem.loss.outputs)))
+    return float(min(problem.loss.lipschitz, frame.target_scale))

@@ -1,0 +1,126 @@
+"""Plain summaries of the rows, before any noise; released only by way of scales.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from discreet.data import Data
+from discreet.frame import BLOCK_ENTRIES
+
+FloatArray = npt.NDArray[np.float64]
+
+LOWEST_EXPONENT, HIGHEST_EXPONENT = -64, 63
+BINS = HIGHEST_EXPONENT - LOWEST_EXPONENT + 2  # the last bin counts the zeros
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Where each column is clipped, and the centre and radius of that range (radius 0: nothing known)."""
+
+    low: FloatArray
+    high: FloatArray
+    centre: FloatArray
+    radius: FloatArray
+
+    @property
+    def size(self) -> int:
+        return self.radius.size
+
+    @property
+    def known(self) -> npt.NDArray[np.bool_]:
+        return self.radius > 0.0
+
+
+def exponent_counts(data: Data, groups: list[range]) -> FloatArray:
+    """For each group of columns, the weighted number of rows by the binary exponent of their largest entry.
+
+    Every row adds its weight (at most 1) to exactly one bin of each group; exponents beyond the public
+    range go to its ends, so that no value, however large, has a bin of its own.
+    """
+    counts = np.zeros((len(groups), BINS))
+    for group, row in zip(groups, counts, strict=True):
+        row += np.bincount(_exponent_bins(_largest_per_row(data, group)), weights=data.weight, minlength=BINS)
+    return counts
+
+
+def radius_of(noisy_counts: FloatArray, threshold: float) -> float:
+    """The upper end of the highest bin that stands out of the noise; 0 if none does."""
+    visible = np.flatnonzero(noisy_counts[:-1] > threshold)
+    return 0.0 if visible.size == 0 else float(2.0 ** (visible[-1] + LOWEST_EXPONENT + 1))
+
+
+def largest(data: Data, group: range) -> float:
+    """The largest absolute entry of a group of columns. Not private: for infinite budgets only."""
+    return float(_largest_per_row(data, group).max(initial=0.0))
+
+
+def moment_sums(data: Data, limits: Limits, measured: slice) -> FloatArray:
+    """Weighted sums of u and u^2, u = (clip(x) - centre) / radius in [-1, 1], for the measured columns."""
+    columns = range(*measured.indices(limits.size))
+    sums = np.zeros((2, len(columns)))
+    p = data.X.shape[1]
+    weight = np.ones(data.rows) if data.weight is None else data.weight
+    inside = [j for j in columns if j < p]
+    if inside and data.sparse:
+        sums[:, : len(inside)] = _sparse_moments(data.X, limits, weight)
+    elif inside:
+        sums[:, : len(inside)] = _dense_moments(data.X, limits, weight)
+    if p in columns:
+        u = _unit(data.y, limits, p)
+        sums[:, -1] = weight @ u, weight @ u**2
+    return sums
+
+
+def _dense_moments(X: Any, limits: Limits, weight: FloatArray) -> FloatArray:
+    p = X.shape[1]
+    sums = np.zeros((2, p))
+    block = max(1, BLOCK_ENTRIES // max(1, p))
+    for start in range(0, X.shape[0], block):
+        u = _unit(X[start : start + block].astype(np.float64), limits, slice(0, p))
+        w = weight[start : start + block]
+        sums[0] += w @ u
+        sums[1] += w @ np.square(u, out=u)
+    return sums
+
+
+def _sparse_moments(X: Any, limits: Limits, weight: FloatArray) -> FloatArray:
+    # Sparse columns are never centred, so a zero stays a zero and contributes nothing.
+    entries = sp.coo_array(X)
+    u = np.clip(entries.data, limits.low[entries.col], limits.high[entries.col])
+    u = np.where(limits.known[entries.col], u / np.where(limits.known, limits.radius, 1.0)[entries.col], 0.0)
+    w = weight[entries.row]
+    p = X.shape[1]
+    return np.stack(
+        [np.bincount(entries.col, w * u, minlength=p), np.bincount(entries.col, w * u**2, minlength=p)]
+    )
+
+
+def _unit(values: FloatArray, limits: Limits, which: Any) -> FloatArray:
+    known = limits.known[which]
+    u = (np.clip(values, limits.low[which], limits.high[which]) - limits.centre[which]) / np.where(
+        known, limits.radius[which], 1.0
+    )
+    return np.where(known, np.clip(u, -1.0, 1.0), 0.0)
+
+
+def _largest_per_row(data: Data, group: range) -> FloatArray:
+    p = data.X.shape[1]
+    if group.start >= p:
+        return np.abs(data.y)
+    if data.sparse:
+        part = data.X if len(group) == p else sp.csc_array(data.X)[:, [group.start]]
+        return np.asarray(abs(part).max(axis=1).toarray(), dtype=np.float64).ravel()
+    if len(group) == 1:
+        return np.abs(data.X[:, group.start].astype(np.float64))
+    return np.maximum(data.X.max(axis=1), -data.X.min(axis=1)).astype(np.float64)
+
+
+def _exponent_bins(magnitude: FloatArray) -> npt.NDArray[np.int64]:
+    exponent = np.frexp(magnitude)[1].astype(np.int64) - 1  # floor(log2) of a positive number
+    bins = np.clip(exponent, LOWEST_EXPONENT, HIGHEST_EXPONENT) - LOWEST_EXPONENT
+    return np.where(magnitude == 0.0, BINS - 1, bins)

@@ -1,0 +1,68 @@
+"""Runs the coordinate-descent kernels on a framed problem and keeps their state between calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from discreet.framed import Framed
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class Sweeps:
+    """Coordinate descent in progress: weights, margins and the running average of the iterates.
+
+    `clip` bounds each row's contribution to the gradient of a coordinate, `step` is the step length per
+    coordinate; the framed matrix must be in column order.
+    """
+
+    def __init__(self, framed: Framed, clip: FloatArray, step: FloatArray) -> None:
+        self.framed, self.clip, self.step = framed, clip, step
+        self.weight = np.empty(0) if framed.weight is None else framed.weight
+        self.scratch = np.empty(framed.X.shape[0])
+        self.restart(framed.start())
+
+    def restart(self, w: FloatArray) -> None:
+        """Continue from `w` and begin a new average."""
+        self.w = np.array(w, dtype=np.float64)
+        self.margins = np.ascontiguousarray(self.framed.margins(self.w))
+        self.total = np.zeros_like(self.w)
+        self.since = np.zeros(self.framed.columns, dtype=np.int64)
+        self.count = 0
+
+    def run(self, coordinates: npt.NDArray[np.int64], noise: FloatArray) -> None:
+        """One step per coordinate; noise[k] is added to the k-th clipped gradient sum."""
+        c = self.framed.coefficients
+        loss = self.framed.problem.loss
+        settings = (self.clip, self.step, c.l1, c.l2, c.low, c.high, float(self.framed.rows))
+        rows = (self.framed.y, self.weight, loss.code, float(loss.parameter), coordinates, noise)
+        state = (self.w, self.margins)
+        average = (self.total, self.since, self.count)
+        self._kernel(rows, settings, state, average)
+        self.count += coordinates.size
+
+    def average(self) -> FloatArray:
+        """The mean of the iterates since the last restart."""
+        if self.count == 0:
+            return self.w.copy()
+        return (self.total + self.w * (self.count - self.since)) / self.count
+
+    def _kernel(self, rows: Any, settings: Any, state: Any, average: Any) -> None:
+        from discreet.kernels import coordinate
+
+        X = self.framed.X
+        sparse = sp.issparse(X)
+        if self.framed.outputs > 1:
+            parts = (X.indptr, X.indices, X.data[None, :]) if sparse else (_NONE, _NONE, X.T)
+            coordinate.sweep_blocks(*parts, *rows, *settings, *state, *average)
+        elif sparse:
+            coordinate.sweep_sparse(X.indptr, X.indices, X.data, *rows, *settings, *state, *average)
+        else:
+            coordinate.sweep_dense(X.T, *rows, *settings, *state, self.scratch, *average)
+
+
+_NONE = np.empty(0, dtype=np.int32)
