@@ -40,11 +40,16 @@ class Allowance:
             raise ValueError(f"delta must be at least 0 and below 1, got {self.delta}")
 
     def covers(self, events: tuple[str, ...]) -> bool:
-        """Whether the events, composed, keep the promise; a cost that is not a number does not."""
-        if self.delta == 0:
-            # A Gaussian's delta can be so small that it rounds to 0; its epsilon at delta 0 is infinite.
-            return self.cost(events) <= self.epsilon * _SLACK
-        return _delta_of(events, self.epsilon * _SLACK, self.relation) <= self.delta * _SLACK
+        """Whether the events, composed, are proved to keep the promise, in epsilon or in delta.
+
+        Guarantee: if True, the composition is (epsilon, delta)-DP, up to one part in 10^9 for rounding.
+        """
+        if self.cost(events) <= self.epsilon * _SLACK:
+            return True
+        # The two bounds are computed on different grids, and either is a proof. Not for a pure promise: a
+        # Gaussian's delta can be so small that it rounds to 0.
+        within = _delta_of(events, self.epsilon * _SLACK, self.relation) <= self.delta * _SLACK
+        return self.delta > 0 and within
 
     def cost(self, events: tuple[str, ...]) -> float:
         """Epsilon of the events, composed, at the delta of the promise."""

@@ -100,9 +100,19 @@ def as_matrix(X: Any) -> Any:
     """X as a finite float32/float64 array or CSR/CSC matrix with at least one row and one column."""
     from sklearn.utils import check_array
 
-    return check_array(
-        X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), accept_large_sparse=True, input_name="X"
-    )
+    table = check_array(X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), input_name="X")
+    return canonical(table)
+
+
+def canonical(table: Any) -> Any:
+    """A sparse matrix with at most one stored value per entry, as every bound on rows assumes."""
+    if sp.issparse(table) and not table.has_canonical_format:
+        table = table.copy()
+        with np.errstate(over="ignore"):
+            table.sum_duplicates()
+        if not np.isfinite(table.data).all():
+            raise ValueError("X holds entries stored several times whose sum is infinite; sum them before fitting.")
+    return table
 
 
 def is_own_copy(original: Any, table: Any) -> bool:

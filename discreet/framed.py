@@ -99,10 +99,14 @@ class Framed:
         return float(np.abs(move).max(initial=0.0))
 
     def to_user(self, w: FloatArray) -> tuple[FloatArray, Any]:
-        """Coefficients and intercept in the user's columns."""
+        """Coefficients and intercept in the user's columns; the coefficients are feasible."""
         p = self.frame.columns
+        coef = self.frame.coef(w[..., :p])
+        constraint = self.problem.constraint
+        if constraint is not None:  # a frozen column's zero may lie outside the set
+            coef = np.stack([constraint.project(row) for row in np.atleast_2d(coef)]).reshape(coef.shape)
         intercept: Any = w[..., p] if self.problem.fit_intercept else np.zeros(w.shape[:-1])
-        return self.frame.to_user(w[..., :p], intercept)
+        return coef, self.frame.intercept(intercept, coef)
 
 
 def put_in_frame(problem: Problem, data: Data, frame: Frame, rows: int, order: Literal["C", "F"]) -> Framed:

@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import GridSearchCV
 
 from discreet.accounting import (
+    Budget,
     calibrate,
     compose,
     delta_of,
@@ -102,18 +103,25 @@ def test_events_of_every_kind_share_one_budget() -> None:
     assert [entry.event for entry in ledger.entries("t")] == events
 
 
-@pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 7.3])
-@pytest.mark.parametrize("make", [gaussian_event, laplace_event])
-def test_a_plan_for_the_whole_budget_fits_once(
-    make: Callable[..., Any], epsilon: float, relation: Relation
-) -> None:
+PLANS: dict[str, Callable[[float], Any]] = {
+    "gaussian": lambda z: gaussian_event(z, 7),
+    "laplace": lambda z: laplace_event(z, 7),
+    "selection": lambda z: selection_event(1.0 / z, 5),
+    "greedy": lambda z: compose([selection_event(2.0 / z), gaussian_event(z)] * 3),
+    "poisson": lambda z: poisson_event(0.05, z, 20),
+}
+
+
+@pytest.mark.parametrize("relation", [Relation.REPLACE, Relation.ADD_REMOVE])
+@pytest.mark.parametrize("epsilon", [0.1, 7.3])
+@pytest.mark.parametrize("kind", PLANS)
+def test_a_plan_for_the_whole_budget_fits_once(kind: str, epsilon: float, relation: Relation) -> None:
     ledger = Ledger("sqlite://")
     ledger.open("t", epsilon, DELTA, relation)
-    plan = make(calibrate(lambda m: make(m, 7), epsilon, DELTA, relation), 7)
+    plan = PLANS[kind](calibrate(PLANS[kind], Budget(epsilon, DELTA), relation))
     ledger.reserve("t", plan)
-    assert ledger.remaining("t") == pytest.approx(0.0, abs=1e-4 * epsilon)
-    assert not ledger.fits("t", gaussian_event(50.0))
+    assert ledger.spent("t") == pytest.approx(epsilon, rel=2e-3)
+    assert not ledger.fits("t", plan)
 
 
 def test_pure_budget_refuses_gaussian_noise() -> None:

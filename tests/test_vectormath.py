@@ -1,4 +1,4 @@
-"""The elementary functions, against 50-digit arithmetic, inside loops with looser flags than their own."""
+"""The elementary functions, against 160-bit arithmetic, inside loops with looser flags than their own."""
 
 from __future__ import annotations
 

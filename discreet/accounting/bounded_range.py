@@ -11,7 +11,7 @@ from dp_accounting import DpEvent
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
 class BoundedRangeDpEvent(DpEvent):
-    """A selection by the exponential mechanism (Gumbel noise of scale 2 D / epsilon on scores of sensitivity D).
+    """A selection by the exponential mechanism: Gumbel noise of scale 2 sensitivity / epsilon.
 
     For every two neighbouring tables the log-ratio of the probabilities of an outcome lies in an interval of
     length epsilon that contains zero (bounded range), whatever the number of candidates.

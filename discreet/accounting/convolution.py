@@ -2,8 +2,9 @@
 
 The losses of a composition add up, so their law is a convolution power. A Fourier transform in double
 precision has an absolute error near 1e-16 times the number of compositions, hopeless for delta = 1e-10.
-Tilting cures it: each law is multiplied by e^(tilt * loss) and normalised, which moves its mean to the epsilon
-in question; the transform then works on masses of order one, and untilting shrinks the error with the answer.
+Tilting cures it: each law is multiplied by e^(tilt * loss) and normalised, which moves its mean to the
+epsilon in question; the transform then works on masses of order one, and untilting shrinks the error as much
+as the answer.
 See docs/guarantees/accounting.md, "Composition on a grid".
 """
 
@@ -60,7 +61,7 @@ class ComposedLoss:
     @cached_property
     def _sums(self) -> tuple[Array, Array]:
         """For each point, the masses of P and of Q (times e^start) strictly above it, largest point first."""
-        steps = self.step * np.arange(self.tilted.size)
+        steps = self.step * np.arange(self.tilted.size, dtype=np.float64)
         p = self.tilted * self._untilting(steps)
         above = np.cumsum(p[::-1])[::-1]
         lower = np.cumsum((p * np.exp(-steps))[::-1])[::-1]
@@ -72,12 +73,12 @@ class ComposedLoss:
         index = np.clip(np.floor(offset / self.step).astype(np.int64), 0, self.tilted.size - 1)
         above, lower = self._sums
         exact = above[index] - np.exp(np.clip(offset, 0.0, _WIDEST_WINDOW)) * lower[index]
-        bound = np.maximum(exact, 0.0) + self._error(index * self.step) + self.outside
+        bound = np.maximum(exact, 0.0) + self._error(index.astype(np.float64) * self.step) + self.outside
         return np.where(offset < 0.0, 1.0, np.minimum(bound, 1.0))
 
     def epsilon(self, delta: float) -> float:
-        """Return the smallest epsilon >= 0 whose delta is at most the given one; infinity if there is none."""
-        offsets = self.step * np.arange(self.tilted.size)
+        """Return the smallest epsilon >= 0 whose delta is at most the given one, or infinity."""
+        offsets = self.step * np.arange(self.tilted.size, dtype=np.float64)
         above, lower = self._sums
         allowed = delta - self.outside - self._error(offsets)
         too_much = above - np.exp(offsets) * lower > allowed
@@ -179,7 +180,9 @@ def _choose_window(laws: list[tuple[LossLaw, int]], delta: float | None, epsilon
     start = max((_TILTED_TAIL + here - _log_moment(laws, tilt - turn)) / turn for turn in turns)
     stop = min((_log_moment(laws, tilt + turn) - here - _TILTED_TAIL) / turn for turn in turns)
     if delta:
-        stop = max(stop, min((_log_moment(laws, o) - log_delta - math.log(_TRUNCATION)) / o for o in tilt + turns))
+        stop = max(
+            stop, min((_log_moment(laws, o) - log_delta - math.log(_TRUNCATION)) / o for o in tilt + turns)
+        )
     return Window(tilt, start, max(stop, start + spread), centre)
 
 

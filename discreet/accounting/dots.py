@@ -33,7 +33,7 @@ class LossLaw:
 
 
 def connect_dots(pair: Pair, losses: Array) -> LossLaw:
-    """Return a law on the given increasing losses, which contain 0 and a negative value, that dominates `pair`.
+    """Return a law on the given increasing losses, 0 and a negative one among them, that dominates `pair`.
 
     Guarantee: the hockey-stick divergence of the result is at least that of the pair at every epsilon; losses
     above the grid become infinite, losses below it are raised to its first point, and rounding goes upwards.

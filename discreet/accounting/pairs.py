@@ -109,7 +109,7 @@ class PoissonReplaceGaussian(_Symmetric):
         return outside + self.rate * ndtr(self.shift - y), outside + self.rate * ndtr(-self.shift - y)
 
     def _output_at(self, x: Array) -> Array:
-        """Solve l(y) = x for x >= 0: shift * y = x / 2 + asinh(sinh(x / 2) (1 - rate) / rate e^(shift^2 / 2))."""
+        """Solve l(y) = x: shift * y = x / 2 + asinh(sinh(x / 2) e^(shift^2 / 2) (1 - rate) / rate)."""
         log_ratio = math.log1p(-self.rate) - math.log(self.rate) + 0.5 * self.shift**2
         with np.errstate(divide="ignore"):
             log_argument = log_ratio + 0.5 * x + np.log(-np.expm1(-x)) - math.log(2.0)
@@ -124,7 +124,7 @@ class PoissonReplaceGaussian(_Symmetric):
 
 @dataclass(frozen=True)
 class Laplace:
-    """Laplace noise of scale 1 / epsilon against its shift by one: atoms at both ends of [-epsilon, epsilon]."""
+    """Laplace noise of scale 1 / epsilon against its shift by one: atoms at l = -epsilon and l = epsilon."""
 
     epsilon: float
 
@@ -141,7 +141,7 @@ class Laplace:
 
 @dataclass(frozen=True)
 class BoundedRange(_Symmetric):
-    """The pair with profile (1 - e^((x - epsilon) / 2))^2 / (1 - e^-epsilon), the worst of bounded range epsilon."""
+    """The pair with profile (1 - e^((x - epsilon) / 2))^2 / (1 - e^-epsilon), the worst of its range."""
 
     epsilon: float
 
@@ -202,7 +202,9 @@ class MixtureOfGaussians:
         return np.asarray(sum(w * part for w, part in zip(self.weights, parts, strict=True)))
 
     def _loss_at(self, y: Array) -> Array:
-        exponents = [s * y - 0.5 * s * s + math.log(w) for s, w in zip(self.shifts, self.weights, strict=True)]
+        exponents = [
+            s * y - 0.5 * s * s + math.log(w) for s, w in zip(self.shifts, self.weights, strict=True)
+        ]
         return np.asarray(np.logaddexp.reduce(exponents, axis=0))
 
     def _output_at(self, x: Array) -> Array:
@@ -217,4 +219,3 @@ class MixtureOfGaussians:
             too_low = self._loss_at(middle) < x
             low, high = np.where(too_low, middle, low), np.where(too_low, high, middle)
         return np.where(x <= floor, -math.inf, high)
-

@@ -1,0 +1,141 @@
+"""What a plan costs: the least epsilon or delta over the certified routes, and the route that gave it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.accounting.budget import Budget
+from discreet.accounting.composition import Composition, read_composition
+from discreet.accounting.pairs import Array
+from discreet.accounting.routes import ROUTES
+from discreet.relation import Relation
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+# Sums of floats such as 0.1 + 0.1 + 0.1 may pass a budget of 0.3 by a rounding error, not by more.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A proved (epsilon, delta) with the route of the proof."""
+
+    epsilon: float
+    delta: float
+    route: str
+
+
+def certify(event: DpEvent, delta: float, relation: Relation | str) -> Certificate:
+    """Return the least epsilon proved for an event at delta, and by which route.
+
+    Guarantee: a run described by the event is (epsilon, delta)-DP under the relation.
+    """
+    if not 0.0 <= delta < 1.0:
+        raise ValueError(f"delta must be at least 0 and below 1, got {delta!r}")
+    return _certify(read_composition(event, relation), float(delta))
+
+
+def epsilon_of(event: DpEvent, delta: float, relation: Relation | str) -> float:
+    """Return the least epsilon proved for an event at delta.
+
+    Guarantee: a run described by the event is (epsilon, delta)-DP under the relation.
+    """
+    return certify(event, delta, relation).epsilon
+
+
+def delta_of(event: DpEvent, epsilon: float, relation: Relation | str) -> float:
+    """Return the least delta proved for an event at epsilon.
+
+    Guarantee: a run described by the event is (epsilon, delta)-DP under the relation.
+    """
+    if not epsilon >= 0.0:
+        raise ValueError(f"epsilon must be at least 0, got {epsilon!r}")
+    return float(deltas_of(read_composition(event, relation), np.array([float(epsilon)]))[0])
+
+
+def rho_of(event: DpEvent, relation: Relation | str) -> float:
+    """Return the zCDP cost: exact for Gaussians, epsilon^2 / 8 for selections, else epsilon^2 / 2.
+
+    Guarantee: the event is rho-zCDP. A sampled Gaussian is charged without amplification.
+    """
+    return read_composition(event, relation).rho()
+
+
+def mu_of(event: DpEvent, relation: Relation | str) -> float:
+    """Return the Gaussian DP cost: exact for Gaussians, without amplification for sampled ones.
+
+    Guarantee: the event is mu-GDP.
+
+    Raises
+    ------
+    ValueError
+        If the event has a release that this package does not book in mu, such as a selection.
+    """
+    composition = read_composition(event, relation)
+    for release, _ in composition.totals:
+        if composition.is_private and release.mu() == math.inf:
+            raise ValueError(f"{release} has no cost in mu; use a budget in (epsilon, delta) or in rho")
+    return composition.mu()
+
+
+def pure_epsilon_of(event: DpEvent, relation: Relation | str) -> float:
+    """Return the pure DP cost: the sum over the releases, infinite if one of them is Gaussian.
+
+    Guarantee: the event is epsilon-DP with delta = 0.
+    """
+    return read_composition(event, relation).pure_epsilon()
+
+
+def fits(event: DpEvent, budget: Budget, relation: Relation | str) -> bool:
+    """Whether an event stays within a budget.
+
+    Guarantee: if True, a run described by the event keeps the promise of the budget under the relation.
+    """
+    composition = read_composition(event, relation)
+    if budget.is_infinite:
+        return True
+    if budget.kind == "zcdp":
+        return rho_of(event, relation) <= budget.amount * (1.0 + _ROUNDING)
+    if budget.kind == "gdp":
+        return mu_of(event, relation) <= budget.amount * (1.0 + _ROUNDING)
+    if budget.kind == "pure":
+        return composition.pure_epsilon() <= budget.amount * (1.0 + _ROUNDING)
+    return _certify(composition, budget.delta or 0.0).epsilon <= budget.amount * (1.0 + _ROUNDING)
+
+
+def deltas_of(composition: Composition, epsilons: Array) -> Array:
+    """Return the least proved delta at each epsilon."""
+    if not composition.totals:
+        return np.zeros(epsilons.shape)
+    best = np.ones(epsilons.shape)
+    if not composition.is_private:
+        return best
+    for route in ROUTES:
+        if route.applies(composition) and np.any(best > 0.0):
+            best = np.minimum(best, route.deltas(composition, epsilons))
+            if route.exact:
+                break
+    return best
+
+
+@lru_cache(maxsize=512)
+def _certify(composition: Composition, delta: float) -> Certificate:
+    if not composition.totals:
+        return Certificate(0.0, delta, "nothing is released")
+    best = Certificate(math.inf, delta, "no guarantee")
+    if not composition.is_private:
+        return best
+    for route in ROUTES:
+        if route.applies(composition):
+            epsilon = route.epsilon(composition, delta)
+            if epsilon < best.epsilon:
+                best = Certificate(epsilon, delta, route.name)
+            if route.exact or best.epsilon == 0.0:
+                break
+    return best

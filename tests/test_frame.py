@@ -1,0 +1,123 @@
+"""Frames: an exact change of coordinates, and private scales that find the size of raw columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from discreet.accounting import Budget
+from discreet.data import Data, Public, load
+from discreet.frame import Frame
+from discreet.framed import put_in_frame
+from discreet.losses import Logistic, Squared
+from discreet.penalties import ElasticNet
+from discreet.problem import Problem
+from discreet.randomness import seeded_stream
+from discreet.scales import learn_frame, plan_scaling
+from tests.catalogue import table
+
+
+def some_frame(columns, clip=np.inf):
+    return Frame(
+        low=np.full(columns, -clip),
+        high=np.full(columns, clip),
+        shift=np.linspace(-1.0, 2.0, columns),
+        scale=np.geomspace(0.1, 30.0, columns),
+        second_moment=np.ones(columns),
+        frozen=np.zeros(columns, dtype=bool),
+        target_shift=0.7,
+    )
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("loss", [Squared(), Logistic()], ids=lambda loss: loss.name)
+def test_the_framed_objective_is_the_users_objective(loss, order):
+    problem = Problem(loss, ElasticNet(0.1, 0.4))
+    X, y = table(loss)
+    framed = put_in_frame(problem, load(X, y), some_frame(4), len(y), order)
+    w = np.random.default_rng(0).standard_normal(5)
+    coef, intercept = framed.to_user(w)
+    if loss.classification:  # labels are not shifted, so neither is the intercept
+        intercept = intercept - 0.7
+    assert framed.value(w) == pytest.approx(problem.objective(X, y, coef, intercept), rel=1e-12)
+
+
+@given(arrays(np.float64, (7, 3), elements=st.floats(-1e308, 1e308)), st.sampled_from(["C", "F"]))
+def test_framed_entries_are_bounded_whatever_the_rows(X, order):
+    frame = some_frame(3, clip=50.0)
+    matrix = frame.matrix(Data(X, np.zeros(7)), order, intercept=True)
+    limit = (50.0 + np.abs(frame.shift)) / frame.scale
+    assert (np.abs(matrix[:, :3]) <= limit * (1 + 1e-12)).all()
+    assert (matrix[:, 3] == 1.0).all()
+
+
+def test_dense_and_sparse_frames_agree():
+    X = np.random.default_rng(0).standard_normal((20, 4)) * (np.random.default_rng(1).random((20, 4)) < 0.3)
+    public = Public(20, 4, low=np.full(4, -1.0), high=np.full(4, 1.0), sparse=True)
+    scaling = plan_scaling(public, Budget(1.0, 1e-3), 0.0, True, False)
+    frame = learn_frame(scaling, Data(X, np.zeros(20)), public, seeded_stream(0))
+    for form in (sp.csr_array, sp.csc_array):
+        sparse = frame.matrix(Data(form(X), np.zeros(20)), "F", True)
+        np.testing.assert_allclose(sparse.toarray(), frame.matrix(Data(X, np.zeros(20)), "F", True))
+
+
+def learned(X, y=None, epsilon=1.0, **public):
+    facts = Public(X.shape[0], X.shape[1], **public)
+    scaling = plan_scaling(facts, Budget(epsilon, 1e-9), None, True, y is not None)
+    data = Data(X, np.zeros(X.shape[0]) if y is None else y)
+    return scaling, learn_frame(scaling, data, facts, seeded_stream(3))
+
+
+def test_private_scales_find_centre_and_width_of_raw_columns():
+    rng = np.random.default_rng(0)
+    scales = np.array([1e-6, 1.0, 1e9])
+    X = (rng.standard_normal((50_000, 3)) + np.array([0.0, 5.0, -3.0])) * scales
+    y = 1e4 + 20.0 * rng.standard_normal(50_000)
+    scaling, frame = learned(X, y)
+    assert scaling.method == "columns"
+    assert not frame.frozen.any()
+    np.testing.assert_allclose(frame.scale, scales, rtol=0.5)
+    assert (np.abs(frame.shift - X.mean(axis=0)) <= 0.5 * scales).all()
+    assert (frame.low <= np.quantile(X, 0.01, axis=0)).all()
+    assert (frame.high >= np.quantile(X, 0.99, axis=0)).all()
+    assert abs(frame.target_shift - 1e4) < 500.0
+
+
+def test_constant_zero_and_rare_columns_are_harmless():
+    X = np.zeros((50_000, 3))
+    X[:, 1] = 4.0
+    X[:3, 2] = 1e308
+    _, frame = learned(X)
+    assert frame.frozen.tolist() == [True, False, True]  # nothing stands out of the noise there
+    matrix = frame.matrix(Data(X, np.zeros(50_000)), "F", True)
+    assert np.isfinite(matrix).all()
+
+
+def test_small_tables_get_one_common_scale_and_infinite_budgets_are_exact():
+    X = np.random.default_rng(0).standard_normal((200, 10)) * 7.0
+    scaling, frame = learned(X)
+    assert scaling.method == "common"
+    assert len(set(frame.scale)) == 1
+    scaling, frame = learned(X, epsilon=np.inf)
+    np.testing.assert_allclose(frame.scale, X.std(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(frame.shift, X.mean(axis=0), rtol=1e-9, atol=1e-9)
+    assert (frame.high >= X.max(axis=0)).all()
+
+
+def test_declared_ranges_that_exclude_zero_are_centred():
+    X = np.random.default_rng(0).uniform(30, 40, (200, 2))
+    low, high = np.array([30.0, 0.0]), np.array([40.0, 50.0])
+    _, frame = learned(X, low=low, high=high)
+    np.testing.assert_allclose(frame.shift, [35.0, 0.0])
+    np.testing.assert_allclose(frame.scale, [5.0, 50.0])
+
+
+def test_nothing_to_learn_from_is_refused():
+    with pytest.raises(ValueError, match="scale_share=0 needs bounds"):
+        plan_scaling(Public(100, 3), Budget(1.0, 1e-3), 0.0, True, False)
+    with pytest.raises(ValueError, match="scale_share=0 needs y_bounds"):
+        plan_scaling(Public(100, 1, low=np.zeros(1), high=np.ones(1)), Budget(1.0, 1e-3), 0.0, True, True)
