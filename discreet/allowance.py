@@ -48,8 +48,9 @@ class Allowance:
             return True
         # The two bounds are computed on different grids, and either is a proof. Not for a pure promise: a
         # Gaussian's delta can be so small that it rounds to 0.
-        within = _delta_of(events, self.epsilon * _SLACK, self.relation) <= self.delta * _SLACK
-        return self.delta > 0 and within
+        if self.delta == 0:
+            return False
+        return _delta_of(events, self.epsilon * _SLACK, self.relation) <= self.delta * _SLACK
 
     def cost(self, events: tuple[str, ...]) -> float:
         """Epsilon of the events, composed, at the delta of the promise."""

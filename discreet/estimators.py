@@ -137,6 +137,7 @@ class PrivateLinearModel(BaseEstimator):
                 plan, data, stream_from(self.random_state), self.ledger, self.dataset, type(self).__name__, progress
             )
         self.plan_, self.solution_ = plan, solution
+        self._guarantee: Guarantee | None = None
         self.n_iter_ = solution.iterations
         self.ranges_ = (solution.frame.low, solution.frame.high)
         self._store(solution.w, solution.intercept)
@@ -146,9 +147,12 @@ class PrivateLinearModel(BaseEstimator):
 
     @property
     def guarantee_(self) -> Guarantee:
-        """The promise that holds for this fitted model."""
-        check_is_fitted(self, "plan_")
-        return self.plan_.guarantee
+        """The promise that holds for this fitted model.
+
+        It is the plan's, unless the model comes from a file or was fitted together with other releases.
+        """
+        check_is_fitted(self, "coef_")
+        return self._guarantee if self._guarantee is not None else self.plan_.guarantee
 
     def _margins(self, X: Any) -> Any:
         """Linear predictor on columns clipped to the ranges of training."""

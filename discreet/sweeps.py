@@ -23,7 +23,6 @@ class Sweeps:
     def __init__(self, framed: Framed, clip: FloatArray, step: FloatArray) -> None:
         self.framed, self.clip, self.step = framed, clip, step
         self.weight = np.empty(0) if framed.weight is None else framed.weight
-        self.scratch = np.empty(framed.X.shape[0])
         self.restart(framed.start())
 
     def restart(self, w: FloatArray) -> None:
@@ -62,7 +61,7 @@ class Sweeps:
         elif sparse:
             coordinate.sweep_sparse(X.indptr, X.indices, X.data, *rows, *settings, *state, *average)
         else:
-            coordinate.sweep_dense(X.T, *rows, *settings, *state, self.scratch, *average)
+            coordinate.sweep_dense(X.T, *rows, *settings, *state, *average)
 
 
 _NONE = np.empty(0, dtype=np.int32)

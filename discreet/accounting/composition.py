@@ -60,6 +60,11 @@ class Composition:
         """What is neither a plain Gaussian nor a selection."""
         return tuple((r, n) for r, n in self.totals if not isinstance(r, GaussianNoise | Selection))
 
+    @property
+    def order_rho(self) -> float:
+        """The zCDP cost of the Gaussian and selection releases in `order`."""
+        return math.fsum(n * release.rho() for release, n in self.order or ())
+
     def rho(self) -> float:
         """Return the zCDP cost."""
         return math.fsum(n * release.rho() for release, n in self.totals)

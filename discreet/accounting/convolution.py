@@ -16,14 +16,17 @@ from functools import cached_property
 
 import numpy as np
 
-from discreet.accounting.dots import LossLaw, connect_dots, widest_loss
+from discreet.accounting.dots import LossLaw, connect_dots, reach_of
 from discreet.accounting.pairs import Array, Pair
 
 Parts = list[tuple[Pair, int]]
+Laws = list[tuple[LossLaw, int]]
 
 # How much of epsilon the grid may add.
 _TOLERANCE = 2e-4
 _FEWEST_POINTS, _MOST_POINTS = 2**14, 2**21
+# Multiples of the step near zero that are all used, and the most that are used far from it.
+_CORE, _MOST_EVEN = 4096, 2**17
 _WIDEST_WINDOW = 600.0
 _TILTED_TAIL = math.log(1e-13)
 # Share of the target delta that truncated tails may take.
@@ -101,25 +104,50 @@ class ComposedLoss:
         return np.exp(np.minimum(self.log_scale - self.tilt * offsets, 500.0))
 
 
-def compose(parts: Parts, *, delta: float | None = None, epsilon: float | None = None) -> ComposedLoss | None:
-    """Return the composed loss, tuned to be tight at the given delta or epsilon; None where that is hopeless.
+def compose(parts: Parts, delta: float) -> ComposedLoss | None:
+    """Return the composed loss, tuned to be tight near the given delta; None where that is hopeless.
 
     Guarantee: `delta` and `epsilon` of the result bound the adaptive composition of all mechanisms that the
     pairs dominate, each taken its number of times.
     """
-    count = sum(times for _, times in parts)
-    negligible = _TRUNCATION * (delta if delta else 1e-280) / count
-    reach = [widest_loss(pair, negligible) for pair, _ in parts]
-    rough = [(connect_dots(pair, _rough_points(r)), n) for (pair, n), r in zip(parts, reach, strict=True)]
-    window = _choose_window(rough, delta, epsilon)
+    window = _choose_window(_roughly(parts, delta), delta)
     if window.stop - window.start > _WIDEST_WINDOW:
         return None
-    step = _choose_step(window, rough)
-    laws = [(_on_grid(pair, r, step), n) for (pair, n), r in zip(parts, reach, strict=True)]
+    step = _choose_step(window, _roughly(parts, delta))
+    negligible = _negligible(parts, delta)
+    laws = [(_on_grid(pair, negligible, step, window.tilt), n) for pair, n in parts]
     return _convolve(laws, window, step)
 
 
-def _choose_step(window: Window, laws: list[tuple[LossLaw, int]]) -> float:
+def delta_near(parts: Parts, epsilon: float) -> float:
+    """Return a rough delta for an epsilon, by Chernoff's bound, to tune `compose` with; it proves nothing."""
+    low, high = -650.0, -1e-3
+    for _ in range(10):
+        middle = 0.5 * (low + high)
+        delta = math.exp(middle)
+        laws = _roughly(parts, delta)
+        if _chernoff_epsilon(laws, _best_tilt(laws, delta), delta) > epsilon:
+            low = middle
+        else:
+            high = middle
+    return math.exp(high)
+
+
+def _negligible(parts: Parts, delta: float) -> float:
+    return _TRUNCATION * delta / sum(times for _, times in parts)
+
+
+def _roughly(parts: Parts, delta: float) -> Laws:
+    """Put each pair on a coarse grid, geometric on both sides of zero."""
+    laws: Laws = []
+    for pair, times in parts:
+        down, up = reach_of(pair, _negligible(parts, delta))
+        grid = np.geomspace(1e-10, 1.0, 1200)
+        laws.append((connect_dots(pair, np.concatenate([-down * grid[::-1], [0.0], up * grid])), times))
+    return laws
+
+
+def _choose_step(window: Window, laws: Laws) -> float:
     """Choose the largest step whose effect on epsilon, growth of the variance * (tilt + 1) / 2, is tolerable.
 
     Splitting a loss between the ends of a cell adds step^2 / 6 to the variance on average, or loss * step
@@ -136,57 +164,64 @@ def _choose_step(window: Window, laws: list[tuple[LossLaw, int]]) -> float:
     return float(steps[np.argmax(fine)] if fine.any() else steps[-1])
 
 
-def _rough_points(reach: float) -> Array:
-    positive = reach * np.geomspace(1e-10, 1.0, 1200)
-    return np.concatenate([-positive[::-1], [0.0], positive])
+def _on_grid(pair: Pair, negligible: float, step: float, tilt: float) -> LossLaw:
+    """Discretise on multiples of the step: all of them near zero, fewer of them further out.
 
-
-def _on_grid(pair: Pair, reach: float, step: float) -> LossLaw:
-    """Discretise on multiples of the step: all of them near zero, ever fewer of them further out.
-
-    Far from zero the spacing is a thousandth of the loss, which moves its square by a millionth.
+    Far from zero the spacing is a thousandth of the loss, which moves its square by a millionth. Upwards it
+    stays below a tenth of 1 / tilt, the scale on which the tilted loss varies.
     """
-    last = math.ceil(reach / step) + 1
-    core = np.arange(1, min(last, 4096) + 1)
-    far = np.geomspace(4096, last, 2 + math.ceil(1024 * math.log(last / 4096))) if last > 4096 else core[:0]
-    positive = np.unique(np.concatenate([core, np.ceil(far).astype(np.int64)]))
-    return connect_dots(pair, step * np.concatenate([-positive[::-1], [0], positive]))
+    down, up = reach_of(pair, negligible)
+    last = math.ceil(up / step) + 1
+    widest = max(1, math.floor(0.1 / ((1.0 + tilt) * step)), last // _MOST_EVEN)
+    turn = min(last, max(_CORE, 1024 * widest))
+    even = np.arange(turn, last + widest, widest, dtype=np.float64)
+    upwards = np.unique(np.concatenate([_growing(turn), even]))
+    return connect_dots(
+        pair, step * np.concatenate([-_growing(math.ceil(down / step) + 1)[::-1], [0.0], upwards])
+    )
 
 
-def _log_moment(laws: list[tuple[LossLaw, int]], order: float) -> float:
+def _growing(last: int) -> Array:
+    """Return whole numbers from 1 to last: all of them up to the core, then a geometric selection."""
+    core = np.arange(1.0, min(last, _CORE) + 1)
+    if last <= _CORE:
+        return core
+    far = np.geomspace(_CORE, last, 2 + math.ceil(1024 * math.log(last / _CORE)))
+    return np.unique(np.ceil(np.concatenate([core, far])))
+
+
+def _log_moment(laws: Laws, order: float) -> float:
     return sum(times * law.log_moment(order) for law, times in laws)
 
 
-def _choose_window(laws: list[tuple[LossLaw, int]], delta: float | None, epsilon: float | None) -> Window:
-    """Pick the tilt by the Chernoff bound for the target, and a window that holds nearly all tilted mass."""
-    log_delta = math.log(delta) if delta else 0.0
+def _chernoff_epsilon(laws: Laws, order: float, delta: float) -> float:
+    return (_log_moment(laws, order) - math.log(delta)) / order
 
-    def cost(order: float) -> float:
-        moment = _log_moment(laws, order)
-        return (moment - log_delta) / order if epsilon is None else moment - order * epsilon
 
+def _best_tilt(laws: Laws, delta: float) -> float:
+    """Return the order that makes Chernoff's bound on epsilon least: there the tilted mean is that epsilon."""
     orders = np.geomspace(1e-4, 1e7, 156)
-    costs = np.array([cost(order) for order in orders])
+    bounds = np.array([_chernoff_epsilon(laws, order, delta) for order in orders])
+    least = float(np.min(bounds))
     # A bounded loss can make the best order infinite; the smallest nearly best one serves as well.
-    least = float(np.min(costs))
-    good = least + 1e-3 * abs(least) if epsilon is None else max(least + 0.05, -650.0)
-    tilt = float(orders[np.flatnonzero(costs <= good)[0]])
+    return float(orders[np.flatnonzero(bounds <= least + 1e-3 * abs(least))[0]])
+
+
+def _choose_window(laws: Laws, delta: float) -> Window:
+    """Pick a window that holds nearly all tilted mass, and nearly all that matters for delta without tilting."""
+    tilt = _best_tilt(laws, delta)
     here = _log_moment(laws, tilt)
     slack = 1e-3 * tilt
     higher, lower = _log_moment(laws, tilt + slack), _log_moment(laws, tilt - slack)
     spread = math.sqrt(max(higher - 2 * here + lower, 1e-30)) / slack
-    centre = (higher - lower) / (2 * slack)
     turns = np.geomspace(0.3, 100.0, 24) / spread
     start = max((_TILTED_TAIL + here - _log_moment(laws, tilt - turn)) / turn for turn in turns)
     stop = min((_log_moment(laws, tilt + turn) - here - _TILTED_TAIL) / turn for turn in turns)
-    if delta:
-        stop = max(
-            stop, min((_log_moment(laws, o) - log_delta - math.log(_TRUNCATION)) / o for o in tilt + turns)
-        )
-    return Window(tilt, start, max(stop, start + spread), centre)
+    stop = max(stop, min(_chernoff_epsilon(laws, tilt + turn, _TRUNCATION * delta) for turn in turns))
+    return Window(tilt, start, max(stop, start + spread), centre=(higher - lower) / (2 * slack))
 
 
-def _convolve(laws: list[tuple[LossLaw, int]], window: Window, step: float) -> ComposedLoss:
+def _convolve(laws: Laws, window: Window, step: float) -> ComposedLoss:
     from scipy.fft import irfft, next_fast_len, rfft
 
     size = next_fast_len(math.ceil((window.stop - window.start) / step) + 1, real=True)
@@ -225,7 +260,7 @@ def _convolve(laws: list[tuple[LossLaw, int]], window: Window, step: float) -> C
     )
 
 
-def _outside(laws: list[tuple[LossLaw, int]], tilt: float, stop: float) -> float:
+def _outside(laws: Laws, tilt: float, stop: float) -> float:
     """Bound the mass above the window (Chernoff) and the mass of an infinite loss."""
     orders = tilt * np.array([1.0, 1.5, 2.0, 3.0, 5.0, 10.0])
     log_tail = min(_log_moment(laws, order) - order * stop for order in orders)

@@ -64,9 +64,12 @@ def _steps(below: Array, above: Array) -> tuple[Array, Array]:
     return np.maximum(steps, 0.0), error
 
 
-def widest_loss(pair: Pair, mass: float) -> float:
-    """Return a loss that P exceeds, in either direction, with probability at most `mass` (to a factor 2)."""
+def reach_of(pair: Pair, mass: float) -> tuple[float, float]:
+    """Return (down, up) such that P puts at most `mass` below -down, and at most `mass` above up."""
     candidates = np.geomspace(1e-12, 1e6, 800)
-    too_much = (pair.above(candidates)[0] > mass) | (pair.below(-candidates)[0] > mass)
-    last = np.flatnonzero(too_much)
-    return float(candidates[min(last[-1] + 1, 799)]) if last.size else 1e-12
+    return _first_small(pair.below(-candidates)[0], mass), _first_small(pair.above(candidates)[0], mass)
+
+
+def _first_small(tails: Array, mass: float) -> float:
+    too_much = np.flatnonzero(tails > mass)
+    return float(np.geomspace(1e-12, 1e6, 800)[min(too_much[-1] + 1, 799)]) if too_much.size else 1e-12

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.accounting.composition import Composition, read_composition
-from discreet.accounting.dots import connect_dots, widest_loss
+from discreet.accounting.dots import connect_dots, reach_of
 from discreet.accounting.releases import GaussianNoise, LaplaceNoise, PoissonGaussian, Selection
 from discreet.relation import Relation
 
@@ -98,7 +98,7 @@ def _by_composed_plds(composition: Composition, delta: float, interval: float) -
         for release, count in composition.totals:
             pairs = release.pairs()
             assert pairs is not None
-            last = math.ceil(widest_loss(pairs[way], 1e-6 * delta / count) / interval) + 1
+            last = math.ceil(max(reach_of(pairs[way], 1e-6 * delta / count)) / interval) + 1
             law = connect_dots(pairs[way], interval * np.arange(-last, last + 1, dtype=np.float64))
             positions = np.rint(law.losses / interval).astype(np.int64)
             masses = np.bincount(positions - positions[0], weights=law.masses)

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from discreet.accounting.composition import Composition
-from discreet.accounting.convolution import ComposedLoss, Parts, compose
+from discreet.accounting.convolution import ComposedLoss, Parts, compose, delta_near
 from discreet.accounting.gaussian import gaussian_delta, gaussian_epsilon
 from discreet.accounting.pairs import Array, SampledGaussian
 from discreet.accounting.selections import Profile, profile
@@ -135,8 +135,8 @@ class LossDistribution:
     def epsilon(self, composition: Composition, delta: float) -> float:
         if not delta:
             return math.inf
-        upper = zcdp_epsilon(composition.rho(), delta)
-        composed = [compose(parts, delta=delta) for parts in _directions(composition, upper)]
+        upper = zcdp_epsilon(composition.order_rho, delta)
+        composed = [compose(parts, delta) for parts in _directions(composition, upper)]
         return max(math.inf if loss is None else loss.epsilon(delta) for loss in composed)
 
     def deltas(self, composition: Composition, epsilons: Array) -> Array:
@@ -145,7 +145,7 @@ class LossDistribution:
         )
         worst = np.zeros(epsilons.shape)
         for parts in _directions(composition, float(np.max(epsilons))):
-            bounds = [_delta_bound(compose(parts, epsilon=float(x)), epsilons) for x in anchors]
+            bounds = [_delta_bound(compose(parts, delta_near(parts, float(x))), epsilons) for x in anchors]
             worst = np.maximum(worst, np.min(bounds, axis=0))
         return worst
 
@@ -160,7 +160,7 @@ def _delta_bound(loss: ComposedLoss | None, epsilons: Array) -> Array:
 def _selection_profile(composition: Composition, epsilon: float) -> Profile | None:
     """Return the profile of the ordered releases, wide enough to be read at epsilon."""
     assert composition.order is not None
-    rho = math.fsum(times * release.rho() for release, times in composition.order)
+    rho = composition.order_rho
     # Beyond `reach` the tail exp(-(x - rho)^2 / 4 rho) of the loss has lost a factor 1e5.
     reach = rho + math.sqrt(max(epsilon - rho, 0.0) ** 2 + 46.0 * rho)
     return profile(composition.order, min(reach, 1.01 * composition.pure_epsilon()))

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.accounting.dots import LossLaw, connect_dots, widest_loss
+from discreet.accounting.dots import LossLaw, connect_dots, reach_of
 from discreet.accounting.pairs import Array, Atoms, SampledGaussian
 from discreet.accounting.releases import GaussianNoise, Release, Selection
 
@@ -162,7 +162,7 @@ def _pad(values: Array, step: float, width: int) -> Array:
 def _gaussian_law(mu: float, step: float | None, negligible: float) -> LossLaw:
     """Return the loss of a Gaussian release on multiples of a step (by default a fine one of its own)."""
     pair = SampledGaussian(1.0, mu)
-    reach = widest_loss(pair, min(1e-3, 1e-3 * negligible))
+    reach = max(reach_of(pair, min(1e-3, 1e-3 * negligible)))
     step = step or reach / 4000
     last = math.ceil(reach / step)
     return connect_dots(pair, step * np.arange(-last, last + 1, dtype=np.float64))

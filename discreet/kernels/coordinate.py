@@ -9,45 +9,51 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from discreet.kernels.slopes import FAST, clamp, fill_slopes, fill_vector_slope, prox_entry, slope_of
+from discreet.kernels.slopes import FAST, clamp, fill_vector_slope, prox_entry, slope_of
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
-def clipped_dot(x, slopes, weight, limit):
-    """Sum over the rows of weight * clamp(x * slope, limit)."""
+def move_and_sum(margins, change, moved, x, y, weight, code, parameter, limit):
+    """Add change * moved to the margins; sum weight * clamp(x * slope, limit) over the rows as they then are.
+
+    One loop for both, since reading the columns takes longer than the arithmetic; LLVM takes the tests of
+    `code` and `weight` out of it and vectorises what remains.
+    """
     total = 0.0
-    if weight.size == 0:
-        for i in range(x.size):
-            total += clamp(x[i] * slopes[i], limit)
-    else:
-        for i in range(x.size):
-            total += weight[i] * clamp(x[i] * slopes[i], limit)
+    for i in range(x.size):
+        margin = margins[i] + change * moved[i]
+        margins[i] = margin
+        part = clamp(x[i] * slope_of(code, parameter, margin, y[i]), limit)
+        total += part if weight.size == 0 else weight[i] * part
     return total
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
-def move_margins(margins, change, x):
-    for i in range(x.size):
-        margins[i] += change * x[i]
+def move_margins(margins, change, moved):
+    for i in range(moved.size):
+        margins[i] += change * moved[i]
 
 
 @njit(cache=True, error_model="numpy")
 def sweep_dense(
     columns, y, weight, code, parameter, coordinates, noise, clip, step, l1, l2, low, high, rows,
-    w, margins, slopes, total, since, first,
+    w, margins, total, since, first,
 ):  # fmt: skip
-    """One step per entry of `coordinates`; columns[j] is column j, noise[k] is added to the k-th sum."""
+    """One step per entry of `coordinates`; columns[j] is column j, noise[k] is added to the k-th sum.
+
+    The margins follow a step behind: a step moves them by the change of the step before.
+    """
+    change, last = 0.0, 0
     for k in range(coordinates.size):
         j = coordinates[k]
-        fill_slopes(code, parameter, margins, y, slopes)
-        gradient = (clipped_dot(columns[j], slopes, weight, clip[j]) + noise[k]) / rows
+        gradient = move_and_sum(margins, change, columns[last], columns[j], y, weight, code, parameter, clip[j])
+        gradient = (gradient + noise[k]) / rows
         old = w[j]
-        new = prox_entry(old - step[j] * gradient, step[j], l1[j], l2[j], low[j], high[j])
+        w[j] = prox_entry(old - step[j] * gradient, step[j], l1[j], l2[j], low[j], high[j])
         total[j] += old * (first + k - since[j])
         since[j] = first + k
-        w[j] = new
-        if new != old:
-            move_margins(margins, new - old, columns[j])
+        change, last = w[j] - old, j
+    move_margins(margins, change, columns[last])
 
 
 @njit(cache=True, error_model="numpy")
