@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint format bench-speed clean
+.PHONY: demo test lint format bench-speed bench-accuracy clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,9 @@ format: $(READY)
 
 bench-speed: $(READY)
 	$(BIN)/python benchmarks/speed.py
+
+bench-accuracy: $(READY)
+	$(BIN)/python benchmarks/accuracy.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

@@ -40,25 +40,48 @@ if TYPE_CHECKING:
     from discreet.accounting import Budget as Budget
     from discreet.estimators import (
         ElasticNet as ElasticNet,
+    )
+    from discreet.estimators import (
         HuberRegressor as HuberRegressor,
+    )
+    from discreet.estimators import (
         Lasso as Lasso,
+    )
+    from discreet.estimators import (
         LinearRegression as LinearRegression,
+    )
+    from discreet.estimators import (
         LinearSVC as LinearSVC,
+    )
+    from discreet.estimators import (
         LogisticRegression as LogisticRegression,
+    )
+    from discreet.estimators import (
         Ridge as Ridge,
     )
     from discreet.exceptions import (
         BudgetExceededError as BudgetExceededError,
+    )
+    from discreet.exceptions import (
         IncompatibleSolverError as IncompatibleSolverError,
+    )
+    from discreet.exceptions import (
         InsecureRandomnessWarning as InsecureRandomnessWarning,
+    )
+    from discreet.exceptions import (
         NotPrivateWarning as NotPrivateWarning,
+    )
+    from discreet.exceptions import (
         PrivacyLeakWarning as PrivacyLeakWarning,
+    )
+    from discreet.exceptions import (
         UtilityWarning as UtilityWarning,
     )
     from discreet.fitting import solve as solve
     from discreet.guarantee import Guarantee as Guarantee
     from discreet.ledger import Ledger as Ledger
-    from discreet.model_file import load_model as load_model, save_model as save_model
+    from discreet.model_file import load_model as load_model
+    from discreet.model_file import save_model as save_model
     from discreet.problem import Problem as Problem
     from discreet.relation import Relation as Relation
 

@@ -9,9 +9,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 
-def epsilon_lower_bound(
-    first: FloatArray, second: FloatArray, delta: float, confidence: float = 1.0 - 1e-6
-) -> float:
+def epsilon_lower_bound(first: FloatArray, second: FloatArray, delta: float, confidence: float = 1.0 - 1e-6) -> float:
     """A lower bound on epsilon that any (epsilon, delta)-DP mechanism exceeds only by chance.
 
     `first` and `second` are scalar outputs on two neighbouring tables. Half of the runs choose the best

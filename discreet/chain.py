@@ -109,9 +109,7 @@ class Chain:
             try:
                 connection.execute(update(tip_table).values(number=tip_table.c.number))
             except OperationalError as error:
-                raise TimeoutError(
-                    f"the ledger did not answer ({error.orig}); nothing was written"
-                ) from error
+                raise TimeoutError(f"the ledger did not answer ({error.orig}); nothing was written") from error
             records, tip = _snapshot(connection)
             found = problems(records, tip)
             if found or tip is None:
@@ -224,31 +222,57 @@ def _snapshot(connection: Connection) -> tuple[list[Record], Tip | None]:
 
 def _make_engine(url: str) -> Engine:
     """Connect and create the tables; several processes may do so at the same moment."""
-    from sqlalchemy import create_engine, event
-    from sqlalchemy.pool import NullPool, QueuePool
-
-    if not url.startswith("sqlite"):
-        engine = create_engine(url, poolclass=NullPool)
-    elif url == MEMORY:
-        # One connection, lent to one thread at a time: a second would be a second, empty database.
-        engine = create_engine(
-            url,
-            poolclass=QueuePool,
-            pool_size=1,
-            max_overflow=0,
-            pool_timeout=WAIT_SECONDS,
-            connect_args={"check_same_thread": False},
-        )
+    if url == MEMORY:
+        engine = _memory_engine()
     else:
-        engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": WAIT_SECONDS})
-        event.listen(engine, "connect", _make_durable)
+        engine = _file_engine(url) if url.startswith("sqlite") else _server_engine(url)
     _create_tables(engine)
     return engine
 
 
-def _make_durable(connection: Any, _: object) -> None:
+def _memory_engine() -> Engine:
+    """One connection, lent to one thread at a time: a second would be a second, empty database."""
+    from sqlalchemy import QueuePool, create_engine
+
+    settings = {"pool_size": 1, "max_overflow": 0, "pool_timeout": WAIT_SECONDS}
+    anywhere = {"check_same_thread": False}
+    return create_engine(MEMORY, poolclass=QueuePool, connect_args=anywhere, **settings)
+
+
+def _file_engine(url: str) -> Engine:
+    from sqlalchemy import NullPool, create_engine, make_url
+
+    folder = Path(str(make_url(url).database)).parent
+    if not folder.is_dir():
+        raise FileNotFoundError(f"the ledger's folder does not exist: {folder}")
+    engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": WAIT_SECONDS})
     # Some builds of SQLite lower this under a write-ahead log; a power cut would then forget spending.
-    connection.execute("PRAGMA synchronous = FULL")
+    _first_say(engine, "PRAGMA synchronous = FULL")
+    return engine
+
+
+def _server_engine(url: str) -> Engine:
+    from sqlalchemy import NullPool, create_engine
+
+    try:
+        engine = create_engine(url, poolclass=NullPool)
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"{error}; a ledger in PostgreSQL needs discreet[postgres]") from error
+    _first_say(engine, f"SET lock_timeout = {1000 * WAIT_SECONDS:.0f}")
+    return engine
+
+
+def _first_say(engine: Engine, statement: str) -> None:
+    """Execute a setting on every new connection."""
+    from sqlalchemy import event
+
+    def say(connection: Any, _: object) -> None:
+        cursor = connection.cursor()
+        cursor.execute(statement)
+        cursor.close()
+        connection.commit()
+
+    event.listen(engine, "connect", say)
 
 
 def _create_tables(engine: Engine) -> None:

@@ -6,10 +6,10 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -25,12 +25,11 @@ MENDABLE = (ValueError, OSError, RuntimeError)
 class OneLineErrors(TyperGroup):
     """A group of commands in which no error shows more than one line, wherever it comes from."""
 
-    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
-        if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **extra)
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **extra: Any) -> NoReturn:
+        """Run a command and leave the process with its exit code."""
         try:
             with tidy_warnings():
-                code = super().main(*args, standalone_mode=False, **extra)
+                code = super().main(args, prog_name, **extra | {"standalone_mode": False})
         except typer.Abort:
             code = INTERRUPTED_CODE
         except Exception as error:

@@ -204,9 +204,7 @@ class Box(Constraint):
         low, high = self._bounds_like(slope)
         answer = np.where(slope > 0.0, low, np.where(slope < 0.0, high, np.clip(0.0, low, high)))
         if not np.isfinite(answer).all():
-            raise ValueError(
-                "low and high must be finite: the linear function is unbounded below on this box."
-            )
+            raise ValueError("low and high must be finite: the linear function is unbounded below on this box.")
         return answer
 
     def contains(self, w: Values, tolerance: float = 1e-9) -> bool:
@@ -220,9 +218,7 @@ class Box(Constraint):
     def vertices(self, size: int) -> Array:
         """All 2 ** size corners as rows, at most 16 dimensions."""
         if size > _LARGEST_BOX_WITH_VERTICES:
-            raise ValueError(
-                f"size must be at most {_LARGEST_BOX_WITH_VERTICES}: a box has 2 ** size vertices."
-            )
+            raise ValueError(f"size must be at most {_LARGEST_BOX_WITH_VERTICES}: a box has 2 ** size vertices.")
         low, high = self.bounds(size)
         if not (np.isfinite(low).all() and np.isfinite(high).all()):
             raise ValueError("low and high must be finite for a box to have all its vertices.")

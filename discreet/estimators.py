@@ -30,7 +30,8 @@ from discreet.fitting import (
 )
 from discreet.guarantee import Guarantee
 from discreet.losses import Huber, Logistic, Loss, Multinomial, OneVsRest, SmoothedHinge, Squared
-from discreet.penalties import L1, L2, ElasticNet as ElasticNetPenalty, Penalty, Zero
+from discreet.penalties import L1, L2, Penalty, Zero
+from discreet.penalties import ElasticNet as ElasticNetPenalty
 from discreet.problem import Problem
 from discreet.solvers import Plan
 
@@ -119,7 +120,12 @@ class PrivateLinearModel(BaseEstimator):
         if names is not None and len(set(names)) != len(names):
             raise ValueError("X has duplicate column names; rename them so that each column is unambiguous.")
         table, target = validate_data(
-            self, X, y, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), y_numeric=self._regression
+            self,
+            X,
+            y,
+            accept_sparse=("csr", "csc"),
+            dtype=(np.float64, np.float32),
+            y_numeric=self._regression,
         )
         return canonical(table), target, is_own_copy(X, table)
 
@@ -134,7 +140,13 @@ class PrivateLinearModel(BaseEstimator):
 
         with progress_bar(type(self).__name__, bool(self.verbose)) as progress:
             solution = run_plan(
-                plan, data, stream_from(self.random_state), self.ledger, self.dataset, type(self).__name__, progress
+                plan,
+                data,
+                stream_from(self.random_state),
+                self.ledger,
+                self.dataset,
+                type(self).__name__,
+                progress,
             )
         self.plan_, self.solution_ = plan, solution
         self._guarantee: Guarantee | None = None
@@ -153,6 +165,10 @@ class PrivateLinearModel(BaseEstimator):
         """
         check_is_fitted(self, "coef_")
         return self._guarantee if self._guarantee is not None else self.plan_.guarantee
+
+    @guarantee_.setter
+    def guarantee_(self, guarantee: Guarantee) -> None:
+        self._guarantee = guarantee
 
     def _margins(self, X: Any) -> Any:
         """Linear predictor on columns clipped to the ranges of training."""

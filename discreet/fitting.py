@@ -80,10 +80,11 @@ def describe(
     low, high = limits if limits is not None else (None, None)
     if sp.issparse(X) and low is not None and high is not None and ((low > 0.0) | (high < 0.0)).any():
         raise ValueError("bounds of sparse columns must contain 0, the value of every entry that is not stored.")
+    target = None
     if isinstance(y_bounds, str) and y_bounds == "data" and regression:
         target = bounds_from_rows(np.reshape(y, (-1, 1)), "y_bounds")
-    else:
-        target = check_bounds(y_bounds, 1, "y_bounds") if regression else None
+    elif regression:
+        target = check_bounds(y_bounds, 1, "y_bounds")
     return Public(
         rows=public_rows(relation, rows, public_n),
         columns=columns,

@@ -83,4 +83,6 @@ def guarantee_for(event: Any, budget: Budget, relation: Relation, rows: int) -> 
     if budget.kind in ("zcdp", "gdp"):
         delta = 1.0 / max(rows, 2) ** 2
         return Guarantee(accounting.epsilon_of(event, delta, relation), delta, relation, event)
+    assert budget.epsilon is not None
+    assert budget.delta is not None
     return Guarantee(budget.epsilon, budget.delta, relation, event)

@@ -96,9 +96,7 @@ class Ledger:
         """The address, absolute; it may hold a password."""
         return self._chain.url
 
-    def open(
-        self, dataset: str, epsilon: float, delta: float, relation: Relation | str = Relation.REPLACE
-    ) -> None:
+    def open(self, dataset: str, epsilon: float, delta: float, relation: Relation | str = Relation.REPLACE) -> None:
         """Set the total budget of a data set, for good; the same numbers again change nothing."""
         wanted = Allowance(dataset, float(epsilon), float(delta), Relation(relation))
         with self._chain.writing() as pen:

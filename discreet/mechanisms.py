@@ -183,6 +183,7 @@ def additive(budget: Budget, share: float, count: int = 1) -> Additive:
     if budget.is_infinite:
         return Gaussian(0.0, count)
     if budget.kind == "pure":
+        assert budget.epsilon is not None
         return Laplace(count / (share * budget.epsilon), count)
     return Gaussian(math.sqrt(count / share) / budget.gaussian_mu(), count)
 

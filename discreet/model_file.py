@@ -117,7 +117,7 @@ def from_dict(content: Any) -> ModelFile:
     estimator.n_features_in_, estimator.n_iter_ = columns, int(content["iterations"])
     if content["feature_names"] is not None:
         estimator.feature_names_in_ = np.array([str(name) for name in content["feature_names"]], dtype=object)
-    estimator._guarantee = _read_guarantee(content["guarantee"])
+    estimator.guarantee_ = _read_guarantee(content["guarantee"])
     _check_shapes(estimator, content["estimator"] in CLASSIFIERS)
     schema = None if content["schema"] is None else Schema.from_dict(content["schema"])
     if schema is not None and len(schema.feature_names) != columns:
@@ -153,7 +153,7 @@ def _parameters(estimator: PrivateLinearModel) -> dict[str, Any]:
 def _read_parameters(parameters: Any, kind: type) -> dict[str, Any]:
     from discreet.accounting import Budget
 
-    known = {field.name for field in fields(kind)} - set(NEVER_WRITTEN)  # type: ignore[arg-type]
+    known = {field.name for field in fields(kind)} - set(NEVER_WRITTEN)
     unknown = sorted(set(parameters) - known)
     if unknown:
         raise ValueError(f"{kind.__name__} has no parameter {unknown[0]!r}.")

@@ -8,6 +8,7 @@ penalties with kinks, and accelerated proximal gradient steps for everything els
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -190,10 +191,7 @@ def is_optimal(framed: Framed, w: FloatArray, tolerance: float, bound: FloatArra
 
 
 def _accelerated_proximal_gradient(framed: Framed, tolerance: float) -> FloatArray:
-    w = framed.start()
-    for _, w in accelerated_steps(framed, tolerance, 100_000):
-        pass
-    return w
+    return deque(accelerated_steps(framed, tolerance, 100_000), maxlen=1).pop()[1]
 
 
 def accelerated_steps(framed: Framed, tolerance: float, most: int) -> Iterator[tuple[int, FloatArray]]:

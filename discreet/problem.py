@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.constraints import Constraint
+from discreet.constraints import Box, Constraint
 from discreet.losses import Loss
 from discreet.penalties import Coefficients, Penalty, Zero
 
@@ -39,7 +39,7 @@ class Problem:
     def coefficients(self, columns: int) -> Coefficients:
         """Penalty and separable constraint, coordinate by coordinate."""
         own = self.penalty.coefficients(columns)
-        if self.constraint is None or not self.constraint.separable:
+        if not isinstance(self.constraint, Box):
             return own
         low, high = self.constraint.bounds(columns)
         return Coefficients(own.l1, own.l2, np.maximum(own.low, low), np.minimum(own.high, high))

@@ -291,8 +291,7 @@ def stream_from(random_state: object = None) -> RandomStream:
         random_state = int.from_bytes(random_state.bytes(16), "little")
     if isinstance(random_state, bool) or not isinstance(random_state, numbers.Integral) or random_state < 0:
         raise TypeError(
-            "random_state must be None, an integer >= 0, a RandomStream or a NumPy generator,"
-            f" got {random_state!r}"
+            f"random_state must be None, an integer >= 0, a RandomStream or a NumPy generator, got {random_state!r}"
         )
     message = "random_state makes the noise reproducible: whoever knows the seed can remove it"
     warnings.warn(message, InsecureRandomnessWarning, stacklevel=2)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 
 
-class Relation(str, Enum):
+class Relation(StrEnum):
     """A neighbouring relation between tables.
 
     REPLACE     same number of rows, one row changed arbitrarily; n is public.
@@ -26,9 +26,6 @@ class Relation(str, Enum):
     def explanation(self) -> str:
         """One sentence for people who read privacy statements."""
         return _EXPLANATIONS[self]
-
-    def __str__(self) -> str:
-        return self.value
 
 
 _EXPLANATIONS = {

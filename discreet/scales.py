@@ -179,9 +179,7 @@ def _declared_limits(scaling: Scaling, public: Public) -> summaries.Limits:
     return summaries.Limits(low, high, centre, radius)
 
 
-def _learn_radii(
-    limits: summaries.Limits, scaling: Scaling, data: Data, public: Public, rng: RandomStream
-) -> None:
+def _learn_radii(limits: summaries.Limits, scaling: Scaling, data: Data, public: Public, rng: RandomStream) -> None:
     """Fill in the radii that were not declared, from one joint release of exponent histograms."""
     assert scaling.histogram is not None
     groups = _histogram_groups(scaling, public)

@@ -149,7 +149,8 @@ class Schema:
     def with_bounds(self, low: float, high: float) -> Schema:
         """The same schema with these bounds for every number column."""
         return replace(
-            self, columns=tuple(replace(c, low=low, high=high) if c.type == "number" else c for c in self.columns)
+            self,
+            columns=tuple(replace(c, low=low, high=high) if c.type == "number" else c for c in self.columns),
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -43,8 +43,9 @@ def exponent_counts(data: Data, groups: list[range]) -> FloatArray:
     range go to its ends, so that no value, however large, has a bin of its own.
     """
     counts = np.zeros((len(groups), BINS))
-    for group, row in zip(groups, counts, strict=True):
-        row += np.bincount(_exponent_bins(_largest_per_row(data, group)), weights=data.weight, minlength=BINS)
+    for k, group in enumerate(groups):
+        bins = _exponent_bins(_largest_per_row(data, group))
+        counts[k] = np.bincount(bins, weights=data.weight, minlength=BINS)
     return counts
 
 
@@ -95,9 +96,7 @@ def _sparse_moments(X: Any, limits: Limits, weight: FloatArray) -> FloatArray:
     u = np.where(limits.known[entries.col], u / np.where(limits.known, limits.radius, 1.0)[entries.col], 0.0)
     w = weight[entries.row]
     p = X.shape[1]
-    return np.stack(
-        [np.bincount(entries.col, w * u, minlength=p), np.bincount(entries.col, w * u**2, minlength=p)]
-    )
+    return np.stack([np.bincount(entries.col, w * u, minlength=p), np.bincount(entries.col, w * u**2, minlength=p)])
 
 
 def _unit(values: FloatArray, limits: Limits, which: Any) -> FloatArray:

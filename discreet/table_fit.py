@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from discreet import accounting, estimators
 from discreet.exceptions import BudgetExceededError, UtilityWarning
 from discreet.fitting import make_budget, public_rows
-from discreet.guarantee import Guarantee
+from discreet.guarantee import Guarantee, guarantee_for
 from discreet.model_file import CLASSIFIERS, REGRESSORS
 from discreet.randomness import stream_from
 from discreet.schema import Schema
@@ -122,7 +122,8 @@ def _fit_after_question(request: FitRequest, table: Table) -> TableFit:
     _reserve_question(question, list(models.values()), table)
     task = question.ask(table.y, rng)
     model = models[task].fit(table.frame(), binary_labels(table.y) if task == "classification" else table.y)
-    model._guarantee = _whole_guarantee(question, model, budget)
+    if not budget.is_infinite:
+        model.guarantee_ = _whole_guarantee(question, model, budget)
     return TableFit(model, request.schema, task, question)
 
 
@@ -130,13 +131,10 @@ def _planned_event(model: Any, table: Table) -> Any:
     return lambda budget: model.set_params(epsilon=budget).plan(*table.X.shape).event
 
 
-def _whole_guarantee(question: TaskQuestion, model: Any, budget: Budget) -> Guarantee | None:
-    if budget.is_infinite:
-        return None
+def _whole_guarantee(question: TaskQuestion, model: Any, budget: Budget) -> Guarantee:
     event = accounting.compose([question.event, model.plan_.event])
-    assert budget.epsilon is not None
-    assert budget.delta is not None
-    return Guarantee(budget.epsilon, budget.delta, model.plan_.public.relation, event)
+    public = model.plan_.public
+    return guarantee_for(event, budget, public.relation, public.rows)
 
 
 def _reserve_question(question: TaskQuestion, models: list[Any], table: Table) -> None:

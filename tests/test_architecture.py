@@ -72,9 +72,7 @@ def test_imports_go_down_only():
 
 
 def test_only_accounting_and_mechanisms_know_the_accountants():
-    users = {
-        name for name, path in modules() for target in imports_of(path) if target.split(".")[0] == "dp_accounting"
-    }
+    users = {name for name, path in modules() for target in imports_of(path) if target.split(".")[0] == "dp_accounting"}
     assert users <= {"accounting", "mechanisms"}
 
 

@@ -27,9 +27,7 @@ PROBLEM = Problem(Logistic(), fit_intercept=False)
 CASES = {
     "cd": CoordinateDescent(passes=4, clip=0.25, step=1e-6, average=False, outer=1, scale_share=0.0),
     "gd": GradientDescent(steps=4, clip=0.25, step=1e-6, average=False, scale_share=0.0),
-    "sgd": StochasticGradientDescent(
-        batch_size=4, passes=2, clip=0.25, step=1e-6, average=False, scale_share=0.0
-    ),
+    "sgd": StochasticGradientDescent(batch_size=4, passes=2, clip=0.25, step=1e-6, average=False, scale_share=0.0),
     "sgd-single": StochasticGradientDescent(
         sampler="single", passes=1, clip=0.25, step=1e-6, average=False, scale_share=0.0
     ),

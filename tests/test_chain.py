@@ -47,17 +47,24 @@ def file_of(ledger: Ledger) -> Path:
 # --- several processes and threads ---------------------------------------------------------------------
 
 
+def _start_together(barrier: Any) -> None:
+    Ledger("sqlite://").open("t", 1.0, 0.0)  # the imports are not part of the race
+    barrier.wait()
+
+
 def _open_and_grab(url: str) -> int:
     ledger = Ledger(url)
     ledger.open("t", 17 / 4, 0.0)
-    return sum(granted(ledger, QUARTER) for _ in range(6))
+    return sum(granted(ledger, QUARTER) for _ in range(9))
 
 
 def test_racing_processes_cannot_take_more_than_the_budget(tmp_path: Path) -> None:
     """The file does not exist at the start: creating it and opening the budget are part of the race."""
     ledger = Ledger(tmp_path / "race.db")
-    with ProcessPoolExecutor(4, mp_context=multiprocessing.get_context("spawn")) as pool:
-        taken = list(pool.map(_open_and_grab, [ledger.url] * 4))
+    spawn = multiprocessing.get_context("spawn")
+    barrier = spawn.Barrier(3, timeout=120)
+    with ProcessPoolExecutor(3, spawn, initializer=_start_together, initargs=(barrier,)) as pool:
+        taken = list(pool.map(_open_and_grab, [ledger.url] * 3))
     assert sum(taken) == 17
     assert len(ledger.entries("t")) == 17
     assert ledger.spent("t") == pytest.approx(17 / 4)
@@ -219,9 +226,7 @@ def test_no_file_before_first_use(tmp_path: Path) -> None:
     assert "budget.db" in os.listdir(tmp_path)
 
 
-def test_a_relative_path_is_fixed_when_the_ledger_is_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_path_is_fixed_when_the_ledger_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     made = [
         Ledger("b.db"),
@@ -253,6 +258,11 @@ def test_the_file_keeps_a_write_ahead_log(ledger: Ledger) -> None:
 def test_refuses_an_address_it_cannot_keep_a_promise_at(url: str) -> None:
     with pytest.raises(ValueError, match="ledger"):
         Ledger(url)
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        Ledger(tmp_path / "nowhere" / "budget.db").datasets()
 
 
 def test_a_password_is_not_shown() -> None:

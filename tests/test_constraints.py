@@ -74,9 +74,7 @@ def size_of(constraint: Constraint) -> float:
 @each_set
 @laws
 @given(v=vectors, seed=seeds)
-def test_projection_satisfies_its_variational_inequality(
-    constraint: Constraint, v: np.ndarray, seed: int
-) -> None:
+def test_projection_satisfies_its_variational_inequality(constraint: Constraint, v: np.ndarray, seed: int) -> None:
     nearest = constraint.project(v)
     assert constraint.contains(nearest, 1e-12)
     members = feasible(constraint, seed)
@@ -93,9 +91,7 @@ def test_projection_satisfies_its_variational_inequality(
 @given(seed=seeds)
 def test_members_are_their_own_projection(constraint: Constraint, seed: int) -> None:
     for member in feasible(constraint, seed):
-        np.testing.assert_allclose(
-            constraint.project(member), member, rtol=0, atol=1e-14 * size_of(constraint)
-        )
+        np.testing.assert_allclose(constraint.project(member), member, rtol=0, atol=1e-14 * size_of(constraint))
 
 
 @each_set
@@ -126,9 +122,7 @@ def test_huge_entries_lose_no_digits(huge: float) -> None:
 @each_bounded
 @laws
 @given(gradient=vectors, seed=seeds)
-def test_the_oracle_is_feasible_and_beats_every_member(
-    constraint: Constraint, gradient: np.ndarray, seed: int
-) -> None:
+def test_the_oracle_is_feasible_and_beats_every_member(constraint: Constraint, gradient: np.ndarray, seed: int) -> None:
     answer = constraint.linear_oracle(gradient)
     assert constraint.contains(answer, 1e-12)
     direction = unit(gradient)

@@ -32,7 +32,15 @@ from discreet import (
 from discreet.accounting import compose, epsilon_of
 from discreet.relation import Relation
 
-ALL = ["LogisticRegression", "LinearSVC", "LinearRegression", "Ridge", "Lasso", "ElasticNet", "HuberRegressor"]
+ALL = [
+    "LogisticRegression",
+    "LinearSVC",
+    "LinearRegression",
+    "Ridge",
+    "Lasso",
+    "ElasticNet",
+    "HuberRegressor",
+]
 REGRESSORS = ALL[2:]
 
 
@@ -114,9 +122,7 @@ def test_guarantee_says_what_was_promised_and_what_was_certified():
     assert (beta <= 1 - alpha + 1e-9).all()
 
 
-@pytest.mark.parametrize(
-    "budget", [Budget(0.7, 1e-7), Budget.pure(2.0), Budget.zcdp(0.05), Budget.gdp(0.3)], ids=str
-)
+@pytest.mark.parametrize("budget", [Budget(0.7, 1e-7), Budget.pure(2.0), Budget.zcdp(0.05), Budget.gdp(0.3)], ids=str)
 def test_budgets_of_every_kind(budget):
     X, y = classification(2_000)
     model = LogisticRegression(epsilon=budget, classes=[0, 1], bounds=(-4e3, 4e3)).fit(X, y)
@@ -139,7 +145,8 @@ def test_pipeline_clone_and_set_output():
     X, y = classification(400)
     frame = pd.DataFrame(X, columns=list("abcd"))
     pipeline = make_pipeline(
-        StandardScaler().set_output(transform="pandas"), LogisticRegression(classes=[0, 1], bounds=(-5.0, 5.0))
+        StandardScaler().set_output(transform="pandas"),
+        LogisticRegression(classes=[0, 1], bounds=(-5.0, 5.0)),
     )
     pipeline.fit(frame, y)
     assert pipeline[-1].feature_names_in_.tolist() == list("abcd")

@@ -8,10 +8,11 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 import discreet
 from discreet import LogisticRegression, Ridge
-from discreet.losses import Squared
+from discreet.losses import Logistic, Squared
 from discreet.problem import Problem
 
 SOLVERS = ["cd", "gd", "sgd"]
@@ -124,12 +125,8 @@ def test_wrong_tables_get_one_line():
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         Ridge().fit(X, y[:-1])
     with pytest.raises(ValueError, match="bounds of sparse columns must contain 0"):
-        import scipy.sparse as sp
-
         Ridge(bounds=(1.0, 2.0)).fit(sp.csr_array(X), y)
     with pytest.raises(ValueError, match="-1 and \\+1"):
-        from discreet.losses import Logistic
-
         discreet.solve(Problem(Logistic()), X, y)
     with pytest.raises(ValueError, match="one value per row"):
         discreet.solve(Problem(Squared()), X, y[:-1])
@@ -137,8 +134,6 @@ def test_wrong_tables_get_one_line():
 
 def test_hostile_duplicates_in_sparse_storage_count_once():
     """Entries stored twice are summed before they are clipped: a row cannot smuggle in a second share."""
-    import scipy.sparse as sp
-
     from discreet.data import load
 
     matrix = sp.csr_matrix((np.array([1.0, 1.0, 1.0]), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2))

@@ -61,9 +61,7 @@ def granted(ledger: Ledger, dataset: str, event: Any) -> bool:
     multipliers=st.lists(st.floats(4.0, 60.0), min_size=1, max_size=8),
     relation=st.sampled_from(list(Relation)),
 )
-def test_accepts_exactly_what_composes_within_the_budget(
-    multipliers: list[float], relation: Relation
-) -> None:
+def test_accepts_exactly_what_composes_within_the_budget(multipliers: list[float], relation: Relation) -> None:
     ledger = Ledger("sqlite://")
     ledger.open("t", 1.0, DELTA, relation)
     accepted: list[Any] = []
@@ -85,9 +83,7 @@ def test_epsilons_are_composed_and_never_added(ledger: Ledger) -> None:
     for _ in range(3):
         ledger.reserve("patients", event)
     assert ledger.spent("patients") < 3 * alone
-    assert ledger.spent("patients") == pytest.approx(
-        epsilon_of(gaussian_event(20.0, 4), DELTA, Relation.REPLACE)
-    )
+    assert ledger.spent("patients") == pytest.approx(epsilon_of(gaussian_event(20.0, 4), DELTA, Relation.REPLACE))
 
 
 def test_events_of_every_kind_share_one_budget() -> None:

@@ -61,9 +61,7 @@ def test_slope_and_curvature_are_the_derivatives(loss: Loss, margin: float, numb
 @each_scalar
 @laws
 @given(margin=ordinary, number=ordinary, other=ordinary)
-def test_fenchel_young_holds_with_equality_at_the_slope(
-    loss: Loss, margin: float, number: float, other: float
-) -> None:
+def test_fenchel_young_holds_with_equality_at_the_slope(loss: Loss, margin: float, number: float, other: float) -> None:
     y = target(loss, number)
     slope = loss.slope(margin, y)
     at_slope = loss.conjugate(slope, y)
@@ -201,8 +199,7 @@ def test_vector_bounds_are_attained(loss: Loss) -> None:
     tied[:2] = 1.0 if loss.code == SmoothedHinge.code else 0.0  # the hinge bends around 1, the others at 0
     h = 1e-5
     columns = [
-        (loss.slope((tied + h * unit)[None, :], [0]) - loss.slope((tied - h * unit)[None, :], [0]))[0]
-        / (2 * h)
+        (loss.slope((tied + h * unit)[None, :], [0]) - loss.slope((tied - h * unit)[None, :], [0]))[0] / (2 * h)
         for unit in np.eye(loss.outputs)
     ]
     assert np.linalg.eigvalsh(np.array(columns))[-1] == pytest.approx(loss.smoothness, rel=1e-5)
@@ -221,9 +218,7 @@ def test_two_class_softmax_is_logistic_in_the_difference(first: float, second: f
 def test_one_vs_rest_is_the_sum_of_binary_losses(inner: Loss) -> None:
     loss = OneVsRest(inner, classes=3)
     margins, y = some_rows(loss, seed=2, scale=2.0)
-    for row, label, value, slope in zip(
-        margins, y, loss.value(margins, y), loss.slope(margins, y), strict=True
-    ):
+    for row, label, value, slope in zip(margins, y, loss.value(margins, y), loss.slope(margins, y), strict=True):
         signs = [1.0 if label == k else -1.0 for k in range(3)]
         assert value == pytest.approx(sum(float(inner.value(m, s)) for m, s in zip(row, signs, strict=True)))
         assert slope == pytest.approx([float(inner.slope(m, s)) for m, s in zip(row, signs, strict=True)])

@@ -147,9 +147,7 @@ def test_conjugate_is_the_supremum(case: Case, u: float) -> None:
 @each_case
 @laws
 @given(w=st.sampled_from([-1.5, -1.0, 0.0, 0.5, 1.0, 2.0, 2.5, 3.0]), gradient=ordinary)
-def test_subgradient_distance_is_to_the_interval_of_one_sided_slopes(
-    case: Case, w: float, gradient: float
-) -> None:
+def test_subgradient_distance_is_to_the_interval_of_one_sided_slopes(case: Case, w: float, gradient: float) -> None:
     distance = case.penalty.subgradient_distance([w], [gradient])[0]
     here, h = case.definition(w), 1e-7
     if here == math.inf:

@@ -167,7 +167,11 @@ def test_row_gradients_move_by_at_most_their_sensitivity(relation, X, weight, ro
 
 
 @settings(max_examples=150)
-@given(**CASE, loss=st.sampled_from([Squared(), Logistic(), Huber(0.7), SmoothedHinge(0.5)]), sparse=st.booleans())
+@given(
+    **CASE,
+    loss=st.sampled_from([Squared(), Logistic(), Huber(0.7), SmoothedHinge(0.5)]),
+    sparse=st.booleans(),
+)
 def test_stochastic_steps_move_by_at_most_their_sensitivity(relation, X, weight, row, at, seed, loss, sparse):
     """A batch that holds the changed row: the pair of the Poisson analysis has one contribution of norm C."""
     import scipy.sparse as sp
@@ -209,7 +213,14 @@ def test_the_plan_is_the_same_for_any_two_tables_with_the_same_public_facts(make
     assert plans[0] == plans[1] == plans[2] == planned
 
 
-BUDGETS = [Budget(1.0, 1e-6), Budget(0.1, 1e-9), Budget(8.0, 1e-5), Budget.pure(1.0), Budget.zcdp(0.1), Budget.gdp(0.5)]
+BUDGETS = [
+    Budget(1.0, 1e-6),
+    Budget(0.1, 1e-9),
+    Budget(8.0, 1e-5),
+    Budget.pure(1.0),
+    Budget.zcdp(0.1),
+    Budget.gdp(0.5),
+]
 
 
 @pytest.mark.parametrize("relation", list(Relation))

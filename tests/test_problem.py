@@ -65,9 +65,7 @@ def test_matches_scikit_learn():
     assert ours.intercept == pytest.approx(logistic.intercept_[0], abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    "constraint", [L1Ball(0.3), L2Ball(0.3), Simplex(1.0), Box(-0.05, 0.1)], ids=lambda c: c.name
-)
+@pytest.mark.parametrize("constraint", [L1Ball(0.3), L2Ball(0.3), Simplex(1.0), Box(-0.05, 0.1)], ids=lambda c: c.name)
 def test_constrained_optimum_is_feasible_and_beats_random_feasible_points(constraint):
     problem = Problem(Squared(), Zero(), constraint)
     X, y = table(Squared())

@@ -16,9 +16,7 @@ from discreet.kernels import sampling
 from discreet.randomness import secure_stream, seeded_stream
 
 LEVEL = 1e-6
-EDGES = np.array(
-    [0, 1, 2, 2**62 - 1, 2**62, 2**63 - 1, 2**63, 3 << 62, (3 << 62) - 1, 2**64 - 2, 2**64 - 1], "u8"
-)
+EDGES = np.array([0, 1, 2, 2**62 - 1, 2**62, 2**63 - 1, 2**63, 3 << 62, (3 << 62) - 1, 2**64 - 2, 2**64 - 1], "u8")
 DRAWS = {"normal": stats.norm, "laplace": stats.laplace, "gumbel": stats.gumbel_r, "uniform": stats.uniform}
 
 

@@ -14,9 +14,7 @@ from numba import jit, njit
 
 from discreet.kernels import sampling, vectormath
 
-EDGES = np.array(
-    [0, 1, 2, 2**62 - 1, 2**62, 2**63 - 1, 2**63, 3 << 62, (3 << 62) - 1, 2**64 - 2, 2**64 - 1], "u8"
-)
+EDGES = np.array([0, 1, 2, 2**62 - 1, 2**62, 2**63 - 1, 2**63, 3 << 62, (3 << 62) - 1, 2**64 - 2, 2**64 - 1], "u8")
 
 
 def looped(function):
@@ -48,11 +46,7 @@ def applied(loop, values):
 
 def worst_relative_error(found, exact, values):
     with mpmath.workprec(160):
-        errors = [
-            abs(float(f / exact(v) - 1))
-            for f, v in zip(map(float, found), values, strict=True)
-            if exact(v) != 0
-        ]
+        errors = [abs(float(f / exact(v) - 1)) for f, v in zip(map(float, found), values, strict=True) if exact(v) != 0]
     return max(errors)
 
 
@@ -61,10 +55,7 @@ SPREAD = np.concatenate([rng.uniform(-699, 699, 1_500), rng.normal(size=500), rn
 
 
 def test_exponential_is_accurate():
-    assert (
-        worst_relative_error(applied(exp_loop, SPREAD), lambda x: mpmath.exp(mpmath.mpf(float(x))), SPREAD)
-        < 4e-16
-    )
+    assert worst_relative_error(applied(exp_loop, SPREAD), lambda x: mpmath.exp(mpmath.mpf(float(x))), SPREAD) < 4e-16
 
 
 def test_sigmoid_is_accurate():
@@ -77,10 +68,7 @@ def test_sigmoid_is_accurate():
 def test_logarithm_is_accurate_everywhere_and_close_to_one():
     near_one = 1.0 + rng.normal(size=1_000) * 0.2 * 10.0 ** rng.uniform(-15, 0, 1_000)
     values = np.concatenate([np.exp(SPREAD), near_one[near_one > 0]])
-    assert (
-        worst_relative_error(applied(log_loop, values), lambda x: mpmath.log(mpmath.mpf(float(x))), values)
-        < 4e-16
-    )
+    assert worst_relative_error(applied(log_loop, values), lambda x: mpmath.log(mpmath.mpf(float(x))), values) < 4e-16
 
 
 @given(st.floats(allow_nan=False))
@@ -109,9 +97,7 @@ def test_exponential_draw_is_accurate_at_both_ends():
     def exact(word):
         return -mpmath.log((mpmath.mpf(int(word)) + 0.5) / mpmath.mpf(2) ** 64)
 
-    assert (
-        worst_relative_error(applied(looped(vectormath.exponential_from_bits), words), exact, words) < 6e-16
-    )
+    assert worst_relative_error(applied(looped(vectormath.exponential_from_bits), words), exact, words) < 6e-16
 
 
 def test_gumbel_and_laplace_draws_are_accurate():

@@ -38,9 +38,7 @@ class Budget:
     def __post_init__(self) -> None:
         given = [name for name in ("epsilon", "rho", "mu") if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError(
-                f"a budget needs exactly one of epsilon, rho and mu; got {given or 'none of them'}"
-            )
+            raise ValueError(f"a budget needs exactly one of epsilon, rho and mu; got {given or 'none of them'}")
         if self.epsilon is None and self.delta is not None:
             raise ValueError(f"delta goes with epsilon only; leave it out of a budget in {given[0]}")
         if self.epsilon is not None and self.delta is None:
@@ -101,9 +99,7 @@ class Budget:
             mu = math.sqrt(2.0 * self.rho)
             return mu if 0.5 * mu * mu <= self.rho else math.nextafter(mu, 0.0)
         if not self.delta or self.epsilon is None:
-            raise ValueError(
-                "Gaussian noise never gives pure DP; use Laplace noise or a budget with delta > 0"
-            )
+            raise ValueError("Gaussian noise never gives pure DP; use Laplace noise or a budget with delta > 0")
         return gaussian_mu(self.epsilon, self.delta)
 
     def to_dict(self) -> dict[str, float | str]:
@@ -130,9 +126,7 @@ class Budget:
 def _positive(name: str, value: Any) -> float:
     number = _real(name, value)
     if not number > 0.0:
-        raise ValueError(
-            f"{name} must be positive, got {value!r}; use a larger {name}, or inf for no privacy"
-        )
+        raise ValueError(f"{name} must be positive, got {value!r}; use a larger {name}, or inf for no privacy")
     return number
 
 

@@ -90,9 +90,7 @@ def _search(target: _Target, budget: Budget) -> float:
     return math.exp(enough)
 
 
-def _next(
-    x: float, cost: float, previous: tuple[float, float] | None, aim: float, low: float, high: float
-) -> float:
+def _next(x: float, cost: float, previous: tuple[float, float] | None, aim: float, low: float, high: float) -> float:
     """Return the next point: a secant step (slope -1 to begin with), or the middle of the bracket."""
     if math.isfinite(cost):
         slope = -1.0
@@ -113,7 +111,5 @@ def _log(cost: float) -> float:
 def _refusal(target: _Target, budget: Budget) -> str:
     least = target.cost(_MOST)
     if least == math.inf:
-        return (
-            f"no amount of noise gives a finite cost for the budget {budget}; Gaussian noise needs delta > 0"
-        )
+        return f"no amount of noise gives a finite cost for the budget {budget}; Gaussian noise needs delta > 0"
     return f"what does not depend on the noise costs {least:g} alone, over the budget {budget}"

@@ -85,7 +85,5 @@ def read_composition(event: DpEvent, relation: Relation | str) -> Composition:
     has_selection = any(isinstance(release, Selection) for release, _ in totals)
     if not has_selection or length(event) > _LONGEST_ORDER:
         return Composition(totals)
-    order = tuple(
-        (r, n) for r, n in releases_in_order(event, relation) if isinstance(r, GaussianNoise | Selection)
-    )
+    order = tuple((r, n) for r, n in releases_in_order(event, relation) if isinstance(r, GaussianNoise | Selection))
     return Composition(totals, order)

@@ -28,6 +28,7 @@ _FEWEST_POINTS, _MOST_POINTS = 2**14, 2**21
 # Multiples of the step near zero that are all used, and the most that are used far from it.
 _CORE, _MOST_EVEN = 4096, 2**17
 _WIDEST_WINDOW = 600.0
+_LEAST_DELTA = 1e-280
 _TILTED_TAIL = math.log(1e-13)
 # Share of the target delta that truncated tails may take.
 _TRUNCATION = 1e-7
@@ -114,19 +115,34 @@ def compose(parts: Parts, delta: float) -> ComposedLoss | None:
     if window.stop - window.start > _WIDEST_WINDOW:
         return None
     step = _choose_step(window, _roughly(parts, delta))
+    atom = max(pair.atom for pair, _ in parts)
+    if atom:
+        step = atom / math.ceil(atom / step)
     negligible = _negligible(parts, delta)
     laws = [(_on_grid(pair, negligible, step, window.tilt), n) for pair, n in parts]
     return _convolve(laws, window, step)
 
 
-def delta_near(parts: Parts, epsilon: float) -> float:
-    """Return a rough delta for an epsilon, by Chernoff's bound, to tune `compose` with; it proves nothing."""
-    low, high = -650.0, -1e-3
-    for _ in range(10):
+def tightest_delta(parts: Parts, epsilon: float) -> float:
+    """Return an upper bound on delta at epsilon, composing again until it is tuned to the answer."""
+    best, guess = 1.0, _rough_delta(parts, epsilon)
+    for _ in range(6):
+        loss = compose(parts, guess)
+        bound = 1.0 if loss is None else float(loss.delta(np.array([epsilon]))[0])
+        best = min(best, bound)
+        if 0.2 * guess <= bound <= 5.0 * guess or bound < _LEAST_DELTA:
+            break
+        guess = math.sqrt(guess) if bound == 1.0 else bound
+    return best
+
+
+def _rough_delta(parts: Parts, epsilon: float) -> float:
+    """Return the delta at which Chernoff's bound gives this epsilon, to begin with; it proves nothing."""
+    low, high = math.log(_LEAST_DELTA), -1e-3
+    for _ in range(7):
         middle = 0.5 * (low + high)
-        delta = math.exp(middle)
-        laws = _roughly(parts, delta)
-        if _chernoff_epsilon(laws, _best_tilt(laws, delta), delta) > epsilon:
+        laws = _roughly(parts, math.exp(middle))
+        if _chernoff_epsilon(laws, _best_tilt(laws, math.exp(middle)), math.exp(middle)) > epsilon:
             low = middle
         else:
             high = middle
@@ -176,9 +192,8 @@ def _on_grid(pair: Pair, negligible: float, step: float, tilt: float) -> LossLaw
     turn = min(last, max(_CORE, 1024 * widest))
     even = np.arange(turn, last + widest, widest, dtype=np.float64)
     upwards = np.unique(np.concatenate([_growing(turn), even]))
-    return connect_dots(
-        pair, step * np.concatenate([-_growing(math.ceil(down / step) + 1)[::-1], [0.0], upwards])
-    )
+    downwards = _growing(math.ceil(down / step) + 1)
+    return connect_dots(pair, step * np.concatenate([-downwards[::-1], [0.0], upwards]))
 
 
 def _growing(last: int) -> Array:
@@ -199,8 +214,8 @@ def _chernoff_epsilon(laws: Laws, order: float, delta: float) -> float:
 
 
 def _best_tilt(laws: Laws, delta: float) -> float:
-    """Return the order that makes Chernoff's bound on epsilon least: there the tilted mean is that epsilon."""
-    orders = np.geomspace(1e-4, 1e7, 156)
+    """Return the order that makes Chernoff's bound on epsilon least: there it is the tilted mean."""
+    orders = np.geomspace(1e-4, 1e7, 104)
     bounds = np.array([_chernoff_epsilon(laws, order, delta) for order in orders])
     least = float(np.min(bounds))
     # A bounded loss can make the best order infinite; the smallest nearly best one serves as well.
@@ -208,12 +223,13 @@ def _best_tilt(laws: Laws, delta: float) -> float:
 
 
 def _choose_window(laws: Laws, delta: float) -> Window:
-    """Pick a window that holds nearly all tilted mass, and nearly all that matters for delta without tilting."""
+    """Pick a window that holds nearly all tilted mass, and nearly all that matters for delta."""
     tilt = _best_tilt(laws, delta)
     here = _log_moment(laws, tilt)
     slack = 1e-3 * tilt
     higher, lower = _log_moment(laws, tilt + slack), _log_moment(laws, tilt - slack)
-    spread = math.sqrt(max(higher - 2 * here + lower, 1e-30)) / slack
+    rounding = 1e-14 * (1.0 + abs(here))
+    spread = math.sqrt(max(higher - 2 * here + lower, rounding)) / slack
     turns = np.geomspace(0.3, 100.0, 24) / spread
     start = max((_TILTED_TAIL + here - _log_moment(laws, tilt - turn)) / turn for turn in turns)
     stop = min((_log_moment(laws, tilt + turn) - here - _TILTED_TAIL) / turn for turn in turns)

@@ -42,9 +42,7 @@ def poisson_event(rate: float, multiplier: float, count: int = 1) -> DpEvent:
     from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 
     return _repeat(
-        PoissonSampledDpEvent(
-            fraction("rate", rate), GaussianDpEvent(at_least_zero("multiplier", multiplier))
-        ),
+        PoissonSampledDpEvent(fraction("rate", rate), GaussianDpEvent(at_least_zero("multiplier", multiplier))),
         count,
     )
 
@@ -69,9 +67,7 @@ def randomised_response_event(noise: float, buckets: int = 2, count: int = 1) ->
     """Return `count` randomised responses: with probability `noise` a uniform bucket, else the truth."""
     from dp_accounting import RandomizedResponseDpEvent
 
-    return _repeat(
-        RandomizedResponseDpEvent(fraction("noise", noise), whole("buckets", buckets, least=1)), count
-    )
+    return _repeat(RandomizedResponseDpEvent(fraction("noise", noise), whole("buckets", buckets, least=1)), count)
 
 
 def mixture_event(

@@ -72,9 +72,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
         return 0.0
     target = math.log(delta)
     spread = math.sqrt(max(0.0, -2.0 * math.log(2.0 * delta)))
-    lower = max(
-        2.0 * epsilon / (spread + math.sqrt(spread * spread + 2.0 * epsilon)) if epsilon else 0.0, delta
-    )
+    lower = max(2.0 * epsilon / (spread + math.sqrt(spread * spread + 2.0 * epsilon)) if epsilon else 0.0, delta)
     upper = 2.0 * lower
     while log_gaussian_delta(epsilon, upper) <= target:
         lower, upper = upper, 2.0 * upper
@@ -113,9 +111,7 @@ def _mills_gap(s: float, mu: float) -> float:
     if mu > 0.05 * max(1.0, s):
         return _mills(s) - _mills(s + mu)
     half = 0.5 * mu
-    return half * sum(
-        w * _mills_descent(s + half * (1.0 + node)) for node, w in zip(_NODES, _WEIGHTS, strict=True)
-    )
+    return half * sum(w * _mills_descent(s + half * (1.0 + node)) for node, w in zip(_NODES, _WEIGHTS, strict=True))
 
 
 def _mills_descent(x: float) -> float:

@@ -22,6 +22,11 @@ Tails = tuple[Array, Array]
 class Pair(Protocol):
     """The law of the privacy loss of a dominating pair."""
 
+    @property
+    def atom(self) -> float:
+        """The largest loss with a probability of its own, worth a place on the grid; 0 if there is none."""
+        ...
+
     def above(self, x: Array) -> Tails:
         """Return P(l > x) and Q(l > x) for x >= 0."""
         ...
@@ -31,8 +36,16 @@ class Pair(Protocol):
         ...
 
 
-class _Symmetric:
-    """A pair that swapping P and Q leaves unchanged; the loss has no atoms away from zero."""
+class _NoAtoms:
+    """A pair whose loss has no atoms, except perhaps at zero."""
+
+    @property
+    def atom(self) -> float:
+        return 0.0
+
+
+class _Symmetric(_NoAtoms):
+    """A pair that swapping P and Q leaves unchanged."""
 
     def above(self, x: Array) -> Tails:
         raise NotImplementedError
@@ -43,7 +56,7 @@ class _Symmetric:
 
 
 @dataclass(frozen=True)
-class SampledGaussian:
+class SampledGaussian(_NoAtoms):
     """(1 - rate) N(0, 1) + rate N(shift, 1) against N(0, 1); rate = 1 is the plain Gaussian."""
 
     rate: float
@@ -68,7 +81,7 @@ class SampledGaussian:
 
 
 @dataclass(frozen=True)
-class Reversed:
+class Reversed(_NoAtoms):
     """The pair (Q, P) of a pair (P, Q) whose loss has no atoms."""
 
     pair: Pair
@@ -128,6 +141,10 @@ class Laplace:
 
     epsilon: float
 
+    @property
+    def atom(self) -> float:
+        return self.epsilon
+
     def above(self, x: Array) -> Tails:
         inside = x < self.epsilon
         p = 1.0 - 0.5 * np.exp(-0.5 * np.maximum(self.epsilon - x, 0.0))
@@ -158,6 +175,10 @@ class Atoms:
     masses: Array
     infinity: float = 0.0
 
+    @property
+    def atom(self) -> float:
+        return float(self.losses[-1])
+
     def above(self, x: Array) -> Tails:
         first = np.searchsorted(self.losses, x, side="right")
         p = np.append(np.cumsum(self.masses[::-1])[::-1], 0.0) + self.infinity
@@ -184,7 +205,7 @@ def randomised_response(noise: float, buckets: int) -> Atoms:
 
 
 @dataclass(frozen=True)
-class MixtureOfGaussians:
+class MixtureOfGaussians(_NoAtoms):
     """sum_i weights_i N(shifts_i, 1) against N(0, 1), with shifts >= 0 and at least one of them positive."""
 
     shifts: tuple[float, ...]
@@ -202,9 +223,7 @@ class MixtureOfGaussians:
         return np.asarray(sum(w * part for w, part in zip(self.weights, parts, strict=True)))
 
     def _loss_at(self, y: Array) -> Array:
-        exponents = [
-            s * y - 0.5 * s * s + math.log(w) for s, w in zip(self.shifts, self.weights, strict=True)
-        ]
+        exponents = [s * y - 0.5 * s * s + math.log(w) for s, w in zip(self.shifts, self.weights, strict=True)]
         return np.asarray(np.logaddexp.reduce(exponents, axis=0))
 
     def _output_at(self, x: Array) -> Array:

@@ -26,9 +26,7 @@ def flatten(event: DpEvent) -> list[tuple[DpEvent, int]]:
         If the tree holds an event that this package cannot account for; the message names it.
     """
     if length(event) > _LONGEST:
-        raise ValueError(
-            f"the event has more than {_LONGEST} changes of release; it cannot be listed in order"
-        )
+        raise ValueError(f"the event has more than {_LONGEST} changes of release; it cannot be listed in order")
     runs: list[tuple[DpEvent, int]] = []
     for leaf, count in _walk(event):
         if runs and runs[-1][0] == leaf:
@@ -70,9 +68,7 @@ def read_release(event: DpEvent) -> Release | None:
     """Return what an elementary event costs, or None if it is free; refuse what is not known."""
     reader = _readers().get(type(event))
     if reader is None:
-        raise ValueError(
-            f"cannot account for the event {event!r}; write it with the constructors of discreet"
-        )
+        raise ValueError(f"cannot account for the event {event!r}; write it with the constructors of discreet")
     release: Release | None = reader(event)
     return release
 
@@ -144,9 +140,7 @@ def _inner_multiplier(event: Any) -> Any:
     from dp_accounting import GaussianDpEvent
 
     if type(event.event) is not GaussianDpEvent:
-        raise ValueError(
-            f"cannot account for sampling around {event.event!r}; only a Gaussian event can be inside"
-        )
+        raise ValueError(f"cannot account for sampling around {event.event!r}; only a Gaussian event can be inside")
     return event.event.noise_multiplier
 
 
@@ -178,9 +172,7 @@ def _read_mixture(event: Any) -> Release | None:
     moves = [at_least_zero("sensitivity", s) for s in event.sensitivities]
     weights = [fraction("sampling probability", p) for p in event.sampling_probs]
     if len(moves) != len(weights) or abs(math.fsum(weights) - 1.0) > 1e-9:
-        raise ValueError(
-            f"the probabilities of a mixture must match its sensitivities and sum to 1: {event!r}"
-        )
+        raise ValueError(f"the probabilities of a mixture must match its sensitivities and sum to 1: {event!r}")
     kept = sorted((s, p) for s, p in zip(moves, weights, strict=True) if p > 0.0)
     if kept[-1][0] == 0.0 or deviation == math.inf:
         return None

@@ -189,9 +189,7 @@ class GaussianMixture(_Sampled):
 
     def resolve(self, relation: Relation) -> Release:
         if relation is Relation.REPLACE:
-            raise ValueError(
-                "a mixture of Gaussians has no known pair under replace; use zero_out or add_remove"
-            )
+            raise ValueError("a mixture of Gaussians has no known pair under replace; use zero_out or add_remove")
         return self
 
     def mu(self) -> float:

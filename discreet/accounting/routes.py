@@ -9,11 +9,14 @@ from typing import Protocol
 import numpy as np
 
 from discreet.accounting.composition import Composition
-from discreet.accounting.convolution import ComposedLoss, Parts, compose, delta_near
+from discreet.accounting.convolution import ComposedLoss, Parts, compose, tightest_delta
 from discreet.accounting.gaussian import gaussian_delta, gaussian_epsilon
 from discreet.accounting.pairs import Array, SampledGaussian
 from discreet.accounting.selections import Profile, profile
 from discreet.accounting.zcdp import zcdp_delta, zcdp_epsilon
+
+# Values of delta around which a whole privacy curve is computed.
+_ANCHORS = (0.5, 0.1, 1e-2, 1e-4, 1e-7)
 
 
 class Route(Protocol):
@@ -140,14 +143,12 @@ class LossDistribution:
         return max(math.inf if loss is None else loss.epsilon(delta) for loss in composed)
 
     def deltas(self, composition: Composition, epsilons: Array) -> Array:
-        anchors = (
-            np.unique(np.quantile(epsilons, [0.0, 0.15, 0.4, 0.7, 1.0])) if epsilons.size > 1 else epsilons
-        )
-        worst = np.zeros(epsilons.shape)
-        for parts in _directions(composition, float(np.max(epsilons))):
-            bounds = [_delta_bound(compose(parts, delta_near(parts, float(x))), epsilons) for x in anchors]
-            worst = np.maximum(worst, np.min(bounds, axis=0))
-        return worst
+        directions = _directions(composition, float(np.max(epsilons)))
+        if epsilons.size == 1:
+            return np.array([max(tightest_delta(parts, float(epsilons[0])) for parts in directions)])
+        # A curve: each composition is tight around one delta, so a few of them cover it.
+        tuned = [[_delta_bound(compose(parts, delta), epsilons) for delta in _ANCHORS] for parts in directions]
+        return np.asarray(np.max(np.min(tuned, axis=1), axis=0))
 
 
 ROUTES: tuple[Route, ...] = (ClosedForm(), PureComposition(), Zcdp(), Recursion(), LossDistribution())

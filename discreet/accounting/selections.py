@@ -84,8 +84,8 @@ def profile(runs: Runs, reach: float) -> Profile | None:
     if cells < _COARSEST or reach > _WIDEST:
         return None
     step = _fitting_step(ranges, narrowest / min(cells, _FINEST))
-    front, steps = _move_small_gaussians_first(runs, 4.0 * step)
     half = math.ceil(reach / step)
+    front, steps = _move_gaussians_first(runs, 4.0 * step, step * _MOST_WORK / (20.0 * half))
     x = step * np.arange(-half, half + 1, dtype=np.float64)
     values = np.maximum(-np.expm1(x), 0.0)
     for release, times in reversed(steps):
@@ -105,12 +105,15 @@ def _fitting_step(ranges: list[float], largest: float) -> float:
     return float(trials[int(np.argmin(np.round(waste, 4)))])
 
 
-def _move_small_gaussians_first(runs: Runs, smallest: float) -> tuple[float, list[tuple[Release, int]]]:
-    """Split off the Gaussian releases before the first selection, and those too small for the grid.
+def _move_gaussians_first(runs: Runs, smallest: float, most: float) -> tuple[float, list[tuple[Release, int]]]:
+    """Split off the Gaussian releases before the first selection, and those that suit the grid badly.
 
-    Moving a Gaussian to the front lets later choices depend on its outcome, so it can only raise the bound;
-    there it costs no discretisation.
+    Those are the ones with mu below `smallest`, and all of them if their mu add up to more than `most`, the
+    work allowed. Moving a Gaussian to the front lets later choices depend on its outcome, so it can only raise
+    the bound; there it costs no discretisation.
     """
+    sizes = [math.sqrt(n) * release.mu() for release, n in runs if isinstance(release, GaussianNoise)]
+    smallest = math.inf if math.fsum(sizes) > most else smallest
     front = 0.0
     kept: list[tuple[Release, int]] = []
     for release, times in runs:

@@ -34,9 +34,7 @@ def event_to_dict(event: DpEvent) -> dict[str, Any]:
     """Return an event as a dictionary that JSON can hold; floats keep every digit, infinity becomes "inf"."""
     name = type(event).__name__
     if _types().get(name) is not type(event):
-        raise ValueError(
-            f"cannot write the event {event!r}; only the events that discreet accounts for are known"
-        )
+        raise ValueError(f"cannot write the event {event!r}; only the events that discreet accounts for are known")
     return {"type": name} | {field: _write(getattr(event, field)) for field in _fields_of(name)}
 
 
@@ -85,9 +83,7 @@ def _write(value: Any) -> Any:
 
 def _read_event(fields: Any, depth: int) -> DpEvent:
     if not isinstance(fields, dict) or depth > _DEEPEST:
-        raise ValueError(
-            f"an event must be a dictionary, nested at most {_DEEPEST} deep, got {type(fields).__name__}"
-        )
+        raise ValueError(f"an event must be a dictionary, nested at most {_DEEPEST} deep, got {type(fields).__name__}")
     name = fields.get("type")
     if not isinstance(name, str) or name not in _types():
         raise ValueError(f"unknown event type {name!r}; known are {', '.join(sorted(_types()))}")

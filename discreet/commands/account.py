@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,6 @@ from discreet.console import print_json
 from discreet.relation import Relation
 
 EXAMPLE = "Example: discreet account --gaussian 5 --count 100 --delta 1e-6"
-Multiplier = Annotated[float | None, typer.Option(metavar="MULTIPLIER")]
 
 
 def account(
@@ -32,53 +32,59 @@ def account(
     relation: options.RelationName = None,
     json: options.Json = False,
 ) -> None:
-    """Certify the privacy cost of a mechanism."""
-    from discreet import accounting
-
-    if event is None:
-        what, stored = _described(gaussian, laplace, selection, poisson_rate, count), None
-    elif (gaussian, laplace, selection, poisson_rate) == (None,) * 4:
-        what, stored = _read_event(event)
-        what = accounting.compose([what] * count)
-    else:
-        raise ValueError("--event stands alone; leave out --gaussian, --laplace, --selection and --poisson-rate.")
-    kind = relation or stored or Relation.REPLACE
-    asked_delta = delta if epsilon is None else float(accounting.delta_of(what, epsilon, kind))
-    certificate = accounting.certify(what, asked_delta, kind)
-    found = {
-        "epsilon": certificate.epsilon if epsilon is None else epsilon,
-        "delta": asked_delta,
-        "relation": str(kind),
-        "route": certificate.route,
-        "google_epsilon": _google(what, asked_delta, kind),
-    }
+    """Certify the privacy cost of a mechanism, and ask Google's accountant too."""
+    described, stored = _event_of(event, gaussian, laplace, selection, poisson_rate)
+    found = cost(_repeated(described, count), delta, epsilon, relation or stored or Relation.REPLACE)
     if json:
-        print_json({name: _json_number(value) for name, value in found.items()})
+        print_json({name: "inf" if value == math.inf else value for name, value in found.items()})
         return
+    for name in ("epsilon", "delta"):
+        print(f"{name:<9} {found[name]:.6g}")
     google = found["google_epsilon"]
-    print(f"epsilon   {found['epsilon']:.6g}\ndelta     {found['delta']:.6g}\nrelation  {kind}")
-    print(f"route     {certificate.route}")
-    print(f"Google    {'has no accountant for this' if google is None else f'epsilon {google:.6g} at this delta'}")
+    print(f"relation  {found['relation']}\nroute     {found['route']}")
+    print(f"Google    {'no answer for this' if google is None else f'epsilon {google:.6g} at this delta'}")
 
 
-def _described(
-    gaussian: float | None, laplace: float | None, selection: float | None, rate: float | None, count: int
-) -> Any:
+def cost(event: Any, delta: float, epsilon: float | None, relation: Relation) -> dict[str, Any]:
+    """Certified epsilon at delta (or delta at epsilon), its route, and Google's epsilon at the same delta."""
     from discreet import accounting
 
+    if epsilon is not None:
+        delta = accounting.delta_of(event, epsilon, relation)
+    found: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "relation": str(relation)}
+    if epsilon is not None and delta >= 1.0:
+        return found | {"route": "no guarantee", "google_epsilon": None}
+    certificate = accounting.certify(event, delta, relation)
+    try:
+        google = float(accounting.google_epsilon(event, delta, relation))
+    except ValueError:
+        google = None
+    found["epsilon"] = certificate.epsilon if epsilon is None else epsilon
+    return found | {"route": certificate.route, "google_epsilon": google}
+
+
+def _event_of(
+    path: Path | None, gaussian: float | None, laplace: float | None, selection: float | None, rate: float | None
+) -> tuple[Any, Relation | None]:
+    from discreet import accounting
+
+    if path is not None:
+        if (gaussian, laplace, selection, rate) != (None,) * 4:
+            raise ValueError("--event stands alone; leave out --gaussian, --laplace, --selection, --poisson-rate.")
+        return _read_event(path)
     if rate is not None and gaussian is None:
         raise ValueError("--poisson-rate needs --gaussian, the noise multiplier of the sampled sum.")
     parts = []
     if gaussian is not None:
-        sampled = rate is not None
-        parts.append(accounting.poisson_event(rate, gaussian) if sampled else accounting.gaussian_event(gaussian))
+        plain = accounting.gaussian_event(gaussian)
+        parts.append(plain if rate is None else accounting.poisson_event(rate, gaussian))
     if laplace is not None:
         parts.append(accounting.laplace_event(laplace))
     if selection is not None:
         parts.append(accounting.selection_event(selection))
     if not parts:
         raise ValueError("describe a mechanism: --gaussian, --laplace, --selection or --event FILE.")
-    return accounting.repeat(accounting.compose(parts), count)
+    return accounting.compose(parts), None
 
 
 def _read_event(path: Path) -> tuple[Any, Relation | None]:
@@ -94,14 +100,10 @@ def _read_event(path: Path) -> tuple[Any, Relation | None]:
         raise ValueError(f"--event {path} holds no event: {error}") from None
 
 
-def _google(event: Any, delta: float, relation: Relation) -> float | None:
+def _repeated(event: Any, count: int) -> Any:
     from discreet import accounting
 
-    try:
-        return float(accounting.google_epsilon(event, delta, relation))
-    except ValueError:
-        return None
-
-
-def _json_number(value: Any) -> Any:
-    return "inf" if value == float("inf") else value
+    inner = accounting.event_to_dict(event)
+    if count == 1:
+        return event
+    return accounting.event_from_dict({"type": "SelfComposedDpEvent", "event": inner, "count": count})

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from discreet.commands import options
 from discreet.console import check_free, print_json, wants_progress
@@ -21,29 +19,24 @@ EXAMPLE = "Example: discreet fit patients.csv --target readmitted --epsilon 1"
 
 def fit(
     table: options.TableFile,
-    target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
+    target: options.TargetName = None,
     epsilon: options.Epsilon = 1.0,
     delta: options.Delta = None,
-    task: Annotated[
-        Literal["auto", "classification", "regression"],
-        typer.Option(help="auto spends 2 % of the budget on finding out, unless the target is declared."),
-    ] = "auto",
+    task: options.TaskName = "auto",
     estimator: options.Estimator = None,
     solver: options.SolverName = "auto",
     alpha: options.Alpha = None,
-    schema: Annotated[Path | None, typer.Option(help="What is public about the columns.")] = None,
+    schema: options.SchemaFile = None,
     bounds: options.Bounds = None,
     y_bounds: options.YBounds = None,
-    classes: Annotated[str | None, typer.Option(metavar="A,B,...", help="All labels of the target.")] = None,
+    classes: options.Classes = None,
     relation: options.RelationName = None,
     public_rows: options.PublicRows = None,
-    ledger: Annotated[str | None, typer.Option(metavar="URL", help="The ledger that pays.")] = None,
-    dataset: Annotated[str | None, typer.Option(help="The table's name in the ledger.")] = None,
-    out: Annotated[Path, typer.Option(help="Where to write the model.")] = Path("model.json"),
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="Reproducible noise, which the seed removes: for tests only.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing.")] = False,
+    ledger: options.LedgerUrl = None,
+    dataset: options.DatasetName = None,
+    out: options.ModelOut = Path("model.json"),
+    seed: options.Seed = None,
+    quiet: options.Quiet = False,
     json: options.Json = False,
     force: options.Force = False,
 ) -> None:
@@ -57,24 +50,16 @@ def fit(
     from discreet.model_file import save_model
     from discreet.table_fit import FitRequest, fit_table
 
-    parameters = {
-        "epsilon": epsilon,
-        "delta": delta,
-        "solver": solver,
-        "public_n": public_rows,
-        "ledger": ledger,
-        "dataset": dataset,
-        "random_state": seed,
-        "verbose": int(wants_progress(quiet or json)),
-    } | ({} if alpha is None else {"alpha": alpha})
-    request = FitRequest(declared, None if task == "auto" else task, estimator, parameters)
-    done = fit_table(table, request)
+    parameters = {"epsilon": epsilon, "delta": delta, "solver": solver, "public_n": public_rows, "ledger": ledger}
+    parameters |= {"dataset": dataset, "random_state": seed, "verbose": int(wants_progress(quiet or json))}
+    if alpha is not None:
+        parameters["alpha"] = alpha
+    done = fit_table(table, FitRequest(declared, None if task == "auto" else task, estimator, parameters))
     save_model(done.model, out, done.schema, overwrite=force)
     if json:
         print_json(summary(done) | {"out": str(out)})
     elif not quiet:
-        print(describe(done))
-        print(f"\nmodel and full privacy statement written to {out}")
+        print(f"{describe(done)}\n\nmodel and full privacy statement written to {out}")
 
 
 def _schema_of(table: Path, schema: Path | None) -> Schema:
@@ -124,9 +109,7 @@ def describe(done: TableFit) -> str:
     model, schema = done.model, done.schema
     lines = [f"{type(model).__name__} for {schema.target.name!r} ({done.task})"]
     if done.question is not None:
-        lines.append(
-            f"the task was decided by one noisy count, for {_share()} of the budget; --task saves that"
-        )
+        lines.append(f"the task was decided by one noisy count, for {_share()} of the budget; --task saves that")
     if done.task == "classification":
         lines.append(f"classes {', '.join(map(str, model.classes_.tolist()))}")
     if schema.partly_bounded:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -36,6 +36,18 @@ PublicRows = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output file.")]
 TableFile = Annotated[Path, typer.Argument(metavar="TABLE", help="A CSV or Parquet file.")]
+TargetName = Annotated[str | None, typer.Option(help="The column to predict.", show_default="the schema's")]
+TaskName = Annotated[
+    Literal["auto", "classification", "regression"],
+    typer.Option(help="auto spends 2 % of the budget on finding out, unless the target is declared."),
+]
+SchemaFile = Annotated[Path | None, typer.Option(help="What is public about the columns; see discreet schema.")]
+Classes = Annotated[str | None, typer.Option(metavar="A,B,...", help="All labels of the target.")]
+LedgerUrl = Annotated[str | None, typer.Option(metavar="URL", help="The ledger that pays, a file or a database.")]
+DatasetName = Annotated[str | None, typer.Option(help="The table's name in the ledger.")]
+ModelOut = Annotated[Path, typer.Option(help="Where to write the model.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Reproducible noise, which the seed removes: for tests only.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing.")]
 
 
 def parse_pair(option: str, text: str | None) -> tuple[float, float] | None:

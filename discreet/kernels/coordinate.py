@@ -12,19 +12,29 @@ from numba import njit
 from discreet.kernels.slopes import FAST, clamp, fill_vector_slope, prox_entry, slope_of
 
 
+@njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
+def slope_after_move(i, margins, change, moved, y, code, parameter):
+    """Add change * moved to the margin of row i; the slope there."""
+    margins[i] += change * moved[i]
+    return slope_of(code, parameter, margins[i], y[i])
+
+
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def move_and_sum(margins, change, moved, x, y, weight, code, parameter, limit):
-    """Add change * moved to the margins; sum weight * clamp(x * slope, limit) over the rows as they then are.
+    """Add change * moved to all margins; the sum of weight * clamp(x * slope, limit) over the rows there.
 
-    One loop for both, since reading the columns takes longer than the arithmetic; LLVM takes the tests of
-    `code` and `weight` out of it and vectorises what remains.
+    One loop, since the columns come from far away in memory. LLVM takes the tests of `code` out of it and
+    vectorises the rest. It would do so with `weight` too, but then compare the addresses of an array of no
+    rows with the others, and take the slow way when they happen to be close.
     """
     total = 0.0
-    for i in range(x.size):
-        margin = margins[i] + change * moved[i]
-        margins[i] = margin
-        part = clamp(x[i] * slope_of(code, parameter, margin, y[i]), limit)
-        total += part if weight.size == 0 else weight[i] * part
+    if weight.size == 0:
+        for i in range(x.size):
+            total += clamp(x[i] * slope_after_move(i, margins, change, moved, y, code, parameter), limit)
+    else:
+        for i in range(x.size):
+            part = clamp(x[i] * slope_after_move(i, margins, change, moved, y, code, parameter), limit)
+            total += weight[i] * part
     return total
 
 

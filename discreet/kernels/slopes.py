@@ -6,14 +6,45 @@ The codes and parameters are those of `discreet.losses`; a test holds the two to
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+from llvmlite import ir
+from numba import njit, types, uint64
+from numba.extending import intrinsic
 
-from discreet.kernels.vectormath import _LN2_HIGH, _LN2_LOW, _LOG2_E, _ROUND, bits_to_float, exp_fast, float_to_bits
+from discreet.kernels.vectormath import (
+    _LN2_HIGH,
+    _LN2_LOW,
+    _LOG2_E,
+    _ROUND,
+    bits_to_float,
+    exp_fast,
+    float_to_bits,
+)
 
 # Sums may be reordered so that they vectorise; NaN and infinity keep their meaning (no nnan, no ninf).
 FAST = {"reassoc", "contract", "arcp", "nsz"}
 
 SQUARED, LOGISTIC, HUBER, SMOOTHED_HINGE, MULTINOMIAL = range(5)
+
+
+def _either(name):
+    """The intrinsic llvm.minnum or llvm.maxnum: one instruction if the second number is a constant.
+
+    Written with comparisons, LLVM would merge the two sides of an interval into four instructions.
+    """
+
+    @intrinsic
+    def either(typingctx, x, limit):
+        def codegen(context, builder, signature, args):
+            double = ir.DoubleType()
+            kind = ir.FunctionType(double, [double, double])
+            return builder.call(builder.module.declare_intrinsic(name, [double], kind), args)
+
+        return types.float64(types.float64, types.float64), codegen
+
+    return either
+
+
+lesser_of, greater_of = _either("llvm.minnum"), _either("llvm.maxnum")
 
 
 @njit(cache=True, forceinline=True, error_model="numpy", fastmath={"contract", "nsz"})
@@ -23,8 +54,7 @@ def falling_sigmoid(x):
     With x = q ln 2 + r and the diagonal Pade approximant exp(r) = (even + odd) / (even - odd) of degree 5,
     one division gives the whole fraction. The rules of `vectormath` apply: no `reassoc`.
     """
-    clipped = x if x < 700.0 else 700.0
-    clipped = clipped if clipped > -700.0 else -700.0
+    clipped = greater_of(lesser_of(x, 700.0), -700.0)
     shifted = clipped * _LOG2_E + _ROUND
     q = shifted - _ROUND
     r = (clipped - q * _LN2_HIGH) - q * _LN2_LOW

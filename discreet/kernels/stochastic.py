@@ -5,16 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from discreet.kernels.slopes import FAST, prox_entry, slope_of
+from discreet.kernels.slopes import FAST, clamp, prox_entry, slope_of
 
 
 @njit(cache=True, error_model="numpy", inline="always")
 def row_factor(slope, norm, clip, weight):
-    """The slope rescaled so that the row's gradient, slope * x, has norm at most clip; non-finite: 0."""
-    size = abs(slope) * norm
-    if size <= clip:
-        return slope * weight
-    return slope * (clip / size) * weight if size < np.inf else 0.0
+    """The slope held in the interval where the row's gradient, slope * x, has norm at most clip."""
+    return clamp(slope, clip / norm if norm > 0.0 else 0.0) * weight
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")

@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 Progress = Callable[[int, int], None]
-Mechanism = (
-    mechanisms.Gaussian | mechanisms.Laplace | mechanisms.PoissonGaussian | mechanisms.FixedSizeGaussian
-)
+Mechanism = mechanisms.Gaussian | mechanisms.Laplace | mechanisms.PoissonGaussian | mechanisms.FixedSizeGaussian
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,9 +190,7 @@ class Solver(ABC):
         raise IncompatibleSolverError(f"solver {self.name!r} cannot be used: {reason}; use one of {names}.")
 
 
-def calibrated(
-    make: Callable[[float], Mechanism], scaling: Scaling, budget: Budget, public: Public
-) -> Mechanism:
+def calibrated(make: Callable[[float], Mechanism], scaling: Scaling, budget: Budget, public: Public) -> Mechanism:
     """The mechanism with the least noise that fits the budget beside the planned scales."""
 
     def event_at(multiplier: float) -> Any:

@@ -118,7 +118,9 @@ class CoordinateDescent(Solver):
         else:
             moments = np.append(framed.frame.second_moment, np.ones(int(plan.problem.fit_intercept)))
             bound = plan.problem.loss.smoothness * moments
-        clip = self._thresholds(framed, plan, bound)
+        mechanism = plan.mechanism
+        assert isinstance(mechanism, (mechanisms.Gaussian, mechanisms.Laplace))
+        clip = self._thresholds(framed, plan, mechanism, bound)
         sweeps = Sweeps(framed, clip, self.step / bound)
         if plan.budget.is_infinite and self.passes is None:
             return _until_optimal(framed, sweeps, bound, run)
@@ -131,7 +133,7 @@ class CoordinateDescent(Solver):
                 size = min(framed.columns, end - done)
                 coordinates = self._coordinates(run.rng, bound, done, size)
                 shape = (size,) if framed.outputs == 1 else (size, framed.outputs)
-                noise = plan.mechanism.noise(run.rng, unit, shape)
+                noise = mechanism.noise(run.rng, unit, shape)
                 noise *= clip[coordinates].reshape((size,) + (1,) * (noise.ndim - 1))
                 sweeps.run(coordinates, noise)
                 done += size
@@ -140,7 +142,7 @@ class CoordinateDescent(Solver):
                 sweeps.restart(sweeps.average())
         return sweeps.w, steps
 
-    def _thresholds(self, framed: Framed, plan: Plan, bound: FloatArray) -> FloatArray:
+    def _thresholds(self, framed: Framed, plan: Plan, mechanism: mechanisms.Additive, bound: FloatArray) -> FloatArray:
         """C_j = C sqrt(M_j / sum M); infinite where there is no noise and no threshold was asked for."""
         if self.clip is None and plan.budget.is_infinite:
             return np.full(framed.columns, np.inf)
@@ -149,12 +151,10 @@ class CoordinateDescent(Solver):
             return self.clip * share
         moments = bound / plan.problem.loss.smoothness
         unit = typical_slope(plan.problem, framed.frame) * math.sqrt(moments.sum())
-        noise = plan.mechanism.deviation(mechanisms.clipped_sum(plan.public.relation)) / plan.public.rows
+        noise = mechanism.deviation(mechanisms.clipped_sum(plan.public.relation)) / plan.public.rows
         return default_threshold(noise, CLIP_FACTOR, CLIP_POWER, CLIP_MOST) * unit * share
 
-    def _coordinates(
-        self, rng: RandomStream, bound: FloatArray, done: int, size: int
-    ) -> npt.NDArray[np.int64]:
+    def _coordinates(self, rng: RandomStream, bound: FloatArray, done: int, size: int) -> npt.NDArray[np.int64]:
         if self.sampling == "uniform":
             return rng.integers(bound.size, size)
         if self.sampling == "proportional":
@@ -167,7 +167,7 @@ def _until_optimal(framed: Framed, sweeps: Sweeps, bound: FloatArray, run: Run) 
     from discreet.optimum import is_optimal
 
     order = np.arange(framed.columns, dtype=np.int64)
-    silence = np.zeros((framed.columns,) + framed.shape[:-1])
+    silence = np.zeros((framed.columns, *framed.shape[:-1]))
     for done in range(1, NOISELESS_ROUNDS + 1):
         sweeps.run(order, silence)
         run.report(done, NOISELESS_ROUNDS, framed, sweeps.w)

@@ -17,7 +17,16 @@ from discreet import mechanisms
 from discreet.framed import Framed
 from discreet.kernels.gradient import clipped_gradient_sum
 from discreet.scales import Scaling
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, default_threshold, positive, typical_slope
+from discreet.solvers.base import (
+    Mechanism,
+    Plan,
+    Run,
+    Solver,
+    calibrated,
+    default_threshold,
+    positive,
+    typical_slope,
+)
 
 if TYPE_CHECKING:
     from discreet.accounting import Budget
@@ -79,7 +88,9 @@ class GradientDescent(Solver):
         if plan.budget.is_infinite and self.steps is None:
             return until_optimal(framed, run)
         steps = plan.settings["steps"]
-        noise = plan.mechanism.deviation(mechanisms.clipped_sum(plan.public.relation)) / framed.rows
+        mechanism = plan.mechanism
+        assert isinstance(mechanism, (mechanisms.Gaussian, mechanisms.Laplace))
+        noise = mechanism.deviation(mechanisms.clipped_sum(plan.public.relation)) / framed.rows
         factor = default_threshold(noise, CLIP_FACTOR, CLIP_POWER, CLIP_MOST)
         clip = row_threshold(self.clip, factor, framed, plan)
         length = self.step / curvature_bound(framed)
@@ -90,7 +101,7 @@ class GradientDescent(Solver):
         w, tail = framed.start(), np.zeros(framed.shape)
         for t in range(steps):
             total = clipped_gradient_sum(framed.X, framed.slopes(w), norms, clip, framed.weight)
-            total += plan.mechanism.noise(run.rng, sensitivity, framed.shape)
+            total += mechanism.noise(run.rng, sensitivity, framed.shape)
             w = framed.prox(w - length / framed.rows * total, length)
             if 2 * t >= steps - 1:
                 tail += w

@@ -1,0 +1,88 @@
+"""Accuracy for a budget: default estimators, nothing tuned, nothing declared, against scikit-learn.
+
+Run: make bench-accuracy. Tables that do not ship with scikit-learn are read from the folder named by the
+environment variable DISCREET_DATA (or ../shared/data beside the checkout) and left out where absent.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn import linear_model
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from discreet import LogisticRegression, Ridge
+from discreet.demo import declared_bounds
+
+EPSILONS = (0.3, 1.0, 3.0, 10.0)
+RUNS = 5
+FOLDER = Path(os.environ.get("DISCREET_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+
+
+def tables():
+    """Name, X, y, whether it is a classification, and declared bounds if any."""
+    X, y = load_breast_cancer(return_X_y=True)
+    yield "breast cancer, declared bounds", X, y, True, {"bounds": declared_bounds()}
+    X, y = load_diabetes(return_X_y=True)
+    yield "diabetes, declared bounds", X, y, False, {"bounds": (-0.2, 0.2), "y_bounds": (0.0, 350.0)}
+    for name, classify in (
+        ("electricity", True),
+        ("adult", True),
+        ("acsincome_co", True),
+        ("california", False),
+    ):
+        path = FOLDER / f"{name}.npz"
+        if not path.exists():
+            print(f"{name}: not found, left out", file=sys.stderr)
+            continue
+        data = np.load(path, allow_pickle=False)
+        yield f"{name}, nothing declared", data["X"], data["y"], classify, {}
+
+
+def reference(X, y, classify):
+    model = linear_model.LogisticRegression(C=1e3, max_iter=5000) if classify else linear_model.Ridge(1e-3)
+    return make_pipeline(StandardScaler(), model).fit(X, y)
+
+
+def scores(X, y, classify, options, epsilon, solver):
+    found, seconds = [], []
+    for run in range(RUNS):
+        train, test, y_train, y_test = train_test_split(X, y, test_size=0.3, random_state=run)
+        kind = LogisticRegression if classify else Ridge
+        extra = {"classes": [0, 1]} if classify else {}
+        start = time.perf_counter()
+        model = kind(epsilon=epsilon, solver=solver, **options, **extra).fit(train, y_train)
+        seconds.append(time.perf_counter() - start)
+        found.append(model.score(test, y_test))
+    return np.mean(found), np.std(found), np.median(seconds)
+
+
+def main():
+    warnings.simplefilter("ignore")
+    print("| table | rows x columns | solver | " + " | ".join(f"eps {e:g}" for e in EPSILONS), end="")
+    print(" | scikit-learn | seconds |\n" + "|---" * (len(EPSILONS) + 5) + "|")
+    for name, X, y, classify, options in tables():
+        baseline = []
+        for run in range(RUNS):
+            train, test, y_train, y_test = train_test_split(X, y, test_size=0.3, random_state=run)
+            baseline.append(reference(train, y_train, classify).score(test, y_test))
+        for solver in ("cd", "gd", "sgd"):
+            cells = [scores(X, y, classify, options, epsilon, solver) for epsilon in EPSILONS]
+            numbers = " | ".join(f"{mean:.3f} ± {std:.3f}" for mean, std, _ in cells)
+            size = f"{X.shape[0]} x {X.shape[1]}"
+            print(
+                f"| {name} | {size} | {solver} | {numbers} | {np.mean(baseline):.3f} | {cells[1][2]:.2f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
