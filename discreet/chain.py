@@ -109,7 +109,8 @@ class Chain:
             try:
                 connection.execute(update(tip_table).values(number=tip_table.c.number))
             except OperationalError as error:
-                raise TimeoutError(f"the ledger did not answer ({error.orig}); nothing was written") from error
+                reason = str(error.orig).partition("\n")[0]
+                raise TimeoutError(f"the ledger did not answer ({reason}); nothing was written") from error
             records, tip = _snapshot(connection)
             found = problems(records, tip)
             if found or tip is None:

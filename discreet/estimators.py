@@ -291,7 +291,7 @@ class LogisticRegression(PrivateClassifier):
         How more than two classes are modelled; both use one joint gradient, so K classes do not cost K budgets.
     """
 
-    alpha: float = 1e-3
+    alpha: float = 1e-5
     penalty: Any = "l2"
     l1_ratio: float = 0.5
     multi_class: str = "multinomial"
@@ -330,7 +330,7 @@ class LinearSVC(PrivateClassifier):
     More than two classes are modelled one against the rest, with one joint gradient.
     """
 
-    alpha: float = 1e-3
+    alpha: float = 1e-5
     width: float = 0.5
 
     def _loss(self, classes: int) -> Loss:
@@ -380,7 +380,7 @@ class LinearRegression(PrivateRegressor):
 class Ridge(PrivateRegressor):
     """Private ridge regression: mean (x.w - y)^2 / 2 + alpha / 2 * ||w||_2^2."""
 
-    alpha: float = 1e-3
+    alpha: float = 1e-5
 
     def _loss(self, classes: int) -> Loss:
         return Squared()
@@ -420,7 +420,7 @@ class ElasticNet(PrivateRegressor):
 class HuberRegressor(PrivateRegressor):
     """Private Huber regression: quadratic up to `threshold` (in units of y), linear beyond; ridge penalty."""
 
-    alpha: float = 1e-4
+    alpha: float = 1e-5
     threshold: float = 1.35
 
     def _loss(self, classes: int) -> Loss:

@@ -56,9 +56,12 @@ class Frame:
             framed = np.empty((data.rows, self.columns + intercept), dtype=data.X.dtype, order=order)
             framed[:, self.columns :] = 1.0
         block = max(1, BLOCK_ENTRIES // max(1, self.columns))
+        layout: Literal["C", "F"] = "F" if block > self.columns else "C"  # long inner loops are the fast ones
         gain = np.where(self.frozen, 0.0, 1.0 / self.scale)
         for start in range(0, data.rows, block):
-            rows = np.clip(data.X[start : start + block], self.low, self.high)
+            rows = np.array(data.X[start : start + block], dtype=np.float64, order=layout)
+            np.maximum(rows, self.low, out=rows)
+            np.minimum(rows, self.high, out=rows)
             rows -= self.shift
             rows *= gain
             framed[start : start + block, : self.columns] = rows

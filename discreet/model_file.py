@@ -62,7 +62,7 @@ def read_model(path: str | Path) -> ModelFile:
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
         return from_dict(content)
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else " ".join(str(error).split())
         raise ValueError(f"{path} is not a model of discreet: {reason}") from None
 
@@ -108,6 +108,8 @@ def from_dict(content: Any) -> ModelFile:
     kind = getattr(estimators, content["estimator"])
     estimator: Any = kind(**_read_parameters(content["parameters"], kind))
     columns = content["columns"]
+    if (content["classes"] is not None) != (content["estimator"] in CLASSIFIERS):
+        raise ValueError("classes belong to classifiers, and only to them.")
     if content["classes"] is not None:
         estimator.classes_ = _read_classes(content["classes"])
     estimator.coef_ = _finite("coef", content["coef"])

@@ -1,28 +1,29 @@
 """CSV and Parquet files, read through a schema: the header is public, the rows are not.
 
-Errors name the file and the column, never a value or the number of a row.
+Nothing about the rows decides how they are read: types come from the schema. Errors name the file and the
+column, never a value or the number of a row.
 """
 
 from __future__ import annotations
 
 import csv
-import warnings
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.schema import Column, Schema, as_text
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 FloatArray = npt.NDArray[np.float64]
 SEPARATORS = (",", ";", "\t")
-MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "null", "NULL", "None", "<NA>", "#N/A"]
+MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "<NA>", "#N/A")
+
+_NOT_UTF8 = "{path} is not a text file in UTF-8; convert it, or use Parquet."
+_COLUMN_HINT = "declare its categories in a schema (discreet schema {path}), or ignore it there"
+_TARGET_HINT = "it is the target: declare its labels with --classes, or in a schema"
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,49 +76,38 @@ def read_table(path: str | Path, schema: Schema, target: bool) -> Table:
     ValueError
         A column is missing or is not what the schema says, or a number is missing or infinite.
     """
-    wanted = {column.name: column.type for column in schema.used}
+    wanted = [column.name for column in schema.used]
     if target and schema.target.name is not None:
-        wanted[schema.target.name] = "category" if schema.target.is_text else "number"
+        wanted.append(schema.target.name)
     header = read_header(path)
     absent = [name for name in wanted if name not in header]
     if absent:
         raise ValueError(f"{path} has no column {absent[0]!r}; it has {_few(list(header))}.")
     if not schema.used:
         raise ValueError(f"{path} has no columns to learn from besides the target {schema.target.name!r}.")
-    frame = _read_frame(path, wanted)
-    if not len(frame):
+    columns = _read_columns(path, wanted)
+    if not columns.num_rows:
         raise ValueError(f"{path} has a header but no rows.")
-    blocks = [_features(path, frame[column.name], column) for column in schema.used]
+    blocks = [_features(path, columns[column.name], column) for column in schema.used]
     y = None
     if target and schema.target.name is not None:
-        column = frame[schema.target.name]
-        y = np.array(_texts(column), dtype=str) if schema.target.is_text else _numbers(path, column, _TARGET_HINT)
+        values = columns[schema.target.name]
+        y = _texts(values) if schema.target.is_text else _numbers(path, schema.target.name, values, _TARGET_HINT)
     return Table(np.column_stack(blocks), schema.feature_names, y)
 
 
-_NOT_UTF8 = "{path} is not a text file in UTF-8; convert it, or use Parquet."
-_COLUMN_HINT = "declare its categories in a schema (discreet schema {path}), or ignore it there"
-_TARGET_HINT = "it is the target: declare its labels with --classes, or in a schema"
-
-
-def _features(path: str | Path, values: pd.Series[Any], column: Column) -> FloatArray:
+def _features(path: str | Path, values: Any, column: Column) -> FloatArray:
+    """A number column as it is, a category column as one indicator per category."""
     if column.type == "number":
-        return _numbers(path, values, _COLUMN_HINT)
-    codes = {category: i for i, category in enumerate(column.categories or ())}
-    block = np.zeros((len(values), len(codes)))
-    found = np.array([codes.get(text, -1) for text in _texts(values)])
-    known = np.flatnonzero(found >= 0)
-    block[known, found[known]] = 1.0
-    return block
+        return _numbers(path, column.name, values, _COLUMN_HINT)
+    return np.asarray(_texts(values)[:, None] == np.array(column.categories)[None, :], dtype=np.float64)
 
 
-def _numbers(path: str | Path, values: pd.Series[Any], hint: str) -> FloatArray:
-    import pandas as pd
-
-    where = f"{path}: column {values.name!r}"
-    if not (pd.api.types.is_numeric_dtype(values) or _holds_numbers(values)):
+def _numbers(path: str | Path, name: str, values: Any, hint: str) -> FloatArray:
+    where = f"{path}: column {name!r}"
+    numbers = _as_floats(values)
+    if numbers is None:
         raise ValueError(f"{where} is not numeric; {hint.format(path=path)}.")
-    numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
     if np.isnan(numbers).any():
         raise ValueError(f"{where} has missing values (NaN); remove or impute those rows first.")
     if np.isinf(numbers).any():
@@ -125,43 +115,57 @@ def _numbers(path: str | Path, values: pd.Series[Any], hint: str) -> FloatArray:
     return numbers
 
 
-def _holds_numbers(values: pd.Series[Any]) -> bool:
-    """Whether an untyped column (very large integers, decimals, no rows at all) is numeric after all."""
-    from decimal import Decimal
+def _as_floats(values: Any) -> FloatArray | None:
+    """A column as floats, missing values as NaN; None if it holds something else."""
+    import pyarrow as pa
+    from pyarrow import compute
 
-    return all(isinstance(value, (int, float, Decimal)) for value in values)
+    if _is_text(values.type):
+        values = compute.utf8_trim_whitespace(values.cast(pa.string()))
+        missing = compute.is_in(values, pa.array(MISSING))
+        values = compute.if_else(missing, pa.scalar(None, pa.string()), values)
+    for first in (pa.float64(), pa.bool_()):
+        try:
+            numbers = values.cast(first, safe=False)
+            if pa.types.is_boolean(first):
+                numbers = numbers.cast(pa.int8()).cast(pa.float64())
+            return np.array(numbers.to_numpy(), dtype=np.float64)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            continue
+    return None
 
 
-def _texts(values: pd.Series[Any]) -> list[str]:
-    return [as_text(value) for value in values.astype(object).where(values.notna(), None)]
+def _texts(values: Any) -> npt.NDArray[np.str_]:
+    """A column as texts, each distinct value converted once."""
+    coded = values.combine_chunks().dictionary_encode()
+    known = [as_text(value) for value in coded.dictionary.to_pylist()]
+    places = coded.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
+    return np.array([*known, as_text(None)], dtype=str)[places]
 
 
-def _read_frame(path: str | Path, wanted: dict[str, str]) -> pd.DataFrame:
-    import pandas as pd
+def _read_columns(path: str | Path, wanted: list[str]) -> Any:
+    """The wanted columns as an Arrow table; those of a CSV file as texts."""
+    import pyarrow as pa
 
     if is_parquet(path):
-        return pd.read_parquet(path, columns=list(wanted))
+        from pyarrow.parquet import read_table as read_parquet
+
+        return read_parquet(path, columns=wanted)
+    from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
+
     names, separator = _csv_header(path)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(
-                path,
-                sep=separator,
-                names=names,
-                header=0,
-                index_col=False,
-                usecols=list(wanted),
-                dtype={name: str for name, kind in wanted.items() if kind == "category"},
-                na_values={name: MISSING for name, kind in wanted.items() if kind == "number"},
-                keep_default_na=False,
-                float_precision="round_trip",
-                encoding="utf-8-sig",
-                low_memory=False,
-            )
-    except UnicodeDecodeError:
-        raise ValueError(_NOT_UTF8.format(path=path)) from None
-    except (pd.errors.ParserError, pd.errors.ParserWarning):
+        return read_csv(
+            path,
+            ReadOptions(column_names=names, skip_rows=1),
+            ParseOptions(delimiter=separator, newlines_in_values=True),
+            ConvertOptions(column_types=dict.fromkeys(wanted, pa.string()), include_columns=wanted),
+        )
+    except pa.ArrowInvalid as error:
+        if "UTF8" in str(error):
+            raise ValueError(_NOT_UTF8.format(path=path)) from None
+        if "Empty CSV" in str(error):
+            return pa.table({name: pa.array([], pa.string()) for name in wanted})
         raise ValueError(f"{path} is damaged: some rows do not have {len(names)} fields like the header.") from None
 
 
@@ -192,8 +196,14 @@ def _arrow_kind(kind: Any) -> str:
 
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
         return "number"
-    text = types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind)
-    return "category" if text else "ignore"
+    return "category" if _is_text(kind) else "ignore"
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    inner = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(types.is_string(inner) or types.is_large_string(inner))
 
 
 def _few(names: list[str]) -> str:

@@ -63,14 +63,18 @@ class TaskQuestion:
 
         Guarantee: reads the rows through one count with noise, and costs exactly `event` under every relation.
         """
-        count = float(np.count_nonzero((target == 0.0) | (target == 1.0)))
-        count += float(self.mechanism.noise(rng, COUNT, 1)[0])
+        count = binary_count(target) + float(self.mechanism.noise(rng, COUNT, 1)[0])
         return "classification" if count > self.threshold * self.rows else "regression"
 
 
 def plan_question(budget: Budget, rows: int) -> TaskQuestion:
     """Spend a fiftieth of the budget: of mu^2, or of epsilon if the budget is pure."""
     return TaskQuestion(additive(budget, SHARE), rows)
+
+
+def binary_count(target: npt.NDArray[np.float64]) -> int:
+    """How many rows have a target of exactly 0 or 1."""
+    return int(np.count_nonzero((target == 0.0) | (target == 1.0)))
 
 
 def binary_labels(target: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:

@@ -21,7 +21,7 @@ from discreet.chain import GENESIS, Chain, ChainError, Record
 from discreet.exceptions import BudgetExceededError
 from discreet.ledger import Ledger
 
-QUARTER = laplace_event(4.0)  # costs epsilon 0.25 exactly, so budgets can be filled to the brim
+QUARTER = laplace_event(4.0)  # epsilon 0.25 exactly at delta 0, so a pure budget can be filled to the brim
 MOST = laplace_event(1.25)  # 0.8
 
 

@@ -26,8 +26,7 @@ Laws = list[tuple[LossLaw, int]]
 _TOLERANCE = 2e-4
 _FEWEST_POINTS, _MOST_POINTS = 2**14, 2**21
 # Multiples of the step near zero that are all used, and the most that are used far from it.
-_CORE, _MOST_EVEN = 4096, 2**17
-_WIDEST_WINDOW = 600.0
+_CORE, _MOST_EVEN = 4096, 2**15
 _LEAST_DELTA = 1e-280
 _TILTED_TAIL = math.log(1e-13)
 # Share of the target delta that truncated tails may take.
@@ -38,12 +37,16 @@ _TRANSFORM_ERROR, _POWER_ERROR = 1e-15, 1e-15
 
 @dataclass(frozen=True)
 class Window:
-    """The part of the loss axis to compute on, and the tilt that makes it the likely part."""
+    """The part of the loss axis to compute on, and the tilt that makes it the likely part.
+
+    `centre` is the tilted mean, and `tail_order` the Chernoff order for the mass above the window.
+    """
 
     tilt: float
     start: float
     stop: float
     centre: float
+    tail_order: float
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ class ComposedLoss:
         offset = np.asarray(epsilons) - self.shift - self.first * self.step
         index = np.clip(np.floor(offset / self.step).astype(np.int64), 0, self.tilted.size - 1)
         above, lower = self._sums
-        exact = above[index] - np.exp(np.clip(offset, 0.0, _WIDEST_WINDOW)) * lower[index]
+        exact = above[index] - _growth(offset) * lower[index]
         bound = np.maximum(exact, 0.0) + self._error(index.astype(np.float64) * self.step) + self.outside
         return np.where(offset < 0.0, 1.0, np.minimum(bound, 1.0))
 
@@ -85,7 +88,7 @@ class ComposedLoss:
         offsets = self.step * np.arange(self.tilted.size, dtype=np.float64)
         above, lower = self._sums
         allowed = delta - self.outside - self._error(offsets)
-        too_much = above - np.exp(offsets) * lower > allowed
+        too_much = above - _growth(offsets) * lower > allowed
         last = np.flatnonzero(too_much)
         if not last.size:
             return max(0.0, self.first * self.step + self.shift)
@@ -105,15 +108,18 @@ class ComposedLoss:
         return np.exp(np.minimum(self.log_scale - self.tilt * offsets, 500.0))
 
 
-def compose(parts: Parts, delta: float) -> ComposedLoss | None:
-    """Return the composed loss, tuned to be tight near the given delta; None where that is hopeless.
+def _growth(offsets: Array) -> Array:
+    """Return e^offset, or less where it would overflow: what it multiplies is subtracted from a bound."""
+    return np.exp(np.clip(offsets, 0.0, 600.0))
+
+
+def compose(parts: Parts, delta: float) -> ComposedLoss:
+    """Return the composed loss, tuned to be tight near the given delta.
 
     Guarantee: `delta` and `epsilon` of the result bound the adaptive composition of all mechanisms that the
     pairs dominate, each taken its number of times.
     """
     window = _choose_window(_roughly(parts, delta), delta)
-    if window.stop - window.start > _WIDEST_WINDOW:
-        return None
     step = _choose_step(window, _roughly(parts, delta))
     atom = max(pair.atom for pair, _ in parts)
     if atom:
@@ -127,12 +133,12 @@ def tightest_delta(parts: Parts, epsilon: float) -> float:
     """Return an upper bound on delta at epsilon, composing again until it is tuned to the answer."""
     best, guess = 1.0, _rough_delta(parts, epsilon)
     for _ in range(6):
-        loss = compose(parts, guess)
-        bound = 1.0 if loss is None else float(loss.delta(np.array([epsilon]))[0])
+        bound = float(compose(parts, guess).delta(np.array([epsilon]))[0])
         best = min(best, bound)
-        if 0.2 * guess <= bound <= 5.0 * guess or bound < _LEAST_DELTA:
+        # Tuning to a delta that is a little too large hardly matters; one too small lets rounding errors in.
+        if 0.1 * guess <= bound <= guess or bound < _LEAST_DELTA:
             break
-        guess = math.sqrt(guess) if bound == 1.0 else bound
+        guess = math.sqrt(guess) if bound == 1.0 else min(2.0 * bound, 0.9)
     return best
 
 
@@ -191,7 +197,8 @@ def _on_grid(pair: Pair, negligible: float, step: float, tilt: float) -> LossLaw
     widest = max(1, math.floor(0.1 / ((1.0 + tilt) * step)), last // _MOST_EVEN)
     turn = min(last, max(_CORE, 1024 * widest))
     even = np.arange(turn, last + widest, widest, dtype=np.float64)
-    upwards = np.unique(np.concatenate([_growing(turn), even]))
+    atoms = [math.floor(pair.atom / step), math.ceil(pair.atom / step)] if pair.atom >= step else []
+    upwards = np.unique(np.concatenate([_growing(turn), even, atoms]))
     downwards = _growing(math.ceil(down / step) + 1)
     return connect_dots(pair, step * np.concatenate([-downwards[::-1], [0.0], upwards]))
 
@@ -233,8 +240,9 @@ def _choose_window(laws: Laws, delta: float) -> Window:
     turns = np.geomspace(0.3, 100.0, 24) / spread
     start = max((_TILTED_TAIL + here - _log_moment(laws, tilt - turn)) / turn for turn in turns)
     stop = min((_log_moment(laws, tilt + turn) - here - _TILTED_TAIL) / turn for turn in turns)
-    stop = max(stop, min(_chernoff_epsilon(laws, tilt + turn, _TRUNCATION * delta) for turn in turns))
-    return Window(tilt, start, max(stop, start + spread), centre=(higher - lower) / (2 * slack))
+    tail_order = min(tilt + turns, key=lambda order: _chernoff_epsilon(laws, order, _TRUNCATION * delta))
+    stop = max(stop, start + spread, _chernoff_epsilon(laws, tail_order, _TRUNCATION * delta))
+    return Window(tilt, start, stop, (higher - lower) / (2 * slack), float(tail_order))
 
 
 def _convolve(laws: Laws, window: Window, step: float) -> ComposedLoss:
@@ -271,14 +279,13 @@ def _convolve(laws: Laws, window: Window, step: float) -> ComposedLoss:
         # Rounding of the log moments: a few units in the last place for each composition.
         log_scale=log_scale - window.tilt * first * step + 1e-15 * count,
         point_error=spectrum_error + _TRANSFORM_ERROR * levels * float(np.linalg.norm(composed)),
-        outside=_outside(laws, window.tilt, (first + size - 1) * step),
+        outside=_outside(laws, window, (first + size - 1) * step),
         shift=1e-15 * count,
     )
 
 
-def _outside(laws: Laws, tilt: float, stop: float) -> float:
+def _outside(laws: Laws, window: Window, stop: float) -> float:
     """Bound the mass above the window (Chernoff) and the mass of an infinite loss."""
-    orders = tilt * np.array([1.0, 1.5, 2.0, 3.0, 5.0, 10.0])
-    log_tail = min(_log_moment(laws, order) - order * stop for order in orders)
+    log_tail = min(_log_moment(laws, order) - order * stop for order in (window.tilt, window.tail_order))
     log_finite = sum(times * math.log1p(-law.infinity) for law, times in laws)
     return math.exp(min(0.0, log_tail)) - math.expm1(log_finite)

@@ -222,19 +222,26 @@ class MixtureOfGaussians(_NoAtoms):
     def _mix(self, parts: list[Array]) -> Array:
         return np.asarray(sum(w * part for w, part in zip(self.weights, parts, strict=True)))
 
-    def _loss_at(self, y: Array) -> Array:
-        exponents = [s * y - 0.5 * s * s + math.log(w) for s, w in zip(self.shifts, self.weights, strict=True)]
-        return np.asarray(np.logaddexp.reduce(exponents, axis=0))
+    def _loss_and_slope(self, y: Array) -> Tails:
+        exponents = np.array([s * y - 0.5 * s * s + math.log(w) for s, w in self._components()])
+        top = exponents.max(axis=0)
+        terms = np.exp(exponents - top)
+        total = terms.sum(axis=0)
+        return top + np.log(total), np.tensordot(self.shifts, terms, axes=1) / total
+
+    def _components(self) -> list[tuple[float, float]]:
+        return list(zip(self.shifts, self.weights, strict=True))
 
     def _output_at(self, x: Array) -> Array:
-        """Bisect for the output whose loss is x; the loss increases with the output."""
-        floor = math.log(sum(w for s, w in zip(self.shifts, self.weights, strict=True) if s == 0.0) or 5e-324)
-        moving = [(s, w) for s, w in zip(self.shifts, self.weights, strict=True) if s > 0.0]
-        extent = 40.0 + float(np.max(np.abs(x)))
-        low = np.full(x.shape, -extent / min(s for s, _ in moving))
-        high = np.full(x.shape, min((extent - math.log(w)) / s + 0.5 * s for s, w in moving))
-        for _ in range(70):
-            middle = 0.5 * (low + high)
-            too_low = self._loss_at(middle) < x
-            low, high = np.where(too_low, middle, low), np.where(too_low, high, middle)
-        return np.where(x <= floor, -math.inf, high)
+        """Find the output whose loss is x: Newton from above, where the convex loss makes it monotone."""
+        floor = math.log(sum(w for s, w in self._components() if s == 0.0) or 5e-324)
+        target = np.maximum(x, floor)
+        bounds = [(target - math.log(w)) / s + 0.5 * s for s, w in self._components() if s > 0.0]
+        y = np.min(bounds, axis=0)
+        for _ in range(60):
+            loss, slope = self._loss_and_slope(y)
+            move = (loss - target) / np.maximum(slope, 1e-300)
+            y = y - np.where(loss > target, move, 0.0)
+            if np.all((loss - target <= 1e-15 * (1.0 + np.abs(target))) | (x <= floor)):
+                break
+        return np.where(x <= floor, -math.inf, y)

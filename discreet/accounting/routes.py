@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from discreet.accounting.composition import Composition
-from discreet.accounting.convolution import ComposedLoss, Parts, compose, tightest_delta
+from discreet.accounting.convolution import Parts, compose, tightest_delta
 from discreet.accounting.gaussian import gaussian_delta, gaussian_epsilon
 from discreet.accounting.pairs import Array, SampledGaussian
 from discreet.accounting.selections import Profile, profile
@@ -140,22 +140,18 @@ class LossDistribution:
             return math.inf
         upper = zcdp_epsilon(composition.order_rho, delta)
         composed = [compose(parts, delta) for parts in _directions(composition, upper)]
-        return max(math.inf if loss is None else loss.epsilon(delta) for loss in composed)
+        return max(loss.epsilon(delta) for loss in composed)
 
     def deltas(self, composition: Composition, epsilons: Array) -> Array:
         directions = _directions(composition, float(np.max(epsilons)))
         if epsilons.size == 1:
             return np.array([max(tightest_delta(parts, float(epsilons[0])) for parts in directions)])
         # A curve: each composition is tight around one delta, so a few of them cover it.
-        tuned = [[_delta_bound(compose(parts, delta), epsilons) for delta in _ANCHORS] for parts in directions]
+        tuned = [[compose(parts, delta).delta(epsilons) for delta in _ANCHORS] for parts in directions]
         return np.asarray(np.max(np.min(tuned, axis=1), axis=0))
 
 
 ROUTES: tuple[Route, ...] = (ClosedForm(), PureComposition(), Zcdp(), Recursion(), LossDistribution())
-
-
-def _delta_bound(loss: ComposedLoss | None, epsilons: Array) -> Array:
-    return np.ones(epsilons.shape) if loss is None else loss.delta(epsilons)
 
 
 def _selection_profile(composition: Composition, epsilon: float) -> Profile | None:

@@ -47,6 +47,8 @@ def fit(
     """
     check_free(out, force)
     declared = _declare(_schema_of(table, schema), target, bounds, y_bounds, classes, relation)
+    if str(declared.relation) == "add_remove" and public_rows is None:
+        raise ValueError("add_remove keeps the number of rows secret: give a public estimate, --public-rows N.")
     from discreet.model_file import save_model
     from discreet.table_fit import FitRequest, fit_table
 

@@ -47,7 +47,7 @@ LedgerUrl = Annotated[str | None, typer.Option(metavar="URL", help="The ledger t
 DatasetName = Annotated[str | None, typer.Option(help="The table's name in the ledger.")]
 ModelOut = Annotated[Path, typer.Option(help="Where to write the model.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Reproducible noise, which the seed removes: for tests only.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")]
 
 
 def parse_pair(option: str, text: str | None) -> tuple[float, float] | None:

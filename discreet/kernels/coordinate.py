@@ -9,32 +9,37 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from discreet.kernels.slopes import FAST, clamp, fill_vector_slope, prox_entry, slope_of
+from discreet.kernels.slopes import FAST, LOGISTIC, clamp, fill_vector_slope, prox_entry, slope_of
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
-def slope_after_move(i, margins, change, moved, y, code, parameter):
-    """Add change * moved to the margin of row i; the slope there."""
+def clipped_part(i, margins, change, moved, x, y, code, parameter, limit):
+    """Add change * moved to the margin of row i; the clipped coordinate gradient of the row there."""
     margins[i] += change * moved[i]
-    return slope_of(code, parameter, margins[i], y[i])
+    return clamp(x[i] * slope_of(code, parameter, margins[i], y[i]), limit)
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def move_and_sum(margins, change, moved, x, y, weight, code, parameter, limit):
-    """Add change * moved to all margins; the sum of weight * clamp(x * slope, limit) over the rows there.
+    """Add change * moved to all margins; the weighted sum of the clipped coordinate gradients there.
 
-    One loop, since the columns come from far away in memory. LLVM takes the tests of `code` out of it and
-    vectorises the rest. It would do so with `weight` too, but then compare the addresses of an array of no
-    rows with the others, and take the slow way when they happen to be close.
+    One loop does both, so that the margins travel once; it must be free of choices to vectorise well.
+    In a loop for all losses LLVM computes each of them and selects, so the dear one has its own.
     """
     total = 0.0
-    if weight.size == 0:
-        for i in range(x.size):
-            total += clamp(x[i] * slope_after_move(i, margins, change, moved, y, code, parameter), limit)
+    n = x.size
+    if code == LOGISTIC and weight.size == 0:
+        for i in range(n):
+            total += clipped_part(i, margins, change, moved, x, y, LOGISTIC, parameter, limit)
+    elif code == LOGISTIC:
+        for i in range(n):
+            total += weight[i] * clipped_part(i, margins, change, moved, x, y, LOGISTIC, parameter, limit)
+    elif weight.size == 0:
+        for i in range(n):
+            total += clipped_part(i, margins, change, moved, x, y, code, parameter, limit)
     else:
-        for i in range(x.size):
-            part = clamp(x[i] * slope_after_move(i, margins, change, moved, y, code, parameter), limit)
-            total += weight[i] * part
+        for i in range(n):
+            total += weight[i] * clipped_part(i, margins, change, moved, x, y, code, parameter, limit)
     return total
 
 

@@ -6,6 +6,7 @@ uniformly. Dominating pairs and proofs: docs/guarantees/sgd.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -19,7 +20,7 @@ from discreet.framed import Framed
 from discreet.kernels.gradient import clipped_gradient_sum
 from discreet.relation import Relation
 from discreet.scales import Scaling
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, one_of, positive
+from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, default_threshold, one_of, positive
 from discreet.solvers.gradient_descent import curvature_bound, row_threshold, until_optimal
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.int64]
 
-PASSES = 20
-CLIP = 0.5  # default threshold, in units of a typical slope times a typical row norm
+PASSES = 30
+CLIP_FACTOR, CLIP_POWER, CLIP_MOST = 0.126, 0.235, 1.0  # see default_threshold
 SMALLEST_RATE, SMALLEST_BATCH = 0.05, 64
 BLOCK_DRAWS = 1 << 17  # noise is drawn in blocks of about this many numbers
 
@@ -67,7 +68,7 @@ class StochasticGradientDescent(Solver):
     batch_size: int | None = None
     sampler: str = "poisson"
     clip: float | None = None
-    step: float = 1.0
+    step: float = 1.9
     average: bool = True
     scale_share: float | None = None
 
@@ -129,10 +130,13 @@ class _Descent:
 
     def __init__(self, solver: StochasticGradientDescent, framed: Framed, plan: Plan) -> None:
         self.framed = framed
-        self.clip = row_threshold(solver.clip, CLIP, framed, plan)
+        batch = plan.settings["batch"]
+        noise = plan.mechanism.multiplier / math.sqrt(batch * framed.rows)  # averaged over one pass
+        factor = default_threshold(noise, CLIP_FACTOR, CLIP_POWER, CLIP_MOST)
+        self.clip = row_threshold(solver.clip, factor, framed, plan)
         self.deviation = plan.mechanism.scale(self.clip) if plan.mechanism.multiplier > 0.0 else 0.0  # type: ignore[arg-type]
         self.length = solver.step / curvature_bound(framed)
-        self.batch = float(plan.settings["batch"])
+        self.batch = float(batch)
         self.norms = framed.norms()
         self.weight = np.empty(0) if framed.weight is None else framed.weight
         self.w = np.array(framed.start())
