@@ -10,13 +10,12 @@ import json
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import Any
 
 from discreet.relation import Relation
 
-if TYPE_CHECKING:
-    from dp_accounting import DpEvent
-
+# A DpEvent; the package it comes from is imported by the accounting alone.
+Event = Any
 # A plan calibrated to exactly the whole budget may miss it by rounding. The slack is granted once, to the
 # composition of everything, so it does not add up over reservations.
 _SLACK = 1.0 + 1e-9
@@ -57,14 +56,14 @@ class Allowance:
         return _epsilon_of(events, self.delta, self.relation)
 
 
-def event_text(event: DpEvent) -> str:
+def event_text(event: Event) -> str:
     """Write an event as JSON, the form in which the ledger keeps it."""
     from discreet.accounting import event_to_dict
 
     return json.dumps(event_to_dict(event), sort_keys=True)
 
 
-def _composed(events: tuple[str, ...]) -> DpEvent:
+def _composed(events: tuple[str, ...]) -> Event:
     from discreet.accounting import compose, event_from_dict
 
     return compose([event_from_dict(json.loads(event)) for event in events])

@@ -11,15 +11,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from discreet.allowance import Allowance, event_text
+from discreet.allowance import Allowance, Event, event_text
 from discreet.chain import GENESIS, MEMORY, Chain, ChainError, Record
 from discreet.exceptions import BudgetExceededError
 from discreet.relation import Relation
-
-if TYPE_CHECKING:
-    from dp_accounting import DpEvent
 
 
 @dataclass(frozen=True)
@@ -28,7 +25,7 @@ class Entry:
 
     id: int
     dataset: str
-    event: DpEvent
+    event: Event
     note: str
     status: str
     created: datetime
@@ -111,7 +108,7 @@ class Ledger:
                 )
 
     def reserve(
-        self, dataset: str, event: DpEvent, note: str = "", relation: Relation | str | None = None
+        self, dataset: str, event: Event, note: str = "", relation: Relation | str | None = None
     ) -> Reservation:
         """Count `event` against the budget of `dataset`, before the rows are read.
 
@@ -134,7 +131,7 @@ class Ledger:
             id = pen.append("reserve", dataset, {"event": json.loads(asked), "note": note})
         return Reservation(self, id, dataset)
 
-    def fits(self, dataset: str, event: DpEvent) -> bool:
+    def fits(self, dataset: str, event: Event) -> bool:
         """Whether `reserve` would accept the event now."""
         allowance, events = _account(self._intact(), dataset)
         return allowance.covers((*events, event_text(event)))

@@ -5,12 +5,12 @@ import math
 
 import numpy as np
 import pytest
-from cli_tools import ROWS, make_table, run
 
 import discreet
 from discreet import accounting, load_model
 from discreet.demo import LIMITS, declared_bounds, run_demo
 from discreet.relation import Relation
+from tests.cli_tools import ROWS, make_table, run
 
 
 @pytest.fixture(autouse=True)

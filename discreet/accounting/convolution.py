@@ -179,9 +179,8 @@ def _choose_step(window: Window, laws: Laws) -> float:
     steps = width / np.geomspace(_FEWEST_POINTS, _MOST_POINTS, 41)
     growth = np.zeros(steps.shape)
     for law, times in laws:
-        tilted = law.masses * np.exp(window.tilt * law.losses - law.log_moment(window.tilt))
         each = np.minimum(steps[:, None] ** 2 / 6.0, steps[:, None] * np.abs(law.losses))
-        growth += times * (each @ tilted)
+        growth += times * (each @ law.tilted(window.tilt))
     fine = 0.5 * (window.tilt + 1.0) * growth <= _TOLERANCE * max(window.centre, 1e-9)
     return float(steps[np.argmax(fine)] if fine.any() else steps[-1])
 
@@ -252,12 +251,9 @@ def _convolve(laws: Laws, window: Window, step: float) -> ComposedLoss:
     levels = math.log2(size) + 1
     log_power = np.zeros(size // 2 + 1, dtype=np.complex128)
     log_error = np.zeros(size // 2 + 1)
-    log_scale = 0.0
     for law, times in laws:
-        log_moment = law.log_moment(window.tilt)
-        tilted = law.masses * np.exp(window.tilt * law.losses - log_moment)
         positions = np.rint(law.losses / step).astype(np.int64) % size
-        folded = np.bincount(positions, weights=tilted, minlength=size)
+        folded = np.bincount(positions, weights=law.tilted(window.tilt), minlength=size)
         # A large atom at zero has a constant transform; leaving it out keeps the error of the rest small.
         atom, folded[0] = float(folded[0]), 0.0
         transform = rfft(folded) + atom
@@ -265,7 +261,6 @@ def _convolve(laws: Laws, window: Window, step: float) -> ComposedLoss:
         modulus = np.maximum(np.abs(transform), 1e-300)
         log_power += times * np.log(np.where(modulus > 1e-300, transform, 1e-300))
         log_error += times * np.log1p(error / modulus)
-        log_scale += times * log_moment
     spectrum = np.exp(log_power)
     spectrum_error = 2.0 / size * float(np.sum(np.abs(spectrum) * np.expm1(np.minimum(log_error, 700.0))))
     composed = irfft(spectrum, size)
@@ -277,7 +272,7 @@ def _convolve(laws: Laws, window: Window, step: float) -> ComposedLoss:
         tilted=np.roll(composed, -(first % size)),
         tilt=window.tilt,
         # Rounding of the log moments: a few units in the last place for each composition.
-        log_scale=log_scale - window.tilt * first * step + 1e-15 * count,
+        log_scale=_log_moment(laws, window.tilt) - window.tilt * first * step + 1e-15 * count,
         point_error=spectrum_error + _TRANSFORM_ERROR * levels * float(np.linalg.norm(composed)),
         outside=_outside(laws, window, (first + size - 1) * step),
         shift=1e-15 * count,

@@ -31,6 +31,10 @@ class LossLaw:
         top = float(np.max(exponents))
         return top + float(np.log(np.dot(self.masses, np.exp(exponents - top))))
 
+    def tilted(self, order: float) -> Array:
+        """Return the masses multiplied by e^(order * loss) and normalised to sum to one."""
+        return np.exp(np.log(self.masses) + order * self.losses - self.log_moment(order))
+
 
 def connect_dots(pair: Pair, losses: Array) -> LossLaw:
     """Return a law on the given increasing losses, 0 and a negative one among them, that dominates `pair`.

@@ -174,10 +174,7 @@ class Atoms:
     losses: Array
     masses: Array
     infinity: float = 0.0
-
-    @property
-    def atom(self) -> float:
-        return float(self.losses[-1])
+    atom: float = 0.0
 
     def above(self, x: Array) -> Tails:
         first = np.searchsorted(self.losses, x, side="right")
@@ -201,7 +198,7 @@ def randomised_response(noise: float, buckets: int) -> Atoms:
     truth = 1.0 - noise + other
     loss = math.log(truth / other)
     middle = other * (buckets - 2)
-    return Atoms(np.array([-loss, 0.0, loss]), np.array([other, middle, truth]))
+    return Atoms(np.array([-loss, 0.0, loss]), np.array([other, middle, truth]), atom=loss)
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ def describe(result: DemoResult) -> str:
     """The result for people."""
     lines = [
         "Benign or malignant? Logistic regression on 398 of 569 biopsies with 30 measurements each, tested on",
-        f"the other 171; mean of {result.runs} runs with fresh splits and noise.",
+        f"the other 171; mean of {result.runs} runs with different splits and fresh noise.",
         "The bounds of the columns are round numbers declared in advance; nothing about them is read from the rows.",
         "",
         "epsilon   accuracy",
