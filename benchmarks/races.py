@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,7 +21,7 @@ RIDGE = 1e-3
 PASSES = 50
 CLIP = 1.0
 ROW_STEP = 0.02  # of the batches of one row, in units of 1/beta: small enough for the agreement check
-AGREEMENT = 0.02  # without noise both must reach the same objective, up to the order of the steps
+AGREEMENT = 0.05  # without noise both must reach the same objective, up to the order of the steps
 DRAWS = 1_000_000
 
 
@@ -66,7 +65,7 @@ class Race:
 
     def disagreement(self, reference: Reference) -> float:
         """Relative difference of the objectives that both reach without noise."""
-        silent = replace(self._plan(Budget(float("inf"), 0.5)))
+        silent = self._plan(Budget(float("inf"), 0.5))
         values = [
             self.problem.objective(self.X, self.y, w, 0.0) for w in (self.ours(silent), self.theirs(reference, 0.0))
         ]

@@ -20,6 +20,7 @@ from discreet.relation import Relation
 
 FloatArray = npt.NDArray[np.float64]
 LARGEST_BOUND = 1e100  # beyond it squares of sums of entries could overflow
+SMALLEST_BOUND = 1e-100  # below it their inverses could
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +39,7 @@ class Public:
     target_low: float | None = None
     target_high: float | None = None
     sparse: bool = False
+    leaks: tuple[str, ...] = ()  # what the caller had read from the rows and now counts as public
 
     @property
     def bounded(self) -> bool:
@@ -57,6 +59,7 @@ class Public:
             "target_low": self.target_low,
             "target_high": self.target_high,
             "sparse": self.sparse,
+            "leaks": list(self.leaks),
         }
 
 
@@ -64,7 +67,7 @@ class Public:
 class Data:
     """Validated rows: a dense array in either order, or a SciPy sparse matrix; y; optional weights.
 
-    `owned` says that X is a copy of our own, which may be overwritten to save memory.
+    `owned` says that X is a copy of our own, which may be overwritten to save memory: such Data serves one run.
     """
 
     X: Any
@@ -106,7 +109,11 @@ def as_matrix(X: Any) -> Any:
 
 def canonical(table: Any) -> Any:
     """A sparse matrix with at most one stored value per entry, as every bound on rows assumes."""
-    if sp.issparse(table) and not table.has_canonical_format:
+    if not sp.issparse(table):
+        return table
+    # Rebuilt so that SciPy looks at the indices again: its cached answer survives edits of the arrays.
+    table = type(table)((table.data, table.indices, table.indptr), shape=table.shape)
+    if not table.has_canonical_format:
         table = table.copy()
         with np.errstate(over="ignore"):
             table.sum_duplicates()
@@ -116,11 +123,13 @@ def canonical(table: Any) -> Any:
 
 
 def is_own_copy(original: Any, table: Any) -> bool:
-    """Whether validation made a copy that nobody else can see."""
+    """Whether validation made a copy that nobody else can see; in doubt, not."""
     if sp.issparse(table):
         return False
     if isinstance(original, np.ndarray):
         return not np.shares_memory(original, table)
+    if type(original).__module__.split(".")[0] not in ("pandas", "polars"):
+        return False
     return bool(table.flags.writeable and table.flags.owndata)
 
 
@@ -157,6 +166,9 @@ def check_bounds(bounds: Any, columns: int, name: str = "bounds") -> tuple[Float
     largest = max(np.abs(low).max(initial=0.0), np.abs(high).max(initial=0.0))
     if not (np.isfinite(largest) and largest <= LARGEST_BOUND):
         raise ValueError(f"{name} must be finite and at most {LARGEST_BOUND:g} in absolute value.")
+    span = np.maximum(np.abs(low), np.abs(high))
+    if ((span > 0.0) & (span < SMALLEST_BOUND)).any() or ((high > low) & (high - low < SMALLEST_BOUND)).any():
+        raise ValueError(f"{name} must not be closer together or to 0 than {SMALLEST_BOUND:g}; rescale the column.")
     if (low > high).any():
         column = int(np.argmax(low > high))
         raise ValueError(f"{name} has low > high in column {column} ({low[column]:g} > {high[column]:g}).")

@@ -129,10 +129,18 @@ class PrivateLinearModel(BaseEstimator):
         )
         return canonical(table), target, is_own_copy(X, table)
 
-    def _fit(self, X: Any, encoded: Any, owned: bool, classes: int, weight: FloatArray | None) -> None:
+    def _fit(
+        self,
+        X: Any,
+        encoded: Any,
+        owned: bool,
+        classes: int,
+        weight: FloatArray | None,
+        leaks: tuple[str, ...] = (),
+    ) -> None:
         y_bounds = getattr(self, "y_bounds", None)
         relation = make_relation(self.relation)
-        public = describe(X, encoded, relation, self.bounds, y_bounds, self.public_n, self._regression)
+        public = describe(X, encoded, relation, self.bounds, y_bounds, self.public_n, self._regression, leaks)
         plan = self._make_plan(public, classes)
         data = Data(X, np.asarray(encoded, dtype=np.float64), weight, owned)
         from discreet.progress import progress_bar
@@ -218,7 +226,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         codes = self._encode(labels)
         count = self.classes_.size
         encoded = 2.0 * codes - 1.0 if count == 2 else codes
-        self._fit(table, encoded, owned, count, weight)
+        self._fit(table, encoded, owned, count, weight, () if self.classes is not None else ("the classes",))
         return self
 
     def _classes(self, labels: Any, weight: Any) -> Any:

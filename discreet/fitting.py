@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -72,17 +72,30 @@ def public_rows(relation: Relation, rows: int, public_n: int | None) -> int:
 
 
 def describe(
-    X: Any, y: Any, relation: Relation, bounds: Any, y_bounds: Any, public_n: int | None, regression: bool
+    X: Any,
+    y: Any,
+    relation: Relation,
+    bounds: Any,
+    y_bounds: Any,
+    public_n: int | None,
+    regression: bool,
+    leaks: Sequence[str] = (),
 ) -> Public:
     """The public facts of a validated table; bounds="data" is the only thing read from its rows."""
     rows, columns = X.shape
-    limits = bounds_from_rows(X) if isinstance(bounds, str) and bounds == "data" else check_bounds(bounds, columns)
+    leaks = list(leaks)
+    if isinstance(bounds, str) and bounds == "data":
+        limits: Any = bounds_from_rows(X)
+        leaks.append("the bounds of the columns")
+    else:
+        limits = check_bounds(bounds, columns)
     low, high = limits if limits is not None else (None, None)
     if sp.issparse(X) and low is not None and high is not None and ((low > 0.0) | (high < 0.0)).any():
         raise ValueError("bounds of sparse columns must contain 0, the value of every entry that is not stored.")
-    target = None
+    target: Any = None
     if isinstance(y_bounds, str) and y_bounds == "data" and regression:
         target = bounds_from_rows(np.reshape(y, (-1, 1)), "y_bounds")
+        leaks.append("the bounds of the target")
     elif regression:
         target = check_bounds(y_bounds, 1, "y_bounds")
     return Public(
@@ -94,6 +107,7 @@ def describe(
         target_low=None if target is None else float(target[0][0]),
         target_high=None if target is None else float(target[1][0]),
         sparse=sp.issparse(X),
+        leaks=tuple(leaks),
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from discreet.data import LARGEST_BOUND
 from discreet.penalties import Coefficients
 
 if TYPE_CHECKING:
@@ -113,10 +114,10 @@ class Frame:
 
 
 def plain_frame(columns: int) -> Frame:
-    """No clipping, no centring, no scaling."""
+    """No centring, no scaling, and no clipping but of absurd entries, which could overflow a margin."""
     return Frame(
-        low=np.full(columns, -np.inf),
-        high=np.full(columns, np.inf),
+        low=np.full(columns, -LARGEST_BOUND),
+        high=np.full(columns, LARGEST_BOUND),
         shift=np.zeros(columns),
         scale=np.ones(columns),
         second_moment=np.ones(columns),

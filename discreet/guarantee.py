@@ -27,6 +27,7 @@ class Guarantee:
     delta: float
     relation: Relation
     event: Any
+    leaks: tuple[str, ...] = ()
 
     @property
     def is_private(self) -> bool:
@@ -64,6 +65,7 @@ class Guarantee:
             "against an attacker who knows all other rows, and does not weaken when the result is processed "
             "further. It does not cover facts declared as public (number of rows, column names, bounds, classes) "
             "or other releases from the same table, which a ledger adds up."
+            + "".join(f" Outside this guarantee, {leak} were read from the rows." for leak in self.leaks)
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,17 +74,18 @@ class Guarantee:
             "delta": self.delta,
             "relation": str(self.relation),
             "event": accounting.event_to_dict(self.event),
+            "leaks": list(self.leaks),
             "statement": self.statement(),
         }
 
 
-def guarantee_for(event: Any, budget: Budget, relation: Relation, rows: int) -> Guarantee:
+def guarantee_for(event: Any, budget: Budget, relation: Relation, rows: int, leaks: tuple[str, ...] = ()) -> Guarantee:
     """The promise a budget makes; zCDP and GDP budgets are stated at delta = 1/rows^2."""
     if budget.is_infinite:
-        return Guarantee(math.inf, 0.0, relation, event)
+        return Guarantee(math.inf, 0.0, relation, event, leaks)
     if budget.kind in ("zcdp", "gdp"):
         delta = 1.0 / max(rows, 2) ** 2
-        return Guarantee(accounting.epsilon_of(event, delta, relation), delta, relation, event)
+        return Guarantee(accounting.epsilon_of(event, delta, relation), delta, relation, event, leaks)
     assert budget.epsilon is not None
     assert budget.delta is not None
-    return Guarantee(budget.epsilon, budget.delta, relation, event)
+    return Guarantee(budget.epsilon, budget.delta, relation, event, leaks)

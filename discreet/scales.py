@@ -82,6 +82,8 @@ def plan_scaling(public: Public, budget: Budget, share: float | None, centred: b
     regression, whose target needs a scale as well.
     """
     share = DEFAULT_SHARE if share is None else share
+    if not 0.0 <= share < 1.0:
+        raise ValueError(f"scale_share must be at least 0 and below 1 (or None); got {share!r}.")
     learns_target = target and not public.target_bounded
     if share == 0.0 and (learns_target or not public.bounded):
         missing = "y_bounds" if public.bounded else "bounds"

@@ -43,8 +43,9 @@ def exponent_counts(data: Data, groups: list[range]) -> FloatArray:
     range go to its ends, so that no value, however large, has a bin of its own.
     """
     counts = np.zeros((len(groups), BINS))
+    X = sp.csc_array(data.X) if data.sparse else data.X
     for k, group in enumerate(groups):
-        bins = _exponent_bins(_largest_per_row(data, group))
+        bins = _exponent_bins(_largest_per_row(X, data.y, group))
         counts[k] = np.bincount(bins, weights=data.weight, minlength=BINS)
     return counts
 
@@ -57,7 +58,8 @@ def radius_of(noisy_counts: FloatArray, threshold: float) -> float:
 
 def largest(data: Data, group: range) -> float:
     """The largest absolute entry of a group of columns. Not private: for infinite budgets only."""
-    return float(_largest_per_row(data, group).max(initial=0.0))
+    X = sp.csc_array(data.X) if data.sparse else data.X
+    return float(_largest_per_row(X, data.y, group).max(initial=0.0))
 
 
 def moment_sums(data: Data, limits: Limits, measured: slice) -> FloatArray:
@@ -107,16 +109,21 @@ def _unit(values: FloatArray, limits: Limits, which: Any) -> FloatArray:
     return np.where(known, np.clip(u, -1.0, 1.0), 0.0)
 
 
-def _largest_per_row(data: Data, group: range) -> FloatArray:
-    p = data.X.shape[1]
+def _largest_per_row(X: Any, y: FloatArray, group: range) -> FloatArray:
+    """The largest absolute entry of each row in a group of columns; X is dense or in compressed columns."""
+    p = X.shape[1]
     if group.start >= p:
-        return np.abs(data.y)
-    if data.sparse:
-        part = data.X if len(group) == p else sp.csc_array(data.X)[:, [group.start]]
-        return np.asarray(abs(part).max(axis=1).toarray(), dtype=np.float64).ravel()
+        return np.abs(y)
+    if sp.issparse(X):
+        if len(group) == p:
+            return np.asarray(abs(X).max(axis=1).toarray(), dtype=np.float64).ravel()
+        magnitude = np.zeros(X.shape[0])
+        stored = slice(X.indptr[group.start], X.indptr[group.start + 1])
+        magnitude[X.indices[stored]] = np.abs(X.data[stored])
+        return magnitude
     if len(group) == 1:
-        return np.abs(data.X[:, group.start].astype(np.float64))
-    return np.maximum(data.X.max(axis=1), -data.X.min(axis=1)).astype(np.float64)
+        return np.abs(X[:, group.start].astype(np.float64))
+    return np.maximum(X.max(axis=1), -X.min(axis=1)).astype(np.float64)
 
 
 def _exponent_bins(magnitude: FloatArray) -> npt.NDArray[np.int64]:

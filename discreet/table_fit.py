@@ -20,7 +20,7 @@ from discreet.model_file import CLASSIFIERS, REGRESSORS
 from discreet.randomness import stream_from
 from discreet.schema import Schema
 from discreet.tables import Table, read_table
-from discreet.task import Task, TaskQuestion, binary_labels, budget_beside, plan_question
+from discreet.task import Task, TaskQuestion, binary_labels, budget_beside, covers_either, plan_question
 
 if TYPE_CHECKING:
     from discreet.accounting import Budget
@@ -112,19 +112,26 @@ def _fit_after_question(request: FitRequest, table: Table) -> TableFit:
     for model in models.values():
         rest = budget_beside(question, budget, relation, _planned_event(model, table))
         model.set_params(epsilon=rest, random_state=rng)
-    if not question.reliable:
-        warnings.warn(
-            f"{rows} rows are too few to decide reliably between classification and regression at this budget; "
-            "say which with --task.",
-            UtilityWarning,
-            stacklevel=3,
-        )
+    _check_plans(question, [model.plan(*table.X.shape).event for model in models.values()], budget)
     _reserve_question(question, list(models.values()), table)
     task = question.ask(table.y, rng)
     model = models[task].fit(table.frame(), binary_labels(table.y) if task == "classification" else table.y)
     if not budget.is_infinite:
         model.guarantee_ = _whole_guarantee(question, model, budget)
     return TableFit(model, request.schema, task, question)
+
+
+def _check_plans(question: TaskQuestion, events: list[Any], budget: Budget) -> None:
+    """Refuse or warn, from public facts, where the question cannot be answered well."""
+    if not covers_either(events, budget):
+        raise ValueError("this solver costs differently for classification and regression; say which with --task.")
+    if not question.reliable:
+        warnings.warn(
+            f"{question.rows} rows are too few to decide reliably between classification and regression at this "
+            "budget; say which with --task.",
+            UtilityWarning,
+            stacklevel=4,
+        )
 
 
 def _planned_event(model: Any, table: Table) -> Any:

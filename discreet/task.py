@@ -104,6 +104,18 @@ def budget_beside(
     raise ValueError("no budget is left for the model beside the question about the task; pass the task.")
 
 
+def covers_either(events: list[Any], budget: Budget) -> bool:
+    """Whether plans that each fit the budget beside the question also do when the answer picks one of them.
+
+    Not always: of two privacy profiles that cross, each answer might pick the one that is worse there. It
+    holds if the plans cost the same or are ordered, as they are in mu, rho and pure epsilon.
+    """
+    if budget.is_infinite or budget.kind != "approximate" or all(event == events[0] for event in events):
+        return True
+    leaves = [leaf for event in events for leaf, _ in accounting.flatten(event)]
+    return all(type(leaf).__name__ == "GaussianDpEvent" for leaf in leaves)
+
+
 def _rest(budget: Budget, shrink: float) -> Budget:
     kept = (1.0 - SHARE) * (1.0 - shrink)
     if budget.kind == "pure":

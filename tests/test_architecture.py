@@ -14,7 +14,7 @@ PACKAGE = Path(discreet.__file__).parent
 # From the ground floor up; a module may import its own floor and those below.
 FLOORS = [
     {"exceptions", "relation", "losses", "penalties", "constraints", "kernels", "randomness"},
-    {"accounting", "mechanisms", "data", "frame", "summaries", "scales", "guarantee", "chain", "allowance"},
+    {"accounting", "mechanisms", "data", "frame", "summaries", "scales", "guarantee"},
     {"problem", "framed", "sweeps", "optimum", "ledger"},
     {"solvers"},
     {"fitting", "progress", "audit", "task"},

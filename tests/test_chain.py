@@ -14,12 +14,11 @@ from typing import Any
 
 import pytest
 
-from discreet import chain
 from discreet.accounting import event_to_dict, laplace_event
-from discreet.allowance import Allowance
-from discreet.chain import GENESIS, Chain, ChainError, Record
 from discreet.exceptions import BudgetExceededError
-from discreet.ledger import Ledger
+from discreet.ledger import Ledger, chain
+from discreet.ledger.allowance import Allowance
+from discreet.ledger.chain import GENESIS, Chain, ChainError, Record
 
 QUARTER = laplace_event(4.0)  # epsilon 0.25 exactly at delta 0, so a pure budget can be filled to the brim
 MOST = laplace_event(1.25)  # 0.8

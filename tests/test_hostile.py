@@ -12,8 +12,12 @@ import scipy.sparse as sp
 
 import discreet
 from discreet import LogisticRegression, Ridge
-from discreet.losses import Logistic, Squared
+from discreet.data import Data, Public
+from discreet.losses import Logistic, Multinomial, Squared
 from discreet.problem import Problem
+from discreet.randomness import seeded_stream
+from discreet.solvers import CoordinateDescent, StochasticGradientDescent
+from tests.catalogue import table
 
 SOLVERS = ["cd", "gd", "sgd"]
 
@@ -72,12 +76,12 @@ def test_degenerate_tables_work(solver):
         (X[:, :1], y),  # p = 1
         (np.repeat(X, 30, axis=1)[:20], y[:20]),  # more columns than rows
     ]
-    for table, target in cases:
+    for rows, target in cases:
         for model in (LogisticRegression(classes=[0, 1]), Ridge()):
-            quietly(model.set_params(solver=solver), table, target)
+            quietly(model.set_params(solver=solver), rows, target)
             assert np.isfinite(model.coef_).all()
         bounded = LogisticRegression(classes=[0, 1], bounds=(4.0, 4.0), solver=solver)
-        assert np.isfinite(quietly(bounded, table, target).coef_).all()
+        assert np.isfinite(quietly(bounded, rows, target).coef_).all()
 
 
 @pytest.mark.parametrize(
@@ -141,3 +145,89 @@ def test_hostile_duplicates_in_sparse_storage_count_once():
     huge = sp.csr_matrix((np.array([1e308, 1e308]), np.array([0, 0]), np.array([0, 2])), shape=(1, 2))
     with pytest.raises(ValueError, match="infinite"):
         load(huge, np.zeros(1))
+
+
+def test_a_stale_canonical_flag_does_not_hide_duplicates():
+    from discreet.data import load
+
+    matrix = sp.csr_array(np.eye(3))
+    assert matrix.has_canonical_format
+    matrix = sp.csr_array((np.ones(4), np.array([0, 0, 1, 2]), np.array([0, 2, 3, 4])), shape=(3, 3))
+    matrix.has_canonical_format = True
+    found = load(matrix, np.zeros(3)).X
+    assert found.nnz == 3
+    assert found[0, 0] == 2.0
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Multinomial(3)], ids=lambda loss: loss.name)
+def test_public_smoothness_constants_do_not_open_a_door_for_one_row(loss):
+    """Unscaled columns: an entry of 1.7e308 once turned the other rows' gradients into nothing."""
+    X, y = table(loss, rows=500, scales=np.ones(4))
+    solver = CoordinateDescent(passes=20, smoothness=(0.1,) * 5, clip=2.0)
+    quiet = discreet.solve(Problem(loss), X, y, solver, 50.0)
+    X[0] = 1.7e308
+    loud = discreet.solve(Problem(loss), X, y, solver, 50.0)
+    assert np.abs(loud.w - quiet.w).max() < 0.5 * np.abs(quiet.w).max()
+
+
+def test_a_plan_serves_its_own_solver_problem_and_table_only():
+    X, y = small()
+    data = Data(X, 2.0 * y - 1.0)
+    public = Public(60, 3, low=-np.ones(3), high=np.ones(3))
+    problem, budget = Problem(Logistic()), discreet.Budget(1.0, 1e-4)
+    solver = StochasticGradientDescent(passes=1)
+    plan = solver.plan(problem, public, budget)
+    solver.solve(problem, data, plan, seeded_stream(0))
+    other = StochasticGradientDescent(passes=1, sampler="single")
+    for call in (
+        lambda: other.solve(problem, data, plan, seeded_stream(0)),
+        lambda: solver.solve(Problem(Squared()), data, plan, seeded_stream(0)),
+        lambda: solver.solve(problem, Data(X[:50], data.y[:50]), plan, seeded_stream(0)),
+        lambda: solver.solve(problem, Data(X[:, :2], data.y), plan, seeded_stream(0)),
+    ):
+        with pytest.raises(ValueError, match="plan was made"):
+            call()
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, math.nan])
+def test_shares_outside_the_unit_interval_are_refused(share):
+    with pytest.raises(ValueError, match="scale_share"):
+        CoordinateDescent(scale_share=share).plan(Problem(Logistic()), Public(60, 3), discreet.Budget(1.0, 1e-4))
+
+
+def test_absurdly_narrow_bounds_are_refused():
+    X, y = small()
+    with pytest.raises(ValueError, match="bounds must not be closer"):
+        LogisticRegression(classes=[0, 1], bounds=(0.0, 1e-310)).fit(X, y)
+
+
+def test_the_callers_memory_is_left_alone():
+    class Wrapped:
+        def __init__(self, table):
+            self.table, self.shape = table, table.shape
+
+        def __array__(self, dtype=None, copy=None):
+            return self.table
+
+        def __len__(self):
+            return len(self.table)
+
+    X, y = small()
+    for order in "CF":
+        table_ = np.array(X, order=order)
+        before = table_.copy()
+        for given in (table_, Wrapped(table_), pd.DataFrame(table_)):
+            model = LogisticRegression(classes=[0, 1], bounds=(-1.0, 1.0), fit_intercept=False)
+            model.set_params(solver="cd" if order == "F" else "sgd").fit(given, y)
+        np.testing.assert_array_equal(table_, before)
+
+
+def test_the_statement_owns_up_to_what_was_read_from_the_rows():
+    X, y = small()
+    with pytest.warns(discreet.PrivacyLeakWarning):
+        model = LogisticRegression(bounds="data").fit(X, y)
+    statement = model.guarantee_.statement()
+    assert "the classes were read from the rows" in statement
+    assert "the bounds of the columns were read from the rows" in statement
+    declared = LogisticRegression(classes=[0, 1], bounds=(-1.0, 1.0)).fit(X, y)
+    assert "read from the rows" not in declared.guarantee_.statement()

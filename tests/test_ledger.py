@@ -29,9 +29,9 @@ from discreet.accounting import (
     poisson_event,
     selection_event,
 )
-from discreet.allowance import Allowance
 from discreet.exceptions import BudgetExceededError
 from discreet.ledger import Ledger
+from discreet.ledger.allowance import Allowance
 from discreet.relation import Relation
 
 DELTA = 1e-6

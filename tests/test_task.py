@@ -21,6 +21,7 @@ from discreet.task import (
     binary_count,
     binary_labels,
     budget_beside,
+    covers_either,
     plan_question,
 )
 
@@ -121,6 +122,26 @@ def test_question_and_model_fit_the_budget_and_use_it(budget, relation, solver):
     # Nothing is given away: without the question's share the budget would be exceeded by the same plan.
     bigger = accounting.compose([together, question.event, question.event])
     assert not accounting.fits(bigger, budget, relation)
+
+
+GAUSSIANS = [accounting.gaussian_event(9.0, 4), accounting.gaussian_event(8.0, 3)]
+SAMPLES = [accounting.poisson_event(0.01, 1.0, 40), accounting.poisson_event(0.5, 30.0, 40)]
+SELECTIONS = [accounting.selection_event(0.1, 40), accounting.selection_event(0.6)]
+
+
+def test_the_answer_may_pick_a_plan_only_if_the_plans_are_ordered():
+    approximate = Budget(1.0, 1e-6)
+    assert covers_either(GAUSSIANS, approximate)
+    assert covers_either(SAMPLES[:1] * 2, approximate)
+    assert covers_either([*GAUSSIANS, *SAMPLES], Budget(math.inf, 1e-6))
+    assert covers_either(SELECTIONS, Budget.pure(1.0))
+    assert not covers_either(SAMPLES, approximate)
+    assert not covers_either(SELECTIONS, approximate)
+    assert not covers_either([GAUSSIANS[0], SAMPLES[0]], approximate)
+    # The reason: profiles of such plans cross, so neither plan stands for both.
+    few, many = (accounting.tradeoff(event, Relation.REPLACE, 50)[1] for event in SAMPLES)
+    assert (few > many).any()
+    assert (few < many).any()
 
 
 @pytest.mark.parametrize("budget", [b for b in BUDGETS if b.kind != "pure"], ids=str)

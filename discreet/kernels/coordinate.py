@@ -114,7 +114,9 @@ def sweep_blocks(
             x = columns[j, e] if dense else columns[0, e]
             fill_vector_slope(code, parameter, margins[i], y[i], slopes)
             size = abs(x) * np.sqrt((slopes * slopes).sum())
-            factor = x if size <= clip[j] else (x * (clip[j] / size) if size < np.inf else 0.0)
+            if not size < np.inf:  # NaN or infinite: the row contributes nothing
+                continue
+            factor = x if size <= clip[j] else x * (clip[j] / size)
             if weight.size:
                 factor *= weight[i]
             for c in range(outputs):

@@ -13,13 +13,16 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 FloatArray = npt.NDArray[np.float64]
+SMALLEST_NORM = 1e-150
 
 
 def row_norms(X: Any) -> FloatArray:
-    """Euclidean norms of the rows."""
+    """Euclidean norms of the rows, floored where the squares would underflow: a norm may never be understated."""
     if sp.issparse(X):
-        return np.sqrt(np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel())
-    return np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
+        squares = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+    else:
+        squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    return np.maximum(np.sqrt(squares), SMALLEST_NORM)
 
 
 def clipped_gradient_sum(

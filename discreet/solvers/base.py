@@ -6,6 +6,7 @@ reads the rows and may do only what the plan says.
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import accounting, mechanisms
-from discreet.exceptions import IncompatibleSolverError
+from discreet.exceptions import IncompatibleSolverError, PrivacyLeakWarning
 from discreet.framed import Framed, put_in_frame
 from discreet.guarantee import Guarantee, guarantee_for
+from discreet.relation import Relation
 from discreet.scales import Scaling, learn_frame, plan_scaling
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ class Plan:
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        return guarantee_for(self.event, self.budget, self.public.relation, self.public.rows)
+        return guarantee_for(self.event, self.budget, self.public.relation, self.public.rows, self.public.leaks)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -153,8 +155,11 @@ class Solver(ABC):
 
         Guarantee: the result costs exactly `plan.event` under the plan's relation.
         """
+        self._check_plan(problem, data, plan)
         frame = self._frame(plan, data, rng)
         framed = put_in_frame(problem, data, frame, plan.public.rows, self.order)
+        if trace == "non-private":
+            warnings.warn("the objective trace is read from the rows without noise.", PrivacyLeakWarning, stacklevel=3)
         run = Run(rng, progress, trace == "non-private")
         w, iterations = self._descend(framed, plan, run)
         coef, intercept = framed.to_user(w)
@@ -182,6 +187,15 @@ class Solver(ABC):
             self._refuse(f"the {problem.constraint.name} constraint is not separable", lambda s: not s.needs_separable)
         if budget.kind == "pure" and not budget.is_infinite and not self.pure:
             self._refuse("it has no form with pure epsilon-DP (delta=0)", lambda s: s.pure)
+
+    def _check_plan(self, problem: Problem, data: Data, plan: Plan) -> None:
+        """A plan's cost holds for its own solver, problem and number of rows only."""
+        if plan.solver != self or plan.problem != problem:
+            raise ValueError("plan was made by another solver or for another problem; plan again.")
+        if plan.public.relation is not Relation.ADD_REMOVE and plan.public.rows != data.rows:
+            raise ValueError(f"plan was made for {plan.public.rows} rows, but the table has {data.rows}; plan again.")
+        if plan.public.columns != data.X.shape[1]:
+            raise ValueError(f"plan was made for {plan.public.columns} columns, not {data.X.shape[1]}; plan again.")
 
     def _refuse(self, reason: str, able: Callable[[type[Solver]], bool]) -> None:
         from discreet.solvers import SOLVERS

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
 
-from discreet.allowance import Allowance, Event, event_text
-from discreet.chain import GENESIS, MEMORY, Chain, ChainError, Record
 from discreet.exceptions import BudgetExceededError
+from discreet.ledger.allowance import Allowance, Event, event_text
+from discreet.ledger.chain import GENESIS, MEMORY, Chain, ChainError, Record
 from discreet.relation import Relation
 
 
