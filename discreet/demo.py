@@ -23,7 +23,8 @@ TEST_SHARE = 0.3
 
 # Plausible limits of ten measurements of a cell nucleus: for the mean over a biopsy, for its standard error
 # and for the worst nuclei. Lengths and areas follow from nuclei of 5 to 30 (at worst 40) micrometres in
-# radius; the others are grey levels and ratios. Round numbers, chosen without the rows.
+# radius; the others are grey levels and ratios. Round numbers, as one takes them from earlier publications: the
+# ranges of this public table are well known, and some of its rows lie outside.
 Pair = tuple[float, float]
 LIMITS: dict[str, tuple[Pair, Pair, Pair]] = {
     "radius": ((5, 30), (0, 3), (5, 40)),

@@ -54,6 +54,14 @@ def one_hot_counts(relation: Relation, columns: int) -> Sensitivity:
     return Sensitivity(math.sqrt(relation.factor * columns), float(relation.factor * columns))
 
 
+def counted_rows() -> Sensitivity:
+    """The number of rows with some property.
+
+    Guarantee: one row, replaced, removed or null, changes a count by at most 1.
+    """
+    return Sensitivity(1.0, 1.0)
+
+
 def bounded_moments(relation: Relation, columns: int) -> Sensitivity:
     """Sums of x and of x^2 for several columns with |x| <= 1, released together.
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import accounting
-from discreet.mechanisms import Additive, Sensitivity, additive
+from discreet.mechanisms import Additive, additive, counted_rows
 
 if TYPE_CHECKING:
     from discreet.accounting import Budget
@@ -27,8 +27,6 @@ SHARE = 0.02  # of the budget
 MOSTLY_BINARY = 0.9  # fraction of rows with target 0 or 1 that makes a classification
 EVEN = 0.5  # the threshold where noise leaves no better choice
 SAFE_DEVIATIONS = 3.0
-# A row adds 0 or 1 to the count, so replacing, removing or nulling a row moves it by at most 1.
-COUNT = Sensitivity(l2=1.0, l1=1.0)
 SHRINK = (0.0, 1e-9, 1e-6, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3)
 
 
@@ -46,7 +44,7 @@ class TaskQuestion:
     @property
     def noise(self) -> float:
         """Standard deviation of the noise, as a fraction of the rows."""
-        return self.mechanism.deviation(COUNT) / self.rows
+        return self.mechanism.deviation(counted_rows()) / self.rows
 
     @property
     def threshold(self) -> float:
@@ -63,7 +61,7 @@ class TaskQuestion:
 
         Guarantee: reads the rows through one count with noise, and costs exactly `event` under every relation.
         """
-        count = binary_count(target) + float(self.mechanism.noise(rng, COUNT, 1)[0])
+        count = binary_count(target) + float(self.mechanism.noise(rng, counted_rows(), 1)[0])
         return "classification" if count > self.threshold * self.rows else "regression"
 
 

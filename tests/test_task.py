@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 import discreet
 from discreet import accounting
 from discreet.accounting import Budget
-from discreet.mechanisms import Gaussian
+from discreet.mechanisms import Gaussian, counted_rows
 from discreet.randomness import seeded_stream
 from discreet.relation import Relation
 from discreet.task import (
-    COUNT,
     MOSTLY_BINARY,
     SHARE,
     TaskQuestion,
@@ -44,7 +43,7 @@ def test_one_row_moves_the_count_by_at_most_the_claimed_sensitivity(values, othe
     removed = [*values[:at], *values[at + 1 :]]
     count = binary_count(np.array(values))
     for neighbour in (replaced, removed):
-        assert abs(count - binary_count(np.array(neighbour))) <= COUNT.l2 == COUNT.l1
+        assert abs(count - binary_count(np.array(neighbour))) <= counted_rows().l2 == counted_rows().l1
 
 
 def acceptance(planned, asked, deviations, runs=3_000):
@@ -52,7 +51,7 @@ def acceptance(planned, asked, deviations, runs=3_000):
 
     Returns the rate, and the distance in planned deviations after rounding to whole rows.
     """
-    deviation = planned.mechanism.deviation(COUNT)
+    deviation = planned.mechanism.deviation(counted_rows())
     level = planned.threshold * planned.rows
     binary = round(level + deviations * deviation)
     target = np.repeat([1.0, 3.0], [binary, planned.rows - binary])

@@ -266,13 +266,14 @@ def _convolve(laws: Laws, window: Window, step: float) -> ComposedLoss:
     composed = irfft(spectrum, size)
     first = math.floor(window.start / step)
     count = sum(times for _, times in laws)
+    log_moment = _log_moment(laws, window.tilt)
     return ComposedLoss(
         first=first,
         step=step,
         tilted=np.roll(composed, -(first % size)),
         tilt=window.tilt,
-        # Rounding of the log moments: a few units in the last place for each composition.
-        log_scale=_log_moment(laws, window.tilt) - window.tilt * first * step + 1e-15 * count,
+        # The last term covers the rounding of the log moments: a few units in the last place each.
+        log_scale=log_moment - window.tilt * first * step + 1e-15 * (count + abs(log_moment)),
         point_error=spectrum_error + _TRANSFORM_ERROR * levels * float(np.linalg.norm(composed)),
         outside=_outside(laws, window, (first + size - 1) * step),
         shift=1e-15 * count,
