@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from discreet.accounting.dots import LossLaw, connect_dots, reach_of
+from discreet.accounting.fourier import LEVEL_ERROR, log_transform
 from discreet.accounting.pairs import Array, Pair
 
 Parts = list[tuple[Pair, int]]
@@ -31,8 +32,6 @@ _LEAST_DELTA = 1e-280
 _TILTED_TAIL = math.log(1e-13)
 # Share of the target delta that truncated tails may take.
 _TRUNCATION = 1e-7
-# Relative error of one level of a Fourier transform, in the 2-norm, and of one complex power.
-_TRANSFORM_ERROR, _POWER_ERROR = 1e-15, 1e-15
 
 
 @dataclass(frozen=True)
@@ -98,6 +97,10 @@ class ComposedLoss:
         inside = math.log((above[i] - allowed[i]) / lower[i]) if lower[i] > 0.0 else math.inf
         return max(0.0, self.first * self.step + min(inside, float(offsets[i + 1])) + self.shift)
 
+    def rounding_at(self, epsilon: float) -> float:
+        """Return the part of delta at epsilon that is an allowance for rounding errors."""
+        return float(self._error(np.array([epsilon - self.shift - self.first * self.step]))[0])
+
     def _error(self, offsets: Array) -> Array:
         """Bound what an error of `point_error` on every tilted point adds to delta."""
         slope = math.expm1(min(700.0, self.tilt * self.step))
@@ -129,6 +132,18 @@ def compose(parts: Parts, delta: float) -> ComposedLoss:
     return _convolve(laws, window, step)
 
 
+def tightest_epsilon(parts: Parts, delta: float) -> float:
+    """Return an upper bound on epsilon at delta, composing again where rounding errors take much of delta."""
+    best, guess = math.inf, delta
+    for _ in range(4):
+        loss = compose(parts, guess)
+        best = min(best, loss.epsilon(delta))
+        if guess >= 0.1 or loss.rounding_at(best) <= 0.01 * delta:
+            break
+        guess *= 10.0
+    return best
+
+
 def tightest_delta(parts: Parts, epsilon: float) -> float:
     """Return an upper bound on delta at epsilon, composing again until it is tuned to the answer."""
     best, guess = 1.0, _rough_delta(parts, epsilon)
@@ -143,12 +158,12 @@ def tightest_delta(parts: Parts, epsilon: float) -> float:
 
 
 def _rough_delta(parts: Parts, epsilon: float) -> float:
-    """Return the delta at which Chernoff's bound gives this epsilon, to begin with; it proves nothing."""
+    """Return the delta at which the Renyi bound gives this epsilon, to begin with; it proves nothing."""
     low, high = math.log(_LEAST_DELTA), -1e-3
     for _ in range(7):
         middle = 0.5 * (low + high)
         laws = _roughly(parts, math.exp(middle))
-        if _chernoff_epsilon(laws, _best_tilt(laws, math.exp(middle)), math.exp(middle)) > epsilon:
+        if _renyi_epsilon(laws, _best_tilt(laws, math.exp(middle)), math.exp(middle)) > epsilon:
             low = middle
         else:
             high = middle
@@ -219,10 +234,16 @@ def _chernoff_epsilon(laws: Laws, order: float, delta: float) -> float:
     return (_log_moment(laws, order) - math.log(delta)) / order
 
 
+def _renyi_epsilon(laws: Laws, order: float, delta: float) -> float:
+    """Return the epsilon of Renyi DP at 1 + order, which is Chernoff's with the best factor on delta."""
+    gain = order * math.log1p(1.0 / order) + math.log1p(order)
+    return _chernoff_epsilon(laws, order, delta) - gain / order
+
+
 def _best_tilt(laws: Laws, delta: float) -> float:
-    """Return the order that makes Chernoff's bound on epsilon least: there it is the tilted mean."""
+    """Return the order that makes the Renyi bound on epsilon least: there it is near the tilted mean."""
     orders = np.geomspace(1e-4, 1e7, 104)
-    bounds = np.array([_chernoff_epsilon(laws, order, delta) for order in orders])
+    bounds = np.array([_renyi_epsilon(laws, order, delta) for order in orders])
     least = float(np.min(bounds))
     # A bounded loss can make the best order infinite; the smallest nearly best one serves as well.
     return float(orders[np.flatnonzero(bounds <= least + 1e-3 * abs(least))[0]])
@@ -245,22 +266,16 @@ def _choose_window(laws: Laws, delta: float) -> Window:
 
 
 def _convolve(laws: Laws, window: Window, step: float) -> ComposedLoss:
-    from scipy.fft import irfft, next_fast_len, rfft
+    from scipy.fft import irfft, next_fast_len
 
     size = next_fast_len(math.ceil((window.stop - window.start) / step) + 1, real=True)
-    levels = math.log2(size) + 1
     log_power = np.zeros(size // 2 + 1, dtype=np.complex128)
     log_error = np.zeros(size // 2 + 1)
     for law, times in laws:
-        positions = np.rint(law.losses / step).astype(np.int64) % size
-        folded = np.bincount(positions, weights=law.tilted(window.tilt), minlength=size)
-        # A large atom at zero has a constant transform; leaving it out keeps the error of the rest small.
-        atom, folded[0] = float(folded[0]), 0.0
-        transform = rfft(folded) + atom
-        error = _TRANSFORM_ERROR * levels * math.sqrt(size) * float(np.linalg.norm(folded)) + _POWER_ERROR
-        modulus = np.maximum(np.abs(transform), 1e-300)
-        log_power += times * np.log(np.where(modulus > 1e-300, transform, 1e-300))
-        log_error += times * np.log1p(error / modulus)
+        positions = np.rint(law.losses / step).astype(np.int64)
+        logs, errors = log_transform(positions, law.tilted(window.tilt), size, times)
+        log_power += times * logs
+        log_error += times * errors
     spectrum = np.exp(log_power)
     spectrum_error = 2.0 / size * float(np.sum(np.abs(spectrum) * np.expm1(np.minimum(log_error, 700.0))))
     composed = irfft(spectrum, size)
@@ -273,8 +288,8 @@ def _convolve(laws: Laws, window: Window, step: float) -> ComposedLoss:
         tilted=np.roll(composed, -(first % size)),
         tilt=window.tilt,
         # The last term covers the rounding of the log moments: a few units in the last place each.
-        log_scale=log_moment - window.tilt * first * step + 1e-15 * (count + abs(log_moment)),
-        point_error=spectrum_error + _TRANSFORM_ERROR * levels * float(np.linalg.norm(composed)),
+        log_scale=log_moment - window.tilt * first * step + 4e-15 * (count + abs(log_moment)),
+        point_error=spectrum_error + LEVEL_ERROR * (math.log2(size) + 1) * float(np.linalg.norm(composed)),
         outside=_outside(laws, window, (first + size - 1) * step),
         shift=1e-15 * count,
     )

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from discreet.accounting.composition import Composition
-from discreet.accounting.convolution import Parts, compose, tightest_delta
+from discreet.accounting.convolution import Parts, compose, tightest_delta, tightest_epsilon
 from discreet.accounting.gaussian import gaussian_delta, gaussian_epsilon
 from discreet.accounting.pairs import Array, SampledGaussian
 from discreet.accounting.selections import Profile, profile
@@ -139,8 +139,7 @@ class LossDistribution:
         if not delta:
             return math.inf
         upper = zcdp_epsilon(composition.order_rho, delta)
-        composed = [compose(parts, delta) for parts in _directions(composition, upper)]
-        return max(loss.epsilon(delta) for loss in composed)
+        return max(tightest_epsilon(parts, delta) for parts in _directions(composition, upper))
 
     def deltas(self, composition: Composition, epsilons: Array) -> Array:
         directions = _directions(composition, float(np.max(epsilons)))

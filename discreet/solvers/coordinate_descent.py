@@ -6,7 +6,6 @@ columns neither slow it down nor set each other's noise. Theorem and proof: docs
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -16,18 +15,9 @@ import numpy.typing as npt
 
 from discreet import mechanisms
 from discreet.framed import Framed
-from discreet.scales import Scaling, unscaled
-from discreet.solvers.base import (
-    Mechanism,
-    Plan,
-    Run,
-    Solver,
-    calibrated,
-    default_threshold,
-    one_of,
-    positive,
-    typical_slope,
-)
+from discreet.scales import Scaling
+from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, one_of, positive
+from discreet.solvers.coordinates import scaling_for_declared, smoothness_bounds, thresholds
 from discreet.sweeps import Sweeps
 
 if TYPE_CHECKING:
@@ -39,7 +29,6 @@ if TYPE_CHECKING:
 FloatArray = npt.NDArray[np.float64]
 
 PASSES, PURE_PASSES = 20, 5
-CLIP_FACTOR, CLIP_POWER, CLIP_MOST = 0.16, 0.45, 4.0  # see default_threshold
 NOISELESS_TOLERANCE = 1e-9
 NOISELESS_ROUNDS = 5_000
 
@@ -105,22 +94,14 @@ class CoordinateDescent(Solver):
     def _scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> Scaling:
         if self.smoothness is None:
             return super()._scaling(problem, public, budget, target)
-        coordinates = public.columns + problem.fit_intercept
-        if len(self.smoothness) != coordinates or not all(0.0 < m < math.inf for m in self.smoothness):
-            raise ValueError(f"smoothness must hold {coordinates} positive numbers (the intercept's last).")
-        if self.clip is None:
-            raise ValueError("smoothness needs clip as well: pass the threshold C.")
-        return unscaled(target)
+        return scaling_for_declared(self.smoothness, self.clip, problem, public)
 
     def _descend(self, framed: Framed, plan: Plan, run: Run) -> tuple[FloatArray, int]:
-        if self.smoothness is not None:
-            bound = np.asarray(self.smoothness)
-        else:
-            moments = np.append(framed.frame.second_moment, np.ones(int(plan.problem.fit_intercept)))
-            bound = plan.problem.loss.smoothness * moments
         mechanism = plan.mechanism
         assert isinstance(mechanism, (mechanisms.Gaussian, mechanisms.Laplace))
-        clip = self._thresholds(framed, plan, mechanism, bound)
+        bound = smoothness_bounds(self.smoothness, framed)
+        noise_level = mechanism.deviation(mechanisms.clipped_sum(plan.public.relation)) / plan.public.rows
+        clip = thresholds(self.clip, noise_level, framed, plan, bound)
         sweeps = Sweeps(framed, clip, self.step / bound)
         if plan.budget.is_infinite and self.passes is None:
             return _until_optimal(framed, sweeps, bound, run)
@@ -141,18 +122,6 @@ class CoordinateDescent(Solver):
             if self.average:
                 sweeps.restart(sweeps.average())
         return sweeps.w, steps
-
-    def _thresholds(self, framed: Framed, plan: Plan, mechanism: mechanisms.Additive, bound: FloatArray) -> FloatArray:
-        """C_j = C sqrt(M_j / sum M); infinite where there is no noise and no threshold was asked for."""
-        if self.clip is None and plan.budget.is_infinite:
-            return np.full(framed.columns, np.inf)
-        share = np.sqrt(bound / bound.sum())
-        if self.clip is not None:
-            return self.clip * share
-        moments = bound / plan.problem.loss.smoothness
-        unit = typical_slope(plan.problem, framed.frame) * math.sqrt(moments.sum())
-        noise = mechanism.deviation(mechanisms.clipped_sum(plan.public.relation)) / plan.public.rows
-        return default_threshold(noise, CLIP_FACTOR, CLIP_POWER, CLIP_MOST) * unit * share
 
     def _coordinates(self, rng: RandomStream, bound: FloatArray, done: int, size: int) -> npt.NDArray[np.int64]:
         if self.sampling == "uniform":
