@@ -84,7 +84,7 @@ def measure(solver: str, kind: str) -> dict[str, float]:
     import numpy as np
 
     y = np.arange(ROWS) % 2
-    small = np.random.default_rng(1).random((ROWS // 100, COLUMNS))
+    small = np.random.default_rng(1).random((ROWS // 10, COLUMNS))
     measured_fit(small, y[: small.shape[0]], quick(solver))
     before = resident("VmRSS")
     X = make_table(kind)

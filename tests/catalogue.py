@@ -41,5 +41,11 @@ def problems():
     return [Problem(loss, penalty) for loss in LOSSES for penalty in PENALTIES]
 
 
+def suits(solver, problem):
+    """Whether a solver (by name) takes this problem; refusals are tested on their own."""
+    kind = SOLVERS[solver]
+    return (problem.separable or not kind.needs_separable) and not (kind.single_output and problem.loss.outputs > 1)
+
+
 def name_of(problem):
     return f"{problem.loss.name}-{problem.penalty.name}"

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 from dp_accounting import dp_event as dp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.accounting import (
@@ -43,9 +43,6 @@ from discreet.accounting import (
     tradeoff,
 )
 from discreet.relation import Relation
-
-settings.register_profile("quiet", deadline=None, max_examples=60)
-settings.load_profile("quiet")
 
 REPLACE, ZERO_OUT, ADD_REMOVE = Relation.REPLACE, Relation.ZERO_OUT, Relation.ADD_REMOVE
 
@@ -204,7 +201,7 @@ class TestEvents:
         ],
     )
     def test_dictionaries_that_are_not_events_are_refused(self, data):
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError, match=r"event|number|list|fields"):
             event_from_dict(data)
 
     def test_infinite_noise_is_json_safe(self):

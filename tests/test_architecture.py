@@ -15,7 +15,7 @@ PACKAGE = Path(discreet.__file__).parent
 FLOORS = [
     {"exceptions", "relation", "losses", "penalties", "constraints", "kernels", "randomness"},
     {"accounting", "mechanisms", "data", "frame", "summaries", "scales", "guarantee"},
-    {"problem", "framed", "sweeps", "optimum", "ledger"},
+    {"problem", "framed", "sweeps", "gradients", "optimum", "ledger"},
     {"solvers"},
     {"fitting", "progress", "audit", "task"},
     {"estimators"},

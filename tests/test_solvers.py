@@ -20,8 +20,13 @@ from discreet.data import Public
 from discreet.losses import Logistic, Multinomial, Squared
 from discreet.penalties import L1, L2, Zero
 from discreet.problem import Problem
-from discreet.solvers import CoordinateDescent, GradientDescent, StochasticGradientDescent
-from tests.catalogue import SOLVER_NAMES, name_of, problems, table
+from discreet.solvers import (
+    CoordinateDescent,
+    GradientDescent,
+    GreedyCoordinateDescent,
+    StochasticGradientDescent,
+)
+from tests.catalogue import SOLVER_NAMES, name_of, problems, suits, table
 
 NO_BUDGET = Budget(math.inf, 0.5)
 
@@ -38,8 +43,10 @@ def solve_seeded(problem, X, y, solver, epsilon=1.0, seed=0, **options):
         return solve(problem, X, y, solver, Budget(epsilon, 1e-4), random_state=seed, **options)
 
 
-@pytest.mark.parametrize("solver", SOLVER_NAMES)
-@pytest.mark.parametrize("problem", problems(), ids=name_of)
+PAIRS = [(solver, problem) for solver in SOLVER_NAMES for problem in problems() if suits(solver, problem)]
+
+
+@pytest.mark.parametrize(("solver", "problem"), PAIRS, ids=lambda x: x if isinstance(x, str) else name_of(x))
 def test_without_noise_every_solver_reaches_the_optimum(problem, solver):
     X, y = table(problem.loss)
     best = problem.optimum(X, y)
@@ -85,6 +92,8 @@ def test_a_solver_that_does_not_fit_says_who_would():
     problem = Problem(Squared(), Zero(), L1Ball(1.0))
     with pytest.raises(IncompatibleSolverError, match=r"'cd' cannot be used.*'gd', 'sgd'"):
         CoordinateDescent().plan(problem, Public(100, 3), Budget(1.0, 1e-3))
+    with pytest.raises(IncompatibleSolverError, match=r"'greedy-cd' cannot be used.*classes.*'cd', 'gd', 'sgd'"):
+        GreedyCoordinateDescent().plan(Problem(Multinomial(3)), Public(100, 3), Budget(1.0, 1e-3))
     with pytest.raises(IncompatibleSolverError, match=r"'sgd' cannot be used.*pure.*'cd', 'gd'"):
         StochasticGradientDescent().plan(Problem(Squared()), Public(100, 3), Budget.pure(1.0))
 
@@ -102,8 +111,11 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("solver", SOLVER_NAMES)
-@pytest.mark.parametrize("loss", [Logistic(), Multinomial(3)], ids=lambda loss: loss.name)
+@pytest.mark.parametrize(
+    ("solver", "loss"),
+    [(s, loss) for s in SOLVER_NAMES for loss in (Logistic(), Multinomial(3)) if suits(s, Problem(loss))],
+    ids=lambda x: x if isinstance(x, str) else x.name,
+)
 def test_every_form_of_the_same_table_gives_the_same_model(loss, solver, form):
     """Bounds that contain zero keep dense and sparse frames equal; the seed keeps the noise equal."""
     X, y = table(loss)
@@ -133,6 +145,9 @@ def test_other_number_types_work_and_are_close(solver, dtype):
         CoordinateDescent(passes=3, sampling="proportional", average=True, outer=4),
         CoordinateDescent(passes=0.5, sampling="cyclic"),
         CoordinateDescent(smoothness=(1.0, 2.0, 3.0, 4.0, 0.25), clip=1.0, passes=2),
+        GreedyCoordinateDescent(steps=3, rule="gs-r"),
+        GreedyCoordinateDescent(steps=3, rule="gs-q", selection="laplace"),
+        GreedyCoordinateDescent(steps=3, signed=False, smoothness=(1.0, 2.0, 3.0, 4.0, 0.25), clip=1.0),
         GradientDescent(steps=3, average=False, clip=0.1),
         StochasticGradientDescent(sampler="single", passes=1),
         StochasticGradientDescent(batch_size=7, passes=2, average=False),

@@ -29,9 +29,9 @@ _FEWEST_POINTS, _MOST_POINTS = 2**14, 2**21
 # Multiples of the step near zero that are all used, and the most that are used far from it.
 _CORE, _MOST_EVEN = 4096, 2**15
 _LEAST_DELTA = 1e-280
-_TILTED_TAIL = math.log(1e-13)
+_TILTED_TAIL = math.log(1e-10)
 # Share of the target delta that truncated tails may take.
-_TRUNCATION = 1e-7
+_TRUNCATION = 1e-5
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,9 @@ def compose(parts: Parts, delta: float) -> ComposedLoss:
     Guarantee: `delta` and `epsilon` of the result bound the adaptive composition of all mechanisms that the
     pairs dominate, each taken its number of times.
     """
-    window = _choose_window(_roughly(parts, delta), delta)
-    step = _choose_step(window, _roughly(parts, delta))
+    rough = _roughly(parts, delta)
+    window = _choose_window(rough, delta)
+    step = _choose_step(window, rough)
     atom = max(pair.atom for pair, _ in parts)
     if atom:
         step = atom / math.ceil(atom / step)

@@ -18,7 +18,7 @@ _SCALAR_ERROR = 4e-15
 _TINY = 1e-300
 # Frequencies are summed one by one if the fast transform's error, over all compositions, exceeds this.
 _WORTH_REFINING = 1e-7
-_MOST_TERMS = 4e7
+_MOST_TERMS = 6e7
 
 
 def log_transform(positions: NDArray[np.int64], masses: Array, size: int, times: int) -> tuple[Complex, Array]:

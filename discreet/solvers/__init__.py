@@ -3,10 +3,12 @@
 from discreet.solvers.base import Plan, Solution, Solver
 from discreet.solvers.coordinate_descent import CoordinateDescent
 from discreet.solvers.gradient_descent import GradientDescent
+from discreet.solvers.greedy_coordinate_descent import GreedyCoordinateDescent
 from discreet.solvers.stochastic_gradient import StochasticGradientDescent
 
 SOLVERS: dict[str, type[Solver]] = {
     "cd": CoordinateDescent,
+    "greedy-cd": GreedyCoordinateDescent,
     "gd": GradientDescent,
     "sgd": StochasticGradientDescent,
 }
@@ -15,6 +17,7 @@ __all__ = [
     "SOLVERS",
     "CoordinateDescent",
     "GradientDescent",
+    "GreedyCoordinateDescent",
     "Plan",
     "Solution",
     "Solver",

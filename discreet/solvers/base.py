@@ -11,12 +11,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet import accounting, mechanisms
+from discreet import accounting
 from discreet.exceptions import IncompatibleSolverError, PrivacyLeakWarning
 from discreet.framed import Framed, put_in_frame
 from discreet.guarantee import Guarantee, guarantee_for
@@ -32,7 +32,16 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 Progress = Callable[[int, int], None]
-Mechanism = mechanisms.Gaussian | mechanisms.Laplace | mechanisms.PoissonGaussian | mechanisms.FixedSizeGaussian
+
+
+class Mechanism(Protocol):
+    """What a plan needs to know of a mechanism; solvers ask theirs for the draws."""
+
+    @property
+    def multiplier(self) -> float: ...
+
+    @property
+    def event(self) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +62,10 @@ class Plan:
         if self.budget.is_infinite:
             return accounting.non_private_event()
         return accounting.compose([self.scaling.event, self.mechanism.event])
+
+    @property
+    def is_noisy(self) -> bool:
+        return not self.budget.is_infinite
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -132,6 +145,8 @@ class Solver(ABC):
     order: ClassVar[Literal["C", "F"]]  # in which order it wants the rows in memory
     needs_separable: ClassVar[bool]  # whether every set and penalty must act on single coordinates
     pure: ClassVar[bool]  # whether it has a form with pure epsilon-DP
+    single_output: ClassVar[bool] = False  # whether it knows losses of one output only
+    selects: ClassVar[bool] = False  # whether it makes private selections, which have no cost in Gaussian DP
     scale_share: float | None
 
     def plan(self, problem: Problem, public: Public, budget: Budget) -> Plan:
@@ -187,6 +202,11 @@ class Solver(ABC):
             self._refuse(f"the {problem.constraint.name} constraint is not separable", lambda s: not s.needs_separable)
         if budget.kind == "pure" and not budget.is_infinite and not self.pure:
             self._refuse("it has no form with pure epsilon-DP (delta=0)", lambda s: s.pure)
+
+        if budget.kind == "gdp" and not budget.is_infinite and self.selects:
+            self._refuse("its private selections have no cost in Gaussian DP", lambda s: not s.selects)
+        if self.single_output and problem.loss.outputs > 1:
+            self._refuse("it has no form for several classes", lambda s: not s.single_output)
 
     def _check_plan(self, problem: Problem, data: Data, plan: Plan) -> None:
         """A plan's cost holds for its own solver, problem and number of rows only."""

@@ -104,7 +104,6 @@ class StochasticGradientDescent(Solver):
     def _descend(self, framed: Framed, plan: Plan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.passes is None and self.batch_size is None:
             return until_optimal(framed, run)  # no noise: the best batch is the whole table
-        assert isinstance(plan.mechanism, (mechanisms.PoissonGaussian, mechanisms.FixedSizeGaussian))
         steps, half = plan.settings["steps"], plan.settings["steps"] // 2
         descent = _Descent(self, framed, plan)
         block = max(1, BLOCK_DRAWS // (framed.columns * framed.outputs))
@@ -130,11 +129,13 @@ class _Descent:
 
     def __init__(self, solver: StochasticGradientDescent, framed: Framed, plan: Plan) -> None:
         self.framed = framed
+        mechanism = plan.mechanism
+        assert isinstance(mechanism, (mechanisms.PoissonGaussian, mechanisms.FixedSizeGaussian))
         batch = plan.settings["batch"]
-        noise = plan.mechanism.multiplier / math.sqrt(batch * framed.rows)  # averaged over one pass
+        noise = mechanism.multiplier / math.sqrt(batch * framed.rows)  # averaged over one pass
         factor = default_threshold(noise, CLIP_FACTOR, CLIP_POWER, CLIP_MOST)
         self.clip = row_threshold(solver.clip, factor, framed, plan)
-        self.deviation = plan.mechanism.scale(self.clip) if plan.mechanism.multiplier > 0.0 else 0.0  # type: ignore[arg-type]
+        self.deviation = mechanism.scale(self.clip) if plan.is_noisy else 0.0
         self.length = solver.step / curvature_bound(framed)
         self.batch = float(batch)
         self.norms = framed.norms()

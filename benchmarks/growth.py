@@ -1,0 +1,144 @@
+"""How the cost of coordinate descent grows, and what a wide sparse table takes.
+
+A pass over a dense table should cost rows x columns, over a sparse one its non-zeros. Run as a script it is
+the measured process of the sparse fit: it prints seconds and bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from timing import Row, alternate, in_new_process, milliseconds
+
+DATA = Path(os.environ.get("DISCREET_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+SHAPE, NONZEROS = (800, 88_119), 727_760  # of the dorothea training table
+PASSES = 20
+LONG, SHORT = (8_000, 16_000, 32_000, 64_000), (25, 50, 100, 200)
+TOLERANCE = 0.25
+
+
+def dorothea() -> tuple[str, Any, Any]:
+    """The table of the papers where it is at hand, a random one of its shape elsewhere."""
+    import numpy as np
+    import scipy.sparse as sp
+
+    file = DATA / "dorothea.npz"
+    if file.exists():
+        stored = np.load(file, allow_pickle=False)
+        parts = (stored["data"], stored["indices"], stored["indptr"])
+        return "dorothea", sp.csr_array(parts, shape=tuple(stored["shape"])), stored["y"]
+    rng = np.random.default_rng(0)
+    return "random table of its shape", sparse_table(*SHAPE, NONZEROS), rng.integers(0, 2, SHAPE[0])
+
+
+def sparse_table(rows: int, columns: int, nonzeros: int) -> Any:
+    """Ones in random places."""
+    import numpy as np
+    import scipy.sparse as sp
+
+    rng = np.random.default_rng(0)
+    places = rng.integers(0, rows * columns, nonzeros)
+    table = sp.csr_array((np.ones(nonzeros), (places // columns, places % columns)), shape=(rows, columns))
+    table.data[:] = 1.0
+    return table
+
+
+def measure_sparse_fit() -> dict[str, Any]:
+    """A fit in this process, after a small one; the peak counts from before the table is read."""
+    import numpy as np
+    from memory import measured_fit, resident
+
+    from discreet.solvers import CoordinateDescent
+
+    solver = CoordinateDescent(passes=PASSES)
+    measured_fit(sparse_table(100, 50, 500), np.arange(100) % 2, solver, bounds=(0.0, 1.0))
+    before = resident("VmRSS")
+    name, X, y = dorothea()
+    found = measured_fit(X, (y > 0).astype(int), solver, bounds=(0.0, 1.0))
+    stored = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+    dense = 8 * X.shape[0] * X.shape[1]
+    shape = f"{X.shape[0]:,} x {X.shape[1]:,}"
+    return {**found, "peak": found["peak"] - before, "stored": stored, "dense": dense, "name": f"{name}, {shape}"}
+
+
+def sparse_row() -> Row:
+    run = in_new_process(Path(__file__).name)
+    what = f"sparse `cd`, {run['name']}, {PASSES} passes"
+    ours = f"{milliseconds(run['seconds'])}, peak {run['peak'] / 1e6:.0f} MB (table {run['stored'] / 1e6:.0f} MB)"
+    share = run["peak"] / run["dense"]
+    dense = f"as a dense array {run['dense'] / 1e6:.0f} MB"
+    return Row(what, ours, dense, f"{share:.2f} of it", "below 0.25", share < 0.25)
+
+
+def growth_rows() -> list[Row]:
+    """Exponents fitted to the time of a pass on tables of growing size; theory says 1 for each."""
+    return [
+        _growth("rows, dense", {n: partial(_dense, n, 50) for n in LONG}),
+        _growth("columns, dense", {p: partial(_dense, 20_000, p) for p in SHORT}),
+        _growth("non-zeros, sparse", {n: partial(_sparse, n, 2_000) for n in LONG}),
+    ]
+
+
+def _growth(what: str, passes: dict[int, Callable[[], Callable[[], Any]]]) -> Row:
+    import numpy as np
+
+    sizes = list(passes)
+    times = alternate({str(size): make() for size, make in passes.items()})
+    seconds = [times[str(size)] for size in sizes]
+    exponent = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+    listed = ", ".join(milliseconds(value) for value in seconds)
+    return Row(
+        f"ten passes of `cd` as the {what} double",
+        listed,
+        "theory 1",
+        f"exponent {exponent:.2f}",
+        f"1 +- {TOLERANCE}",
+        abs(exponent - 1.0) <= TOLERANCE,
+    )
+
+
+def _dense(rows: int, columns: int) -> Callable[[], Any]:
+    from races import table
+
+    return _ten_passes(*table(rows, columns))
+
+
+def _sparse(rows: int, columns: int) -> Callable[[], Any]:
+    """Ten non-zeros in a row, whatever the number of rows."""
+    import numpy as np
+
+    return _ten_passes(sparse_table(rows, columns, 10 * rows), np.where(np.arange(rows) % 2, 1.0, -1.0))
+
+
+def _ten_passes(X: Any, y: Any) -> Callable[[], Any]:
+    """Coordinate descent alone: the table is already in the solver's columns."""
+    import numpy as np
+
+    from discreet import Problem
+    from discreet.data import load
+    from discreet.frame import plain_frame
+    from discreet.framed import put_in_frame
+    from discreet.losses import Logistic
+    from discreet.sweeps import Sweeps
+
+    columns = X.shape[1]
+    problem = Problem(Logistic(), fit_intercept=False)
+    framed = put_in_frame(problem, load(X, y), plain_frame(columns), X.shape[0], "F")
+    sweeps = Sweeps(framed, np.full(columns, 0.1), np.ones(columns))
+    order, noise = np.arange(columns), np.zeros(columns)
+
+    def run() -> None:
+        for _ in range(10):
+            sweeps.run(order, noise)
+
+    return run
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure_sparse_fit()))

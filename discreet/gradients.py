@@ -1,0 +1,55 @@
+"""The clipped gradient sums of every coordinate of a framed problem, kept while single coordinates move."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from discreet.framed import Framed
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class CoordinateGradients:
+    """Weights, margins and all clipped coordinate sums; one output.
+
+    Dense rows: a full pass per refresh. Sparse rows: a move touches the rows of its column only, so that an
+    iteration costs their non-zeros instead of a pass over the table.
+    """
+
+    def __init__(self, framed: Framed, clip: FloatArray) -> None:
+        self.framed, self.clip = framed, clip
+        self.weight = np.empty(0) if framed.weight is None else framed.weight
+        self.w = np.array(framed.start(), dtype=np.float64)
+        self.margins = np.ascontiguousarray(framed.margins(self.w))
+        self.slopes = np.ascontiguousarray(framed.problem.loss.slope(self.margins, framed.y))
+        self.sums = np.empty(framed.columns)
+        self.rows = sp.csr_array(framed.X) if sp.issparse(framed.X) else None
+        self._refresh()
+
+    def move(self, j: int, value: float) -> None:
+        """Set coordinate j and bring everything else up to date."""
+        from discreet.kernels import greedy
+
+        change = value - self.w[j]
+        self.w[j] = value
+        X, loss, rows = self.framed.X, self.framed.problem.loss, self.rows
+        if rows is None:
+            self.margins += change * X[:, j]
+            self.slopes = np.ascontiguousarray(loss.slope(self.margins, self.framed.y))
+            self._refresh()
+            return
+        greedy.move_sparse(
+            X.indptr, X.indices, X.data, rows.indptr, rows.indices, rows.data, j, change, self.framed.y, self.weight,
+            loss.code, float(loss.parameter), self.clip, self.margins, self.slopes, self.sums,
+        )  # fmt: skip
+
+    def _refresh(self) -> None:
+        from discreet.kernels import greedy
+
+        X = self.framed.X
+        if self.rows is None:
+            greedy.sums_dense(X.T, self.slopes, self.weight, self.clip, self.sums)
+        else:
+            greedy.sums_sparse(X.indptr, X.indices, X.data, self.slopes, self.weight, self.clip, self.sums)
