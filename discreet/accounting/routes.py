@@ -9,10 +9,11 @@ from typing import Protocol
 import numpy as np
 
 from discreet.accounting.composition import Composition
-from discreet.accounting.convolution import Parts, compose, tightest_delta, tightest_epsilon
+from discreet.accounting.convolution import compose, tightest_delta, tightest_epsilon
 from discreet.accounting.gaussian import gaussian_delta, gaussian_epsilon
 from discreet.accounting.pairs import Array, SampledGaussian
 from discreet.accounting.selections import Profile, profile
+from discreet.accounting.window import Parts
 from discreet.accounting.zcdp import zcdp_delta, zcdp_epsilon
 
 # Values of delta around which a whole privacy curve is computed.
