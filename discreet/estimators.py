@@ -54,8 +54,10 @@ class PrivateLinearModel(BaseEstimator):
     bounds : (low, high), optional
         Public limits of the columns, numbers or one per column; entries outside are clipped. None learns
         scales with a tenth of the budget. "data" reads them from the rows, which leaks.
+    constraint : Constraint, optional
+        A set from `discreet.constraints` that the coefficients must lie in, such as `L1Ball(10.0)`.
     solver : str or solver object
-        "auto", "cd", "gd", "sgd", or an object from `discreet.solvers` with settings of your own.
+        "auto", a name from `discreet.solvers.SOLVERS`, or an object from there with settings of your own.
     relation : {"replace", "zero_out", "add_remove"}
         Which tables count as neighbours.
     public_n : int, optional
@@ -71,6 +73,7 @@ class PrivateLinearModel(BaseEstimator):
     delta: Any = None
     fit_intercept: bool = True
     bounds: Any = None
+    constraint: Any = None
     solver: Any = "auto"
     relation: Any = "replace"
     public_n: Any = None
@@ -91,7 +94,7 @@ class PrivateLinearModel(BaseEstimator):
         return Zero()
 
     def _problem(self, classes: int = 2) -> Problem:
-        return Problem(self._loss(classes), self._penalty(), None, bool(self.fit_intercept))
+        return Problem(self._loss(classes), self._penalty(), self.constraint, bool(self.fit_intercept))
 
     def plan(self, n_samples: int, n_features: int, n_classes: int = 2, sparse: bool = False) -> Plan:
         """The plan for a table of this size: noise, steps and cost, without any data."""

@@ -24,6 +24,8 @@ def test_no_perturbation_improves_the_optimum(problem):
     for size in (1e-4, 1e-2, 1.0):
         for _ in range(30):
             coef = best.coef + size * rng.standard_normal(np.shape(best.coef))
+            if problem.constraint is not None:
+                coef = problem.constraint.project(coef)
             intercept = best.intercept + size * rng.standard_normal(np.shape(best.intercept))
             assert problem.objective(X, y, coef, intercept) >= best.value - 1e-9
 

@@ -121,7 +121,8 @@ def deltas_of(composition: Composition, epsilons: Array) -> Array:
             best = np.minimum(best, route.deltas(composition, epsilons))
             if route.exact:
                 break
-    return best
+    # A delta too small for a float is not zero: only a pure release has none.
+    return np.where(epsilons < composition.pure_epsilon(), np.maximum(best, 5e-324), best)
 
 
 @lru_cache(maxsize=512)
@@ -133,7 +134,7 @@ def _certify(composition: Composition, delta: float) -> Certificate:
         return best
     for route in ROUTES:
         if route.applies(composition):
-            epsilon = route.epsilon(composition, delta)
+            epsilon = float(route.epsilon(composition, delta))
             if epsilon < best.epsilon:
                 best = Certificate(epsilon, delta, route.name)
             if route.exact or best.epsilon == 0.0:

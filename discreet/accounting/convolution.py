@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from discreet.accounting.fourier import LEVEL_ERROR, log_transform
+from discreet.accounting.fourier import LEVEL_ERROR, log_transform, norm
 from discreet.accounting.pairs import Array
 from discreet.accounting.window import (
     LEAST_DELTA,
@@ -172,7 +172,7 @@ def _convolve(laws: Laws, window: Window, step: float) -> ComposedLoss:
         tilt=window.tilt,
         # The last term covers the rounding of the log moments: a few units in the last place each.
         log_scale=log_moment - window.tilt * first * step + 4e-15 * (count + abs(log_moment)),
-        point_error=spectrum_error + LEVEL_ERROR * (math.log2(size) + 1) * float(np.linalg.norm(composed)),
+        point_error=spectrum_error + LEVEL_ERROR * (math.log2(size) + 1) * norm(composed),
         outside=_outside(laws, window, (first + size - 1) * step),
         shift=4e-15 * (count + abs(window.stop)),
     )

@@ -29,7 +29,7 @@ class LossLaw:
         """Return log E_P[e^(order * loss)], leaving out the infinite loss."""
         exponents = order * self.losses
         top = float(np.max(exponents))
-        return top + float(np.log(np.dot(self.masses, np.exp(exponents - top))))
+        return top + float(np.log(np.sum(self.masses * np.exp(exponents - top))))
 
     def tilted(self, order: float) -> Array:
         """Return the masses multiplied by e^(order * loss) and normalised to sum to one."""

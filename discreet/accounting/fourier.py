@@ -48,7 +48,7 @@ def log_transform(positions: NDArray[np.int64], masses: Array, size: int, times:
     atom, folded[0] = float(folded[0]), 0.0
     transform = rfft(folded) + atom
     levels = math.log2(size) + 1.0
-    error = LEVEL_ERROR * levels * math.sqrt(size) * float(np.linalg.norm(folded)) + _SCALAR_ERROR
+    error = LEVEL_ERROR * levels * math.sqrt(size) * norm(folded.astype(np.float64)) + _SCALAR_ERROR
     modulus = np.maximum(np.abs(transform), _TINY)
     logs = np.log(np.where(modulus > _TINY, transform, _TINY))
     errors = np.log1p(error / modulus)
@@ -56,6 +56,11 @@ def log_transform(positions: NDArray[np.int64], masses: Array, size: int, times:
     if times * error > _WORTH_REFINING and strong.size * positions.size < _MOST_TERMS:
         logs[strong], errors[strong] = _sum_directly(positions, masses, size, strong)
     return logs, errors
+
+
+def norm(values: Array) -> float:
+    """Return the 2-norm; without BLAS, whose threads cost more than they save on a busy machine."""
+    return math.sqrt(float(np.sum(values * values)))
 
 
 def _sum_directly(
@@ -69,6 +74,6 @@ def _sum_directly(
         angles = (2.0 * math.pi / size) * np.where(2 * turns > size, turns - size, turns)
         cosine_part = -2.0 * np.sum(masses * np.sin(0.5 * angles) ** 2)
         values[i] = complex(cosine_part, -np.sum(masses * np.sin(angles)))
-        errors[i] = _SCALAR_ERROR * float(np.dot(masses, np.abs(angles)))
+        errors[i] = _SCALAR_ERROR * float(np.sum(masses * np.abs(angles)))
     logs = np.log1p(values)
     return logs, np.log1p(errors / np.maximum(np.abs(1.0 + values), _TINY)) + _SCALAR_ERROR * np.abs(logs)

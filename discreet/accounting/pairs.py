@@ -224,7 +224,7 @@ class MixtureOfGaussians(_NoAtoms):
         top = exponents.max(axis=0)
         terms = np.exp(exponents - top)
         total = terms.sum(axis=0)
-        return top + np.log(total), np.tensordot(self.shifts, terms, axes=1) / total
+        return top + np.log(total), np.sum(np.array(self.shifts)[:, None] * terms, axis=0) / total
 
     def _components(self) -> list[tuple[float, float]]:
         return list(zip(self.shifts, self.weights, strict=True))

@@ -74,7 +74,7 @@ class PureComposition:
 
     def deltas(self, composition: Composition, epsilons: Array) -> Array:
         total = composition.pure_epsilon()
-        return np.maximum(-np.expm1(epsilons - total), 0.0) / (1.0 + math.exp(-total))
+        return -np.expm1(np.minimum(epsilons - total, 0.0)) / (1.0 + math.exp(-total))
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class Profile:
         if self.front == 0.0:
             return self._read(np.asarray(epsilons))
         law = _gaussian_law(self.front, None, float(self.values[-1]) + 1e-300)
-        means = [float(law.masses @ self._read(epsilon - law.losses)) + law.infinity for epsilon in epsilons]
+        means = [float(np.sum(law.masses * self._read(epsilon - law.losses))) + law.infinity for epsilon in epsilons]
         return np.minimum(np.array(means) * (1.0 + 1e-12), 1.0)
 
     def _read(self, x: Array) -> Array:

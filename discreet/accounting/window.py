@@ -67,7 +67,7 @@ def choose_step(window: Window, laws: Laws) -> float:
     growth = np.zeros(steps.shape)
     for law, times in laws:
         each = np.minimum(steps[:, None] ** 2 / 6.0, steps[:, None] * np.abs(law.losses))
-        growth += times * (each @ law.tilted(window.tilt))
+        growth += times * np.sum(each * law.tilted(window.tilt), axis=1)
     fine = 0.5 * (window.tilt + 1.0) * growth <= _TOLERANCE * max(window.centre, 1e-9)
     return float(steps[np.argmax(fine)] if fine.any() else steps[-1])
 
