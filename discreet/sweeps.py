@@ -44,6 +44,13 @@ class Sweeps:
         self._kernel(rows, settings, state, average)
         self.count += coordinates.size
 
+    def place(self, coordinates: npt.NDArray[np.int64], values: FloatArray) -> None:
+        """Put some coordinates elsewhere; their average goes on from there."""
+        self.total[..., coordinates] += self.w[..., coordinates] * (self.count - self.since[coordinates])
+        self.since[coordinates] = self.count
+        self.w[..., coordinates] = values
+        self.margins = np.ascontiguousarray(self.framed.margins(self.w))
+
     def average(self) -> FloatArray:
         """The mean of the iterates since the last restart."""
         if self.count == 0:
