@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint format bench-speed bench-accuracy clean
+.PHONY: demo test lint format bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -31,6 +31,12 @@ bench-speed: $(READY)
 
 bench-accuracy: $(READY)
 	$(BIN)/python benchmarks/accuracy.py
+
+bench-high-dimensional: $(READY)
+	$(BIN)/python benchmarks/high_dimensional.py
+
+bench-frank-wolfe: $(READY)
+	$(BIN)/python benchmarks/frank_wolfe.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

@@ -13,7 +13,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from timing import ROOT, Row, in_new_process, medians, milliseconds, seconds_of
+from timing import ROOT, Row, in_new_process, milliseconds, minima, seconds_of
 
 SOLVERS = ("cd", "gd", "sgd")
 IMPORTS = {
@@ -26,7 +26,7 @@ LATER_FITS = 3
 
 def import_rows() -> list[Row]:
     """Imports in fresh processes, without the start of the interpreter; the command line with it."""
-    times = medians({name: partial(_import_seconds, code) for name, code in IMPORTS.items()})
+    times = minima({name: partial(_import_seconds, code) for name, code in IMPORTS.items()})
     sklearn = times["sklearn"]
     rows = []
     for name in ("package", "estimator"):
@@ -46,7 +46,7 @@ def _import_seconds(code: str) -> float:
 
 
 def _command_row(command: Path) -> Row:
-    times = medians(
+    times = minima(
         {
             "help": lambda: seconds_of([str(command), "--help"]),
             "sklearn": lambda: seconds_of([sys.executable, "-c", IMPORTS["sklearn"]]),
@@ -71,7 +71,7 @@ def first_fit_rows() -> list[Row]:
         measure = partial(in_new_process, Path(__file__).name, solver)
         measure()  # fills the cache
         found = [measure() for _ in range(5)]
-        warm = sorted(run["first"] - run["later"] for run in found)[2]
+        warm = min(run["first"] - run["later"] for run in found)
         with tempfile.TemporaryDirectory() as empty:
             run = measure(NUMBA_CACHE_DIR=empty)
         cold = run["first"] - run["later"]
@@ -82,7 +82,7 @@ def first_fit_rows() -> list[Row]:
 
 
 def time_fits(solver: str) -> dict[str, float]:
-    """Seconds of the first fit in this process, and the best of some later ones."""
+    """Processor seconds of the first fit in this process, and of the best of some later ones."""
     import numpy as np
 
     from discreet import LogisticRegression
@@ -92,9 +92,9 @@ def time_fits(solver: str) -> dict[str, float]:
     y = (X[:, 0] + rng.standard_normal(1_000) > 0.0).astype(int)
     times = []
     for _ in range(1 + LATER_FITS):
-        start = time.perf_counter()
+        start = time.process_time()
         LogisticRegression(solver=solver, classes=[0, 1], bounds=(-5.0, 5.0)).fit(X, y)
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return {"first": times[0], "later": min(times[1:])}
 
 

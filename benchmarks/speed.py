@@ -1,15 +1,13 @@
 """Speed and memory, as ratios within one run on one core. Run: make bench-speed.
 
-Prints a table of what was measured, what it was measured against and the target, and writes it to
-docs/benchmarks/speed.md. What each line means is in benchmarks/README.md.
+Prints a table of what was measured, what it was measured against and the target; with --write it also puts the
+table into docs/benchmarks/speed.md, where every line is explained.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 import timing
 
@@ -25,14 +23,7 @@ PAGE = timing.ROOT / "docs" / "benchmarks" / "speed.md"
 HEAD = """\
 | what | ours | measured against | ratio | target | |
 | --- | --- | --- | --- | --- | --- |"""
-ABOUT = """\
-# Speed and memory
-
-Written by `make bench-speed`; how each line is measured is in
-[benchmarks/README.md](../../benchmarks/README.md). Everything ran on one of {cores} cores. Ratios are between
-measurements of the same run, taken in turns; times alone mean little on another machine.
-
-"""
+BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
 
 
 def measurements(compiled: reference.Reference | None) -> Iterable[Callable[[], list[timing.Row]]]:
@@ -46,8 +37,15 @@ def measurements(compiled: reference.Reference | None) -> Iterable[Callable[[], 
     yield beginnings.first_fit_rows
 
 
-def main(page: Path = PAGE) -> int:
-    """Print and write the table; 1 if a target was missed."""
+def write(table: str) -> None:
+    """Replace the table of the page and leave its prose alone."""
+    page = PAGE.read_text()
+    before, after = page.index(BEGIN) + len(BEGIN), page.index(END)
+    PAGE.write_text(f"{page[:before]}\n{table}\n\n{page[after:]}")
+
+
+def main() -> int:
+    """Print the table; 1 if a target was missed."""
     compiled = reference.build()
     if compiled is None:
         print("No C++ compiler found (c++, g++ or clang++): our own times only, without ratios.\n")
@@ -57,9 +55,8 @@ def main(page: Path = PAGE) -> int:
         for row in measure():
             print(row.markdown(), flush=True)
             rows.append(row)
-    page.parent.mkdir(parents=True, exist_ok=True)
-    about = ABOUT.format(cores=os.cpu_count())
-    page.write_text(about + "\n".join([HEAD, *(row.markdown() for row in rows)]) + "\n")
+    if "--write" in sys.argv[1:]:
+        write("\n".join([HEAD, *(row.markdown() for row in rows)]))
     missed = [row.what for row in rows if row.passed is False]
     print(f"\n{len(missed)} of {sum(row.passed is not None for row in rows)} targets missed: {missed or 'none'}")
     return int(bool(missed))

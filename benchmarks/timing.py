@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
@@ -74,13 +73,13 @@ def seconds_of(command: list[str]) -> float:
     return time.perf_counter() - start
 
 
-def medians(calls: Mapping[str, Callable[[], float]], repeats: int = 7) -> dict[str, float]:
-    """Medians of measured values, taken in turns."""
-    found: dict[str, list[float]] = {name: [] for name in calls}
+def minima(calls: Mapping[str, Callable[[], float]], repeats: int = 7) -> dict[str, float]:
+    """The least of some measured values, taken in turns: other work on the machine can only add to them."""
+    best = dict.fromkeys(calls, float("inf"))
     for _ in range(repeats):
         for name, call in calls.items():
-            found[name].append(call())
-    return {name: median(values) for name, values in found.items()}
+            best[name] = min(best[name], call())
+    return best
 
 
 def milliseconds(seconds: float) -> str:

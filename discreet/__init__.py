@@ -26,6 +26,8 @@ _HOMES = {
     "Guarantee": "guarantee",
     "save_model": "model_file",
     "load_model": "model_file",
+    "pause_stream": "stream_file",
+    "resume_stream": "stream_file",
     "PrivacyLeakWarning": "exceptions",
     "InsecureRandomnessWarning": "exceptions",
     "NotPrivateWarning": "exceptions",
@@ -34,9 +36,12 @@ _HOMES = {
     "IncompatibleSolverError": "exceptions",
 }
 
-__all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - every entry is a string
+_ROOMS = ("preprocessing",)
+
+__all__ = ["__version__", *_HOMES, *_ROOMS]  # noqa: PLE0604 - every entry is a string
 
 if TYPE_CHECKING:
+    from discreet import preprocessing as preprocessing
     from discreet.accounting import Budget as Budget
     from discreet.estimators import (
         ElasticNet as ElasticNet,
@@ -84,9 +89,13 @@ if TYPE_CHECKING:
     from discreet.model_file import save_model as save_model
     from discreet.problem import Problem as Problem
     from discreet.relation import Relation as Relation
+    from discreet.stream_file import pause_stream as pause_stream
+    from discreet.stream_file import resume_stream as resume_stream
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"discreet.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
     return getattr(import_module(f"discreet.{_HOMES[name]}"), name)

@@ -23,6 +23,7 @@ from discreet.solvers import SOLVERS, Plan, Solution, Solver
 
 if TYPE_CHECKING:
     from discreet.ledger import Ledger
+    from discreet.ledger.book import Reservation
 
 Progress = Callable[[int, int], None]
 
@@ -90,8 +91,8 @@ def describe(
     else:
         limits = check_bounds(bounds, columns)
     low, high = limits if limits is not None else (None, None)
-    if sp.issparse(X) and low is not None and high is not None and ((low > 0.0) | (high < 0.0)).any():
-        raise ValueError("bounds of sparse columns must contain 0, the value of every entry that is not stored.")
+    if sp.issparse(X):
+        check_sparse_bounds(low, high)
     target: Any = None
     if isinstance(y_bounds, str) and y_bounds == "data" and regression:
         target = bounds_from_rows(np.reshape(y, (-1, 1)), "y_bounds")
@@ -111,6 +112,12 @@ def describe(
     )
 
 
+def check_sparse_bounds(low: Any, high: Any) -> None:
+    """Entries that are not stored are 0, so 0 must be within the bounds."""
+    if low is not None and ((low > 0.0) | (high < 0.0)).any():
+        raise ValueError("bounds of sparse columns must contain 0, the value of every entry that is not stored.")
+
+
 def run_plan(
     plan: Plan,
     data: Data,
@@ -126,17 +133,22 @@ def run_plan(
     Guarantee: nothing is computed from the rows before the ledger has granted the plan's event.
     """
     warn_about(plan)
-    reservation = None
-    if ledger is not None:
-        from discreet.ledger import Ledger
-
-        if dataset is None:
-            raise ValueError("ledger needs dataset= as well: the name under which the table's budget was opened.")
-        reservation = Ledger.of(ledger).reserve(dataset, plan.event, note, relation=plan.public.relation)
+    reservation = reserve(plan, ledger, dataset, note)
     solution = plan.solver.solve(plan.problem, data, plan, rng, progress, trace)
     if reservation is not None:
         reservation.commit()
     return solution
+
+
+def reserve(plan: Plan, ledger: Ledger | str | None, dataset: str | None, note: str) -> Reservation | None:
+    """Have the plan's cost counted; None where no ledger is kept."""
+    if ledger is None:
+        return None
+    from discreet.ledger import Ledger
+
+    if dataset is None:
+        raise ValueError("ledger needs dataset= as well: the name under which the table's budget was opened.")
+    return Ledger.of(ledger).reserve(dataset, plan.event, note, relation=plan.public.relation)
 
 
 def warn_about(plan: Plan) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.frame import Frame
-from discreet.kernels.gradient import clipped_gradient_sum, row_norms
+from discreet.kernels.gradient import clipped_gradient_sum, margins_of, row_norms
 from discreet.penalties import Coefficients, prox
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Framed:
         return self.prox(np.zeros(self.shape), 1.0) if self.problem.constraint is not None else np.zeros(self.shape)
 
     def margins(self, w: FloatArray) -> FloatArray:
-        return np.asarray(self.X @ w.T, dtype=np.float64)
+        return margins_of(self.X, w)
 
     def slopes(self, w: FloatArray) -> FloatArray:
         return self.problem.loss.slope(self.margins(w), self.y)
@@ -103,8 +103,9 @@ class Framed:
         p = self.frame.columns
         coef = self.frame.coef(w[..., :p])
         constraint = self.problem.constraint
-        if constraint is not None:  # a frozen column's zero may lie outside the set
-            coef = np.stack([constraint.project(row) for row in np.atleast_2d(coef)]).reshape(coef.shape)
+        if constraint is not None:  # a frozen column's zero may lie outside; what is inside keeps its zeros
+            rows = [row if constraint.contains(row) else constraint.project(row) for row in np.atleast_2d(coef)]
+            coef = np.stack(rows).reshape(coef.shape)
         intercept: Any = w[..., p] if self.problem.fit_intercept else np.zeros(w.shape[:-1])
         return coef, self.frame.intercept(intercept, coef)
 

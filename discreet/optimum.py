@@ -53,10 +53,10 @@ def minimise(problem: Problem, data: Data, tolerance: float = 1e-10) -> Optimum:
     framed = exactly_framed(problem, data)
     if framed.columns == 0:
         w = framed.start()
-    elif _is_smooth(framed) and framed.outputs == 1 and framed.columns <= LARGEST_NEWTON:
-        w = _newton(framed, tolerance)
-    elif _is_smooth(framed):
-        w = _lbfgs(framed)
+    elif is_smooth(framed) and framed.outputs == 1 and framed.columns <= LARGEST_NEWTON:
+        w = newton(framed, tolerance)
+    elif is_smooth(framed):
+        w = lbfgs(framed)
     elif problem.separable and framed.outputs == 1:
         w = _coordinate_descent(framed, tolerance)
     else:
@@ -114,13 +114,13 @@ def _duality_gap(framed: Framed, w: FloatArray) -> float:
     return framed.value(w) + float(conjugates.sum()) / framed.rows + float(excess[~tight].sum())
 
 
-def _is_smooth(framed: Framed) -> bool:
+def is_smooth(framed: Framed) -> bool:
     c = framed.coefficients
     free = np.isneginf(c.low).all() and np.isposinf(c.high).all()
     return bool(framed.problem.constraint is None and free and not c.l1.any())
 
 
-def _newton(framed: Framed, tolerance: float) -> FloatArray:
+def newton(framed: Framed, tolerance: float) -> FloatArray:
     """Damped Newton steps; the Hessian of a generalised linear model is X' diag(curvature) X / n."""
     w = framed.start()
     ridge = framed.coefficients.l2
@@ -153,7 +153,7 @@ def _line_search(framed: Framed, w: FloatArray, direction: FloatArray, decrement
     return w
 
 
-def _lbfgs(framed: Framed) -> FloatArray:
+def lbfgs(framed: Framed) -> FloatArray:
     shape, ridge = framed.shape, framed.coefficients.l2
 
     def value_and_gradient(flat: FloatArray) -> tuple[float, FloatArray]:
@@ -214,7 +214,8 @@ def accelerated_steps(framed: Framed, tolerance: float, most: int) -> Iterator[t
 
 def largest_curvature(framed: Framed) -> float:
     """An upper estimate of the largest eigenvalue of the mean loss's Hessian. Not private."""
-    vector = np.ones(framed.columns) / math.sqrt(framed.columns)
+    vector = np.cos(np.arange(framed.columns))  # ones would miss tables whose columns cancel, such as x and -x
+    vector /= np.linalg.norm(vector)
     value = 1.0
     for _ in range(100):
         product = np.asarray(framed.X.T @ (framed.X @ vector)) / framed.rows

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
 from discreet import accounting, mechanisms, summaries
 from discreet.data import Data, Public
@@ -185,16 +184,23 @@ def _learn_radii(limits: summaries.Limits, scaling: Scaling, data: Data, public:
     """Fill in the radii that were not declared, from one joint release of exponent histograms."""
     assert scaling.histogram is not None
     groups = _histogram_groups(scaling, public)
-    counts = summaries.exponent_counts(data, groups)
-    sensitivity = mechanisms.one_hot_counts(public.relation, len(groups))
-    counts += scaling.histogram.noise(rng, sensitivity, counts.shape)
-    deviation = scaling.histogram.deviation(sensitivity)
-    threshold = deviation * -float(ndtri(FALSE_BINS / counts.size))
-    for group, row in zip(groups, counts, strict=True):
+    radii = _noisy_radii(groups, scaling.histogram, data, public, rng)
+    for group, radius in zip(groups, radii, strict=True):
         columns = slice(group.start, group.stop)
-        radius = summaries.radius_of(row, threshold) if deviation > 0.0 else summaries.largest(data, group)
         limits.radius[columns] = radius
         limits.low[columns], limits.high[columns] = -radius, radius
+
+
+def _noisy_radii(
+    groups: list[range], histogram: mechanisms.Additive, data: Data, public: Public, rng: RandomStream
+) -> list[float]:
+    if histogram.multiplier == 0.0:
+        return summaries.largest(data, groups)
+    counts = summaries.exponent_counts(data, groups)
+    sensitivity = mechanisms.one_hot_counts(public.relation, len(groups))
+    counts += histogram.noise(rng, sensitivity, counts.shape)
+    threshold = histogram.level(sensitivity, FALSE_BINS / counts.size)
+    return [summaries.radius_of(row, threshold) for row in counts]
 
 
 def _histogram_groups(scaling: Scaling, public: Public) -> list[range]:

@@ -1,4 +1,4 @@
-"""Plain summaries of the rows, before any noise; released only by way of scales.py."""
+"""Plain summaries of the rows, before any noise; released only by way of scales.py and preprocessing."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ FloatArray = npt.NDArray[np.float64]
 
 LOWEST_EXPONENT, HIGHEST_EXPONENT = -64, 63
 BINS = HIGHEST_EXPONENT - LOWEST_EXPONENT + 2  # the last bin counts the zeros
+SIGNED_BINS = 2 * BINS - 1  # negative numbers, zero, positive numbers, in the order of the real line
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +57,54 @@ def radius_of(noisy_counts: FloatArray, threshold: float) -> float:
     return 0.0 if visible.size == 0 else float(2.0 ** (visible[-1] + LOWEST_EXPONENT + 1))
 
 
-def largest(data: Data, group: range) -> float:
-    """The largest absolute entry of a group of columns. Not private: for infinite budgets only."""
+def signed_exponent_counts(data: Data) -> FloatArray:
+    """For each column, the weighted number of rows by the sign and the binary exponent of their entry.
+
+    Every row adds its weight (at most 1) to exactly one bin of each column, as in `exponent_counts`.
+    """
+    p = data.X.shape[1]
+    counts = np.zeros((p, SIGNED_BINS))
     X = sp.csc_array(data.X) if data.sparse else data.X
-    return float(_largest_per_row(X, data.y, group).max(initial=0.0))
+    for j in range(p):
+        values = column(X, j)
+        place = _exponent_bins(np.abs(values)) + 1  # 1 for the smallest magnitude, BINS for zero
+        bins = np.where(values == 0.0, 0, np.sign(values).astype(np.int64) * place) + BINS - 1
+        counts[j] = np.bincount(bins, weights=data.weight, minlength=SIGNED_BINS)
+    return counts
+
+
+def range_of(noisy_counts: FloatArray, threshold: float) -> tuple[float, float]:
+    """From the lower end of the first signed bin that stands out of the noise to the upper end of the last.
+
+    (0, 0) if none does.
+    """
+    visible = np.flatnonzero(noisy_counts > threshold) - (BINS - 1)
+    if visible.size == 0:
+        return 0.0, 0.0
+    return 0.0 - _outer_end(-int(visible[0])), _outer_end(int(visible[-1]))
+
+
+def _outer_end(place: int) -> float:
+    """The end away from minus infinity of the signed bin at a place (0 holds zero, 1 the smallest magnitude)."""
+    if place > 0:
+        return float(2.0 ** (place + LOWEST_EXPONENT))
+    return 0.0 if place == 0 else -float(2.0 ** (-place - 1 + LOWEST_EXPONENT))
+
+
+def column(X: Any, j: int) -> FloatArray:
+    """One column as a dense array; X is dense or in compressed columns."""
+    if not sp.issparse(X):
+        return np.asarray(X[:, j], dtype=np.float64)
+    values = np.zeros(X.shape[0])
+    stored = slice(X.indptr[j], X.indptr[j + 1])
+    values[X.indices[stored]] = X.data[stored]
+    return values
+
+
+def largest(data: Data, groups: list[range]) -> list[float]:
+    """The largest absolute entry of each group of columns. Not private: for infinite budgets only."""
+    X = sp.csc_array(data.X) if data.sparse else data.X
+    return [float(_largest_per_row(X, data.y, group).max(initial=0.0)) for group in groups]
 
 
 def moment_sums(data: Data, limits: Limits, measured: slice) -> FloatArray:
@@ -126,7 +171,9 @@ def _largest_per_row(X: Any, y: FloatArray, group: range) -> FloatArray:
     return np.maximum(X.max(axis=1), -X.min(axis=1)).astype(np.float64)
 
 
-def _exponent_bins(magnitude: FloatArray) -> npt.NDArray[np.int64]:
-    exponent = np.frexp(magnitude)[1].astype(np.int64) - 1  # floor(log2) of a positive number
-    bins = np.clip(exponent, LOWEST_EXPONENT, HIGHEST_EXPONENT) - LOWEST_EXPONENT
-    return np.where(magnitude == 0.0, BINS - 1, bins)
+def _exponent_bins(magnitude: FloatArray) -> npt.NDArray[np.int32]:
+    bins = np.frexp(magnitude)[1] - np.int32(1)  # floor(log2) of a positive number
+    np.clip(bins, LOWEST_EXPONENT, HIGHEST_EXPONENT, out=bins)  # in place, as this is the peak of the memory
+    bins -= LOWEST_EXPONENT
+    bins[magnitude == 0.0] = BINS - 1
+    return bins

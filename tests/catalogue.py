@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from discreet.accounting import Budget
+from discreet.constraints import Box, L1Ball, L2Ball, Simplex
 from discreet.losses import Huber, Logistic, Multinomial, OneVsRest, SmoothedHinge, Squared
 from discreet.penalties import L1, L2, ElasticNet, Zero
 from discreet.problem import Problem
@@ -18,7 +20,11 @@ LOSSES = [
     OneVsRest(Logistic(), 3),
 ]
 PENALTIES = [Zero(), L1(0.05), L2(0.1), ElasticNet(0.05, 0.5)]
+CONSTRAINTS = [L1Ball(0.3), L2Ball(0.3), Simplex(1.0)]
+BUDGET = Budget(1.0, 1e-6)
+PLAIN_LOSSES = (Logistic(), Squared())
 SOLVER_NAMES = list(SOLVERS)
+SIZES = {"exponential": (200, 2)}  # rows and columns of tables for solvers that do not take larger ones
 RELATIONS = ["replace", "zero_out", "add_remove"]
 
 
@@ -37,15 +43,22 @@ def table(loss, rows=120, columns=4, seed=0, scales=None):
 
 
 def problems():
-    """Every loss with every penalty, with an intercept."""
-    return [Problem(loss, penalty) for loss in LOSSES for penalty in PENALTIES]
+    """Every loss with every penalty and every bounded set, with an intercept."""
+    penalised = [Problem(loss, penalty) for loss in LOSSES for penalty in PENALTIES]
+    return penalised + [Problem(loss, constraint=c) for loss in LOSSES if loss.outputs == 1 for c in CONSTRAINTS]
 
 
-def suits(solver, problem):
+def suits(solver, problem, budget=BUDGET):
     """Whether a solver (by name) takes this problem; refusals are tested on their own."""
-    kind = SOLVERS[solver]
-    return (problem.separable or not kind.needs_separable) and not (kind.single_output and problem.loss.outputs > 1)
+    return SOLVERS[solver]().refusal(problem, budget) is None
+
+
+def problem_for(solver, losses=PLAIN_LOSSES):
+    """A problem that the solver takes, as close to plain logistic regression as possible; None if there is none."""
+    forms = [{"penalty": L2(0.01)}, {"constraint": Box(-2.0, 2.0)}, {"constraint": L1Ball(2.0)}]
+    fitting = (Problem(loss, **form) for loss in losses for form in forms)
+    return next((problem for problem in fitting if suits(solver, problem)), None)
 
 
 def name_of(problem):
-    return f"{problem.loss.name}-{problem.penalty.name}"
+    return f"{problem.loss.name}-{problem.constraint.name if problem.constraint else problem.penalty.name}"

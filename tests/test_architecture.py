@@ -14,12 +14,20 @@ PACKAGE = Path(discreet.__file__).parent
 # From the ground floor up; a module may import its own floor and those below.
 FLOORS = [
     {"exceptions", "relation", "losses", "penalties", "constraints", "kernels", "randomness"},
-    {"accounting", "mechanisms", "data", "frame", "summaries", "scales", "guarantee"},
+    {
+        "accounting",
+        "mechanisms",
+        "data",
+        "frame",
+        "summaries",
+        "scales",
+        "guarantee",
+    },
     {"problem", "framed", "sweeps", "gradients", "optimum", "ledger"},
     {"solvers"},
-    {"fitting", "progress", "audit", "task"},
-    {"estimators"},
-    {"model_file", "schema", "tables", "table_fit"},
+    {"fitting", "streams", "stream_learner", "progress", "audit", "task", "datasets"},
+    {"estimators", "preprocessing"},
+    {"model_file", "stream_file", "schema", "tables", "table_fit"},
     {"cli", "commands", "console", "demo"},
 ]
 HEIGHT = {module: height for height, floor in enumerate(FLOORS) for module in floor}

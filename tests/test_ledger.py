@@ -30,7 +30,7 @@ from discreet.accounting import (
     selection_event,
 )
 from discreet.exceptions import BudgetExceededError
-from discreet.ledger import Ledger
+from discreet.ledger import Ledger, Reservation
 from discreet.ledger.allowance import Allowance
 from discreet.relation import Relation
 
@@ -229,6 +229,29 @@ def test_commit_works_once_whoever_asks(ledger: Ledger) -> None:
         with pytest.raises(RuntimeError, match="already committed"):
             again.commit()
     assert ledger.verify() == []
+
+
+def test_only_what_this_ledger_granted_can_be_committed(ledger: Ledger, tmp_path: Path) -> None:
+    mine = ledger.reserve("pure", QUARTER)
+    twin = Ledger(tmp_path / "twin.db")
+    twin.open("patients", 1.0, DELTA)
+    twin.open("pure", 1.0, 0.0)
+    theirs = twin.reserve("pure", QUARTER)
+    assert (theirs.id, theirs.dataset) == (mine.id, mine.dataset)
+    assert theirs.hash != mine.hash
+    never_granted = [
+        Reservation(ledger, theirs.id, theirs.dataset, theirs.hash),
+        Reservation(ledger, mine.id, "patients", mine.hash),
+        Reservation(ledger, 77, "pure", mine.hash),
+        Reservation(ledger, 2, "pure", ledger._chain.read()[0][1].hash),  # the record that opened the budget
+        Reservation(Ledger(tmp_path / "empty.db"), mine.id, mine.dataset, mine.hash),
+    ]
+    before = ledger.head()
+    for reservation in never_granted:
+        with pytest.raises(ValueError, match="never granted"):
+            reservation.commit()
+    assert ledger.head() == before
+    mine.commit()
 
 
 def test_a_killed_process_has_spent_its_reservation(ledger: Ledger) -> None:

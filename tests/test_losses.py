@@ -246,7 +246,7 @@ def test_margins_of_the_wrong_shape_are_refused(loss: Loss) -> None:
         loss.value(np.zeros((2, loss.outputs + 1)), [0, 1])
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf, "1", None])
+@pytest.mark.parametrize("value", [0.0, -1.0, 1e-310, 1e300, math.nan, math.inf, "1", None])
 def test_wrong_parameters_are_refused(value: object) -> None:
     with pytest.raises(ValueError, match=r"^threshold must"):
         Huber(value)  # type: ignore[arg-type]

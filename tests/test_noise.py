@@ -82,7 +82,7 @@ def test_stochastic_descent_adds_the_planned_noise(sampler):
     plan = solver.plan(problem, public, Budget(1.0, 1e-5))
     assert plan.settings["steps"] == 1
     w = solver.solve(problem, ZEROS, plan, seeded_stream(4)).w
-    shift = 3.0 if sampler == "poisson" else 6.0  # what the multiplier divides by, see mechanisms.py
+    shift = 3.0 if sampler == "poisson" else 6.0  # what the multiplier divides by, see mechanisms/sampled.py
     both_arms(w, stats.norm(scale=1.0 / COLUMNS / batch * shift * plan.mechanism.multiplier))
 
 

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from discreet import IncompatibleSolverError, NotPrivateWarning, solve
 from discreet.accounting import Budget
-from discreet.constraints import Box, L1Ball, L2Ball, Simplex
+from discreet.constraints import Box, L1Ball
 from discreet.data import Public
 from discreet.losses import Logistic, Multinomial, Squared
 from discreet.penalties import L1, L2, Zero
@@ -26,7 +26,7 @@ from discreet.solvers import (
     GreedyCoordinateDescent,
     StochasticGradientDescent,
 )
-from tests.catalogue import SOLVER_NAMES, name_of, problems, suits, table
+from tests.catalogue import CONSTRAINTS, SIZES, SOLVER_NAMES, name_of, problem_for, problems, suits, table
 
 NO_BUDGET = Budget(math.inf, 0.5)
 
@@ -55,7 +55,10 @@ def test_without_noise_every_solver_reaches_the_optimum(problem, solver):
     assert value - best.value <= 1e-6 * best.value
 
 
-@pytest.mark.parametrize("solver", SOLVER_NAMES)
+@pytest.mark.parametrize(
+    "solver",
+    [s for s in SOLVER_NAMES if suits(s, Problem(Logistic(), L2(0.01))) and suits(s, Problem(Squared(), L1(0.5)))],
+)
 def test_infinite_epsilon_reaches_the_scikit_learn_optimum_on_real_tables(solver):
     from sklearn.datasets import load_breast_cancer, load_diabetes
 
@@ -76,15 +79,13 @@ def test_infinite_epsilon_reaches_the_scikit_learn_optimum_on_real_tables(solver
     assert problem.objective(X, y, ours.w, ours.intercept) <= target * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("solver", ["gd", "sgd"])
-@pytest.mark.parametrize("constraint", [L1Ball(0.3), L2Ball(0.3), Simplex(1.0), Box(-0.1, 0.1)], ids=lambda c: c.name)
-def test_constrained_solvers_reach_the_constrained_optimum_and_stay_feasible(constraint, solver):
+@pytest.mark.parametrize("constraint", [*CONSTRAINTS, Box(-0.1, 0.1)], ids=lambda c: c.name)
+@pytest.mark.parametrize("solver", SOLVER_NAMES)
+def test_private_weights_lie_in_the_set(constraint, solver):
     problem = Problem(Squared(), Zero(), constraint)
-    X, y = table(Squared())
-    best = problem.optimum(X, y)
-    solution = solve_without_noise(problem, X, y, solver)
-    assert problem.objective(X, y, solution.w, solution.intercept) <= best.value * (1 + 1e-6)
-    private = solve_seeded(problem, X, y, solver)
+    if not suits(solver, problem):
+        pytest.skip("this solver does not take this set, and says so")
+    private = solve_seeded(problem, *table(Squared(), *SIZES.get(solver, (120, 4))), solver)
     assert constraint.contains(private.w, 1e-9)
 
 
@@ -112,17 +113,17 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
-    ("solver", "loss"),
-    [(s, loss) for s in SOLVER_NAMES for loss in (Logistic(), Multinomial(3)) if suits(s, Problem(loss))],
-    ids=lambda x: x if isinstance(x, str) else x.name,
+    ("solver", "problem"),
+    [(s, problem) for s in SOLVER_NAMES for problem in (problem_for(s), problem_for(s, [Multinomial(3)])) if problem],
+    ids=lambda x: x if isinstance(x, str) else name_of(x),
 )
-def test_every_form_of_the_same_table_gives_the_same_model(loss, solver, form):
+def test_every_form_of_the_same_table_gives_the_same_model(problem, solver, form):
     """Bounds that contain zero keep dense and sparse frames equal; the seed keeps the noise equal."""
-    X, y = table(loss)
-    options = {"bounds": (-40.0, 40.0), "epsilon": 5.0}
-    wanted = solve_seeded(Problem(loss, L2(0.01)), X, y, solver, **options)
+    X, y = table(problem.loss)
+    options = {"bounds": (-40.0, 40.0), "y_bounds": (-40.0, 40.0), "epsilon": 5.0}
+    wanted = solve_seeded(problem, X, y, solver, **options)
     before = X.copy()
-    found = solve_seeded(Problem(loss, L2(0.01)), FORMS[form](X), y, solver, **options)
+    found = solve_seeded(problem, FORMS[form](X), y, solver, **options)
     np.testing.assert_allclose(found.w, wanted.w, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(found.intercept, wanted.intercept, rtol=1e-7, atol=1e-9)
     np.testing.assert_array_equal(X, before)
@@ -131,10 +132,11 @@ def test_every_form_of_the_same_table_gives_the_same_model(loss, solver, form):
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int64, np.longdouble])
 @pytest.mark.parametrize("solver", SOLVER_NAMES)
 def test_other_number_types_work_and_are_close(solver, dtype):
-    X, y = table(Logistic(), scales=np.full(4, 10.0))
+    problem = problem_for(solver)
+    X, y = table(problem.loss, scales=np.full(4, 10.0))
     X = np.round(X)
-    wanted = solve_seeded(Problem(Logistic(), L2(0.01)), X, y, solver, bounds=(-40.0, 40.0))
-    found = solve_seeded(Problem(Logistic(), L2(0.01)), X.astype(dtype), y, solver, bounds=(-40.0, 40.0))
+    wanted = solve_seeded(problem, X, y, solver, bounds=(-40.0, 40.0))
+    found = solve_seeded(problem, X.astype(dtype), y, solver, bounds=(-40.0, 40.0))
     np.testing.assert_allclose(found.w, wanted.w, rtol=1e-3, atol=1e-4)
 
 

@@ -29,7 +29,7 @@ def looped(function):
 
 
 exp_loop, log_loop = looped(vectormath.exp_fast), looped(vectormath.log_fast)
-sigmoid_loop = looped(vectormath.sigmoid_fast)
+sigmoid_loop = looped(vectormath.minus_sigmoid)
 
 
 @njit(fastmath={"reassoc", "contract", "arcp", "nsz"})
@@ -59,10 +59,21 @@ def test_exponential_is_accurate():
 
 
 def test_sigmoid_is_accurate():
-    def exact(x):
-        return 1 / (1 + mpmath.exp(-mpmath.mpf(float(x))))
+    values = SPREAD[np.abs(SPREAD) < 695.0]
+    with mpmath.workprec(160):
+        for x, found in zip(values.tolist(), applied(sigmoid_loop, values).tolist(), strict=True):
+            error = abs(float(found * (1 + mpmath.exp(mpmath.mpf(x))) + 1))
+            assert error < 1e-15 * (1.0 + abs(x))  # the argument reduction loses digits of large arguments
 
-    assert worst_relative_error(applied(sigmoid_loop, SPREAD), exact, SPREAD) < 6e-16
+
+@given(st.floats())
+@settings(deadline=None, max_examples=300)
+def test_sigmoid_of_any_float_lies_in_its_range_and_saturates(x):
+    found = applied(sigmoid_loop, np.full(9, x))
+    assert (found == found[0]).all()
+    assert -1.0 <= found[0] < 0.0
+    clipped = 695.0 if math.isnan(x) else min(max(x, -695.0), 695.0)
+    assert found[0] == pytest.approx(-1.0 / (1.0 + math.exp(clipped)), rel=1e-12, abs=0.0)
 
 
 def test_logarithm_is_accurate_everywhere_and_close_to_one():

@@ -29,7 +29,9 @@ from discreet.accounting.events import (
     mixture_event,
     no_event,
     non_private_event,
+    objective_event,
     poisson_event,
+    pure_event,
     randomised_response_event,
     selection_event,
 )
@@ -62,8 +64,10 @@ __all__ = [
     "mu_of",
     "no_event",
     "non_private_event",
+    "objective_event",
     "poisson_event",
     "pure_epsilon_of",
+    "pure_event",
     "randomised_response_event",
     "rho_of",
     "selection_event",
@@ -74,7 +78,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import the event class on first use: it needs dp_accounting, which is slow to load."""
     if name == "BoundedRangeDpEvent":
-        from discreet.accounting.bounded_range import BoundedRangeDpEvent
+        from discreet.accounting.custom_events import BoundedRangeDpEvent
 
         return BoundedRangeDpEvent
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

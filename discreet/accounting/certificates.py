@@ -63,8 +63,15 @@ def rho_of(event: DpEvent, relation: Relation | str) -> float:
     """Return the zCDP cost: exact for Gaussians, epsilon^2 / 8 for selections, else epsilon^2 / 2.
 
     Guarantee: the event is rho-zCDP. A sampled Gaussian is charged without amplification.
+
+    Raises
+    ------
+    ValueError
+        If the event has a release that this package does not book in rho: objective perturbation.
     """
-    return read_composition(event, relation).rho()
+    composition = read_composition(event, relation)
+    _refuse_unbooked(composition, "rho", [release.rho() for release, _ in composition.totals])
+    return composition.rho()
 
 
 def mu_of(event: DpEvent, relation: Relation | str) -> float:
@@ -78,9 +85,7 @@ def mu_of(event: DpEvent, relation: Relation | str) -> float:
         If the event has a release that this package does not book in mu, such as a selection.
     """
     composition = read_composition(event, relation)
-    for release, _ in composition.totals:
-        if composition.is_private and release.mu() == math.inf:
-            raise ValueError(f"{release} has no cost in mu; use a budget in (epsilon, delta) or in rho")
+    _refuse_unbooked(composition, "mu", [release.mu() for release, _ in composition.totals])
     return composition.mu()
 
 
@@ -107,6 +112,14 @@ def fits(event: DpEvent, budget: Budget, relation: Relation | str) -> bool:
     if budget.kind == "pure":
         return composition.pure_epsilon() <= budget.amount * (1.0 + _ROUNDING)
     return _certify(composition, budget.delta or 0.0).epsilon <= budget.amount * (1.0 + _ROUNDING)
+
+
+def _refuse_unbooked(composition: Composition, currency: str, costs: list[float]) -> None:
+    """Refuse a private release that has no cost in a currency; one without noise costs infinity in all of them."""
+    for (release, _), cost in zip(composition.totals, costs, strict=True):
+        if composition.is_private and cost == math.inf:
+            other = " or in rho" if release.rho() < math.inf else ""
+            raise ValueError(f"{release} has no cost in {currency}; use a budget in (epsilon, delta){other}")
 
 
 def deltas_of(composition: Composition, epsilons: Array) -> Array:

@@ -32,9 +32,28 @@ def laplace_event(multiplier: float, count: int = 1) -> DpEvent:
 
 def selection_event(epsilon: float, count: int = 1) -> DpEvent:
     """Return `count` selections by the exponential mechanism, each of bounded range epsilon."""
-    from discreet.accounting.bounded_range import BoundedRangeDpEvent
+    from discreet.accounting.custom_events import BoundedRangeDpEvent
 
     return _repeat(BoundedRangeDpEvent(at_least_zero("epsilon", epsilon)), count)
+
+
+def pure_event(epsilon: float, count: int = 1) -> DpEvent:
+    """Return `count` releases of which nothing is known but that each is epsilon-DP."""
+    from discreet.accounting.custom_events import PureDpEvent
+
+    return _repeat(PureDpEvent(at_least_zero("epsilon", epsilon)), count)
+
+
+def objective_event(shift: float, multiplier: float, tails: int = 1, count: int = 1) -> DpEvent:
+    """Return `count` minimisers of objectives with Gaussian noise of std multiplier * sensitivity on the gradient.
+
+    `shift` bounds the log-ratio of the two Hessian determinants. `tails` is how many Gaussian tails the proof
+    adds up: 1 for a slope of one sign, else 2, or 4 when a row is replaced (docs/guarantees/objective-perturbation.md).
+    """
+    from discreet.accounting.custom_events import ObjectiveDpEvent
+
+    shift, multiplier = at_least_zero("shift", shift), at_least_zero("multiplier", multiplier)
+    return _repeat(ObjectiveDpEvent(shift, multiplier, whole("tails", tails, least=1)), count)
 
 
 def poisson_event(rate: float, multiplier: float, count: int = 1) -> DpEvent:

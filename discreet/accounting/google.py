@@ -60,7 +60,8 @@ def _by_rdp(composition: Composition, kinds: set[Any], delta: float) -> float:
 
     if not kinds <= {Selection, GaussianNoise, LaplaceNoise}:
         raise ValueError("Google's accountants cannot compose selections with sampled releases")
-    accountant = RdpAccountant(neighboring_relation=dp.NeighboringRelation.ADD_OR_REMOVE_ONE)
+    orders = list(1.0 + np.geomspace(1e-2, 1e6, 2_000))  # its own grid stops at 1024 and is coarse above 64
+    accountant = RdpAccountant(orders, dp.NeighboringRelation.ADD_OR_REMOVE_ONE)
     for release, count in composition.totals:
         if isinstance(release, GaussianNoise):
             accountant.compose(dp.GaussianDpEvent(release.multiplier), count)

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 Array = NDArray[np.float64]
 Tails = tuple[Array, Array]
@@ -199,6 +199,50 @@ def randomised_response(noise: float, buckets: int) -> Atoms:
     loss = math.log(truth / other)
     middle = other * (buckets - 2)
     return Atoms(np.array([-loss, 0.0, loss]), np.array([other, middle, truth]), atom=loss)
+
+
+def pure(epsilon: float) -> Atoms:
+    """Return the pair of randomised response with two buckets, the worst that is epsilon-DP."""
+    lie = 1.0 / (1.0 + math.exp(min(epsilon, 700.0)))
+    return Atoms(np.array([-epsilon, epsilon]), np.array([lie, 1.0 - lie]), atom=epsilon)
+
+
+@dataclass(frozen=True)
+class ShiftedTails:
+    """A loss with P(l > x) = min(1, tails * P(G > x - shift)) for x >= shift, G the loss of (N(mu), N(0)).
+
+    With one tail this is shift + max(G, 0), with an atom at the shift. Q has the rest of its mass where P has none.
+    """
+
+    shift: float
+    mu: float
+    tails: int
+
+    @property
+    def atom(self) -> float:
+        """The least loss; with one tail it has a probability of its own."""
+        return self.shift + self.mu * (self._start + 0.5 * self.mu)
+
+    @property
+    def _start(self) -> float:
+        """The least standard score of G that counts: at it the tails reach one, or the loss its shift."""
+        return -0.5 * self.mu if self.tails == 1 else float(ndtri(1.0 - 1.0 / self.tails))
+
+    @property
+    def _upper_total(self) -> float:
+        """The mass that Q gives to finite losses, E e^-l."""
+        atom = float(ndtr(self._start)) if self.tails == 1 else 0.0
+        return math.exp(-self.shift) * (atom + self.tails * float(ndtr(-self._start - self.mu)))
+
+    def above(self, x: Array) -> Tails:
+        score = (x - self.shift) / self.mu - 0.5 * self.mu
+        counts = score >= self._start
+        p = np.where(counts, np.minimum(self.tails * ndtr(-score), 1.0), 1.0)
+        q = np.where(counts, math.exp(-self.shift) * self.tails * ndtr(-score - self.mu), self._upper_total)
+        return p, q
+
+    def below(self, x: Array) -> Tails:
+        return np.zeros(x.shape), np.full(x.shape, 1.0 - self._upper_total)
 
 
 @dataclass(frozen=True)

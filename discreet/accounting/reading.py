@@ -106,7 +106,7 @@ def _readers() -> dict[Any, Any]:
     """Return the table of known elementary events; a subclass is not its parent, so it is unknown."""
     from dp_accounting import dp_event as dp
 
-    from discreet.accounting.bounded_range import BoundedRangeDpEvent
+    from discreet.accounting.custom_events import BoundedRangeDpEvent, ObjectiveDpEvent, PureDpEvent
 
     return {
         dp.NoOpDpEvent: lambda event: None,
@@ -114,6 +114,8 @@ def _readers() -> dict[Any, Any]:
         dp.GaussianDpEvent: lambda event: _noisy(releases.GaussianNoise, event.noise_multiplier),
         dp.LaplaceDpEvent: lambda event: _noisy(releases.LaplaceNoise, event.noise_multiplier),
         BoundedRangeDpEvent: _read_selection,
+        PureDpEvent: lambda event: _pure(event.epsilon),
+        ObjectiveDpEvent: _read_objective,
         dp.PoissonSampledDpEvent: _read_poisson,
         dp.SampledWithoutReplacementDpEvent: _read_fixed_size,
         dp.RandomizedResponseDpEvent: _read_response,
@@ -134,6 +136,23 @@ def _read_selection(event: Any) -> Release | None:
     if epsilon == math.inf:
         return releases.NonPrivate()
     return releases.Selection(epsilon) if epsilon else None
+
+
+def _pure(epsilon: Any) -> Release | None:
+    number = at_least_zero("epsilon", epsilon)
+    if number == math.inf:
+        return releases.NonPrivate()
+    return releases.PureNoise(number) if number else None
+
+
+def _read_objective(event: Any) -> Release | None:
+    shift, multiplier = at_least_zero("shift", event.shift), at_least_zero("noise multiplier", event.noise_multiplier)
+    tails = whole("tails", event.tails, least=1)
+    if multiplier == math.inf:  # the determinants remain, however much noise there is
+        return _pure(shift)
+    if multiplier == 0.0 or shift == math.inf:
+        return releases.NonPrivate()
+    return releases.Objective(shift, multiplier, tails)
 
 
 def _inner_multiplier(event: Any) -> Any:

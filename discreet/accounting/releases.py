@@ -19,6 +19,8 @@ from discreet.accounting.pairs import (
     PoissonReplaceGaussian,
     Reversed,
     SampledGaussian,
+    ShiftedTails,
+    pure,
     randomised_response,
 )
 from discreet.relation import Relation
@@ -125,6 +127,33 @@ class Response(_Pure):
 
     def pairs(self) -> tuple[Pair, Pair]:
         pair = randomised_response(self.noise, self.buckets)
+        return pair, pair
+
+
+@dataclass(frozen=True)
+class PureNoise(_Pure):
+    """Any release with pure DP; randomised response of the same epsilon dominates it."""
+
+    epsilon: float
+
+    def pure_epsilon(self) -> float:
+        return self.epsilon
+
+    def pairs(self) -> tuple[Pair, Pair]:
+        pair = pure(self.epsilon)
+        return pair, pair
+
+
+@dataclass(frozen=True)
+class Objective(Release):
+    """The minimiser of an objective with Gaussian noise on its gradient; it has no cost in rho or mu."""
+
+    shift: float
+    multiplier: float
+    tails: int
+
+    def pairs(self) -> tuple[Pair, Pair]:
+        pair = ShiftedTails(self.shift, 1.0 / self.multiplier, self.tails)
         return pair, pair
 
 

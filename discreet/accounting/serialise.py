@@ -18,6 +18,8 @@ _FIELDS = {
     "noise_parameter": "number",
     "sampling_probability": "number",
     "standard_deviation": "number",
+    "shift": "number",
+    "tails": "whole",
     "num_buckets": "whole",
     "count": "whole",
     "source_dataset_size": "whole",
@@ -47,7 +49,7 @@ def event_from_dict(fields: dict[str, Any]) -> DpEvent:
 def _types() -> dict[str, Any]:
     from dp_accounting import dp_event as dp
 
-    from discreet.accounting.bounded_range import BoundedRangeDpEvent
+    from discreet.accounting.custom_events import BoundedRangeDpEvent, ObjectiveDpEvent, PureDpEvent
 
     known = [
         dp.NoOpDpEvent,
@@ -55,6 +57,8 @@ def _types() -> dict[str, Any]:
         dp.GaussianDpEvent,
         dp.LaplaceDpEvent,
         BoundedRangeDpEvent,
+        PureDpEvent,
+        ObjectiveDpEvent,
         dp.PoissonSampledDpEvent,
         dp.SampledWithoutReplacementDpEvent,
         dp.RandomizedResponseDpEvent,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from discreet.kernels.gradient import SMALLEST_NORM
 from discreet.kernels.slopes import FAST, LOGISTIC, clamp, fill_vector_slope, prox_entry, slope_of
 
 
@@ -113,7 +114,9 @@ def sweep_blocks(
             i = e if dense else indices[e]
             x = columns[j, e] if dense else columns[0, e]
             fill_vector_slope(code, parameter, margins[i], y[i], slopes)
-            size = abs(x) * np.sqrt((slopes * slopes).sum())
+            length = np.sqrt((slopes * slopes).sum())
+            # Squares of tiny slopes underflow: the floor is above their length. NaN stays NaN.
+            size = abs(x) * (SMALLEST_NORM if length < SMALLEST_NORM else length)
             if not size < np.inf:  # NaN or infinite: the row contributes nothing
                 continue
             factor = x if size <= clip[j] else x * (clip[j] / size)

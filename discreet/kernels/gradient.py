@@ -6,6 +6,7 @@ only rescales slope_i: no per-row gradient is ever stored.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import scipy.sparse as sp
 
 FloatArray = npt.NDArray[np.float64]
 SMALLEST_NORM = 1e-150
+BLOCK_ENTRIES = 1 << 17  # of a table in single precision, widened at once
 
 
 def row_norms(X: Any) -> FloatArray:
@@ -25,6 +27,16 @@ def row_norms(X: Any) -> FloatArray:
     return np.maximum(np.sqrt(squares), SMALLEST_NORM)
 
 
+def margins_of(X: Any, w: FloatArray) -> FloatArray:
+    """X w' in double precision: (n,), or (n, outputs)."""
+    if not _is_single(X):
+        return np.asarray(X @ w.T)
+    margins = np.empty((X.shape[0], *w.shape[:-1]))
+    for rows in _blocks(X):
+        margins[rows] = X[rows] @ w.T
+    return margins
+
+
 def clipped_gradient_sum(
     X: Any, slopes: FloatArray, norms: FloatArray, clip: float, weight: FloatArray | None
 ) -> FloatArray:
@@ -33,11 +45,32 @@ def clipped_gradient_sum(
     Guarantee: every row contributes a vector of norm at most weight_i * clip, whatever its slope; a
     non-finite slope contributes nothing. Returns (p,) or (outputs, p).
     """
+    if not _is_single(X):
+        return np.asarray(X.T @ clipped_slopes(slopes, norms, clip, weight)).T
+    total = np.zeros((X.shape[1], *slopes.shape[1:]))
+    for rows in _blocks(X):
+        part = None if weight is None else weight[rows]
+        total += X[rows].T @ clipped_slopes(slopes[rows], norms[rows], clip, part)
+    return total.T
+
+
+def clipped_slopes(slopes: FloatArray, norms: FloatArray, clip: float, weight: FloatArray | None) -> FloatArray:
+    """Slopes shortened so that every row's gradient has norm at most clip, times the weights; 0 if not finite."""
     size = (np.abs(slopes) if slopes.ndim == 1 else np.linalg.norm(slopes, axis=1)) * norms
     factor = np.where(np.isfinite(size), 1.0, 0.0)
     if np.isfinite(clip):
         factor *= clip / np.fmax(size, clip)
     if weight is not None:
         factor = factor * weight
-    kept = np.where(np.isfinite(slopes.T), slopes.T, 0.0) * factor
-    return np.asarray((X.T @ kept.T).T)
+    return (np.where(np.isfinite(slopes.T), slopes.T, 0.0) * factor).T
+
+
+def _is_single(X: Any) -> bool:
+    """NumPy would widen the whole table for a product with double-precision numbers: twice its memory."""
+    return not sp.issparse(X) and X.dtype == np.float32
+
+
+def _blocks(X: Any) -> Iterator[slice]:
+    """The rows in blocks of a size that depends on the number of columns alone."""
+    size = max(1, BLOCK_ENTRIES // X.shape[1])
+    return (slice(start, start + size) for start in range(0, X.shape[0], size))

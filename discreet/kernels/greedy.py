@@ -8,7 +8,8 @@ from discreet.kernels.slopes import FAST, clamp, slope_of
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
-def _clipped_dot(x, slopes, weight, limit):
+def clipped_dot(x, slopes, weight, limit):
+    """The weighted sum of the clipped coordinate gradients, from stored slopes."""
     total = 0.0
     if weight.size == 0:
         for i in range(x.size):
@@ -23,7 +24,7 @@ def _clipped_dot(x, slopes, weight, limit):
 def sums_dense(columns, slopes, weight, clip, sums):
     """sums[j] = sum over the rows of weight * clamp(x_j * slope, clip_j)."""
     for j in range(clip.size):
-        sums[j] = _clipped_dot(columns[j], slopes, weight, clip[j])
+        sums[j] = clipped_dot(columns[j], slopes, weight, clip[j])
 
 
 @njit(cache=True, error_model="numpy")

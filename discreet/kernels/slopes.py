@@ -6,19 +6,9 @@ The codes and parameters are those of `discreet.losses`; a test holds the two to
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types, uint64
-from numba.extending import intrinsic
+from numba import njit
 
-from discreet.kernels.vectormath import (
-    _LN2_HIGH,
-    _LN2_LOW,
-    _LOG2_E,
-    _ROUND,
-    bits_to_float,
-    exp_fast,
-    float_to_bits,
-)
+from discreet.kernels.vectormath import exp_fast, minus_sigmoid
 
 # Sums may be reordered so that they vectorise; NaN and infinity keep their meaning (no nnan, no ninf).
 FAST = {"reassoc", "contract", "arcp", "nsz"}
@@ -26,51 +16,11 @@ FAST = {"reassoc", "contract", "arcp", "nsz"}
 SQUARED, LOGISTIC, HUBER, SMOOTHED_HINGE, MULTINOMIAL = range(5)
 
 
-def _either(name):
-    """The intrinsic llvm.minnum or llvm.maxnum: one instruction if the second number is a constant.
-
-    Written with comparisons, LLVM would merge the two sides of an interval into four instructions.
-    """
-
-    @intrinsic
-    def either(typingctx, x, limit):
-        def codegen(context, builder, signature, args):
-            double = ir.DoubleType()
-            kind = ir.FunctionType(double, [double, double])
-            return builder.call(builder.module.declare_intrinsic(name, [double], kind), args)
-
-        return types.float64(types.float64, types.float64), codegen
-
-    return either
-
-
-lesser_of, greater_of = _either("llvm.minnum"), _either("llvm.maxnum")
-
-
-@njit(cache=True, forceinline=True, error_model="numpy", fastmath={"contract", "nsz"})
-def falling_sigmoid(x):
-    """1 / (1 + exp(x)), relative error below 2e-15 for |x| < 700; NaN counts as a large x.
-
-    With x = q ln 2 + r and the diagonal Pade approximant exp(r) = (even + odd) / (even - odd) of degree 5,
-    one division gives the whole fraction. The rules of `vectormath` apply: no `reassoc`.
-    """
-    clipped = greater_of(lesser_of(x, 700.0), -700.0)
-    shifted = clipped * _LOG2_E + _ROUND
-    q = shifted - _ROUND
-    r = (clipped - q * _LN2_HIGH) - q * _LN2_LOW
-    z = r * r
-    even = 1.0 + z * (1.0 / 9.0 + z * (1.0 / 1008.0))
-    odd = 0.5 + z * (1.0 / 72.0 + z * (1.0 / 30240.0))
-    below = even - r * odd
-    above = bits_to_float(float_to_bits(even + r * odd) + (float_to_bits(shifted) << uint64(52)))
-    return below / (below + above)
-
-
 @njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
 def slope_of(code, parameter, margin, y):
     """The slope of one row."""
     if code == LOGISTIC:
-        return -y * falling_sigmoid(y * margin)
+        return y * minus_sigmoid(y * margin)
     if code == SMOOTHED_HINGE:
         return -y * min(max((1.0 + parameter - y * margin) / (2.0 * parameter), 0.0), 1.0)
     residual = margin - y
@@ -85,7 +35,7 @@ def fill_slopes(code, parameter, margins, y, slopes):
     n = margins.size
     if code == LOGISTIC:
         for i in range(n):
-            slopes[i] = -y[i] * falling_sigmoid(y[i] * margins[i])
+            slopes[i] = y[i] * minus_sigmoid(y[i] * margins[i])
     elif code == SMOOTHED_HINGE:
         half = 0.5 / parameter
         for i in range(n):

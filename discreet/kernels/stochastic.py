@@ -19,9 +19,16 @@ def steps_dense(
     table, norms, y, weight, code, parameter, indptr, indices, noise, clip, step, batch, l1, l2, low, high,
     plain, w, total,
 ):  # fmt: skip
-    """One proximal step per batch; `plain` says that the penalty is a ridge alone (no L1, no box)."""
+    """One proximal step per batch; `plain` says that the penalty is a ridge alone (no L1, no box).
+
+    With batches of one row every step waits for the one before, so no division is left to it: a ridge shrinks by
+    factors known from the start.
+    """
     p = w.size
-    gradient = np.empty(p)
+    length = step / batch
+    gradient, shrink = np.empty(p), np.empty(p)
+    for j in range(p):
+        shrink[j] = 1.0 / (1.0 + step * l2[j])
     for t in range(indptr.size - 1):
         for j in range(p):
             gradient[j] = noise[t, j]
@@ -35,13 +42,12 @@ def steps_dense(
             factor = row_factor(slope, norms[i], clip, weight[i] if weight.size else 1.0)
             for j in range(p):
                 gradient[j] += factor * x[j]
-        length = step[t] / batch
         if plain:
             for j in range(p):
-                w[j] = (w[j] - length * gradient[j]) / (1.0 + step[t] * l2[j])
+                w[j] = (w[j] - length * gradient[j]) * shrink[j]
         else:
             for j in range(p):
-                w[j] = prox_entry(w[j] - length * gradient[j], step[t], l1[j], l2[j], low[j], high[j])
+                w[j] = prox_entry(w[j] - length * gradient[j], step, l1[j], l2[j], low[j], high[j])
         for j in range(p):
             total[j] += w[j]
 
@@ -53,6 +59,7 @@ def steps_sparse(
 ):  # fmt: skip
     """The same on compressed rows; the noise makes every step cost p all the same."""
     p = w.size
+    length = step / batch
     gradient = np.empty(p)
     for t in range(indptr.size - 1):
         for j in range(p):
@@ -67,6 +74,5 @@ def steps_sparse(
             for q in range(row_start[i], row_start[i + 1]):
                 gradient[columns[q]] += factor * values[q]
         for j in range(p):
-            moved = w[j] - step[t] / batch * gradient[j]
-            w[j] = prox_entry(moved, step[t], l1[j], l2[j], low[j], high[j])
+            w[j] = prox_entry(w[j] - length * gradient[j], step, l1[j], l2[j], low[j], high[j])
             total[j] += w[j]

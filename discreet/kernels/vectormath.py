@@ -25,10 +25,12 @@ _LOG2_E = 1.4426950408889634
 # The high part of ln 2 has 21 significant bits, so that its product with an exponent is exact.
 _LN2_HIGH = float.fromhex("0x1.62e42p-1")
 _LN2_LOW = 4.7493250390316726e-07
+_LN2 = 0.6931471805599453
 # Adding 1.5 * 2^52 rounds to an integer and leaves it in the low bits of the result; conversions
 # between floats and 64-bit integers have no vector instruction before AVX-512.
 _ROUND = 6755399441055744.0
 _TWO_52 = 4503599627370496.0
+_FAR = 695.0  # 60480 exp(695), which minus_sigmoid meets, is still a double
 
 _MANTISSA = 0x000FFFFFFFFFFFFF
 _ONE = 0x3FF0000000000000
@@ -68,6 +70,27 @@ def multiply_high(typingctx, first, second):
     return types.uint64(types.uint64, types.uint64), codegen
 
 
+def _either(name):
+    """The intrinsic llvm.minnum or llvm.maxnum: one instruction if the second number is a constant.
+
+    Written with comparisons, LLVM would merge the two sides of an interval into four instructions.
+    """
+
+    @intrinsic
+    def either(typingctx, x, limit):
+        def codegen(context, builder, signature, args):
+            double = ir.DoubleType()
+            kind = ir.FunctionType(double, [double, double])
+            return builder.call(builder.module.declare_intrinsic(name, [double], kind), args)
+
+        return types.float64(types.float64, types.float64), codegen
+
+    return either
+
+
+lesser_of, greater_of = _either("llvm.minnum"), _either("llvm.maxnum")
+
+
 @_helper
 def exp_fast(x):
     """Exponential, relative error below 1e-15; saturates outside [-700, 700]; NaN gives NaN."""
@@ -86,9 +109,21 @@ def exp_fast(x):
 
 
 @_helper
-def sigmoid_fast(x):
-    """1 / (1 + exp(-x)), relative error below 1e-15 for x > -700."""
-    return 1.0 / (1.0 + exp_fast(-x))
+def minus_sigmoid(x):
+    """-1 / (1 + exp(x)), relative error below 1e-15 (1 + |x|) for |x| < 695; NaN counts as a large x.
+
+    With x = q ln 2 + r and the Pade approximant exp(r) = (even + odd) / (even - odd) of degree 5, one
+    division gives the whole fraction.
+    """
+    clipped = greater_of(lesser_of(x, _FAR), -_FAR)
+    shifted = clipped * _LOG2_E + _ROUND
+    r = clipped - (shifted - _ROUND) * _LN2
+    z = r * r
+    odd = r * (15120.0 + z * (420.0 + z))
+    even = 30240.0 + z * (3360.0 + z * 30.0)
+    below = odd - even
+    above = bits_to_float(float_to_bits(even + odd) + (float_to_bits(shifted) << uint64(52)))
+    return below / (above - below)
 
 
 @_helper

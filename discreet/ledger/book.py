@@ -36,18 +36,22 @@ class Reservation:
     """A part of a budget, already counted; `commit` records that its result was released.
 
     As a context manager it commits when the block ends well. After an exception it stays reserved, hence
-    counted: the rows may have been read.
+    counted: the rows may have been read. `hash` is that of the record, so that no other ledger can stand in.
     """
 
-    def __init__(self, ledger: Ledger, id: int, dataset: str) -> None:
+    def __init__(self, ledger: Ledger, id: int, dataset: str, hash: str) -> None:
         self.ledger = ledger
         self.id = id
         self.dataset = dataset
+        self.hash = hash
         self._committed = False
 
     def commit(self) -> None:
-        """Mark the reservation as used; a second time is a RuntimeError, from whichever process."""
-        self.ledger._commit(self.id, self.dataset)
+        """Mark the reservation as used; a second time is a RuntimeError, from whichever process.
+
+        A ledger that did not grant this reservation raises a ValueError.
+        """
+        self.ledger._commit(self)
         self._committed = True
 
     def __enter__(self) -> Self:
@@ -129,7 +133,7 @@ class Ledger:
         with self._chain.writing() as pen:
             _require_room(_account(pen.records, dataset, relation), asked)
             id = pen.append("reserve", dataset, {"event": json.loads(asked), "note": note})
-        return Reservation(self, id, dataset)
+            return Reservation(self, id, dataset, pen.head)
 
     def fits(self, dataset: str, event: Event) -> bool:
         """Whether `reserve` would accept the event now."""
@@ -176,11 +180,14 @@ class Ledger:
             problems.append(f"hash {head} is not in the ledger: records were cut off or rewritten")
         return problems
 
-    def _commit(self, id: int, dataset: str) -> None:
+    def _commit(self, asked: Reservation) -> None:
+        wanted = ("reserve", asked.id, asked.dataset, asked.hash)
         with self._chain.writing() as pen:
-            if id in {r.content["entry"] for r in pen.records if r.kind == "commit"}:
-                raise RuntimeError(f"reservation {id} of data set {dataset!r} is already committed")
-            pen.append("commit", dataset, {"entry": id})
+            if wanted not in {(r.kind, r.number, r.dataset, r.hash) for r in pen.records}:
+                raise ValueError(f"this ledger never granted reservation {asked.id} of data set {asked.dataset!r}")
+            if asked.id in {r.content["entry"] for r in pen.records if r.kind == "commit"}:
+                raise RuntimeError(f"reservation {asked.id} of data set {asked.dataset!r} is already committed")
+            pen.append("commit", asked.dataset, {"entry": asked.id})
 
     def _intact(self) -> list[Record]:
         records, problems = self._chain.read()

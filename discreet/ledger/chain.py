@@ -69,6 +69,11 @@ class Pen:
         self._connection = connection
         self._tip = tip
 
+    @property
+    def head(self) -> str:
+        """Hash of the record that was appended last."""
+        return self._tip.hash
+
     def append(self, kind: str, dataset: str, content: dict[str, Any]) -> int:
         """Add a record and return its number; it exists once the transaction ends well."""
         from sqlalchemy import insert, update

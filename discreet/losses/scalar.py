@@ -55,7 +55,7 @@ class Logistic(Loss):
 
     def slope(self, margin: Values, y: Values) -> Array:
         label = floats(y)
-        return -label * expit(-label * floats(margin))
+        return expit(-label * floats(margin)) * -label  # in this order one array fewer is alive
 
     def curvature(self, margin: Values, y: Values) -> Array:
         signed = floats(y) * floats(margin)
@@ -172,6 +172,7 @@ def _label_weight(dual: Values, y: Values) -> tuple[Array, Array]:
 
 
 def _positive(name: str, value: object) -> float:
-    if not isinstance(value, Real) or not 0.0 < float(value) < math.inf:
-        raise ValueError(f"{name} must be a positive finite number, got {value!r}.")
+    # Noise is in proportion to the slopes of a loss, so absurd sizes could make it vanish or overflow.
+    if not isinstance(value, Real) or not 1e-50 <= float(value) <= 1e50:
+        raise ValueError(f"{name} must be a positive number between 1e-50 and 1e50, got {value!r}.")
     return float(value)

@@ -1,25 +1,61 @@
 """The solvers, in teaching order. To add one: a file, a row in this table, a page in docs/guarantees/."""
 
 from discreet.solvers.base import Plan, Solution, Solver
+from discreet.solvers.bolt_on import BoltOn
 from discreet.solvers.coordinate_descent import CoordinateDescent
+from discreet.solvers.dual_coordinate_descent import DualCoordinateDescent
+from discreet.solvers.exponential_mechanism import ExponentialMechanism
+from discreet.solvers.follow_the_leader import FTRL
+from discreet.solvers.frank_wolfe import FrankWolfe
 from discreet.solvers.gradient_descent import GradientDescent
 from discreet.solvers.greedy_coordinate_descent import GreedyCoordinateDescent
+from discreet.solvers.mirror_descent import MirrorDescent
+from discreet.solvers.newton import Newton
+from discreet.solvers.objective_perturbation import ObjectivePerturbation
+from discreet.solvers.output_perturbation import OutputPerturbation
+from discreet.solvers.sketched_descent import SketchedDescent
 from discreet.solvers.stochastic_gradient import StochasticGradientDescent
+from discreet.solvers.sufficient_statistics import SufficientStatistics
+from discreet.solvers.svrg import SVRG
 
 SOLVERS: dict[str, type[Solver]] = {
     "cd": CoordinateDescent,
     "greedy-cd": GreedyCoordinateDescent,
+    "sketched": SketchedDescent,
     "gd": GradientDescent,
     "sgd": StochasticGradientDescent,
+    "svrg": SVRG,
+    "dual-cd": DualCoordinateDescent,
+    "ftrl": FTRL,
+    "frank-wolfe": FrankWolfe,
+    "mirror-descent": MirrorDescent,
+    "bolt-on": BoltOn,
+    "exponential": ExponentialMechanism,
+    "output-perturbation": OutputPerturbation,
+    "objective-perturbation": ObjectivePerturbation,
+    "newton": Newton,
+    "sufficient-statistics": SufficientStatistics,
 }
 
 __all__ = [
+    "FTRL",
     "SOLVERS",
+    "SVRG",
+    "BoltOn",
     "CoordinateDescent",
+    "DualCoordinateDescent",
+    "ExponentialMechanism",
+    "FrankWolfe",
     "GradientDescent",
     "GreedyCoordinateDescent",
+    "MirrorDescent",
+    "Newton",
+    "ObjectivePerturbation",
+    "OutputPerturbation",
     "Plan",
+    "SketchedDescent",
     "Solution",
     "Solver",
     "StochasticGradientDescent",
+    "SufficientStatistics",
 ]

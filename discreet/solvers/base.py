@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from discreet.randomness import RandomStream
 
 FloatArray = npt.NDArray[np.float64]
+SMALLEST_THRESHOLD, LARGEST_THRESHOLD = 1e-100, 1e100
 Progress = Callable[[int, int], None]
 
 
@@ -196,17 +197,34 @@ class Solver(ABC):
     def _descend(self, framed: Framed, plan: Plan, run: Run) -> tuple[FloatArray, int]:
         """Weights in the frame, and the number of iterations."""
 
-    def _check(self, problem: Problem, budget: Budget) -> None:
+    def refusal(self, problem: Problem, budget: Budget) -> str | None:
+        """Why this solver cannot take this problem under this budget; None if it can."""
         if self.needs_separable and not problem.separable:
             assert problem.constraint is not None
-            self._refuse(f"the {problem.constraint.name} constraint is not separable", lambda s: not s.needs_separable)
-        if budget.kind == "pure" and not budget.is_infinite and not self.pure:
-            self._refuse("it has no form with pure epsilon-DP (delta=0)", lambda s: s.pure)
-
-        if budget.kind == "gdp" and not budget.is_infinite and self.selects:
-            self._refuse("its private selections have no cost in Gaussian DP", lambda s: not s.selects)
+            return f"the {problem.constraint.name} constraint is not separable"
         if self.single_output and problem.loss.outputs > 1:
-            self._refuse("it has no form for several classes", lambda s: not s.single_output)
+            return "it has no form for several classes"
+        if budget.is_infinite:
+            return None
+        if budget.kind == "pure" and not self.pure:
+            return "it has no form with pure epsilon-DP (delta=0)"
+        if budget.kind == "gdp" and self.selects:
+            return "its private selections have no cost in Gaussian DP"
+        return None
+
+    def _check(self, problem: Problem, budget: Budget) -> None:
+        reason = self.refusal(problem, budget)
+        if reason is not None:
+            raise self._refused(reason, problem, budget)
+
+    def _refused(self, reason: str, problem: Problem, budget: Budget) -> IncompatibleSolverError:
+        """The error that says why, and which other solvers would work."""
+        from discreet.solvers import SOLVERS
+
+        others = [(name, kind()) for name, kind in SOLVERS.items() if name != self.name]
+        able = [repr(name) for name, solver in others if solver.refusal(problem, budget) is None]
+        advice = f"use one of {', '.join(able)}" if able else "no solver takes this problem as it stands"
+        return IncompatibleSolverError(f"solver {self.name!r} cannot be used: {reason}; {advice}.")
 
     def _check_plan(self, problem: Problem, data: Data, plan: Plan) -> None:
         """A plan's cost holds for its own solver, problem and number of rows only."""
@@ -216,12 +234,6 @@ class Solver(ABC):
             raise ValueError(f"plan was made for {plan.public.rows} rows, but the table has {data.rows}; plan again.")
         if plan.public.columns != data.X.shape[1]:
             raise ValueError(f"plan was made for {plan.public.columns} columns, not {data.X.shape[1]}; plan again.")
-
-    def _refuse(self, reason: str, able: Callable[[type[Solver]], bool]) -> None:
-        from discreet.solvers import SOLVERS
-
-        names = ", ".join(repr(name) for name, solver in SOLVERS.items() if able(solver))
-        raise IncompatibleSolverError(f"solver {self.name!r} cannot be used: {reason}; use one of {names}.")
 
 
 def calibrated(make: Callable[[float], Mechanism], scaling: Scaling, budget: Budget, public: Public) -> Mechanism:
@@ -245,19 +257,16 @@ def positive(name: str, value: float | None, whole: bool = False) -> None:
         raise ValueError(f"{name} must be a whole number; got {value!r}.")
 
 
+def moderate(name: str, value: float | None) -> None:
+    """Refuse a threshold with which sums or noise could overflow or vanish; None means "decide for me"."""
+    positive(name, value)
+    if value is not None and not SMALLEST_THRESHOLD <= value <= LARGEST_THRESHOLD:
+        raise ValueError(f"{name} must lie between {SMALLEST_THRESHOLD:g} and {LARGEST_THRESHOLD:g}; got {value!r}.")
+
+
 def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
-
-
-def default_threshold(relative_noise: float, factor: float, power: float, most: float) -> float:
-    """A clipping threshold in units of a typical gradient: tight when the noise is strong, loose when weak.
-
-    A lower threshold lowers the noise in proportion and adds a bias that does not fade with more rows. The
-    factor and power were fitted once on public tables (benchmarks/README.md); the noise level is a public
-    fact, so the rule costs nothing.
-    """
-    return most if relative_noise == 0.0 else min(most, factor * relative_noise**-power)
 
 
 def typical_slope(problem: Problem, frame: Frame) -> float:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from discreet import mechanisms
 from discreet.framed import Framed
 from discreet.scales import Scaling
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, one_of, positive
+from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, moderate, one_of, positive
 from discreet.solvers.coordinates import scaling_for_declared, smoothness_bounds, thresholds
 from discreet.solvers.screening import Screening
 from discreet.sweeps import Sweeps
@@ -81,7 +81,7 @@ class CoordinateDescent(Solver):
 
     def __post_init__(self) -> None:
         positive("passes", self.passes)
-        positive("clip", self.clip)
+        moderate("clip", self.clip)
         positive("step", self.step)
         positive("outer", self.outer, whole=True)
         positive("screening", self.screening, whole=True)
@@ -96,7 +96,9 @@ class CoordinateDescent(Solver):
         steps = max(1, round(passes * coordinates))
         kind = mechanisms.Laplace if budget.kind == "pure" else mechanisms.Gaussian
         mechanism = calibrated(lambda z: kind(z, steps), scaling, budget, public)
-        settings = {"passes": passes, "steps": steps, "sampling": self.sampling, "outer": self.outer}
+        settings = {"passes": passes, "steps": steps, "sampling": self.sampling, "outer": int(self.outer)}
+        if self.screening is not None:
+            settings["screening"] = int(self.screening)
         return mechanism, settings
 
     def _scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> Scaling:
@@ -113,7 +115,7 @@ class CoordinateDescent(Solver):
         sweeps = Sweeps(framed, clip, self.step / bound)
         if plan.budget.is_infinite and self.passes is None:
             return _until_optimal(framed, sweeps, bound, run)
-        steps, outer = plan.settings["steps"], min(self.outer, plan.settings["steps"])
+        steps, outer = plan.settings["steps"], min(plan.settings["outer"], plan.settings["steps"])
         unit = mechanisms.clipped_sum(plan.public.relation, framed.outputs)
         spread = clip if plan.is_noisy else np.zeros(framed.columns)  # of the noise, over that of a unit sum
         deviation = mechanism.deviation(unit) * math.sqrt(framed.outputs) / plan.public.rows

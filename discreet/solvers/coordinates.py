@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.scales import Scaling, unscaled
-from discreet.solvers.base import Plan, default_threshold, typical_slope
+from discreet.solvers.base import Plan, typical_slope
+from discreet.solvers.noise_rules import COORDINATE_CLIP, NoiseRule
 
 if TYPE_CHECKING:
     from discreet.data import Public
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from discreet.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
-
-CLIP_FACTOR, CLIP_POWER, CLIP_MOST = 0.16, 0.45, 4.0  # see default_threshold
 
 
 def smoothness_bounds(declared: tuple[float, ...] | None, framed: Framed) -> FloatArray:
@@ -39,7 +38,14 @@ def scaling_for_declared(declared: tuple[float, ...], clip: float | None, proble
     return unscaled(not problem.loss.classification)
 
 
-def thresholds(clip: float | None, relative_noise: float, framed: Framed, plan: Plan, bound: FloatArray) -> FloatArray:
+def thresholds(
+    clip: float | None,
+    relative_noise: float,
+    framed: Framed,
+    plan: Plan,
+    bound: FloatArray,
+    rule: NoiseRule = COORDINATE_CLIP,
+) -> FloatArray:
     """C_j = C sqrt(M_j / sum M); infinite where there is no noise and no threshold was asked for.
 
     `relative_noise` is the standard deviation of the noise on a mean of numbers clipped to 1.
@@ -50,4 +56,4 @@ def thresholds(clip: float | None, relative_noise: float, framed: Framed, plan: 
     if clip is not None:
         return clip * share
     unit = typical_slope(plan.problem, framed.frame) * math.sqrt(float(bound.sum()) / plan.problem.loss.smoothness)
-    return default_threshold(relative_noise, CLIP_FACTOR, CLIP_POWER, CLIP_MOST) * unit * share
+    return rule.at(relative_noise) * unit * share

@@ -6,7 +6,7 @@ Projected onto a constraint or proximal for a penalty. Theorem and proof: docs/g
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -23,20 +23,22 @@ from discreet.solvers.base import (
     Run,
     Solver,
     calibrated,
-    default_threshold,
+    moderate,
     positive,
     typical_slope,
 )
+from discreet.solvers.noise_rules import GRADIENT_CLIP
 
 if TYPE_CHECKING:
     from discreet.accounting import Budget
     from discreet.data import Public
     from discreet.problem import Problem
+    from discreet.randomness import RandomStream
 
 FloatArray = npt.NDArray[np.float64]
+Move = Callable[[FloatArray, FloatArray], FloatArray]  # weights and a released gradient -> new weights
 
-STEPS, PURE_STEPS = 100, 10
-CLIP_FACTOR, CLIP_POWER, CLIP_MOST = 0.13, 0.35, 2.0  # see default_threshold
+FEWEST_STEPS, MOST_STEPS, STEPS_PER_COORDINATE, PURE_STEPS = 100, 500, 5, 10
 NOISELESS_TOLERANCE = 1e-9
 NOISELESS_STEPS = 50_000
 
@@ -48,7 +50,7 @@ class GradientDescent(Solver):
     Parameters
     ----------
     steps : int, optional
-        Number of gradient steps.
+        Number of gradient steps; by default from the number of columns.
     clip : float, optional
         Norm to which each row's gradient is clipped, in the solver's (scaled) columns.
     step : float
@@ -72,41 +74,75 @@ class GradientDescent(Solver):
 
     def __post_init__(self) -> None:
         positive("steps", self.steps, whole=True)
-        positive("clip", self.clip)
+        moderate("clip", self.clip)
         positive("step", self.step)
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling: Scaling
     ) -> tuple[Mechanism, Mapping[str, Any]]:
-        default = PURE_STEPS if budget.kind == "pure" else STEPS
-        steps = int(self.steps) if self.steps is not None else default
-        kind = mechanisms.Laplace if budget.kind == "pure" else mechanisms.Gaussian
-        mechanism = calibrated(lambda z: kind(z, steps), scaling, budget, public)
-        return mechanism, {"steps": steps}
+        return full_batch_mechanism(self.steps, scaling, budget, public)
 
     def _descend(self, framed: Framed, plan: Plan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.steps is None:
             return until_optimal(framed, run)
-        steps = plan.settings["steps"]
-        mechanism = plan.mechanism
-        assert isinstance(mechanism, (mechanisms.Gaussian, mechanisms.Laplace))
-        noise = mechanism.deviation(mechanisms.clipped_sum(plan.public.relation)) / framed.rows
-        factor = default_threshold(noise, CLIP_FACTOR, CLIP_POWER, CLIP_MOST)
-        clip = row_threshold(self.clip, factor, framed, plan)
         length = self.step / curvature_bound(framed)
-        norms = framed.norms()
-        sensitivity = mechanisms.clipped_sum(plan.public.relation, framed.outputs * framed.columns)
-        if math.isfinite(clip):
-            sensitivity = sensitivity * clip
-        w, tail = framed.start(), np.zeros(framed.shape)
-        for t in range(steps):
-            total = clipped_gradient_sum(framed.X, framed.slopes(w), norms, clip, framed.weight)
-            total += mechanism.noise(run.rng, sensitivity, framed.shape)
-            w = framed.prox(w - length / framed.rows * total, length)
-            if 2 * t >= steps - 1:
-                tail += w
-            run.report(t + 1, steps, framed, w)
-        return (tail / (steps - steps // 2) if self.average else w), steps
+
+        def move(w: FloatArray, gradient: FloatArray) -> FloatArray:
+            return framed.prox(w - length * gradient, length)
+
+        return descend(NoisyGradient(framed, plan, self.clip), run, framed.start(), move, self.average)
+
+
+def full_batch_mechanism(
+    steps: int | None, scaling: Scaling, budget: Budget, public: Public
+) -> tuple[Mechanism, Mapping[str, Any]]:
+    """Noise for so many releases of the gradient of all rows."""
+    default = PURE_STEPS if budget.kind == "pure" else _default_steps(public.columns)
+    count = int(steps) if steps is not None else default
+    kind = mechanisms.Laplace if budget.kind == "pure" else mechanisms.Gaussian
+    return calibrated(lambda z: kind(z, count), scaling, budget, public), {"steps": count}
+
+
+class NoisyGradient:
+    """What full-batch methods release at every step: the sum of the clipped gradients of the rows, with noise.
+
+    Guarantee: a call costs one of the `steps` releases of the plan's mechanism.
+    """
+
+    def __init__(self, framed: Framed, plan: Plan, clip: float | None) -> None:
+        assert isinstance(plan.mechanism, (mechanisms.Gaussian, mechanisms.Laplace))
+        self.framed, self.mechanism, self.steps = framed, plan.mechanism, plan.settings["steps"]
+        relation = plan.public.relation
+        noise = self.mechanism.deviation(mechanisms.clipped_sum(relation)) / framed.rows
+        factor = GRADIENT_CLIP.at(noise)
+        self.clip = row_threshold(clip, factor, framed, plan)
+        self.norms = framed.norms()
+        self.sensitivity = mechanisms.clipped_sum(relation, framed.outputs * framed.columns)
+        if math.isfinite(self.clip):
+            self.sensitivity = self.sensitivity * self.clip
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of an entry."""
+        return self.mechanism.deviation(self.sensitivity) / self.framed.rows
+
+    def __call__(self, w: FloatArray, rng: RandomStream) -> FloatArray:
+        """The mean of the clipped gradients at w, with noise."""
+        framed = self.framed
+        total = clipped_gradient_sum(framed.X, framed.slopes(w), self.norms, self.clip, framed.weight)
+        total += self.mechanism.noise(rng, self.sensitivity, framed.shape)
+        return total / framed.rows
+
+
+def descend(gradient: NoisyGradient, run: Run, w: FloatArray, move: Move, average: bool) -> tuple[FloatArray, int]:
+    """All planned steps; the mean of the second half of the iterates, or the last one."""
+    steps, tail = gradient.steps, np.zeros(w.shape)
+    for t in range(steps):
+        w = move(w, gradient(w, run.rng))
+        if 2 * t >= steps - 1:
+            tail += w
+        run.report(t + 1, steps, gradient.framed, w)
+    return (tail / (steps - steps // 2) if average else w), steps
 
 
 def row_threshold(clip: float | None, factor: float, framed: Framed, plan: Plan) -> float:
@@ -125,6 +161,11 @@ def curvature_bound(framed: Framed) -> float:
 
 def _mean_square_norm(framed: Framed) -> float:
     return float(framed.frame.second_moment.sum()) + framed.problem.fit_intercept
+
+
+def _default_steps(columns: int) -> int:
+    """More columns need more, shorter steps; the cost of each is a pass over the table, hence the limit."""
+    return min(MOST_STEPS, max(FEWEST_STEPS, STEPS_PER_COORDINATE * columns))
 
 
 def until_optimal(framed: Framed, run: Run) -> tuple[FloatArray, int]:

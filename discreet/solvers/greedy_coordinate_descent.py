@@ -19,7 +19,7 @@ from discreet.framed import Framed
 from discreet.gradients import CoordinateGradients
 from discreet.penalties import prox, signed_subgradient_distance
 from discreet.scales import Scaling
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, one_of, positive
+from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, moderate, one_of, positive
 from discreet.solvers.coordinates import scaling_for_declared, smoothness_bounds, thresholds
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class GreedyCoordinateDescent(Solver):
 
     def __post_init__(self) -> None:
         positive("steps", self.steps, whole=True)
-        positive("clip", self.clip)
+        moderate("clip", self.clip)
         positive("step", self.step)
         one_of("rule", self.rule, ("gs-s", "gs-r", "gs-q"))
         one_of("selection", self.selection, ("gumbel", "laplace"))

@@ -13,26 +13,35 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from discreet import mechanisms
 from discreet.framed import Framed
-from discreet.kernels.gradient import clipped_gradient_sum
 from discreet.relation import Relation
 from discreet.scales import Scaling
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, default_threshold, one_of, positive
+from discreet.solvers.base import (
+    Mechanism,
+    Plan,
+    Run,
+    Solver,
+    calibrated,
+    moderate,
+    one_of,
+    positive,
+)
+from discreet.solvers.batch_steps import BatchSteps
 from discreet.solvers.gradient_descent import curvature_bound, row_threshold, until_optimal
+from discreet.solvers.noise_rules import BATCH_CLIP
 
 if TYPE_CHECKING:
     from discreet.accounting import Budget
     from discreet.data import Public
     from discreet.problem import Problem
+    from discreet.randomness import RandomStream
 
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.int64]
 
 PASSES = 30
-CLIP_FACTOR, CLIP_POWER, CLIP_MOST = 0.126, 0.235, 1.0  # see default_threshold
 SMALLEST_RATE, SMALLEST_BATCH = 0.05, 64
 BLOCK_DRAWS = 1 << 17  # noise is drawn in blocks of about this many numbers
 
@@ -75,7 +84,7 @@ class StochasticGradientDescent(Solver):
     def __post_init__(self) -> None:
         positive("passes", self.passes)
         positive("batch_size", self.batch_size, whole=True)
-        positive("clip", self.clip)
+        moderate("clip", self.clip)
         positive("step", self.step)
         one_of("sampler", self.sampler, ("poisson", "single"))
         if self.sampler == "single" and self.batch_size not in (None, 1):
@@ -112,7 +121,8 @@ class StochasticGradientDescent(Solver):
             end = min(done + block, half if done < half else steps)
             if done == half:
                 descent.total[:] = 0.0
-            descent.run(*self._batches(run, plan, framed, end - done), run)
+            batches = self._batches(run, plan, framed, end - done)
+            descent.run(*batches, descent.noise(run.rng, end - done))
             done = end
             run.report(done, steps, framed, descent.w)
         return (descent.total / (steps - half) if self.average else descent.w), steps
@@ -124,55 +134,19 @@ class StochasticGradientDescent(Solver):
         return run.rng.poisson_batches(rows, plan.settings["batch"] / plan.public.rows, steps)
 
 
-class _Descent:
-    """Weights, running total and everything the kernels need, for one run."""
+class _Descent(BatchSteps):
+    """The steps of one run, with the noise that its plan asks for."""
 
     def __init__(self, solver: StochasticGradientDescent, framed: Framed, plan: Plan) -> None:
-        self.framed = framed
-        mechanism = plan.mechanism
+        mechanism, batch = plan.mechanism, plan.settings["batch"]
         assert isinstance(mechanism, (mechanisms.PoissonGaussian, mechanisms.FixedSizeGaussian))
-        batch = plan.settings["batch"]
         noise = mechanism.multiplier / math.sqrt(batch * framed.rows)  # averaged over one pass
-        factor = default_threshold(noise, CLIP_FACTOR, CLIP_POWER, CLIP_MOST)
-        self.clip = row_threshold(solver.clip, factor, framed, plan)
-        self.deviation = mechanism.scale(self.clip) if plan.is_noisy else 0.0
-        self.length = solver.step / curvature_bound(framed)
-        self.batch = float(batch)
-        self.norms = framed.norms()
-        self.weight = np.empty(0) if framed.weight is None else framed.weight
-        self.w = np.array(framed.start())
-        self.total = np.zeros(framed.shape)
+        factor = BATCH_CLIP.at(noise)
+        clip = row_threshold(solver.clip, factor, framed, plan)
+        super().__init__(framed, clip, solver.step / curvature_bound(framed), batch)
+        self.deviation = mechanism.scale(clip) if plan.is_noisy else 0.0
 
-    def run(self, indptr: IndexArray, indices: IndexArray, run: Run) -> None:
-        """One step per batch; batches and noise are drawn before the rows are looked at."""
-        noise = run.rng.normal((indptr.size - 1, *self.framed.shape))
-        noise *= self.deviation
-        if self.framed.outputs > 1 or not self.framed.problem.separable:
-            self._with_matrix_products(indptr, indices, noise)
-        else:
-            self._with_kernel(indptr, indices, noise)
-
-    def _with_kernel(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
-        from discreet.kernels import stochastic
-
-        framed, c, loss = self.framed, self.framed.coefficients, self.framed.problem.loss
-        length = np.full(indptr.size - 1, self.length)
-        rows = (self.norms, framed.y, self.weight, loss.code, float(loss.parameter), indptr, indices, noise)
-        settings = (self.clip, length, self.batch, c.l1, c.l2, c.low, c.high)
-        if sp.issparse(framed.X):
-            table = (framed.X.indptr, framed.X.indices, framed.X.data)
-            stochastic.steps_sparse(*table, *rows, *settings, self.w, self.total)
-        else:
-            plain = not c.l1.any() and bool(np.isinf(c.low).all() and np.isinf(c.high).all())
-            stochastic.steps_dense(framed.X, *rows, *settings, plain, self.w, self.total)
-
-    def _with_matrix_products(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
-        framed, loss = self.framed, self.framed.problem.loss
-        for t in range(indptr.size - 1):
-            chosen = indices[indptr[t] : indptr[t + 1]]
-            X, y = framed.X[chosen], framed.y[chosen]
-            slopes = loss.slope(np.asarray(X @ self.w.T), y)
-            weight = None if framed.weight is None else framed.weight[chosen]
-            total = clipped_gradient_sum(X, slopes, self.norms[chosen], self.clip, weight) + noise[t]
-            self.w = framed.prox(self.w - self.length / self.batch * total, self.length)
-            self.total += self.w
+    def noise(self, rng: RandomStream, steps: int) -> FloatArray:
+        draws = rng.normal((steps, *self.framed.shape))
+        draws *= self.deviation
+        return draws

@@ -1,0 +1,181 @@
+"""Tables and plots of docs/benchmarks/solvers.md, from stored results. The prose of the page is left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.solvers import SOLVERS
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
+WORST_DRAWN = 10.0  # relative errors above it are drawn there, with a triangle that points up
+LINEAR_BELOW = 1e-4  # where errors of both signs occur, the axis is linear this close to 0
+
+# A colour for each family of solvers, and a marker for each member.
+STYLES = {
+    "cd": ("#0b5fa5", "o"),
+    "greedy-cd": ("#0b5fa5", "s"),
+    "sketched": ("#0b5fa5", "D"),
+    "gd": ("#e07b00", "o"),
+    "sgd": ("#e07b00", "s"),
+    "svrg": ("#e07b00", "D"),
+    "ftrl": ("#e07b00", "v"),
+    "dual-cd": ("#1b8a3d", "o"),
+    "newton": ("#000000", "o"),
+    "sufficient-statistics": ("#000000", "s"),
+    "frank-wolfe": ("#a0309a", "o"),
+    "mirror-descent": ("#a0309a", "s"),
+    "bolt-on": ("#8a6d3b", "o"),
+    "output-perturbation": ("#8a6d3b", "s"),
+    "objective-perturbation": ("#8a6d3b", "D"),
+    "exponential": ("#d01c3f", "o"),
+}
+
+Cell = dict[str, Any]
+Results = dict[str, Cell]
+
+
+def key_of(problem: str, solver: str, epsilon: float, declared: bool) -> str:
+    return f"{problem} {solver} {epsilon:g}" + (" declared" if declared else "")
+
+
+def rows_of(
+    results: Results, problem: str, epsilons: Sequence[float], declared: bool
+) -> Iterator[tuple[str, list[Cell]]]:
+    """The solvers with results at some epsilon, the best at the middle one first."""
+    rows = {s: [results[key_of(problem, s, e, declared)] for e in epsilons] for s in SOLVERS}
+    fitted = {s: cells for s, cells in rows.items() if any("error" in cell for cell in cells)}
+    middle = len(epsilons) // 2
+    yield from sorted(fitted.items(), key=lambda row: mean(row[1][middle], "error"))
+
+
+def mean(cell: Cell, what: str) -> float:
+    return float(np.mean(cell[what])) if "error" in cell else np.inf
+
+
+def shown_error(cell: Cell, runs: int) -> str:
+    """Mean and standard deviation; a dagger where fewer runs were made."""
+    if "error" not in cell:
+        return "refused"
+    found = cell["error"]
+    mark = "" if len(found) == runs else f" ({len(found)} †)"
+    return f"{np.mean(found):.1e} ± {np.std(found):.0e}{mark}"
+
+
+def shown_score(cell: Cell) -> str:
+    if "error" not in cell:
+        return ""
+    score = mean(cell, "score")
+    return f"{score:.3f}" if score > -100.0 else f"{score:.0e}"
+
+
+def table(results: Results, problem: str, epsilons: Sequence[float], runs: int) -> str:
+    """A line for each solver, one for the best constant and the papers' figures."""
+    facts = results[problem]
+    metric = "accuracy" if facts["classification"] else "R²"
+    lines = [
+        f"{facts['rows']:,} rows fitted, {facts['test_rows']:,} held out, {facts['columns']:,} columns. F* = "
+        f"{facts['optimum']:.4g}; {metric} of the optimum {facts['optimum_score']:.3f}.",
+        "",
+        "| solver | " + " | ".join(f"error, ε = {e:g}" for e in epsilons) + " | ",
+        "| --- " * (2 + 2 * len(epsilons)) + "|",
+    ]
+    lines[2] += " | ".join(f"{metric}, ε = {e:g}" for e in epsilons) + " | seconds |"
+    for declared in (False, True) if facts["declarable"] else (False,):
+        for solver, cells in rows_of(results, problem, epsilons, declared):
+            name = f"`{solver}`" + (", declared bounds" if declared else "")
+            middle = cells[len(cells) // 2]
+            seconds = f"{np.median(middle['seconds']):.2f}" if "error" in middle else ""
+            fields = [name, *(shown_error(c, runs) for c in cells), *map(shown_score, cells), seconds]
+            lines.append("| " + " | ".join(fields) + " |")
+    constant = [f"{facts['constant']:.1e}"] * len(epsilons) + [f"{facts['constant_score']:.3f}"] * len(epsilons)
+    lines.append("| " + " | ".join(["best constant, not private", *constant, ""]) + " |")
+    for what, (at, error) in facts["papers"].items():
+        fields = [f"{error:.1e}" if e == at else "" for e in epsilons] + [""] * len(epsilons)
+        lines.append("| " + " | ".join([f"papers: {what}", *fields, ""]) + " |")
+    return "\n".join([*lines, "", *notes(results, problem, epsilons)])
+
+
+def notes(results: Results, problem: str, epsilons: Sequence[float]) -> list[str]:
+    """Which solvers were given another form of the problem, and which took none."""
+    cells = {s: results[key_of(problem, s, epsilons[len(epsilons) // 2], False)] for s in SOLVERS}
+    other: dict[str, list[str]] = {}
+    absent: dict[str, list[str]] = {}
+    for solver, cell in cells.items():
+        if "refused" in cell:
+            absent.setdefault(cell["refused"], []).append(f"`{solver}`")
+        elif cell["form"]:
+            other.setdefault(cell["form"], []).append(f"`{solver}`")
+    lines = [f"- In place of the penalty: {form} for {', '.join(who)}." for form, who in other.items()]
+    return lines + [f"- Not here: {', '.join(who)}; {reason}." for reason, who in absent.items()]
+
+
+def plot(results: Results, problem: str, epsilons: Sequence[float]) -> None:
+    """Relative error against epsilon, one line for each solver; a second panel for declared bounds."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    facts = results[problem]
+    panels = (False, True) if facts["declarable"] else (False,)
+    figure, axes = plt.subplots(
+        1, len(panels), figsize=(2.2 + 4.4 * len(panels), 4.6), sharey=True, squeeze=False, layout="constrained"
+    )
+    for axis, declared in zip(axes[0], panels, strict=True):
+        draw_panel(axis, results, problem, epsilons, declared)
+        if len(panels) > 1:
+            axis.set_title("declared bounds" if declared else "nothing declared", fontsize=10)
+    scale_errors(axes[0, 0], results, problem, epsilons, panels)
+    axes[0, 0].set_ylabel("relative error of the objective")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center", fontsize=8, frameon=False)
+    figure.suptitle(problem, fontsize=11)
+    figure.savefig(FOLDER / f"solvers-{problem}.png", dpi=100, metadata={"Software": None})
+    plt.close(figure)
+
+
+def draw_panel(axis: Any, results: Results, problem: str, epsilons: Sequence[float], declared: bool) -> None:
+    facts = results[problem]
+    rows = list(rows_of(results, problem, epsilons, declared))
+    for place, (solver, cells) in enumerate(rows):
+        colour, marker = STYLES[solver]
+        aside = 1.035 ** (place - len(rows) / 2)  # so that equal results do not hide each other
+        known = [(e * aside, mean(c, "error")) for e, c in zip(epsilons, cells, strict=True) if "error" in c]
+        heights = [min(error, WORST_DRAWN) for _, error in known]
+        axis.plot([x for x, _ in known], heights, color=colour, marker=marker, markersize=5, lw=1.1, label=solver)
+        beyond = [(x, WORST_DRAWN) for x, error in known if error > WORST_DRAWN]
+        axis.plot(*zip(*beyond, strict=True), "^", color=colour, markersize=11) if beyond else None
+    axis.axhline(facts["constant"], color="grey", ls="--", lw=1, label="best constant")
+    for (what, (at, error)), marker in zip(facts["papers"].items(), "*X", strict=False):
+        axis.plot([at], [error], marker, color="#d01c3f", markersize=12, mec="white", label=f"papers: {what}", zorder=5)
+    axis.set_xscale("log")
+    axis.set_xticks(epsilons, [f"{e:g}" for e in epsilons])
+    axis.minorticks_off()
+    axis.set_xlabel("ε")
+    axis.grid(axis="y", color="#dddddd", lw=0.6)
+
+
+def scale_errors(
+    axis: Any, results: Results, problem: str, epsilons: Sequence[float], panels: Sequence[bool]
+) -> None:
+    """A logarithmic axis; where clipping beats the optimum, one that is logarithmic on both sides of 0."""
+    errors = [mean(c, "error") for d in panels for _, cells in rows_of(results, problem, epsilons, d) for c in cells]
+    if min(errors) > 0.0:
+        axis.set_yscale("log")
+    else:
+        axis.set_yscale("symlog", linthresh=LINEAR_BELOW, linscale=0.5)
+        axis.axhline(0.0, color="#888888", lw=0.6)
+
+
+def write(results: Results, problem: str, epsilons: Sequence[float], runs: int) -> None:
+    """Replace the table of one problem in the page, and its plot."""
+    page = FOLDER / "solvers.md"
+    text = page.read_text()
+    begin, end = f"<!-- {problem} -->\n", f"<!-- end of {problem} -->\n"
+    before, after = text.index(begin) + len(begin), text.index(end)
+    page.write_text(f"{text[:before]}\n{table(results, problem, epsilons, runs)}\n\n{text[after:]}")
+    plot(results, problem, epsilons)

@@ -1,0 +1,127 @@
+"""Every solver on every problem that it takes, with default settings: relative error, held-out score, time.
+
+Run: make bench-solvers. Results are kept in build/bench-solvers.json as they come, so that a stopped run goes on where
+it stopped; --fresh starts anew. Tables, plots and what is measured: docs/benchmarks/solvers.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: times are those of one core
+
+import numpy as np
+import solver_page
+from solver_problems import Case, form_for, open_case, recipes
+
+from discreet import Budget, solve
+from discreet.estimators.base import clip_columns
+from discreet.exceptions import IncompatibleSolverError
+from discreet.solvers import SOLVERS
+
+EPSILONS = (0.1, 1.0, 10.0)
+RUNS = 5
+MOST_SECONDS = 6.0  # of processor time for one solver at one epsilon; what is left of its runs is not made
+STORE = Path(__file__).resolve().parents[1] / "build" / "bench-solvers.json"
+
+Cell = dict[str, Any]
+
+
+def measure(case: Case, solver: str, epsilon: float, declared: bool) -> Cell:
+    """Some runs of one solver with fresh noise; or the reason why there are none."""
+    budget = Budget(epsilon, 1.0 / len(case.y) ** 2)
+    found = form_for(SOLVERS[solver](), case, budget)
+    if isinstance(found, str):
+        return {"refused": found}
+    form, problem = found
+    known = case.declared() if declared else {}
+    cell: Cell = {"form": form, "error": [], "unclipped": [], "score": [], "seconds": []}
+    while len(cell["error"]) < RUNS and sum(cell["seconds"]) < MOST_SECONDS:
+        start = time.process_time()
+        try:
+            solution = solve(problem, case.X, case.y, solver, budget, **known)
+        except IncompatibleSolverError as refusal:  # some can tell only when they plan
+            return {"refused": str(refusal).partition(": ")[2].partition("; ")[0]}
+        cell["seconds"].append(time.process_time() - start)
+        limits, model = (solution.frame.low, solution.frame.high), (solution.w, solution.intercept)
+        cell["error"].append(case.error(clip_columns(case.X, *limits), *model))
+        cell["unclipped"].append(case.error(case.X, *model))
+        cell["score"].append(case.score(clip_columns(case.X_test, *limits), *model))
+    return cell
+
+
+def yardsticks(case: Case) -> Cell:
+    """What needs no solver: the shape of the table, the optimum and the best constant."""
+    coef, intercept = case.constant()
+    return {
+        "rows": len(case.y),
+        "columns": case.X.shape[1],
+        "test_rows": len(case.y_test),
+        "optimum": case.best.value,
+        "optimum_score": case.score(case.X_test, case.best.coef, case.best.intercept),
+        "constant": case.error(case.X, coef, intercept),
+        "constant_score": case.score(case.X_test, coef, intercept),
+        "classification": case.recipe.loss.classification,
+        "declarable": case.declarable,
+        "papers": case.recipe.papers,
+    }
+
+
+def run(results: dict[str, Cell], names: list[str]) -> None:
+    """Fill in what is missing, and keep it after every cell."""
+    for recipe in recipes():
+        if names and recipe.name not in names:
+            continue
+        try:
+            case = open_case(recipe)
+        except FileNotFoundError as absent:
+            print(f"{recipe.name}: left out, {absent}", file=sys.stderr)
+            continue
+        results[recipe.name] = yardsticks(case)
+        for declared in (False, True) if case.declarable else (False,):
+            for solver in SOLVERS:
+                for epsilon in EPSILONS:
+                    key = solver_page.key_of(recipe.name, solver, epsilon, declared)
+                    if key in results:
+                        continue
+                    results[key] = measure(case, solver, epsilon, declared)
+                    print(key, summary(results[key]), flush=True)
+                    STORE.parent.mkdir(exist_ok=True)
+                    STORE.write_text(json.dumps(results, indent=1))
+
+
+def summary(cell: Cell) -> str:
+    if "refused" in cell:
+        return cell["refused"]
+    error, score, seconds = (np.mean(cell[k]) for k in ("error", "score", "seconds"))
+    return f"error {error:.2e} score {score:.3f} seconds {seconds:.2f} ({len(cell['error'])} runs)"
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("problems", nargs="*", help="names of problems; all by default")
+    parser.add_argument("--fresh", action="store_true", help="forget the results of earlier runs")
+    parser.add_argument("--write", action="store_true", help="put tables and plots into docs/benchmarks/")
+    wanted = parser.parse_args()
+    if wanted.fresh:
+        STORE.unlink(missing_ok=True)
+    results: dict[str, Cell] = json.loads(STORE.read_text()) if STORE.exists() else {}
+    start = time.perf_counter()
+    run(results, wanted.problems)
+    print(f"{time.perf_counter() - start:.0f} s")
+    for name in (recipe.name for recipe in recipes() if recipe.name in results):
+        print(f"\n## {name}\n\n{solver_page.table(results, name, EPSILONS, RUNS)}")
+        if wanted.write:
+            solver_page.write(results, name, EPSILONS, RUNS)
+
+
+if __name__ == "__main__":
+    main()

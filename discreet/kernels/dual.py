@@ -1,0 +1,89 @@
+"""Dual coordinate steps on lots of rows: arrays in, arrays out, lots and noise are arguments."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from discreet.kernels.slopes import FAST, prox_entry, slope_of
+from discreet.kernels.stochastic import row_factor
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def dual_step(slope, alpha, damping, norm, clip):
+    """The move of one dual variable towards minus the slope, held where the row moves v by at most clip."""
+    return row_factor((-slope - alpha) / damping, norm, clip, 1.0)
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def primal_point(v, pull, n, centre, l1, l2, low, high, w):
+    """The minimiser of penalty(w) + pull / 2 |w - centre|^2 - v.w / n."""
+    for j in range(w.size):
+        w[j] = prox_entry(centre[j] + v[j] / (n * pull[j]), 1.0 / pull[j], l1[j], l2[j], low[j], high[j])
+
+
+@njit(cache=True, fastmath=FAST, error_model="numpy")
+def lots_dense(
+    table, norms, y, weight, code, parameter, indptr, indices, noise, clip, damping, pull, n, first, half, refresh,
+    l1, l2, low, high, alpha, v, centre, w, total,
+):  # fmt: skip
+    """All rows of a lot step from the same v; then v moves by their sum and the noise, and w follows from v.
+
+    `first` lots are done before. After every `refresh` lots of the run the centre moves to w; after the first `half`
+    of them the iterates are added up in `total`.
+    """
+    p = w.size
+    move = np.empty(p)
+    for t in range(indptr.size - 1):
+        for j in range(p):
+            move[j] = noise[t, j]
+        for e in range(indptr[t], indptr[t + 1]):
+            i = indices[e]
+            x = table[i]
+            margin = 0.0
+            for j in range(p):
+                margin += x[j] * w[j]
+            delta = dual_step(slope_of(code, parameter, margin, y[i]), alpha[i], damping[i], norms[i], clip)
+            alpha[i] += delta
+            factor = delta * (weight[i] if weight.size else 1.0)
+            for j in range(p):
+                move[j] += factor * x[j]
+        for j in range(p):
+            v[j] += move[j]
+        primal_point(v, pull, n, centre, l1, l2, low, high, w)
+        if first + t >= half:
+            for j in range(p):
+                total[j] += w[j]
+        if (first + t + 1) % refresh == 0:
+            centre[:] = w
+
+
+@njit(cache=True, fastmath=FAST, error_model="numpy")
+def lots_sparse(
+    row_start, columns, values, norms, y, weight, code, parameter, indptr, indices, noise, clip, damping, pull, n,
+    first, half, refresh, l1, l2, low, high, alpha, v, centre, w, total,
+):  # fmt: skip
+    """The same on compressed rows."""
+    p = w.size
+    move = np.empty(p)
+    for t in range(indptr.size - 1):
+        for j in range(p):
+            move[j] = noise[t, j]
+        for e in range(indptr[t], indptr[t + 1]):
+            i = indices[e]
+            margin = 0.0
+            for q in range(row_start[i], row_start[i + 1]):
+                margin += values[q] * w[columns[q]]
+            delta = dual_step(slope_of(code, parameter, margin, y[i]), alpha[i], damping[i], norms[i], clip)
+            alpha[i] += delta
+            factor = delta * (weight[i] if weight.size else 1.0)
+            for q in range(row_start[i], row_start[i + 1]):
+                move[columns[q]] += factor * values[q]
+        for j in range(p):
+            v[j] += move[j]
+        primal_point(v, pull, n, centre, l1, l2, low, high, w)
+        if first + t >= half:
+            for j in range(p):
+                total[j] += w[j]
+        if (first + t + 1) % refresh == 0:
+            centre[:] = w

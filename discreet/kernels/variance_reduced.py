@@ -1,0 +1,86 @@
+"""Inner steps of SVRG: batches of gradient differences around an anchor; batches and noise are arguments."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from discreet.kernels.slopes import FAST, prox_entry, slope_of
+from discreet.kernels.stochastic import row_factor
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def difference_limit(w, anchor, reach, clip):
+    """The clip of a difference: it vanishes with the distance from the anchor, and 2 clip is always enough."""
+    square = 0.0
+    for j in range(w.size):
+        square += (w[j] - anchor[j]) ** 2
+    return min(reach * math.sqrt(square), 2.0 * clip) if square > 0.0 else 0.0
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def difference_factor(slope, held, norm, clip, limit, weight):
+    """Clipped slope now minus clipped slope at the anchor, held where the row's difference has norm at most limit."""
+    return row_factor(row_factor(slope, norm, clip, 1.0) - held, norm, limit, weight)
+
+
+@njit(cache=True, fastmath=FAST, error_model="numpy")
+def inner_dense(
+    table, norms, y, weight, code, parameter, indptr, indices, noise, held, anchor, gradient, clip, reach, step, batch,
+    l1, l2, low, high, w, total,
+):  # fmt: skip
+    """One proximal step per batch with the anchor's gradient, corrected by the batch's clipped differences.
+
+    `noise` is for differences of norm at most 1; it is scaled by the clip of the step.
+    """
+    p = w.size
+    change = np.empty(p)
+    for t in range(indptr.size - 1):
+        limit = difference_limit(w, anchor, reach, clip)
+        loudness = limit if limit < math.inf else 0.0  # no clip, no noise
+        for j in range(p):
+            change[j] = noise[t, j] * loudness
+        for e in range(indptr[t], indptr[t + 1]):
+            i = indices[e]
+            x = table[i]
+            margin = 0.0
+            for j in range(p):
+                margin += x[j] * w[j]
+            slope = slope_of(code, parameter, margin, y[i])
+            factor = difference_factor(slope, held[i], norms[i], clip, limit, weight[i] if weight.size else 1.0)
+            for j in range(p):
+                change[j] += factor * x[j]
+        for j in range(p):
+            moved = w[j] - step * (gradient[j] + change[j] / batch)
+            w[j] = prox_entry(moved, step, l1[j], l2[j], low[j], high[j])
+            total[j] += w[j]
+
+
+@njit(cache=True, fastmath=FAST, error_model="numpy")
+def inner_sparse(
+    row_start, columns, values, norms, y, weight, code, parameter, indptr, indices, noise, held, anchor, gradient,
+    clip, reach, step, batch, l1, l2, low, high, w, total,
+):  # fmt: skip
+    """The same on compressed rows."""
+    p = w.size
+    change = np.empty(p)
+    for t in range(indptr.size - 1):
+        limit = difference_limit(w, anchor, reach, clip)
+        loudness = limit if limit < math.inf else 0.0  # no clip, no noise
+        for j in range(p):
+            change[j] = noise[t, j] * loudness
+        for e in range(indptr[t], indptr[t + 1]):
+            i = indices[e]
+            margin = 0.0
+            for q in range(row_start[i], row_start[i + 1]):
+                margin += values[q] * w[columns[q]]
+            slope = slope_of(code, parameter, margin, y[i])
+            factor = difference_factor(slope, held[i], norms[i], clip, limit, weight[i] if weight.size else 1.0)
+            for q in range(row_start[i], row_start[i + 1]):
+                change[columns[q]] += factor * values[q]
+        for j in range(p):
+            moved = w[j] - step * (gradient[j] + change[j] / batch)
+            w[j] = prox_entry(moved, step, l1[j], l2[j], low[j], high[j])
+            total[j] += w[j]

@@ -1,0 +1,57 @@
+"""How long rows (or gradients) are: a limit that all but a few of them keep, from noisy counts.
+
+Sensitivity and proof: docs/guarantees/newton.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import mechanisms
+
+if TYPE_CHECKING:
+    from discreet.mechanisms import Gaussian
+    from discreet.randomness import RandomStream
+    from discreet.relation import Relation
+
+FloatArray = npt.NDArray[np.float64]
+
+LOWEST, HIGHEST = -3, 5  # the range of limits, in octaves of the unit
+PER_OCTAVE = 3
+BINS = (HIGHEST - LOWEST) * PER_OCTAVE
+SURE = 2.0  # a number of rows is told from 0 if it exceeds this many deviations of the summed noise
+
+
+def learn_limit(
+    sizes: FloatArray,
+    weight: FloatArray | None,
+    unit: float,
+    allowed: float,
+    mechanism: Gaussian,
+    relation: Relation,
+    rng: RandomStream,
+) -> float:
+    """The lowest limit that about `allowed` rows exceed, or as few as the noise lets us see.
+
+    Guarantee: reads the sizes only through one histogram, which costs one event of the mechanism.
+    """
+    counts = size_counts(sizes, weight, unit)
+    sensitivity = mechanisms.one_hot_counts(relation, 1)
+    counts += mechanism.noise(rng, sensitivity, BINS)
+    above = np.append(counts[:0:-1].cumsum()[::-1], 0.0)
+    visible = SURE * mechanism.deviation(sensitivity) * math.sqrt(BINS / 2)
+    first = int(np.argmax(above <= max(allowed, visible)))
+    return unit * 2.0 ** (LOWEST + (first + 1) / PER_OCTAVE)
+
+
+def size_counts(sizes: FloatArray, weight: FloatArray | None, unit: float) -> FloatArray:
+    """The weighted number of rows in each bin; every row, whatever its size, has exactly one."""
+    relative = np.where(np.isfinite(sizes), sizes, np.inf) / unit
+    with np.errstate(divide="ignore"):
+        place = (np.log2(relative) - LOWEST) * PER_OCTAVE
+    bins = np.clip(np.floor(place), 0, BINS - 1).astype(np.int64)
+    return np.bincount(bins, weights=weight, minlength=BINS).astype(np.float64)

@@ -1,0 +1,133 @@
+"""The noisy second-moment matrix of the rows, and the metric that is made of it.
+
+Sensitivity, the law of the symmetric noise and proofs: docs/guarantees/newton.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from discreet import mechanisms
+from discreet.exceptions import IncompatibleSolverError
+from discreet.frame import BLOCK_ENTRIES
+from discreet.kernels.gradient import SMALLEST_NORM
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from discreet.mechanisms import Gaussian, Sensitivity
+    from discreet.randomness import RandomStream
+    from discreet.relation import Relation
+
+FloatArray = npt.NDArray[np.float64]
+
+LARGEST_COLUMNS = 5_000  # a matrix of that many squared columns is held in memory
+SMALLEST_EIGENVALUE = 1e-12  # of the largest one: without noise, collinear columns must not divide by zero
+
+
+def check_columns(solver: str, columns: int) -> None:
+    """Refuse tables whose second-moment matrix would not fit in memory."""
+    if columns > LARGEST_COLUMNS:
+        raise IncompatibleSolverError(
+            f"solver {solver!r} holds a matrix of columns x columns and takes at most {LARGEST_COLUMNS:,} columns, "
+            f"not {columns:,}; use a solver without one, such as 'cd' or 'gd'."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SecondMoment:
+    """The released mean of the clipped rows' outer products; `deviation` is that of its diagonal noise."""
+
+    matrix: FloatArray
+    deviation: float
+
+    @property
+    def noise_edge(self) -> float:
+        """Where the largest eigenvalue of the noise lies (the edge of its semicircle, for many columns)."""
+        return math.sqrt(2.0 * self.matrix.shape[0]) * self.deviation
+
+
+def release(
+    X: Any,
+    norms: FloatArray,
+    radius: float,
+    weight: FloatArray | None,
+    rows: int,
+    mechanism: Gaussian,
+    relation: Relation,
+    rng: RandomStream,
+) -> SecondMoment:
+    """The second moment of the rows, clipped to the radius, with noise; `rows` is the public number.
+
+    Guarantee: costs one event of the mechanism under the relation.
+    """
+    columns = X.shape[1]
+    total = clipped_second_moment(X, norms, radius, weight)
+    sensitivity = mechanisms.outer_products(relation, columns) * radius**2
+    total += symmetric_noise(mechanism, rng, sensitivity, columns)
+    return SecondMoment(total / rows, mechanism.deviation(sensitivity) / rows)
+
+
+def symmetric_noise(mechanism: Gaussian, rng: RandomStream, sensitivity: Sensitivity, columns: int) -> FloatArray:
+    """Gaussian noise that is white in the Frobenius norm of symmetric matrices."""
+    draws = mechanism.noise(rng, sensitivity, (columns, columns))
+    return np.asarray(0.5 * (draws + draws.T))
+
+
+def clipped_second_moment(X: Any, norms: FloatArray, radius: float, weight: FloatArray | None) -> FloatArray:
+    """The weighted sum of a a', a being the rows shortened to the radius; the norms may be overstated."""
+    factor = radius / np.maximum(norms, radius)
+    if weight is not None:
+        factor = factor * np.sqrt(weight)
+    if sp.issparse(X):
+        shortened = sp.csr_array(X.multiply(factor[:, None]))
+        return np.asarray((shortened.T @ shortened).toarray(), dtype=np.float64)
+    total = np.zeros((X.shape[1], X.shape[1]))
+    for block in _blocks(X):
+        rows = X[block] * factor[block, None]
+        total += rows.T @ rows
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """The norm ||g||_B = ||L^(-1/2) V' g|| of gradients, B = V L V' with all eigenvalues L positive."""
+
+    values: FloatArray
+    vectors: FloatArray
+
+    @classmethod
+    def from_second_moment(cls, moment: SecondMoment, floor: float) -> Metric:
+        """The released matrix with its eigenvalues lifted to at least `floor` times the size of the noise."""
+        values, vectors = np.linalg.eigh(moment.matrix)
+        least = max(SMALLEST_EIGENVALUE * max(float(values[-1]), 1.0), floor * moment.noise_edge)
+        return cls(np.maximum(values, least), vectors)
+
+    @property
+    def matrix(self) -> FloatArray:
+        return np.asarray((self.vectors * self.values) @ self.vectors.T)
+
+    def norms(self, X: Any) -> FloatArray:
+        """The norms of the rows, floored like those of `row_norms`; one block of rows is whitened at a time."""
+        whiten = self.vectors / np.sqrt(self.values)
+        table = sp.csr_array(X) if sp.issparse(X) else X
+        squares = np.empty(X.shape[0])
+        for block in _blocks(X):
+            rows = np.asarray(table[block] @ whiten, dtype=np.float64)
+            squares[block] = np.einsum("ij,ij->i", rows, rows)
+        return np.maximum(np.sqrt(squares), SMALLEST_NORM)
+
+    def spread(self, draws: FloatArray) -> FloatArray:
+        """White noise in the metric: L^(1/2) along the eigenvectors."""
+        return np.asarray(self.vectors @ (np.sqrt(self.values) * draws))
+
+
+def _blocks(X: Any) -> Iterator[slice]:
+    size = max(1, BLOCK_ENTRIES // max(1, X.shape[1]))
+    return (slice(start, start + size) for start in range(0, X.shape[0], size))

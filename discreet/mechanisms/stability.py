@@ -1,0 +1,59 @@
+"""How far the result of gradient steps on a fixed sequence of lots can move between neighbouring tables.
+
+Every step brings two runs no farther apart; only the lot with the changed row drives them apart. Theorem and proof:
+docs/guarantees/bolt-on.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import mechanisms
+from discreet.mechanisms import Sensitivity
+from discreet.relation import Relation
+
+if TYPE_CHECKING:
+    from discreet.losses import Loss
+
+FloatArray = npt.NDArray[np.float64]
+IndexArray = npt.NDArray[np.int64]
+
+
+def lot_sum(relation: Relation) -> Sensitivity:
+    """Sum over a lot of vectors of norm at most 1, in a lot whose weight is thinned to a limit if rows may be added.
+
+    Guarantee: as `clipped_sum`; an added row may also displace as much weight of the others as it brings.
+    """
+    if relation is Relation.ADD_REMOVE:
+        return mechanisms.clipped_sum(Relation.REPLACE)
+    return mechanisms.clipped_sum(relation)
+
+
+def path_end(
+    relation: Relation, loss: Loss, radius: float, step: float, lot_rows: int, shrink: float, lots: int,
+    passes: int, averaged: int = 0,
+) -> Sensitivity:  # fmt: skip
+    """The last iterate of so many passes over the lots, or the mean of the iterates of the last `averaged` passes.
+
+    Rows have norm at most `radius`; a step divides the sum over its lot by `lot_rows`, and its proximal map brings
+    points closer by the factor `shrink`.
+
+    Guarantee: for steps of at most 2 / (smoothness radius^2), for any order of the lots that all passes share.
+    """
+    visits = shrink ** (1.0 + lots * np.arange(passes))
+    reach = float(np.cumsum(visits)[-max(averaged, 1) :].mean())
+    l2 = lot_sum(relation).l2 * loss.lipschitz * radius * step / lot_rows * reach
+    return Sensitivity(l2, math.inf)
+
+
+def thinned(weight: FloatArray | None, rows: int, parts: Sequence[IndexArray], limit: float) -> FloatArray:
+    """The weights of the rows, scaled down in every lot whose weight exceeds the limit."""
+    result = np.ones(rows) if weight is None else weight.copy()
+    for part in parts:
+        result[part] *= min(1.0, limit / max(float(result[part].sum()), 1.0))
+    return result

@@ -1,0 +1,26 @@
+"""Private preprocessing: ranges, scales, quantiles, means and smoothness constants, with their cost.
+
+The transformers fit into a scikit-learn pipeline; each has a `guarantee_` after fit, and
+`pipeline_guarantee` composes those of all steps. How to use them: docs/preprocessing.md; proofs:
+docs/guarantees/preprocessing.md.
+"""
+
+from __future__ import annotations
+
+from discreet.preprocessing.bounds import PrivateBounds
+from discreet.preprocessing.means import private_means
+from discreet.preprocessing.pipeline import pipeline_guarantee
+from discreet.preprocessing.quantiles import PrivateQuantiles
+from discreet.preprocessing.release import Released
+from discreet.preprocessing.scaler import PrivateScaler
+from discreet.preprocessing.smoothness import private_smoothness
+
+__all__ = [
+    "PrivateBounds",
+    "PrivateQuantiles",
+    "PrivateScaler",
+    "Released",
+    "pipeline_guarantee",
+    "private_means",
+    "private_smoothness",
+]

@@ -1,0 +1,128 @@
+"""What the private transformers share: parameters, validation, and the order plan, ledger, release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from discreet.data import Data, Public, canonical, check_bounds, huge_entries
+from discreet.estimators import clip_columns, only_weights
+from discreet.fitting import make_budget, make_relation, public_rows
+from discreet.guarantee import Guarantee
+from discreet.preprocessing.release import Terms
+
+if TYPE_CHECKING:
+    from discreet.accounting import Budget
+    from discreet.randomness import RandomStream
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class ReleasePlan(Protocol):
+    """What is fixed before a row is read; at least the cost."""
+
+    @property
+    def event(self) -> Any: ...
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """What all private transformers share.
+
+    Parameters
+    ----------
+    epsilon : float or Budget
+        Privacy budget of the fit; `float("inf")` turns privacy off, with a warning.
+    delta : float, optional
+        Failure probability of the promise; None means 1/n^2, 0 asks for pure epsilon-DP.
+    relation : {"replace", "zero_out", "add_remove"}
+        Which tables count as neighbours.
+    public_n : int, optional
+        With relation="add_remove": a public estimate of the number of rows.
+    ledger, dataset : Ledger or URL, and the name under which the data set's budget was opened
+    random_state : int, optional
+        A seed makes the run reproducible and the noise removable; None is secure.
+
+    Attributes
+    ----------
+    guarantee_ : Guarantee
+        What is promised about everything that the fit released.
+    weighted_ : bool
+        Whether the fit was given sample weights.
+    """
+
+    epsilon: Any = 1.0
+    delta: Any = None
+    relation: Any = "replace"
+    public_n: Any = None
+    ledger: Any = None
+    dataset: Any = None
+    random_state: Any = None
+
+    # As for the estimators: a weight must lie in [0, 1], so it cannot equal a repeated row.
+    __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
+
+    def fit(self, X: Any, y: Any = None, **metadata: Any) -> Self:
+        """Learn from the rows; y is ignored, the optional `sample_weight` must lie in [0, 1].
+
+        Guarantee: everything learned is differentially private as `guarantee_` states; the ledger, if there
+        is one, grants the cost before anything is computed from the rows.
+        """
+        from discreet.randomness import stream_from
+
+        table = canonical(self._validated(X, reset=True))
+        data = Data(table, np.zeros(table.shape[0]), only_weights(metadata, table.shape[0]))
+        terms = Terms.of(table, getattr(self, "bounds", None), **self._settings())
+        plan = self._plan(terms.public, terms.budget)
+        promise = terms.guarantee(plan.event)
+        rng = stream_from(self.random_state)
+        with terms.booked(plan.event, type(self).__name__):
+            self._learn(plan, data, terms.public, rng)
+        self.weighted_ = data.weight is not None
+        self.guarantee_: Guarantee = promise
+        return self
+
+    def plan(self, n_samples: int, n_features: int, sparse: bool = False) -> ReleasePlan:
+        """What `fit` would release from a table of this size, and its `event`, without any data."""
+        relation = make_relation(self.relation)
+        low, high = check_bounds(getattr(self, "bounds", None), n_features) or (None, None)
+        rows = public_rows(relation, n_samples, self.public_n)
+        public = Public(rows, n_features, relation, low, high, sparse=sparse)
+        return self._plan(public, make_budget(self.epsilon, self.delta, rows))
+
+    def _plan(self, public: Public, budget: Budget) -> ReleasePlan:
+        """Decide from public facts what will be released."""
+        raise NotImplementedError
+
+    def _learn(self, plan: Any, data: Data, public: Public, rng: RandomStream) -> None:
+        """Release what was planned and store it in attributes that end in _."""
+        raise NotImplementedError
+
+    def _settings(self) -> dict[str, Any]:
+        names = ("epsilon", "delta", "relation", "public_n", "ledger", "dataset")
+        return {name: getattr(self, name) for name in names}
+
+    def _validated(self, X: Any, reset: bool) -> Any:
+        if not reset:
+            check_is_fitted(self, "guarantee_")
+        accepted = ("csr", "csc") if self.__sklearn_tags__().input_tags.sparse else False
+        with huge_entries():
+            return validate_data(self, X, accept_sparse=accepted, dtype=(np.float64, np.float32), reset=reset)
+
+    @staticmethod
+    def _clipped(X: Any, low: FloatArray, high: FloatArray) -> Any:
+        """Entries outside the learned or declared ranges are treated as the nearest end."""
+        if sp.issparse(X) and ((low > 0.0) | (high < 0.0)).any():
+            raise ValueError("X is sparse, but a range excludes 0, the value of entries that are not stored.")
+        return clip_columns(X, low, high)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = self.random_state is None
+        return tags

@@ -1,0 +1,100 @@
+"""Select a point of an interval by its rank among private values: the exponential mechanism, exactly.
+
+The interval has equally spaced points, fixed in advance, and one of them is selected. Points between two
+neighbouring values share one rank, so a run of points is chosen first, in proportion to its length times
+exp(-rank error / noise), and then one of its points. What is released is a function of an integer: its last
+digits hold no trace of the values around it. Theorem and proof: docs/guarantees/preprocessing.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import accounting
+from discreet.mechanisms import Sensitivity
+
+if TYPE_CHECKING:
+    from discreet.randomness import RandomStream
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# More points resolve wide ranges better, and make it harder for a value that many rows share to be found.
+STEPS = 2**40
+POINTS = STEPS + 1
+
+
+def place_of(values: FloatArray, low: float, high: float) -> IntArray:
+    """The number of the point nearest to each value, clipped to [low, high]; low must be below high."""
+    fraction = (np.clip(values, low, high) - low) / (high - low)
+    return np.rint(fraction * STEPS).astype(np.int64)
+
+
+def value_of(places: IntArray, low: float, high: float) -> FloatArray:
+    """The values at the points with these numbers; whole numbers are met exactly in ranges of powers of two."""
+    return np.clip(low + places / STEPS * (high - low), low, high)
+
+
+@dataclass(frozen=True)
+class QuantileSelection:
+    """`count` selections of a quantile, with noise of `multiplier` sensitivities on the rank.
+
+    Guarantee: each is the exponential mechanism with epsilon 2 / multiplier, of that bounded range.
+    """
+
+    multiplier: float
+    count: int
+
+    @property
+    def event(self) -> Any:
+        if self.multiplier == 0.0:
+            return accounting.non_private_event()
+        return accounting.selection_event(2.0 / self.multiplier, self.count)
+
+    def choose(self, rng: RandomStream, runs: Runs, quantile: float, sensitivity: Sensitivity) -> int:
+        """The number of a point, with probability proportional to exp(-rank error / (multiplier * sensitivity))."""
+        error = runs.rank_error(quantile)
+        # Measured from the smallest error, so that large ranks lose no digits; a shift changes no probability.
+        excess = error - error[runs.points > 0].min()
+        with np.errstate(divide="ignore"):  # a run without points has score -inf and is never chosen
+            scores = np.log(runs.points) - excess / (self.multiplier * sensitivity.l1)
+        run = int(np.argmax(scores + rng.gumbel(scores.size)))
+        return int(runs.first[run]) + int(rng.integers(int(runs.points[run]), 1)[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Runs of neighbouring points with the same ranks: the empty stretches, and each point that has values.
+
+    `below` is the weight at points before a point of the run, `upto` that weight with the point's own included.
+    """
+
+    first: IntArray
+    points: IntArray
+    below: FloatArray
+    upto: FloatArray
+    total: float
+
+    @classmethod
+    def around(cls, places: IntArray, weight: FloatArray | None) -> Runs:
+        """The runs that rows at these points leave."""
+        occupied, where = np.unique(places, return_inverse=True)
+        mass = np.bincount(where, weights=weight, minlength=occupied.size)
+        reached = np.concatenate([[0.0], np.cumsum(mass)])
+        starts, ends = np.append(0, occupied + 1), np.append(occupied, POINTS)
+        return cls(
+            first=np.concatenate([starts, occupied]),
+            points=np.concatenate([ends - starts, np.ones_like(occupied)]),
+            below=np.concatenate([reached, reached[:-1]]),
+            upto=np.concatenate([reached, reached[1:]]),
+            total=float(reached[-1]),
+        )
+
+    def rank_error(self, quantile: float) -> FloatArray:
+        """How far quantile * total lies outside [below, upto], for the points of each run."""
+        wanted = quantile * self.total
+        return np.maximum(0.0, np.maximum(self.below - wanted, wanted - self.upto))

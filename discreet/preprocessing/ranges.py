@@ -1,0 +1,122 @@
+"""Where each column begins and ends, from one noisy histogram of signed binary exponents per column."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from discreet import mechanisms, summaries
+from discreet.data import LARGEST_BOUND
+from discreet.exceptions import UtilityWarning
+from discreet.scales import FALSE_BINS
+
+if TYPE_CHECKING:
+    from discreet.accounting import Budget
+    from discreet.data import Data, Public
+    from discreet.randomness import RandomStream
+
+FloatArray = npt.NDArray[np.float64]
+FAINTEST_BIN = 1 / 8  # of the rows: a bin with so many must stand out, else one range serves all columns
+
+
+@dataclass(frozen=True)
+class RangePlan:
+    """How ranges will be learned: for every column, or one common radius where rows are too few for that."""
+
+    mechanism: mechanisms.Additive
+    per_column: bool
+
+    @property
+    def event(self) -> Any:
+        return self.mechanism.event
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether there is no noise, because the budget is infinite."""
+        return self.mechanism.multiplier == 0.0
+
+    def learn(self, data: Data, public: Public, rng: RandomStream) -> tuple[FloatArray, FloatArray]:
+        """The range of each column; (0, 0) where nothing stands out of the noise.
+
+        Guarantee: reads the rows through one histogram per column (or one in all) with noise in every bin,
+        and costs exactly `event`.
+        """
+        if self.is_silent:
+            low, high = _exact_range(data)
+        elif self.per_column:
+            low, high = self._column_ranges(data, public, rng)
+        else:
+            radius = self._common_radius(data, public, rng)
+            low, high = np.full(public.columns, -radius), np.full(public.columns, radius)
+        if public.sparse:  # entries that are not stored are zeros, and clipping must leave them so
+            low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+        return low, high
+
+    def _column_ranges(self, data: Data, public: Public, rng: RandomStream) -> tuple[FloatArray, FloatArray]:
+        counts = summaries.signed_exponent_counts(data)
+        threshold = self._add_noise(counts, public, rng)
+        ends = np.array([summaries.range_of(row, threshold) for row in counts])
+        return ends[:, 0].copy(), ends[:, 1].copy()
+
+    def _common_radius(self, data: Data, public: Public, rng: RandomStream) -> float:
+        counts = summaries.exponent_counts(data, [range(public.columns)])
+        threshold = self._add_noise(counts, public, rng)
+        return summaries.radius_of(counts[0], threshold)
+
+    def _add_noise(self, counts: FloatArray, public: Public, rng: RandomStream) -> float:
+        """Add the noise in place; returns the level that empty bins seldom exceed."""
+        sensitivity = mechanisms.one_hot_counts(public.relation, counts.shape[0])
+        counts += self.mechanism.noise(rng, sensitivity, counts.shape)
+        return self.mechanism.level(sensitivity, FALSE_BINS / counts.size)
+
+
+def plan_range(public: Public, budget: Budget, share: float) -> RangePlan:
+    """Spend a share of the budget on ranges: per column if the noise is small against the rows."""
+    mechanism = mechanisms.additive(budget, share)
+    sensitivity = mechanisms.one_hot_counts(public.relation, public.columns)
+    threshold = mechanism.level(sensitivity, FALSE_BINS / (public.columns * summaries.SIGNED_BINS))
+    return RangePlan(mechanism, per_column=threshold <= FAINTEST_BIN * public.rows)
+
+
+def declared_or_learned(
+    plan: RangePlan | None, data: Data, public: Public, rng: RandomStream
+) -> tuple[FloatArray, FloatArray]:
+    """The declared bounds where nothing was planned, else the learned ranges.
+
+    Guarantee: costs exactly the event of the plan, or nothing.
+    """
+    if plan is None:
+        assert public.low is not None
+        assert public.high is not None
+        return public.low, public.high
+    if not plan.per_column:
+        warnings.warn(
+            f"{public.rows} rows are too few to learn a range for each of {public.columns} columns privately, so "
+            "one common range is used; declare bounds, or spend a larger epsilon.",
+            UtilityWarning,
+            stacklevel=4,
+        )
+    low, high = plan.learn(data, public, rng)
+    empty = np.flatnonzero((low == 0.0) & (high == 0.0))
+    if empty.size and not plan.is_silent:
+        warnings.warn(
+            f"the learned range of columns {empty.tolist()} is (0, 0): they hold zeros, or nothing in them stands out "
+            "of the noise; declare bounds, or spend a larger epsilon.",
+            UtilityWarning,
+            stacklevel=4,
+        )
+    return low, high
+
+
+def _exact_range(data: Data) -> tuple[FloatArray, FloatArray]:
+    """Minima and maxima. Not private: for infinite budgets only."""
+    low, high = data.X.min(axis=0), data.X.max(axis=0)
+    if sp.issparse(low):
+        low, high = low.toarray().ravel(), high.toarray().ravel()
+    ends = np.clip(np.array([low, high], dtype=np.float64), -LARGEST_BOUND, LARGEST_BOUND)
+    return ends[0], ends[1]

@@ -1,0 +1,87 @@
+"""What every release here does around its noise: make the budget, book the cost, state the promise."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.data import Data, as_matrix, check_weights
+from discreet.exceptions import NotPrivateWarning
+from discreet.fitting import describe, make_budget, make_relation
+from discreet.guarantee import Guarantee, guarantee_for
+
+if TYPE_CHECKING:
+    from discreet.accounting import Budget
+    from discreet.data import Public
+    from discreet.ledger import Ledger
+
+FloatArray = npt.NDArray[np.float64]
+
+# Parts of a budget are rounded when they are turned into noise; their sum must not exceed the whole.
+WHOLE = 1.0 - 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """Numbers that were released, one per column, with the guarantee under which that happened."""
+
+    values: FloatArray
+    guarantee: Guarantee
+
+    @property
+    def event(self) -> Any:
+        return self.guarantee.event
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """Under which promise something is released, and where its cost is booked."""
+
+    public: Public
+    budget: Budget
+    ledger: Ledger | str | None
+    dataset: str | None
+
+    @classmethod
+    def of(cls, X: Any, bounds: Any, **settings: Any) -> Terms:
+        """The terms for a validated table; `settings` are the common parameters of the transformers."""
+        relation = make_relation(settings["relation"])
+        public = describe(X, None, relation, bounds, None, settings["public_n"], False)
+        budget = make_budget(settings["epsilon"], settings["delta"], public.rows)
+        return cls(public, budget, settings["ledger"], settings["dataset"])
+
+    @classmethod
+    def for_rows(cls, X: Any, bounds: Any, sample_weight: Any, **settings: Any) -> tuple[Data, Terms]:
+        """A raw table with declared bounds, validated, and its terms."""
+        if bounds is None:
+            raise ValueError("bounds is missing; pass (low, high), for example from PrivateBounds.")
+        table = as_matrix(X)
+        weight = None if sample_weight is None else check_weights(sample_weight, table.shape[0])
+        return Data(table, np.zeros(table.shape[0]), weight), cls.of(table, bounds, **settings)
+
+    @contextmanager
+    def booked(self, event: Any, note: str) -> Iterator[None]:
+        """Reserve the cost, let the block read the rows, commit; a block that dies stays counted.
+
+        Guarantee: the block starts only after the ledger, if there is one, has granted the event.
+        """
+        if self.budget.is_infinite:
+            warnings.warn("epsilon is infinite: the result is not private.", NotPrivateWarning, stacklevel=4)
+        if self.ledger is None:
+            yield
+            return
+        from discreet.ledger import Ledger
+
+        if self.dataset is None:
+            raise ValueError("ledger needs dataset= as well: the name under which the table's budget was opened.")
+        with Ledger.of(self.ledger).reserve(self.dataset, event, note, relation=self.public.relation):
+            yield
+
+    def guarantee(self, event: Any) -> Guarantee:
+        return guarantee_for(event, self.budget, self.public.relation, self.public.rows, self.public.leaks)

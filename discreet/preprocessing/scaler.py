@@ -1,0 +1,145 @@
+"""PrivateScaler: centre and scale every column by privately learned means and standard deviations."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from discreet import accounting, mechanisms, summaries
+from discreet.exceptions import UtilityWarning
+from discreet.preprocessing.base import PrivateTransformer
+from discreet.preprocessing.ranges import RangePlan, declared_or_learned, plan_range
+from discreet.preprocessing.release import WHOLE
+from discreet.scales import NOISIEST_MOMENT, SMALLEST_SPREAD
+
+if TYPE_CHECKING:
+    from discreet.accounting import Budget
+    from discreet.data import Data, Public
+    from discreet.randomness import RandomStream
+
+FloatArray = npt.NDArray[np.float64]
+RANGE_SHARE = 0.25  # of the budget, where bounds are not declared; the moments need the accuracy more
+
+
+@dataclass(frozen=True)
+class ScalerPlan:
+    """Ranges (None: declared) and moments (None: too noisy to be of use), in this order."""
+
+    ranges: RangePlan | None
+    moments: mechanisms.Additive | None
+
+    @property
+    def event(self) -> Any:
+        return accounting.compose([part.event for part in (self.ranges, self.moments) if part is not None])
+
+
+def plan_scaler(public: Public, budget: Budget) -> ScalerPlan:
+    """Spend the whole budget: on ranges that were not declared, and on moments if their noise is small."""
+    share = WHOLE if public.bounded else (1.0 - RANGE_SHARE) * WHOLE
+    moments = mechanisms.additive(budget, share)
+    noise = moments.deviation(mechanisms.bounded_moments(public.relation, public.columns))
+    useful = noise <= NOISIEST_MOMENT * public.rows
+    range_share = RANGE_SHARE * WHOLE if useful else WHOLE
+    ranges = None if public.bounded else plan_range(public, budget, range_share)
+    return ScalerPlan(ranges, moments if useful else None)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateScaler(PrivateTransformer):
+    """Standardise the columns with private means and standard deviations; the rest as in `PrivateTransformer`.
+
+    Entries are first clipped to the declared or privately learned range of their column.
+
+    Parameters
+    ----------
+    bounds : (low, high), optional
+        Public limits of the columns; None learns them with a quarter of the budget. "data" reads them from
+        the rows, which leaks.
+    with_mean, with_std : bool
+        Whether to centre (not possible for sparse tables) and whether to scale.
+
+    Attributes
+    ----------
+    mean_, scale_ : what is subtracted, and what is divided by; scales are never 0
+    low_, high_ : where entries are clipped first
+
+    Guarantee: all of these together are differentially private as `guarantee_` states.
+    """
+
+    bounds: Any = None
+    with_mean: bool = True
+    with_std: bool = True
+
+    def _plan(self, public: Public, budget: Budget) -> ScalerPlan:
+        if not (self.with_mean or self.with_std):
+            raise ValueError("with_mean and with_std are both False: use PrivateBounds to clip without scaling.")
+        return plan_scaler(public, budget)
+
+    def _learn(self, plan: ScalerPlan, data: Data, public: Public, rng: RandomStream) -> None:
+        low, high = declared_or_learned(plan.ranges, data, public, rng)
+        limits = limits_between(low, high, public.sparse)
+        if plan.moments is None:
+            warnings.warn(
+                f"{public.rows} rows are too few to learn means and scales of {public.columns} columns privately, "
+                "so the middle and the radius of each range are used; spend a larger epsilon.",
+                UtilityWarning,
+                stacklevel=3,
+            )
+            mean, scale = limits.centre, np.where(limits.known, limits.radius, 1.0)
+        else:
+            mean, scale = learn_moments(plan.moments, limits, data, public, rng)
+        self.low_, self.high_ = low, high
+        self.mean_ = mean if self.with_mean else np.zeros(public.columns)
+        self.scale_ = scale if self.with_std else np.ones(public.columns)
+
+    def transform(self, X: Any) -> Any:
+        """The rows clipped, centred and scaled."""
+        clipped = self._clipped(self._validated(X, reset=False), self.low_, self.high_)
+        if sp.issparse(clipped):
+            return sp.csr_array(clipped.multiply(1.0 / self.scale_))
+        return (clipped - self.mean_) / self.scale_
+
+    def inverse_transform(self, X: Any) -> Any:
+        """The clipped rows that `transform` would turn into X."""
+        table = self._validated(X, reset=False)
+        if sp.issparse(table):
+            return sp.csr_array(table.multiply(self.scale_))
+        return table * self.scale_ + self.mean_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self.with_mean
+        return tags
+
+
+def limits_between(low: FloatArray, high: FloatArray, sparse: bool) -> summaries.Limits:
+    """Ranges with the middle as centre, so that the radius is small; zeros of sparse tables stay zeros."""
+    centre = np.zeros_like(low) if sparse else low + 0.5 * (high - low)
+    return summaries.Limits(low, high, centre, np.maximum(high - centre, centre - low))
+
+
+def learn_moments(
+    mechanism: mechanisms.Additive, limits: summaries.Limits, data: Data, public: Public, rng: RandomStream
+) -> tuple[FloatArray, FloatArray]:
+    """Means and standard deviations of the clipped columns, from one joint release of two sums a column.
+
+    Guarantee: costs exactly `mechanism.event`. The deviations are floored at a public number, never 0.
+    """
+    sums = summaries.moment_sums(data, limits, slice(0, public.columns))
+    sensitivity = mechanisms.bounded_moments(public.relation, public.columns)
+    sums += mechanism.noise(rng, sensitivity, sums.shape)
+    noise = mechanism.deviation(sensitivity) / public.rows
+    mean = np.clip(sums[0] / public.rows, -1.0, 1.0)
+    variance = np.clip(sums[1] / public.rows, 0.0, 1.0) - mean**2
+    # Below twice its noise a variance says only "small"; dividing by less would blow up noise.
+    floor = 2.0 * noise + SMALLEST_SPREAD**2
+    spread = np.sqrt(np.maximum(variance, floor))
+    scale = np.where(limits.known, limits.radius * spread, 1.0)
+    if noise == 0.0:  # a constant column, as scikit-learn has it
+        scale = np.where(variance <= floor, 1.0, scale)
+    return limits.centre + np.where(limits.known, mean * limits.radius, 0.0), scale

@@ -1,0 +1,104 @@
+"""Private smoothness constants: how curved the objective is along each coordinate, for coordinate descent.
+
+M_j = c * mean of x_ij^2 with c the loss's smoothness. A mean of numbers in [0, b] moves by b / n when a row is
+replaced, not by 2 b / n; all columns are released together. Proof: docs/guarantees/preprocessing.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet import mechanisms, summaries
+from discreet.preprocessing.release import WHOLE, FloatArray, Released, Terms
+
+if TYPE_CHECKING:
+    from discreet.data import Data, Public
+    from discreet.losses import Loss
+    from discreet.randomness import RandomStream
+
+FLOOR_DEVIATIONS = 2.0  # of the noise: below, an estimate says only "small"
+SMALLEST_FRACTION = 1e-14  # of the largest possible constant, where there is no noise
+
+
+@dataclass(frozen=True)
+class SmoothnessPlan:
+    """One joint release of the mean squares of all columns, each in units of its largest possible value."""
+
+    mechanism: mechanisms.Additive
+    curvature: float
+    intercept: bool
+
+    @property
+    def event(self) -> Any:
+        return self.mechanism.event
+
+    def largest(self, public: Public) -> FloatArray:
+        """b_j: what M_j would be if every row sat at the bound of largest size."""
+        assert public.low is not None
+        assert public.high is not None
+        return self.curvature * np.maximum(public.low**2, public.high**2)
+
+    def floor(self, public: Public) -> FloatArray:
+        """A public positive number below which no constant is released."""
+        sensitivity = mechanisms.bounded_fractions(public.columns)
+        noise = self.mechanism.deviation(sensitivity) / public.rows
+        return self.largest(public) * max(min(FLOOR_DEVIATIONS * noise, 1.0), SMALLEST_FRACTION)
+
+    def learn(self, data: Data, public: Public, rng: RandomStream) -> FloatArray:
+        """The constants, the intercept's last.
+
+        Guarantee: costs exactly `event`. The intercept's constant is public: its column is all ones.
+        """
+        assert public.low is not None
+        assert public.high is not None
+        radius = np.maximum(np.abs(public.low), np.abs(public.high))
+        limits = summaries.Limits(public.low, public.high, np.zeros_like(radius), radius)
+        sums = summaries.moment_sums(data, limits, slice(0, public.columns))[1]
+        sums += self.mechanism.noise(rng, mechanisms.bounded_fractions(public.columns), sums.shape)
+        found = self.largest(public) * np.minimum(sums / public.rows, 1.0)
+        return np.append(np.maximum(found, self.floor(public)), np.full(int(self.intercept), self.curvature))
+
+
+def private_smoothness(
+    X: Any,
+    loss: Loss,
+    bounds: Any,
+    budget: Any = 1.0,
+    relation: Any = "replace",
+    *,
+    fit_intercept: bool = True,
+    delta: float | None = None,
+    public_n: int | None = None,
+    sample_weight: Any = None,
+    ledger: Any = None,
+    dataset: str | None = None,
+    random_state: Any = None,
+) -> Released:
+    """Coordinate-wise smoothness constants of the mean loss, for `CoordinateDescent(smoothness=...)`.
+
+    Parameters
+    ----------
+    X : table, dense or sparse
+    loss : Loss, its `smoothness` bounds the second derivative in the margin
+    bounds : (low, high), public limits of the columns, which must not be 0 on both sides
+    budget : Budget, or an epsilon, which goes with delta (None: 1/n^2)
+    fit_intercept : whether to append the constant of an intercept
+    relation, public_n, ledger, dataset, random_state : as for the transformers
+
+    Guarantee: the constants are differentially private as the result's `guarantee` states; they are positive.
+    They estimate, and do not bound, the smoothness of rows beyond `bounds`.
+    """
+    from discreet.randomness import stream_from
+
+    settings = {"relation": relation, "public_n": public_n, "ledger": ledger, "dataset": dataset}
+    data, terms = Terms.for_rows(X, bounds, sample_weight, epsilon=budget, delta=delta, **settings)
+    plan = SmoothnessPlan(mechanisms.additive(terms.budget, WHOLE), float(loss.smoothness), fit_intercept)
+    if (plan.largest(terms.public) <= 0.0).any():
+        raise ValueError("bounds are (0, 0) for a column, which then has no curvature; drop the column.")
+    rng = stream_from(random_state)
+    with terms.booked(plan.event, "private_smoothness"):
+        constants = plan.learn(data, terms.public, rng)
+    return Released(constants, terms.guarantee(plan.event))

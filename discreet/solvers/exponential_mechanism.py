@@ -1,0 +1,230 @@
+"""The exponential mechanism: one exact draw from the density exp(-rate * sum of losses) on a bounded set.
+
+For few columns. Whether it can be drawn is known from public facts, before a row is read. Theorem and proof:
+docs/guarantees/exponential.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from discreet import accounting, mechanisms
+from discreet.constraints import Box, L1Ball, L2Ball
+from discreet.framed import Framed
+from discreet.losses import Squared
+from discreet.mechanisms import Sensitivity
+from discreet.penalties import Zero
+from discreet.scales import Scaling
+from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, positive
+from discreet.solvers.cell_sampler import CellSampler, Energy
+from discreet.solvers.cells import Cells, Shape, best_pieces, covering, log_tries
+from discreet.solvers.gradient_descent import until_optimal
+
+if TYPE_CHECKING:
+    from discreet.accounting import Budget
+    from discreet.constraints import Constraint
+    from discreet.data import Public
+    from discreet.losses import Loss
+    from discreet.problem import Problem
+
+FloatArray = npt.NDArray[np.float64]
+
+LABEL_REACH, TARGET_REACH = 2.0, 1.0  # what the weights of scaled columns seldom exceed
+TARGET_SPREADS = 4.0  # regression targets are clipped at so many of their scales
+SURFACE_TRIES = 4.0  # logarithm of the share of tries that may be lost outside a ball; fewer would need more cells
+MOST_CELLS = 1_000_000
+MOST_WORK = 2e8  # rows * (cells + tries); 1e8 take about two seconds
+
+
+@dataclass(frozen=True)
+class PointSelection:
+    """Draws a point of a set with density proportional to exp(-energy / (multiplier * sensitivity)).
+
+    The sensitivity is how far the energy's differences between two points can move.
+
+    Guarantee: bounded range, and so pure DP, with epsilon = 1 / multiplier.
+    """
+
+    multiplier: float
+
+    @property
+    def event(self) -> Any:
+        if self.multiplier == 0.0:
+            return accounting.non_private_event()
+        return accounting.selection_event(1.0 / self.multiplier)
+
+    def rate(self, sensitivity: Sensitivity) -> float:
+        """What the energy is multiplied by; one that cannot move, because the set is a point, does not matter."""
+        return 1.0 / (self.multiplier * sensitivity.l2) if sensitivity.l2 > 0.0 else 0.0
+
+
+@dataclass(frozen=True)
+class ExponentialMechanism(Solver):
+    """One draw from the exponential mechanism, by an exact sampler.
+
+    Parameters
+    ----------
+    reach : float, optional
+        The weights are sought in the constraint and within [-reach, reach] (a ball: up to this norm), in the
+        solver's (scaled) columns and, for regressions, in units of the target's scale; so is the intercept. The
+        default, 2 for labels and 1 for regressions, needs a bounded constraint.
+    row_size : float
+        Rows are shortened until no margin in the set exceeds that of a row with all entries equal to this.
+    scale_share : float, optional
+        Share of the budget for learning scales (default 0.1; 0 needs declared bounds).
+    """
+
+    name: ClassVar[str] = "exponential"
+    order: ClassVar[Literal["C", "F"]] = "C"
+    needs_separable: ClassVar[bool] = False
+    pure: ClassVar[bool] = True
+    single_output: ClassVar[bool] = True
+    selects: ClassVar[bool] = True
+
+    reach: float | None = None
+    row_size: float = 1.0
+    scale_share: float | None = None
+
+    def __post_init__(self) -> None:
+        positive("reach", self.reach)
+        positive("row_size", self.row_size)
+
+    def refusal(self, problem: Problem, budget: Budget) -> str | None:
+        constraint = problem.constraint
+        if not isinstance(problem.penalty, Zero):
+            return f"it has no form for the {problem.penalty.name} penalty (the constraint does its work)"
+        if constraint is not None and not isinstance(constraint, (Box, L2Ball, L1Ball)):
+            return f"it has no form for the {constraint.name} constraint"
+        if self.reach is None and not _is_bounded(constraint):
+            return "it needs a bounded set: constraint=L2Ball(...), L1Ball(...) or Box(...)"
+        if isinstance(constraint, Box) and not constraint.contains(np.zeros(constraint.low.size)):
+            return "its box must contain 0"
+        if not (problem.loss.classification or isinstance(problem.loss, Squared)):
+            return f"how long a draw takes has no public bound for the {problem.loss.name} loss"
+        return super().refusal(problem, budget)
+
+    def _decide(
+        self, problem: Problem, public: Public, budget: Budget, scaling: Scaling
+    ) -> tuple[Mechanism, Mapping[str, Any]]:
+        mechanism = calibrated(PointSelection, scaling, budget, public)
+        if budget.is_infinite:
+            return mechanism, {}
+        assert isinstance(mechanism, PointSelection)
+        shape, columns, extra = _shape(problem, public.columns), public.columns, problem.fit_intercept
+        weight = public.rows * mechanism.rate(mechanisms.clipped_sum(public.relation))
+        ratio = self._curvature_ratio(problem, shape, columns) * shape.excess(columns) ** 2
+        slack = 0.0 if shape is Shape.BOX else SURFACE_TRIES / (weight + columns)
+        pieces = best_pieces(weight, ratio, columns + extra)
+        tries = math.exp(min(log_tries(weight, ratio, slack, columns, pieces), 700.0))
+        cells = covering(shape, columns, extra, pieces, slack, MOST_CELLS)
+        if cells is None or public.rows * (cells.count + tries) > MOST_WORK:
+            reason = f"an exact draw for {public.rows} rows and {columns} columns would take too long under this budget"
+            raise self._refused(reason, problem, budget)
+        return mechanism, {"pieces": pieces, "slack": slack, "cells": cells.count, "most_expected_tries": tries}
+
+    def _curvature_ratio(self, problem: Problem, shape: Shape, columns: int) -> float:
+        """A bound on smoothness * (largest margin)^2 / (range of the loss), for every set within the reach."""
+        if not problem.loss.classification:
+            return 2.0  # the range of the squared loss is at least half the square of the margin
+        reach = self.reach or LABEL_REACH
+        margin = reach * (self.row_size * float(shape.support(np.ones(columns))) + problem.fit_intercept)
+        return problem.loss.smoothness * margin**2 / loss_range(problem.loss, margin, 0.0)
+
+    def _descend(self, framed: Framed, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+        if plan.budget.is_infinite:
+            return until_optimal(framed, run)
+        region = self.region(framed)
+        w = region.weights(self.sampler(framed, region, plan).draw(run.rng)[0])
+        run.report(1, 1, framed, w)
+        return w, 1
+
+    def region(self, framed: Framed) -> Region:
+        """The part of the set that is within reach, from the released frame."""
+        problem, frame, c = framed.problem, framed.frame, framed.coefficients
+        labels = problem.loss.classification
+        reach = (self.reach or LABEL_REACH) if labels else (self.reach or TARGET_REACH) * frame.target_scale
+        low, high = np.maximum(c.low, -reach), np.minimum(c.high, reach)
+        if isinstance(problem.constraint, (L1Ball, L2Ball)):
+            radius = min(reach, problem.constraint.radius * float(frame.scale[0]))
+            low[: frame.columns], high[: frame.columns] = -radius, radius
+        return Region(_shape(problem, frame.columns), frame.columns, 0.5 * (low + high), 0.5 * (high - low))
+
+    def sampler(self, framed: Framed, region: Region, plan: Plan) -> CellSampler:
+        """Draws from the density of the theorem, in the unit coordinates of the region."""
+        mechanism, settings, loss = plan.mechanism, plan.settings, framed.problem.loss
+        assert isinstance(mechanism, PointSelection)
+        X = np.array(framed.X.toarray() if sp.issparse(framed.X) else framed.X, dtype=np.float64)
+        X, margin = region.shortened(X, self.row_size)
+        y, largest = _clipped_target(framed)
+        sensitivity = mechanisms.clipped_sum(plan.public.relation) * loss_range(loss, margin, largest)
+        energy = Energy(X * region.half, X @ region.middle, y, framed.weight, loss, mechanism.rate(sensitivity))
+        intercept = framed.problem.fit_intercept
+        cells = covering(region.shape, region.inner, intercept, settings["pieces"], settings["slack"], MOST_CELLS)
+        assert isinstance(cells, Cells)
+        return CellSampler(energy, cells, region.contains)
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """Weights middle + half * u, where the first `inner` entries of u fill a unit set and the rest [-1, 1]."""
+
+    shape: Shape
+    inner: int
+    middle: FloatArray
+    half: FloatArray
+
+    def weights(self, point: FloatArray) -> FloatArray:
+        return self.middle + self.half * point
+
+    def contains(self, points: FloatArray) -> npt.NDArray[np.bool_]:
+        return np.asarray(self.shape.gauge(points[:, : self.inner]) <= 1.0)
+
+    def shortened(self, X: FloatArray, row_size: float) -> tuple[FloatArray, float]:
+        """The rows, each shortened on its own, and the largest margin that they can have in the region."""
+        inner, farthest = X[:, : self.inner], np.abs(self.middle) + self.half
+        room = row_size * float(self.shape.support(farthest[: self.inner]))
+        size = self.shape.support(inner * farthest[: self.inner])
+        inner *= (room / np.maximum(size, room or 1.0))[:, None]
+        return X, room + float(farthest[self.inner :].sum())
+
+
+def loss_range(loss: Loss, margin: float, target: float) -> float:
+    """A bound on the difference of a row's losses at two margins in [-margin, margin], for |targets| <= target.
+
+    Guarantee: a convex loss is largest at an end. One whose slope keeps its sign is least at the other end; every
+    other one is at least 0.
+    """
+    if loss.classification:
+        ends = loss.value(np.array([-margin, margin]), np.ones(2))
+        return float(ends.max() - (ends.min() if loss.one_signed else 0.0))
+    return float(loss.value(np.array([margin]), np.array([-target]))[0])
+
+
+def _clipped_target(framed: Framed) -> tuple[FloatArray, float]:
+    """Targets within a few of their scales, and the largest of them that is possible; labels as they are."""
+    if framed.problem.loss.classification:
+        return framed.y, 0.0
+    frame = framed.frame
+    farthest = max(frame.target_high - frame.target_shift, frame.target_shift - frame.target_low)
+    largest = min(farthest, TARGET_SPREADS * frame.target_scale)
+    return np.clip(framed.y, -largest, largest), largest
+
+
+def _shape(problem: Problem, columns: int) -> Shape:
+    """The unit set; in one dimension all sets are intervals."""
+    if columns == 1 or not isinstance(problem.constraint, (L1Ball, L2Ball)):
+        return Shape.BOX
+    return Shape.L1_BALL if isinstance(problem.constraint, L1Ball) else Shape.L2_BALL
+
+
+def _is_bounded(constraint: Constraint | None) -> bool:
+    if isinstance(constraint, Box):
+        return bool(np.isfinite(constraint.low).all() and np.isfinite(constraint.high).all())
+    return isinstance(constraint, (L1Ball, L2Ball))

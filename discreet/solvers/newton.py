@@ -1,0 +1,184 @@
+"""DP-Newton: few gradient steps in a metric that was learned privately once.
+
+The second-moment matrix of the rows takes a share of the budget. In its metric all directions look alike, so that
+few steps are enough, and clipping and noise are fair to all of them. Each step minimises a quadratic model, penalty
+included, which costs nothing. Theorem and proof: docs/guarantees/newton.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import mechanisms
+from discreet.framed import Framed
+from discreet.kernels.gradient import clipped_gradient_sum
+from discreet.mechanisms import second_moment
+from discreet.mechanisms.limits import learn_limit
+from discreet.mechanisms.second_moment import Metric, check_columns
+from discreet.mechanisms.shares import Shares
+from discreet.scales import Scaling
+from discreet.solvers.base import (
+    Mechanism,
+    Plan,
+    Run,
+    Solver,
+    calibrated,
+    moderate,
+    positive,
+    typical_slope,
+)
+from discreet.solvers.gradient_descent import until_optimal
+from discreet.solvers.noise_rules import NoiseRule
+from discreet.solvers.quadratic_model import QuadraticModel
+
+if TYPE_CHECKING:
+    from discreet.accounting import Budget
+    from discreet.data import Public
+    from discreet.problem import Problem
+
+FloatArray = npt.NDArray[np.float64]
+
+# Fixed once, with an eye on public tables (electricity, california, adult, acsincome) and never read from rows.
+STEPS = NoiseRule(0.6, 0.5, 30.0)
+FEWEST_STEPS = 5
+GROWTH, MOST_GROWTH = 1.2, 100.0  # of the share from step to step, and in all: early steps need not be exact
+LIMIT_SHARE = 0.015  # for each of the up to three histograms of sizes
+MOMENT_SHARE = 0.1
+FLOOR = 0.7  # of the eigenvalues, in units of the noise's largest one
+LONG_ROWS = 0.05  # fraction of the rows that the second moment may clip: the metric needs no tails
+CLIPPED_ROWS = 10.0  # gradients that may be clipped, in units of the total noise: fewer would not pay for the noise
+
+RADIUS, MOMENT, CLIP, NEW_CLIP, GRADIENTS = range(5)  # the order of the releases
+
+
+@dataclass(frozen=True)
+class Newton(Solver):
+    """Gradient steps preconditioned by a private second-moment matrix.
+
+    Parameters
+    ----------
+    steps : int, optional
+        Number of gradient steps; by default more of them if the noise is weak.
+    clip : float, optional
+        Norm, in the metric, to which each row's gradient is clipped; learned privately by default.
+    radius : float, optional
+        Norm to which rows are clipped in the second-moment matrix, in the solver's (scaled) columns; learned
+        privately by default.
+    moment_share : float
+        Share of the budget (after the scales) for the second-moment matrix.
+    average : bool
+        Return the average of the later iterates, weighted by their shares of the budget, instead of the last one.
+    scale_share : float, optional
+        Share of the budget for learning scales (default 0.1; 0 needs declared bounds).
+    """
+
+    name: ClassVar[str] = "newton"
+    order: ClassVar[Literal["C", "F"]] = "C"
+    needs_separable: ClassVar[bool] = True
+    pure: ClassVar[bool] = False
+    single_output: ClassVar[bool] = True
+
+    steps: int | None = None
+    clip: float | None = None
+    radius: float | None = None
+    moment_share: float = MOMENT_SHARE
+    average: bool = True
+    scale_share: float | None = None
+
+    def __post_init__(self) -> None:
+        positive("steps", self.steps, whole=True)
+        moderate("clip", self.clip)
+        positive("radius", self.radius)
+        if not 0.0 < self.moment_share <= 0.9:
+            raise ValueError(f"moment_share must be above 0 and at most 0.9; got {self.moment_share!r}.")
+
+    def _decide(
+        self, problem: Problem, public: Public, budget: Budget, scaling: Scaling
+    ) -> tuple[Mechanism, Mapping[str, Any]]:
+        check_columns(self.name, public.columns)
+        columns = public.columns + problem.fit_intercept
+        steps = int(self.steps) if self.steps is not None else default_steps(budget, public, columns)
+        shares = self._shares(steps)
+        mechanism = calibrated(lambda z: Shares(z, shares), scaling, budget, public)
+        return mechanism, {"steps": steps, "new_clip_at": _new_clip_at(steps), "moment_share": self.moment_share}
+
+    def _shares(self, steps: int) -> tuple[float, ...]:
+        """Shares in the order of the releases, summing to 1; what is declared is not learned and costs 0."""
+        radius = LIMIT_SHARE if self.radius is None else 0.0
+        clip = LIMIT_SHARE if self.clip is None else 0.0
+        new_clip = clip if _new_clip_at(steps) > 0 else 0.0
+        growing = min(GROWTH, MOST_GROWTH ** (1.0 / steps)) ** np.arange(steps)
+        rest = 1.0 - self.moment_share - radius - clip - new_clip
+        return (radius, self.moment_share, clip, new_clip, *(rest * growing / growing.sum()).tolist())
+
+    def _descend(self, framed: Framed, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+        if plan.budget.is_infinite and self.steps is None:
+            return until_optimal(framed, run)
+        shares, steps = plan.mechanism, plan.settings["steps"]
+        assert isinstance(shares, Shares)
+        metric = self._learn_metric(framed, plan, shares, run)
+        model = QuadraticModel(framed.problem.loss.smoothness * metric.matrix, framed.coefficients)
+        norms = metric.norms(framed.X)
+        unit = mechanisms.clipped_sum(plan.public.relation, framed.columns)
+        looks = {_new_clip_at(steps): NEW_CLIP} | {0: CLIP}
+        w, clip, tail, weight = framed.start(), math.inf, np.zeros(framed.shape), 0.0
+        for t in range(steps):
+            slopes = framed.slopes(w)
+            if t in looks:
+                clip = self._learn_clip(framed, plan, shares, np.abs(slopes) * norms, looks[t], run)
+            total = clipped_gradient_sum(framed.X, slopes, norms, clip, framed.weight)
+            if plan.is_noisy:
+                total += metric.spread(shares.part(GRADIENTS + t).noise(run.rng, unit * clip, framed.shape))
+            w = model.minimise(model.matrix @ w - total / framed.rows, w)
+            if 2 * t >= steps - 1:
+                tail += shares.shares[GRADIENTS + t] * w
+                weight += shares.shares[GRADIENTS + t]
+            run.report(t + 1, steps, framed, w)
+        return (tail / weight if self.average else w), steps
+
+    def _learn_metric(self, framed: Framed, plan: Plan, shares: Shares, run: Run) -> Metric:
+        """Two releases: how long rows are, and their second moment."""
+        norms, relation = framed.norms(), plan.public.relation
+        if self.radius is not None:
+            radius = self.radius
+        elif plan.budget.is_infinite:
+            radius = float(norms.max())
+        else:
+            unit, part = math.sqrt(framed.columns), shares.part(RADIUS)
+            radius = learn_limit(norms, framed.weight, unit, LONG_ROWS * framed.rows, part, relation, run.rng)
+        part = shares.part(MOMENT)
+        moment = second_moment.release(framed.X, norms, radius, framed.weight, framed.rows, part, relation, run.rng)
+        return Metric.from_second_moment(moment, FLOOR)
+
+    def _learn_clip(self, framed: Framed, plan: Plan, shares: Shares, sizes: FloatArray, which: int, run: Run) -> float:
+        """The threshold of the gradients, from noisy counts of their norms at the current weights.
+
+        A row more that is clipped costs at most its excess; a lower threshold saves noise in proportion to the total
+        noise and to the root of the number of columns. The allowed number of clipped rows balances the two.
+        """
+        if self.clip is not None:
+            return self.clip
+        if plan.budget.is_infinite:
+            return math.inf
+        relation = plan.public.relation
+        noise = shares.whole.deviation(mechanisms.clipped_sum(relation)) * math.sqrt(framed.columns)
+        unit = math.sqrt(framed.columns) * typical_slope(plan.problem, framed.frame)
+        return learn_limit(sizes, framed.weight, unit, CLIPPED_ROWS * noise, shares.part(which), relation, run.rng)
+
+
+def default_steps(budget: Budget, public: Public, columns: int) -> int:
+    """Directions of little curvature need many steps and collect noise in each: the noise level decides."""
+    unit = mechanisms.clipped_sum(public.relation)
+    noise = mechanisms.additive(budget, 1.0).deviation(unit) * math.sqrt(columns) / public.rows
+    return max(FEWEST_STEPS, round(STEPS.at(noise)))
+
+
+def _new_clip_at(steps: int) -> int:
+    """The step before which the threshold is learned anew: gradients shrink quickly at first. 0: never."""
+    return steps // 4

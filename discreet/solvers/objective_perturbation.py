@@ -1,0 +1,127 @@
+"""Objective perturbation: add a random linear term to the objective, then minimise it.
+
+The result is veiled by a little more noise, so that nothing rests on an exact minimiser. Theorem and proof:
+docs/guarantees/objective-perturbation.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.framed import Framed
+from discreet.mechanisms import perturbations
+from discreet.mechanisms.perturbations import ObjectiveNoise
+from discreet.scales import Scaling
+from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, positive
+from discreet.solvers.certified_minimum import minimum_within, restarts_for, row_curvature, shortened, tilted
+from discreet.solvers.gradient_descent import until_optimal
+from discreet.solvers.short_rows import radius_of, unbounded_slope
+
+if TYPE_CHECKING:
+    from discreet.accounting import Budget
+    from discreet.data import Public
+    from discreet.problem import Problem
+
+FloatArray = npt.NDArray[np.float64]
+
+DETERMINANT_SHARE = 0.1  # of epsilon, for the ratio of the determinants,
+MOST_DETERMINANT = 1.0  # but no more than this: beyond it the ridge is too small to matter
+TOLERANCE = 1e-6  # error of the minimiser, as a fraction of what the noise moves it
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation(Solver):
+    """Minimise the objective plus a random linear term.
+
+    Parameters
+    ----------
+    row_norm : float, optional
+        Norm to which rows are shortened, in units of the root of the number of (scaled) columns.
+    ridge : float, optional
+        Least l2 penalty of a coordinate, intercept included, in the solver's (scaled) columns. The guarantee needs
+        one; the default is what a tenth of epsilon asks for.
+    scale_share : float, optional
+        Share of the budget for learning scales (default 0.1; 0 needs declared bounds).
+    """
+
+    name: ClassVar[str] = "objective-perturbation"
+    order: ClassVar[Literal["C", "F"]] = "C"
+    needs_separable: ClassVar[bool] = True
+    pure: ClassVar[bool] = True
+    single_output: ClassVar[bool] = True
+
+    row_norm: float | None = None
+    ridge: float | None = None
+    scale_share: float | None = None
+
+    def __post_init__(self) -> None:
+        positive("row_norm", self.row_norm)
+        positive("ridge", self.ridge)
+
+    def refusal(self, problem: Problem, budget: Budget) -> str | None:
+        reason = super().refusal(problem, budget) or unbounded_slope(problem)
+        if reason is not None:
+            return reason
+        if budget.kind in ("zcdp", "gdp") and not budget.is_infinite:
+            return "its cost is known in (epsilon, delta) only, not in zCDP or Gaussian DP"
+        c = problem.coefficients(1)
+        if problem.constraint is not None or np.isfinite([c.low, c.high]).any():
+            return "its proof needs weights that are free of constraints"
+        if c.l1.any():
+            return "its proof needs a penalty without an l1 part"
+        return None
+
+    def _decide(
+        self, problem: Problem, public: Public, budget: Budget, scaling: Scaling
+    ) -> tuple[Mechanism, Mapping[str, Any]]:
+        tails, pure = perturbations.tails_of(public.relation, problem.loss), budget.kind == "pure"
+        if budget.is_infinite:
+            return ObjectiveNoise(0.0, 0.0, tails, pure), {}
+        assert budget.epsilon is not None
+        radius = radius_of(problem, public, budget, self.row_norm)
+        wanted = min(DETERMINANT_SHARE * budget.epsilon, MOST_DETERMINANT)
+        ridge = self.ridge or _ridge_for(problem, public.rows, radius, wanted)
+        shift = perturbations.log_determinants(problem.loss, radius, public.rows, ridge)
+        if shift >= budget.epsilon:
+            least = _ridge_for(problem, public.rows, radius, budget.epsilon)
+            raise ValueError(
+                f"ridge must be well above {least:.3g} for this budget and {public.rows} rows; got {ridge:g}."
+            )
+        mechanism = calibrated(lambda z: ObjectiveNoise(z, shift, tails, pure), scaling, budget, public)
+        steepness = problem.loss.lipschitz * radius
+        limit = restarts_for(
+            row_curvature(problem.loss, radius), ridge, steepness, _distance(mechanism, steepness, public.rows, ridge)
+        )
+        return mechanism, {"row_norm": radius, "ridge": ridge, "determinant_epsilon": shift, "steps": limit.steps}
+
+    def _descend(self, framed: Framed, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+        if plan.budget.is_infinite:
+            return until_optimal(framed, run)
+        mechanism, settings, rows = plan.mechanism, plan.settings, framed.rows
+        assert isinstance(mechanism, ObjectiveNoise)
+        framed = shortened(framed, settings["row_norm"], settings["ridge"])
+        gradient = perturbations.gradient_sum(plan.public.relation, plan.problem.loss, settings["row_norm"])
+        tilt = mechanism.linear.noise(run.rng, gradient, framed.shape) / rows
+        distance = _distance(mechanism, gradient.l2, rows, float(framed.coefficients.l2.min()))
+        veil = mechanism.veil.noise(run.rng, perturbations.within(distance), framed.shape)
+        veil /= np.sqrt(framed.coefficients.l2)
+        w = minimum_within(tilted(framed, tilt), settings["row_norm"], distance) + veil
+        # How many steps it took depends on the rows: the number that is told is the one that was planned.
+        run.report(settings["steps"], settings["steps"], framed, w)
+        return w, settings["steps"]
+
+
+def _ridge_for(problem: Problem, rows: int, radius: float, shift: float) -> float:
+    """The ridge at which the determinants of neighbours differ by a factor of at most e^shift."""
+    return row_curvature(problem.loss, radius) / (rows * math.expm1(shift))
+
+
+def _distance(mechanism: Mechanism, gradient: float, rows: int, convexity: float) -> float:
+    """An error of the minimiser that is small against what the noise does to it, in the norm of the penalty."""
+    return TOLERANCE * mechanism.multiplier * gradient / (rows * math.sqrt(convexity))

@@ -1,0 +1,124 @@
+"""Output perturbation: minimise to a certified distance, then add noise once.
+
+Rows are shortened to a public norm and every coordinate gets an l2 penalty, so that one row can move the minimiser
+only so far. Theorem and proof: docs/guarantees/output-perturbation.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import mechanisms
+from discreet.framed import Framed
+from discreet.mechanisms import perturbations
+from discreet.mechanisms.perturbations import OutputNoise, SphericalLaplace
+from discreet.scales import Scaling
+from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, positive
+from discreet.solvers.certified_minimum import minimum_within, restarts_for, row_curvature, shortened
+from discreet.solvers.gradient_descent import until_optimal
+from discreet.solvers.short_rows import radius_of, unbounded_slope
+
+if TYPE_CHECKING:
+    from discreet.accounting import Budget
+    from discreet.data import Public
+    from discreet.problem import Problem
+
+FloatArray = npt.NDArray[np.float64]
+
+TOLERANCE = 1e-3  # how much the error of the minimiser may add to the sensitivity
+WEIGHTS_GUESS = 1.0  # squared norm of the weights, in units of the margin at which a slope changes
+
+
+@dataclass(frozen=True)
+class OutputPerturbation(Solver):
+    """Minimise as well as one can, then add noise to the result, once.
+
+    Parameters
+    ----------
+    row_norm : float, optional
+        Norm to which rows are shortened, in units of the root of the number of (scaled) columns.
+    ridge : float, optional
+        Least l2 penalty of a coordinate, intercept included, in the solver's (scaled) columns. The default weighs
+        its bias against the noise, which falls with it; both are public.
+    scale_share : float, optional
+        Share of the budget for learning scales (default 0.1; 0 needs declared bounds).
+    """
+
+    name: ClassVar[str] = "output-perturbation"
+    order: ClassVar[Literal["C", "F"]] = "C"
+    needs_separable: ClassVar[bool] = False
+    pure: ClassVar[bool] = True
+
+    row_norm: float | None = None
+    ridge: float | None = None
+    scale_share: float | None = None
+
+    def __post_init__(self) -> None:
+        positive("row_norm", self.row_norm)
+        positive("ridge", self.ridge)
+
+    def refusal(self, problem: Problem, budget: Budget) -> str | None:
+        reason = super().refusal(problem, budget) or unbounded_slope(problem)
+        if reason is not None:
+            return reason
+        if problem.penalty.strong_convexity == 0.0:
+            return "it needs an l2 penalty (alpha > 0 and l1_ratio < 1), without which one row can move the optimum far"
+        if not problem.separable and problem.penalty.coefficients(1).l1.any():
+            return "it has no form for an l1 penalty together with a constraint that is not separable"
+        return None
+
+    def _decide(
+        self, problem: Problem, public: Public, budget: Budget, scaling: Scaling
+    ) -> tuple[Mechanism, Mapping[str, Any]]:
+        kind: Any = SphericalLaplace if budget.kind == "pure" else mechanisms.Gaussian
+        mechanism = calibrated(kind, scaling, budget, public)
+        if budget.is_infinite:
+            return mechanism, {}
+        assert isinstance(mechanism, (mechanisms.Gaussian, SphericalLaplace))
+        radius = radius_of(problem, public, budget, self.row_norm)
+        ridge = self.ridge or default_ridge(problem, public, radius, mechanism)
+        gradient = perturbations.gradient_sum(public.relation, problem.loss, radius)
+        steepness = problem.loss.lipschitz * radius
+        distance = _distance(gradient.l2, public.rows, ridge)
+        limit = restarts_for(row_curvature(problem.loss, radius), ridge, steepness, distance)
+        return mechanism, {"row_norm": radius, "ridge": ridge, "steps": limit.steps}
+
+    def _descend(self, framed: Framed, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+        if plan.budget.is_infinite:
+            return until_optimal(framed, run)
+        mechanism, settings, rows = plan.mechanism, plan.settings, framed.rows
+        assert isinstance(mechanism, (mechanisms.Gaussian, SphericalLaplace))
+        framed = shortened(framed, settings["row_norm"], settings["ridge"])
+        convexity = float(framed.coefficients.l2.min())
+        gradient = perturbations.gradient_sum(plan.public.relation, plan.problem.loss, settings["row_norm"])
+        distance = _distance(gradient.l2, rows, convexity)
+        sensitivity = perturbations.minimiser(gradient, convexity, rows, distance)
+        noise = mechanism.noise(run.rng, sensitivity, framed.shape) / np.sqrt(framed.coefficients.l2)
+        w = minimum_within(framed, settings["row_norm"], distance) + noise
+        # How many steps it took depends on the rows: the number that is told is the one that was planned.
+        run.report(settings["steps"], settings["steps"], framed, w)
+        return w, settings["steps"]
+
+
+def _distance(gradient: float, rows: int, convexity: float) -> float:
+    """An error of the minimiser that adds the tolerated part to its sensitivity, in the norm of the penalty."""
+    return 0.5 * TOLERANCE * gradient / (rows * math.sqrt(convexity))
+
+
+def default_ridge(problem: Problem, public: Public, radius: float, mechanism: OutputNoise) -> float:
+    """The r that minimises (weights guessed) r / 2 + curvature / 2 * E ||noise||^2 / dimension, noise being as 1 / r.
+
+    In units of the loss's own curvature and of the margin lipschitz / smoothness at which its slope changes.
+    """
+    dimension = problem.loss.outputs * (public.columns + problem.fit_intercept)
+    unit = mechanisms.clipped_sum(public.relation)
+    noise = mechanism.multiplier * unit.l2 * radius**2 / public.rows
+    if isinstance(mechanism, SphericalLaplace):
+        noise *= math.sqrt(dimension + 1.0)
+    return float(problem.loss.smoothness * (2.0 * noise**2 / WEIGHTS_GUESS) ** (1.0 / 3.0))

@@ -1,0 +1,43 @@
+"""How long a row may be, from public facts: instead of clipped gradients, for methods that release a minimiser."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from discreet import mechanisms
+from discreet.solvers.noise_rules import NoiseRule
+
+if TYPE_CHECKING:
+    from discreet.accounting import Budget
+    from discreet.data import Public
+    from discreet.problem import Problem
+
+ROW_NORM = NoiseRule(0.13, 0.38, 1.5)
+
+
+def radius_of(problem: Problem, public: Public, budget: Budget, row_norm: float | None) -> float:
+    """The norm to which rows are shortened, the 1 of the intercept included.
+
+    `row_norm` is in units of the root of the number of columns, which is the typical norm, since scaled columns
+    have mean square 1.
+    """
+    if row_norm is None:
+        row_norm = ROW_NORM.at(_relative_noise(problem, public, budget))
+    return math.sqrt(row_norm**2 * public.columns + problem.fit_intercept)
+
+
+def unbounded_slope(problem: Problem) -> str | None:
+    """Why a loss cannot be used by methods that need a bound on its slope; None if it can."""
+    if math.isfinite(problem.loss.lipschitz):
+        return None
+    return f"the slope of the {problem.loss.name} loss has no bound (the Huber loss, as in HuberRegressor, has one)"
+
+
+def _relative_noise(problem: Problem, public: Public, budget: Budget) -> float:
+    """Length of the noise on a mean of unit vectors, if the whole budget went into it."""
+    dimension = problem.loss.outputs * (public.columns + problem.fit_intercept)
+    length = mechanisms.additive(budget, 1.0).multiplier * math.sqrt(dimension)
+    if budget.kind == "pure":  # a Gamma radius grows with the dimension, not with its root
+        length *= math.sqrt(dimension)
+    return length * mechanisms.clipped_sum(public.relation).l2 / public.rows

@@ -1,0 +1,115 @@
+"""Least squares from a noisy second-moment matrix of columns and target, with a ridge against the noise (AdaSSP).
+
+One release, no iterations: the strongest simple baseline for linear regression. Theorem and proof:
+docs/guarantees/sufficient-statistics.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from discreet.framed import Framed
+from discreet.kernels.gradient import row_norms
+from discreet.losses import Squared
+from discreet.mechanisms import second_moment
+from discreet.mechanisms.limits import learn_limit
+from discreet.mechanisms.second_moment import SecondMoment, check_columns
+from discreet.mechanisms.shares import Shares
+from discreet.scales import Scaling
+from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, positive
+from discreet.solvers.gradient_descent import until_optimal
+from discreet.solvers.quadratic_model import QuadraticModel
+
+if TYPE_CHECKING:
+    from discreet.accounting import Budget
+    from discreet.data import Public
+    from discreet.problem import Problem
+
+FloatArray = npt.NDArray[np.float64]
+
+LIMIT_SHARE = 0.02  # for the histogram of row norms
+LONG_ROWS = 0.2  # fraction of the rows that may be clipped: they only lose weight, and the noise grows with R^2
+RADIUS, MOMENT = range(2)  # the order of the releases
+
+
+@dataclass(frozen=True)
+class SufficientStatistics(Solver):
+    """Squared loss only: the minimiser of the noisy quadratic.
+
+    Parameters
+    ----------
+    radius : float, optional
+        Norm to which rows (columns and target, both scaled) are clipped; learned privately by default.
+    scale_share : float, optional
+        Share of the budget for learning scales (default 0.1; 0 needs declared bounds).
+    """
+
+    name: ClassVar[str] = "sufficient-statistics"
+    order: ClassVar[Literal["C", "F"]] = "C"
+    needs_separable: ClassVar[bool] = True
+    pure: ClassVar[bool] = False
+    single_output: ClassVar[bool] = True
+
+    radius: float | None = None
+    scale_share: float | None = None
+
+    def __post_init__(self) -> None:
+        positive("radius", self.radius)
+
+    def refusal(self, problem: Problem, budget: Budget) -> str | None:
+        if not isinstance(problem.loss, Squared):
+            return f"the {problem.loss.name} loss has no sufficient statistics of fixed size"
+        return super().refusal(problem, budget)
+
+    def _decide(
+        self, problem: Problem, public: Public, budget: Budget, scaling: Scaling
+    ) -> tuple[Mechanism, Mapping[str, Any]]:
+        check_columns(self.name, public.columns)
+        limit = LIMIT_SHARE if self.radius is None else 0.0
+        shares = (limit, 1.0 - limit)
+        return calibrated(lambda z: Shares(z, shares), scaling, budget, public), {}
+
+    def _descend(self, framed: Framed, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+        if plan.budget.is_infinite:
+            return until_optimal(framed, run)
+        scale = framed.frame.target_scale
+        moment = self._release(framed, scale, plan, run)
+        inner = moment.matrix[:-1, :-1]
+        ridge = noise_ridge(SecondMoment(inner, moment.deviation))
+        model = QuadraticModel(inner + ridge * np.eye(framed.columns), framed.coefficients)
+        w = model.minimise(np.ascontiguousarray(scale * moment.matrix[:-1, -1]), framed.start())
+        run.report(1, 1, framed, w)
+        return w, 1
+
+    def _release(self, framed: Framed, scale: float, plan: Plan, run: Run) -> SecondMoment:
+        """Two releases: how long the augmented rows are, and their second moment."""
+        shares, relation, weight = plan.mechanism, plan.public.relation, framed.weight
+        assert isinstance(shares, Shares)
+        table = _augmented(framed, scale)
+        norms, rows = row_norms(table), framed.rows
+        if self.radius is not None:
+            radius = self.radius
+        else:
+            unit, part = math.sqrt(table.shape[1]), shares.part(RADIUS)
+            radius = learn_limit(norms, weight, unit, LONG_ROWS * rows, part, relation, run.rng)
+        return second_moment.release(table, norms, radius, weight, rows, shares.part(MOMENT), relation, run.rng)
+
+
+def noise_ridge(moment: SecondMoment) -> float:
+    """What lifts the smallest eigenvalue to the size of the noise; 0 if it is there already."""
+    return max(0.0, moment.noise_edge - float(np.linalg.eigvalsh(moment.matrix)[0]))
+
+
+def _augmented(framed: Framed, scale: float) -> Any:
+    """The framed rows with the target, scaled to about unit size, as a last column."""
+    target = (framed.y / scale)[:, None]
+    if sp.issparse(framed.X):
+        return sp.hstack([framed.X, sp.csr_array(target)], format="csr")
+    return np.hstack([framed.X, target])
