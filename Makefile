@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint format bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe clean
+.PHONY: demo test lint format bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe bench-solvers clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -37,6 +37,9 @@ bench-high-dimensional: $(READY)
 
 bench-frank-wolfe: $(READY)
 	$(BIN)/python benchmarks/frank_wolfe.py
+
+bench-solvers: $(READY)
+	$(BIN)/python benchmarks/solvers.py --write
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

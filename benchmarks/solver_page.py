@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,26 +13,27 @@ from discreet.solvers import SOLVERS
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
 WORST_DRAWN = 10.0  # relative errors above it are drawn there, with a triangle that points up
+COLOURS = 128  # of the pictures, to keep them small
 LINEAR_BELOW = 1e-4  # where errors of both signs occur, the axis is linear this close to 0
 
-# A colour for each family of solvers, and a marker for each member.
+# A hue for each family of solvers; a shade, a marker and a line style for each member.
 STYLES = {
-    "cd": ("#0b5fa5", "o"),
-    "greedy-cd": ("#0b5fa5", "s"),
-    "sketched": ("#0b5fa5", "D"),
-    "gd": ("#e07b00", "o"),
-    "sgd": ("#e07b00", "s"),
-    "svrg": ("#e07b00", "D"),
-    "ftrl": ("#e07b00", "v"),
-    "dual-cd": ("#1b8a3d", "o"),
-    "newton": ("#000000", "o"),
-    "sufficient-statistics": ("#000000", "s"),
-    "frank-wolfe": ("#a0309a", "o"),
-    "mirror-descent": ("#a0309a", "s"),
-    "bolt-on": ("#8a6d3b", "o"),
-    "output-perturbation": ("#8a6d3b", "s"),
-    "objective-perturbation": ("#8a6d3b", "D"),
-    "exponential": ("#d01c3f", "o"),
+    "cd": ("#08306b", "o", "-"),
+    "greedy-cd": ("#2171b5", "s", "--"),
+    "sketched": ("#6baed6", "D", ":"),
+    "gd": ("#7f2704", "o", "-"),
+    "sgd": ("#d94801", "s", "--"),
+    "svrg": ("#fd8d3c", "D", ":"),
+    "ftrl": ("#fdbe5c", "v", "-."),
+    "dual-cd": ("#238b45", "P", "-"),
+    "newton": ("#000000", "o", "-"),
+    "sufficient-statistics": ("#777777", "s", "--"),
+    "frank-wolfe": ("#54278f", "o", "-"),
+    "mirror-descent": ("#9e6fd0", "s", "--"),
+    "bolt-on": ("#00676b", "o", "-"),
+    "output-perturbation": ("#1fa3a8", "s", "--"),
+    "objective-perturbation": ("#66d0d2", "D", ":"),
+    "exponential": ("#d01c8b", "o", "-"),
 }
 
 Cell = dict[str, Any]
@@ -119,11 +121,12 @@ def plot(results: Results, problem: str, epsilons: Sequence[float]) -> None:
 
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
+    from PIL import Image
 
     facts = results[problem]
     panels = (False, True) if facts["declarable"] else (False,)
     figure, axes = plt.subplots(
-        1, len(panels), figsize=(2.2 + 4.4 * len(panels), 4.6), sharey=True, squeeze=False, layout="constrained"
+        1, len(panels), figsize=(3.0 + 4.3 * len(panels), 5.4), sharey=True, squeeze=False, layout="constrained"
     )
     for axis, declared in zip(axes[0], panels, strict=True):
         draw_panel(axis, results, problem, epsilons, declared)
@@ -134,21 +137,23 @@ def plot(results: Results, problem: str, epsilons: Sequence[float]) -> None:
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", fontsize=8, frameon=False)
     figure.suptitle(problem, fontsize=11)
-    figure.savefig(FOLDER / f"solvers-{problem}.png", dpi=100, metadata={"Software": None})
+    drawn = io.BytesIO()
+    figure.savefig(drawn, dpi=100)
     plt.close(figure)
+    Image.open(drawn).convert("RGB").quantize(COLOURS).save(FOLDER / f"solvers-{problem}.png", optimize=True)
 
 
 def draw_panel(axis: Any, results: Results, problem: str, epsilons: Sequence[float], declared: bool) -> None:
     facts = results[problem]
     rows = list(rows_of(results, problem, epsilons, declared))
     for place, (solver, cells) in enumerate(rows):
-        colour, marker = STYLES[solver]
-        aside = 1.035 ** (place - len(rows) / 2)  # so that equal results do not hide each other
+        colour, marker, line = STYLES[solver]
+        aside = 1.03 ** (place - len(rows) / 2)  # so that equal results do not hide each other
         known = [(e * aside, mean(c, "error")) for e, c in zip(epsilons, cells, strict=True) if "error" in c]
         heights = [min(error, WORST_DRAWN) for _, error in known]
-        axis.plot([x for x, _ in known], heights, color=colour, marker=marker, markersize=5, lw=1.1, label=solver)
-        beyond = [(x, WORST_DRAWN) for x, error in known if error > WORST_DRAWN]
-        axis.plot(*zip(*beyond, strict=True), "^", color=colour, markersize=11) if beyond else None
+        beyond = [x for x, error in known if error > WORST_DRAWN]
+        axis.plot([x for x, _ in known], heights, line, color=colour, marker=marker, ms=5, lw=1.3, label=solver)
+        axis.plot(beyond, [WORST_DRAWN] * len(beyond), "^", color=colour, ms=10)
     axis.axhline(facts["constant"], color="grey", ls="--", lw=1, label="best constant")
     for (what, (at, error)), marker in zip(facts["papers"].items(), "*X", strict=False):
         axis.plot([at], [error], marker, color="#d01c3f", markersize=12, mec="white", label=f"papers: {what}", zorder=5)
@@ -164,11 +169,13 @@ def scale_errors(
 ) -> None:
     """A logarithmic axis; where clipping beats the optimum, one that is logarithmic on both sides of 0."""
     errors = [mean(c, "error") for d in panels for _, cells in rows_of(results, problem, epsilons, d) for c in cells]
-    if min(errors) > 0.0:
+    bottom, top = min(errors), 2.0 * min(max(errors), WORST_DRAWN)
+    if bottom > 0.0:
         axis.set_yscale("log")
-    else:
-        axis.set_yscale("symlog", linthresh=LINEAR_BELOW, linscale=0.5)
-        axis.axhline(0.0, color="#888888", lw=0.6)
+        axis.set_ylim(0.5 * bottom, top)
+        return
+    axis.set_yscale("symlog", linthresh=LINEAR_BELOW, linscale=0.5)
+    axis.set_ylim(2.0 * min(bottom, -0.5 * LINEAR_BELOW), top)
 
 
 def write(results: Results, problem: str, epsilons: Sequence[float], runs: int) -> None:

@@ -49,6 +49,8 @@ def measure(case: Case, solver: str, epsilon: float, declared: bool) -> Cell:
             solution = solve(problem, case.X, case.y, solver, budget, **known)
         except IncompatibleSolverError as refusal:  # some can tell only when they plan
             return {"refused": str(refusal).partition(": ")[2].partition("; ")[0]}
+        except (ValueError, MemoryError) as failure:  # a fault of the solver: shown, so that it is not overlooked
+            return {"refused": f"it failed: {failure}".rstrip(".")}
         cell["seconds"].append(time.process_time() - start)
         limits, model = (solution.frame.low, solution.frame.high), (solution.w, solution.intercept)
         cell["error"].append(case.error(clip_columns(case.X, *limits), *model))

@@ -199,20 +199,9 @@ def solve(
     from discreet.randomness import stream_from
 
     data = load(X, y, sample_weight)
+    problem.check_labels(data.y)
     kind = make_relation(relation)
-    check_labels(problem, data.y)
     public = describe(data.X, data.y, kind, bounds, y_bounds, public_n, not problem.loss.classification)
     granted = make_budget(budget, None, public.rows)
     plan = make_solver(solver, problem).plan(problem, public, granted)
     return run_plan(plan, data, stream_from(random_state), ledger, dataset, "solve", callback, trace)
-
-
-def check_labels(problem: Problem, y: Any) -> None:
-    """Classification losses need labels in their own coding."""
-    if not problem.loss.classification:
-        return
-    outputs = problem.loss.outputs
-    allowed = np.array([-1.0, 1.0]) if outputs == 1 else np.arange(outputs, dtype=np.float64)
-    if not np.isin(y, allowed).all():
-        wanted = "-1 and +1" if outputs == 1 else f"0, 1, ..., {outputs - 1}"
-        raise ValueError(f"y must hold the labels {wanted} for this loss; recode it, or use an estimator.")

@@ -44,6 +44,16 @@ class Problem:
         low, high = self.constraint.bounds(columns)
         return Coefficients(own.l1, own.l2, np.maximum(own.low, low), np.minimum(own.high, high))
 
+    def check_labels(self, y: FloatArray) -> None:
+        """Refuse targets that are not labels in the loss's own coding; regression losses take any."""
+        if not self.loss.classification:
+            return
+        outputs = self.loss.outputs
+        allowed = np.array([-1.0, 1.0]) if outputs == 1 else np.arange(outputs, dtype=np.float64)
+        if not np.isin(y, allowed).all():
+            wanted = "-1 and +1" if outputs == 1 else f"0, 1, ..., {outputs - 1}"
+            raise ValueError(f"y must hold the labels {wanted} for this loss; recode it, or use an estimator.")
+
     def objective(
         self, X: Any, y: FloatArray, coef: FloatArray, intercept: Any = 0.0, weight: FloatArray | None = None
     ) -> float:

@@ -117,3 +117,13 @@ def test_limits_of_the_event():
     for wrong in ((-0.1, 1.0, 1), (0.1, math.nan, 1), (0.1, 1.0, 0)):
         with pytest.raises(ValueError, match="must be"):
             objective_event(*wrong)
+
+
+@pytest.mark.parametrize("tiny", [1e-9, 1e-303])
+def test_a_tiny_atom_does_not_refine_the_grid(tiny):
+    """It is rounded up to a grid that the other releases choose: same epsilon, to the grid's 0.02 %."""
+    other = accounting.gaussian_event(20.0)
+    small = accounting.compose([accounting.pure_event(tiny), other, accounting.poisson_event(0.1, 5.0)])
+    without = accounting.compose([other, accounting.poisson_event(0.1, 5.0)])
+    expected = accounting.epsilon_of(without, 1e-6, "zero_out")
+    assert accounting.epsilon_of(small, 1e-6, "zero_out") == pytest.approx(expected, rel=1e-3)

@@ -116,7 +116,7 @@ def compose(parts: Parts, delta: float) -> ComposedLoss:
     window = choose_window(rough, delta)
     step = choose_step(window, rough)
     atom = max(pair.atom for pair, _ in parts)
-    if atom:
+    if atom >= step:  # a smaller one is rounded up to the grid like any loss
         step = atom / math.ceil(atom / step)
     negligible = negligible_mass(parts, delta)
     laws = [(on_grid(pair, negligible, step, window.tilt), n) for pair, n in parts]

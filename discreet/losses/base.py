@@ -20,8 +20,8 @@ class Loss(ABC):
     classification : bool
         Whether targets are labels: -1 or +1 with one margin per row, 0 to outputs - 1 with several.
     one_signed : bool
-        Whether, for a given target, the slope has the same sign at every margin (it halves a failure
-        probability in objective perturbation).
+        Whether, for a given target, the slope has the same sign at every margin (objective
+        perturbation then adds up fewer tails).
     """
 
     __slots__ = ()

@@ -227,11 +227,14 @@ class Solver(ABC):
         return IncompatibleSolverError(f"solver {self.name!r} cannot be used: {reason}; {advice}.")
 
     def _check_plan(self, problem: Problem, data: Data, plan: Plan) -> None:
-        """A plan's cost holds for its own solver, problem and number of rows only."""
+        """A plan's cost holds for its own solver and problem, and for tables with its public facts only."""
+        problem.check_labels(data.y)
         if plan.solver != self or plan.problem != problem:
             raise ValueError("plan was made by another solver or for another problem; plan again.")
         if plan.public.relation is not Relation.ADD_REMOVE and plan.public.rows != data.rows:
             raise ValueError(f"plan was made for {plan.public.rows} rows, but the table has {data.rows}; plan again.")
+        if plan.public.sparse != data.sparse:
+            raise ValueError("plan was made for the other of dense and sparse tables; plan again.")
         if plan.public.columns != data.X.shape[1]:
             raise ValueError(f"plan was made for {plan.public.columns} columns, not {data.X.shape[1]}; plan again.")
 

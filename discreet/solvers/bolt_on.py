@@ -22,7 +22,7 @@ from discreet.mechanisms.perturbations import SphericalLaplace
 from discreet.penalties import Coefficients
 from discreet.relation import Relation
 from discreet.scales import Scaling
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, positive
+from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, moderate, positive
 from discreet.solvers.batch_steps import BatchSteps
 from discreet.solvers.certified_minimum import row_curvature, shortened
 from discreet.solvers.gradient_descent import until_optimal
@@ -87,8 +87,8 @@ class BoltOn(Solver):
         positive("lots", self.lots, whole=True)
         positive("journey", self.journey)
         positive("step", self.step)
-        positive("row_norm", self.row_norm)
-        positive("ridge", self.ridge or None)
+        moderate("row_norm", self.row_norm)
+        moderate("ridge", self.ridge or None)
         if self.step >= 2.0:
             raise ValueError(f"step must be below 2, or one row could move the result far; got {self.step!r}.")
 

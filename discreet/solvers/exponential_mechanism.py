@@ -22,7 +22,7 @@ from discreet.losses import Squared
 from discreet.mechanisms import Sensitivity
 from discreet.penalties import Zero
 from discreet.scales import Scaling
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, positive
+from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, moderate
 from discreet.solvers.cell_sampler import CellSampler, Energy
 from discreet.solvers.cells import Cells, Shape, best_pieces, covering, log_tries
 from discreet.solvers.gradient_descent import until_optimal
@@ -93,8 +93,8 @@ class ExponentialMechanism(Solver):
     scale_share: float | None = None
 
     def __post_init__(self) -> None:
-        positive("reach", self.reach)
-        positive("row_size", self.row_size)
+        moderate("reach", self.reach)
+        moderate("row_size", self.row_size)
 
     def refusal(self, problem: Problem, budget: Budget) -> str | None:
         constraint = problem.constraint

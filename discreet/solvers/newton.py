@@ -94,7 +94,7 @@ class Newton(Solver):
     def __post_init__(self) -> None:
         positive("steps", self.steps, whole=True)
         moderate("clip", self.clip)
-        positive("radius", self.radius)
+        moderate("radius", self.radius)
         if not 0.0 < self.moment_share <= 0.9:
             raise ValueError(f"moment_share must be above 0 and at most 0.9; got {self.moment_share!r}.")
 

@@ -19,7 +19,7 @@ from discreet.framed import Framed
 from discreet.mechanisms import perturbations
 from discreet.mechanisms.perturbations import OutputNoise, SphericalLaplace
 from discreet.scales import Scaling
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, positive
+from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, moderate
 from discreet.solvers.certified_minimum import minimum_within, restarts_for, row_curvature, shortened
 from discreet.solvers.gradient_descent import until_optimal
 from discreet.solvers.short_rows import radius_of, unbounded_slope
@@ -60,8 +60,8 @@ class OutputPerturbation(Solver):
     scale_share: float | None = None
 
     def __post_init__(self) -> None:
-        positive("row_norm", self.row_norm)
-        positive("ridge", self.ridge)
+        moderate("row_norm", self.row_norm)
+        moderate("ridge", self.ridge)
 
     def refusal(self, problem: Problem, budget: Budget) -> str | None:
         reason = super().refusal(problem, budget) or unbounded_slope(problem)

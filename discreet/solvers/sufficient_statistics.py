@@ -23,7 +23,7 @@ from discreet.mechanisms.limits import learn_limit
 from discreet.mechanisms.second_moment import SecondMoment, check_columns
 from discreet.mechanisms.shares import Shares
 from discreet.scales import Scaling
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, positive
+from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, moderate
 from discreet.solvers.gradient_descent import until_optimal
 from discreet.solvers.quadratic_model import QuadraticModel
 
@@ -61,7 +61,7 @@ class SufficientStatistics(Solver):
     scale_share: float | None = None
 
     def __post_init__(self) -> None:
-        positive("radius", self.radius)
+        moderate("radius", self.radius)
 
     def refusal(self, problem: Problem, budget: Budget) -> str | None:
         if not isinstance(problem.loss, Squared):
