@@ -24,6 +24,7 @@ from discreet.demo import declared_bounds
 
 EPSILONS = (0.3, 1.0, 3.0, 10.0)
 RUNS = 5
+SOLVERS = ("cd", "sgd", "gd", "newton")
 FOLDER = Path(os.environ.get("DISCREET_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
 
@@ -74,7 +75,7 @@ def main():
         for run in range(RUNS):
             train, test, y_train, y_test = train_test_split(X, y, test_size=0.3, random_state=run)
             baseline.append(reference(train, y_train, classify).score(test, y_test))
-        for solver in ("cd", "gd", "sgd"):
+        for solver in SOLVERS:
             cells = [scores(X, y, classify, options, epsilon, solver) for epsilon in EPSILONS]
             numbers = " | ".join(f"{mean:.3f} ± {std:.3f}" for mean, std, _ in cells)
             size = f"{X.shape[0]} x {X.shape[1]}"

@@ -29,7 +29,9 @@ from discreet.randomness import secure_stream
 from discreet.solvers import CoordinateDescent, GreedyCoordinateDescent, StochasticGradientDescent
 
 EPSILON = 1.0
-TUNING_RUNS, FINAL_RUNS = 3, 10
+HALVING = ((0.2, 4), (0.02, 15))  # this part of all settings gets so many more runs, and again
+FINAL_RUNS = 10  # fresh ones, for the best
+METHODS = ("greedy-cd", "cd", "sgd", "sgd, single rows")  # the last is the thesis's, with the noise that it needs
 
 
 def signs(y):
@@ -114,11 +116,12 @@ def candidates(name, moments, n):
                         sampling="uniform",
                     )
     else:
+        batches = {"batch_size": max(1, n // 20)} if name == "sgd" else {"sampler": "single"}
         for passes in (0.01, 0.1, 1, 5):
             for step in (0.1, 1.0, 10.0, 100.0, 1000.0):
                 for clip in clips[::2]:
                     yield StochasticGradientDescent(
-                        passes=passes, batch_size=max(1, n // 20), step=step, clip=clip, average=False, scale_share=0.0
+                        passes=passes, step=step, clip=clip, average=False, scale_share=0.0, **batches
                     )
 
 
@@ -126,7 +129,7 @@ def tune(problem, X, y, best, name, moments, seconds):
     """The best of the grid on the objective; returns settings and its mean error over fresh runs."""
     n, p = X.shape
     bounded = {}
-    if name == "sgd":
+    if name.startswith("sgd"):
         largest = float(abs(X).max())
         bounded = {"low": np.full(p, -largest), "high": np.full(p, largest)}
         bounded |= {"target_low": float(y.min()), "target_high": float(y.max())}
@@ -137,14 +140,17 @@ def tune(problem, X, y, best, name, moments, seconds):
     results, start = [], time.perf_counter()
     for solver in settings:
         plan = solver.plan(problem, public, budget)
-        results.append((error(problem, X, y, best, solver, plan, 1)[0], solver, plan))
+        results.append([error(problem, X, y, best, solver, plan, 1)[0], 1, solver, plan])
         if time.perf_counter() - start > seconds:
             break
     tried = len(results)
-    results.sort(key=lambda r: r[0])
-    again = [(error(problem, X, y, best, s, p, TUNING_RUNS)[0], s, p) for _, s, p in results[:12]]
-    again.sort(key=lambda r: r[0])
-    _, solver, plan = again[0]
+    for kept, runs in HALVING:
+        results = sorted(results, key=lambda r: r[0])[: max(5, round(kept * tried))]
+        for result in results:
+            mean, done, solver, plan = result
+            again = error(problem, X, y, best, solver, plan, runs)[0]
+            result[:2] = (mean * done + again * runs) / (done + runs), done + runs
+    _, _, solver, plan = min(results, key=lambda r: r[0])
     final, w = error(problem, X, y, best, solver, plan, FINAL_RUNS)
     return solver, final, w, tried, len(settings)
 
@@ -172,7 +178,7 @@ def main():
         zero = error_at_zero(problem, X, y, best)
         moments = loss.smoothness * np.maximum(column_squares(X), 1e-12)
         print(f"{name}: {penalty}, certificate {best.certificate}", file=sys.stderr)
-        for method in ("greedy-cd", "cd", "sgd"):
+        for method in METHODS:
             solver, final, w, tried, total = tune(problem, X, y, best, method, moments, wanted.seconds)
             right, wrong = int((support & (w != 0)).sum()), int((~support & (w != 0)).sum())
             printed = "" if thesis is None or method != "greedy-cd" else f"{thesis:g}"

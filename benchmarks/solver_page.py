@@ -164,11 +164,10 @@ def draw_panel(axis: Any, results: Results, problem: str, epsilons: Sequence[flo
     axis.grid(axis="y", color="#dddddd", lw=0.6)
 
 
-def scale_errors(
-    axis: Any, results: Results, problem: str, epsilons: Sequence[float], panels: Sequence[bool]
-) -> None:
+def scale_errors(axis: Any, results: Results, problem: str, epsilons: Sequence[float], panels: Sequence[bool]) -> None:
     """A logarithmic axis; where clipping beats the optimum, one that is logarithmic on both sides of 0."""
     errors = [mean(c, "error") for d in panels for _, cells in rows_of(results, problem, epsilons, d) for c in cells]
+    errors += [results[problem]["constant"], *(error for _, error in results[problem]["papers"].values())]
     bottom, top = min(errors), 2.0 * min(max(errors), WORST_DRAWN)
     if bottom > 0.0:
         axis.set_yscale("log")

@@ -26,7 +26,7 @@ FEW_COLUMNS = 20  # up to which a user may be expected to know the bounds of eve
 
 @dataclass(frozen=True)
 class Recipe:
-    """A problem by name; its table is made when asked for. `papers` holds errors that others report at epsilon 1."""
+    """A problem by name; its table is made when asked for. `papers` holds what others report."""
 
     name: str
     table: Callable[[], tuple[FloatArray, FloatArray]]

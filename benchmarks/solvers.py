@@ -109,17 +109,20 @@ def summary(cell: Cell) -> str:
 def main() -> None:
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("problems", nargs="*", help="names of problems; all by default")
+    names = [recipe.name for recipe in recipes()]
+    parser.add_argument("problems", nargs="*", help=f"some of {', '.join(names)}; all by default")
     parser.add_argument("--fresh", action="store_true", help="forget the results of earlier runs")
     parser.add_argument("--write", action="store_true", help="put tables and plots into docs/benchmarks/")
     wanted = parser.parse_args()
+    if unknown := set(wanted.problems) - set(names):
+        parser.error(f"no such problem: {', '.join(sorted(unknown))}")
     if wanted.fresh:
         STORE.unlink(missing_ok=True)
     results: dict[str, Cell] = json.loads(STORE.read_text()) if STORE.exists() else {}
     start = time.perf_counter()
     run(results, wanted.problems)
     print(f"{time.perf_counter() - start:.0f} s")
-    for name in (recipe.name for recipe in recipes() if recipe.name in results):
+    for name in [name for name in wanted.problems or names if name in results]:  # tables may be absent
         print(f"\n## {name}\n\n{solver_page.table(results, name, EPSILONS, RUNS)}")
         if wanted.write:
             solver_page.write(results, name, EPSILONS, RUNS)

@@ -51,7 +51,7 @@ GROWTH, MOST_GROWTH = 1.2, 100.0  # of the share from step to step, and in all: 
 LIMIT_SHARE = 0.015  # for each of the up to three histograms of sizes
 MOMENT_SHARE = 0.1
 FLOOR = 0.7  # of the eigenvalues, in units of the noise's largest one
-LONG_ROWS = 0.05  # fraction of the rows that the second moment may clip: the metric needs no tails
+LONG_ROWS = 0.05  # fraction of the rows that the second moment may clip at most
 CLIPPED_ROWS = 10.0  # gradients that may be clipped, in units of the total noise: fewer would not pay for the noise
 
 RADIUS, MOMENT, CLIP, NEW_CLIP, GRADIENTS = range(5)  # the order of the releases
@@ -151,7 +151,8 @@ class Newton(Solver):
             radius = float(norms.max())
         else:
             unit, part = math.sqrt(framed.columns), shares.part(RADIUS)
-            radius = learn_limit(norms, framed.weight, unit, LONG_ROWS * framed.rows, part, relation, run.rng)
+            allowed = min(LONG_ROWS * framed.rows, _worth_clipping(shares, plan))
+            radius = learn_limit(norms, framed.weight, unit, allowed, part, relation, run.rng)
         part = shares.part(MOMENT)
         moment = second_moment.release(framed.X, norms, radius, framed.weight, framed.rows, part, relation, run.rng)
         return Metric.from_second_moment(moment, FLOOR)
@@ -159,17 +160,25 @@ class Newton(Solver):
     def _learn_clip(self, framed: Framed, plan: Plan, shares: Shares, sizes: FloatArray, which: int, run: Run) -> float:
         """The threshold of the gradients, from noisy counts of their norms at the current weights.
 
-        A row more that is clipped costs at most its excess; a lower threshold saves noise in proportion to the total
-        noise and to the root of the number of columns. The allowed number of clipped rows balances the two.
+        The number of rows that may be clipped follows from the noise.
         """
         if self.clip is not None:
             return self.clip
         if plan.budget.is_infinite:
             return math.inf
-        relation = plan.public.relation
-        noise = shares.whole.deviation(mechanisms.clipped_sum(relation)) * math.sqrt(framed.columns)
         unit = math.sqrt(framed.columns) * typical_slope(plan.problem, framed.frame)
-        return learn_limit(sizes, framed.weight, unit, CLIPPED_ROWS * noise, shares.part(which), relation, run.rng)
+        allowed, part = _worth_clipping(shares, plan), shares.part(which)
+        return learn_limit(sizes, framed.weight, unit, allowed, part, plan.public.relation, run.rng)
+
+
+def _worth_clipping(shares: Shares, plan: Plan) -> float:
+    """How many rows may be clipped.
+
+    A row more that is clipped costs at most its excess; a lower threshold saves noise in proportion to the total
+    noise and to the root of the number of columns. The number balances the two.
+    """
+    columns = plan.public.columns + plan.problem.fit_intercept
+    return CLIPPED_ROWS * shares.whole.deviation(mechanisms.clipped_sum(plan.public.relation)) * math.sqrt(columns)
 
 
 def default_steps(budget: Budget, public: Public, columns: int) -> int:
