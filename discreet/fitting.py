@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 
 
+FEW_COLUMNS = 200  # up to which `auto` preconditions: docs/benchmarks/solvers.md
+
+
 def make_budget(epsilon: Any, delta: float | None, rows: int) -> Budget:
     """A Budget from plain numbers; delta=None stands for 1/rows^2, delta=0 for pure epsilon-DP."""
     if isinstance(epsilon, Budget):
@@ -47,16 +50,24 @@ def make_relation(relation: Any) -> Relation:
         raise ValueError(f"relation must be one of {allowed}; got {relation!r}.") from None
 
 
-def make_solver(solver: Any, problem: Problem) -> Solver:
-    """A solver by name, or the object itself; "auto" takes coordinate descent wherever it fits."""
+def make_solver(solver: Any, problem: Problem, public: Public, budget: Budget) -> Solver:
+    """A solver by name, or the object itself; "auto" decides by public facts."""
     if isinstance(solver, Solver):
         return solver
     if solver == "auto":
-        return SOLVERS["cd" if problem.separable else "gd"]()
+        return SOLVERS[_automatic(problem, public, budget)]()
     if isinstance(solver, str) and solver in SOLVERS:
         return SOLVERS[solver]()
     known = ", ".join(repr(name) for name in ("auto", *SOLVERS))
     raise ValueError(f"solver must be one of {known} or a solver object; got {solver!r}.")
+
+
+def _automatic(problem: Problem, public: Public, budget: Budget) -> str:
+    """Preconditioned steps for few columns, coordinate descent for many, gradient steps for sets it cannot take."""
+    few = 0 < public.columns <= FEW_COLUMNS and not budget.is_infinite
+    if few and SOLVERS["newton"]().refusal(problem, budget) is None:
+        return "newton"
+    return "cd" if problem.separable else "gd"
 
 
 def public_rows(relation: Relation, rows: int, public_n: int | None) -> int:
@@ -203,5 +214,5 @@ def solve(
     kind = make_relation(relation)
     public = describe(data.X, data.y, kind, bounds, y_bounds, public_n, not problem.loss.classification)
     granted = make_budget(budget, None, public.rows)
-    plan = make_solver(solver, problem).plan(problem, public, granted)
+    plan = make_solver(solver, problem, public, granted).plan(problem, public, granted)
     return run_plan(plan, data, stream_from(random_state), ledger, dataset, "solve", callback, trace)

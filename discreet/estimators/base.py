@@ -116,7 +116,7 @@ class PrivateLinearModel(StreamLearner, BaseEstimator):
     def _make_plan(self, public: Public, classes: int) -> Plan:
         problem = self._problem(classes)
         budget = make_budget(self.epsilon, self.delta, public.rows)
-        return make_solver(self.solver, problem).plan(problem, public, budget)
+        return make_solver(self.solver, problem, public, budget).plan(problem, public, budget)
 
     def _validate(self, X: Any, y: Any, reset: bool = True) -> tuple[Any, Any, bool]:
         names = getattr(X, "columns", None)

@@ -43,9 +43,18 @@ def learn_limit(
     sensitivity = mechanisms.one_hot_counts(relation, 1)
     counts += mechanism.noise(rng, sensitivity, BINS)
     above = np.append(counts[:0:-1].cumsum()[::-1], 0.0)
-    visible = SURE * mechanism.deviation(sensitivity) * math.sqrt(BINS / 2)
-    first = int(np.argmax(above <= max(allowed, visible)))
-    return unit * 2.0 ** (LOWEST + (first + 1) / PER_OCTAVE)
+    first = int(np.argmax(above <= max(allowed, noticeable(mechanism, relation))))
+    return limit_at(first, unit)
+
+
+def limit_at(place: int, unit: float) -> float:
+    """The upper end of a bin; that of bin 0 is the lowest limit, for when there are too few rows to learn one."""
+    return unit * 2.0 ** (LOWEST + (place + 1) / PER_OCTAVE)
+
+
+def noticeable(mechanism: Gaussian, relation: Relation) -> float:
+    """How many long rows it takes to be told from none."""
+    return SURE * mechanism.deviation(mechanisms.one_hot_counts(relation, 1)) * math.sqrt(BINS / 2)
 
 
 def size_counts(sizes: FloatArray, weight: FloatArray | None, unit: float) -> FloatArray:

@@ -18,7 +18,7 @@ from discreet import mechanisms
 from discreet.framed import Framed
 from discreet.scales import Scaling
 from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, moderate, one_of, positive
-from discreet.solvers.coordinates import scaling_for_declared, smoothness_bounds, thresholds
+from discreet.solvers.coordinates import scaling_for_declared, smoothness_bounds, thresholds, worthwhile_steps
 from discreet.solvers.screening import Screening
 from discreet.sweeps import Sweeps
 
@@ -91,12 +91,14 @@ class CoordinateDescent(Solver):
         self, problem: Problem, public: Public, budget: Budget, scaling: Scaling
     ) -> tuple[Mechanism, Mapping[str, Any]]:
         coordinates = public.columns + problem.fit_intercept
-        default = PURE_PASSES if budget.kind == "pure" else PASSES
-        passes = self.passes if self.passes is not None else default
-        steps = max(1, round(passes * coordinates))
+        if self.passes is not None:
+            steps = max(1, round(self.passes * coordinates))
+        else:
+            wanted = coordinates * (PURE_PASSES if budget.kind == "pure" else PASSES)
+            steps = max(1, round(worthwhile_steps(wanted, coordinates, public, budget)))
         kind = mechanisms.Laplace if budget.kind == "pure" else mechanisms.Gaussian
         mechanism = calibrated(lambda z: kind(z, steps), scaling, budget, public)
-        settings = {"passes": passes, "steps": steps, "sampling": self.sampling, "outer": int(self.outer)}
+        settings = {"passes": steps / coordinates, "steps": steps, "sampling": self.sampling, "outer": int(self.outer)}
         if self.screening is not None:
             settings["screening"] = int(self.screening)
         return mechanism, settings

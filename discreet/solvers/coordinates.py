@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from discreet import mechanisms
 from discreet.scales import Scaling, unscaled
 from discreet.solvers.base import Plan, typical_slope
 from discreet.solvers.noise_rules import COORDINATE_CLIP, NoiseRule
 
 if TYPE_CHECKING:
+    from discreet.accounting import Budget
     from discreet.data import Public
     from discreet.framed import Framed
     from discreet.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
+
+NOISIEST = 5.7  # the noise, in units of the gradient, from which on further steps do harm; a rule of thumb
 
 
 def smoothness_bounds(declared: tuple[float, ...] | None, framed: Framed) -> FloatArray:
@@ -26,6 +30,17 @@ def smoothness_bounds(declared: tuple[float, ...] | None, framed: Framed) -> Flo
         return np.asarray(declared, dtype=np.float64)
     moments = np.append(framed.frame.second_moment, np.ones(int(framed.problem.fit_intercept)))
     return framed.problem.loss.smoothness * moments
+
+
+def worthwhile_steps(wanted: float, coordinates: int, public: Public, budget: Budget) -> float:
+    """At most `wanted` steps of single coordinates, or fewer where rows and budget leave them nothing but noise.
+
+    T steps add noise of about sqrt(T coordinates) / (rows mu) to a gradient of size 1 over all coordinates.
+    """
+    if budget.is_infinite or budget.kind == "pure":
+        return wanted
+    clear = NOISIEST * public.rows * budget.gaussian_mu() / mechanisms.clipped_sum(public.relation).l2
+    return min(wanted, clear**2 / coordinates)
 
 
 def scaling_for_declared(declared: tuple[float, ...], clip: float | None, problem: Problem, public: Public) -> Scaling:

@@ -19,7 +19,7 @@ from discreet import mechanisms
 from discreet.framed import Framed
 from discreet.kernels.gradient import clipped_gradient_sum
 from discreet.mechanisms import second_moment
-from discreet.mechanisms.limits import learn_limit
+from discreet.mechanisms.limits import learn_limit, limit_at, noticeable
 from discreet.mechanisms.second_moment import Metric, check_columns
 from discreet.mechanisms.shares import Shares
 from discreet.scales import Scaling
@@ -52,6 +52,7 @@ LIMIT_SHARE = 0.015  # for each of the up to three histograms of sizes
 MOMENT_SHARE = 0.1
 FLOOR = 0.7  # of the eigenvalues, in units of the noise's largest one
 LONG_ROWS = 0.05  # fraction of the rows that the second moment may clip at most
+LONG_ROWS_AT_LEAST = 0.25  # a histogram that cannot tell this fraction from noise is left out
 CLIPPED_ROWS = 10.0  # gradients that may be clipped, in units of the total noise: fewer would not pay for the noise
 
 RADIUS, MOMENT, CLIP, NEW_CLIP, GRADIENTS = range(5)  # the order of the releases
@@ -104,14 +105,20 @@ class Newton(Solver):
         check_columns(self.name, public.columns)
         columns = public.columns + problem.fit_intercept
         steps = int(self.steps) if self.steps is not None else default_steps(budget, public, columns)
-        shares = self._shares(steps)
+        learned = enough_rows(budget, public)
+        shares = self._shares(steps, LIMIT_SHARE if learned else 0.0)
         mechanism = calibrated(lambda z: Shares(z, shares), scaling, budget, public)
-        return mechanism, {"steps": steps, "new_clip_at": _new_clip_at(steps), "moment_share": self.moment_share}
+        return mechanism, {
+            "steps": steps,
+            "limits": "learned" if learned else "lowest",
+            "new_clip_at": _new_clip_at(steps),
+            "moment_share": self.moment_share,
+        }
 
-    def _shares(self, steps: int) -> tuple[float, ...]:
-        """Shares in the order of the releases, summing to 1; what is declared is not learned and costs 0."""
-        radius = LIMIT_SHARE if self.radius is None else 0.0
-        clip = LIMIT_SHARE if self.clip is None else 0.0
+    def _shares(self, steps: int, limit_share: float) -> tuple[float, ...]:
+        """Shares in the order of the releases, summing to 1; what is not learned costs 0."""
+        radius = limit_share if self.radius is None else 0.0
+        clip = limit_share if self.clip is None else 0.0
         new_clip = clip if _new_clip_at(steps) > 0 else 0.0
         growing = min(GROWTH, MOST_GROWTH ** (1.0 / steps)) ** np.arange(steps)
         rest = 1.0 - self.moment_share - radius - clip - new_clip
@@ -145,12 +152,15 @@ class Newton(Solver):
     def _learn_metric(self, framed: Framed, plan: Plan, shares: Shares, run: Run) -> Metric:
         """Two releases: how long rows are, and their second moment."""
         norms, relation = framed.norms(), plan.public.relation
+        unit = math.sqrt(framed.columns)
         if self.radius is not None:
             radius = self.radius
         elif plan.budget.is_infinite:
             radius = float(norms.max())
+        elif plan.settings["limits"] != "learned":
+            radius = limit_at(0, unit)
         else:
-            unit, part = math.sqrt(framed.columns), shares.part(RADIUS)
+            part = shares.part(RADIUS)
             allowed = min(LONG_ROWS * framed.rows, _worth_clipping(shares, plan))
             radius = learn_limit(norms, framed.weight, unit, allowed, part, relation, run.rng)
         part = shares.part(MOMENT)
@@ -167,6 +177,8 @@ class Newton(Solver):
         if plan.budget.is_infinite:
             return math.inf
         unit = math.sqrt(framed.columns) * typical_slope(plan.problem, framed.frame)
+        if plan.settings["limits"] != "learned":
+            return limit_at(0, unit)
         allowed, part = _worth_clipping(shares, plan), shares.part(which)
         return learn_limit(sizes, framed.weight, unit, allowed, part, plan.public.relation, run.rng)
 
@@ -179,6 +191,15 @@ def _worth_clipping(shares: Shares, plan: Plan) -> float:
     """
     columns = plan.public.columns + plan.problem.fit_intercept
     return CLIPPED_ROWS * shares.whole.deviation(mechanisms.clipped_sum(plan.public.relation)) * math.sqrt(columns)
+
+
+def enough_rows(budget: Budget, public: Public) -> bool:
+    """Whether the longest rows can be told from noise while they are few; else the lowest limits are used."""
+    if budget.is_infinite:
+        return True
+    part = mechanisms.additive(budget, LIMIT_SHARE)
+    assert isinstance(part, mechanisms.Gaussian)
+    return noticeable(part, public.relation) <= LONG_ROWS_AT_LEAST * public.rows
 
 
 def default_steps(budget: Budget, public: Public, columns: int) -> int:

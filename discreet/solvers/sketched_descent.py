@@ -18,7 +18,7 @@ from discreet import mechanisms
 from discreet.framed import Framed
 from discreet.scales import Scaling, plan_scaling
 from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, moderate, one_of, positive
-from discreet.solvers.coordinates import scaling_for_declared, smoothness_bounds, thresholds
+from discreet.solvers.coordinates import scaling_for_declared, smoothness_bounds, thresholds, worthwhile_steps
 from discreet.solvers.noise_rules import COORDINATE_CLIP, GRADIENT_CLIP
 from discreet.solvers.set_sweeps import SetSweeps, limit_support
 from discreet.solvers.sketches import Independent, Nice, Partition, Sets, Singletons, Sketch, complete_partition
@@ -35,7 +35,6 @@ PASSES = 20
 SIZE = 8
 LARGE_SET = 4  # from this mean size on, defaults are those of gradient descent rather than coordinate descent
 LARGE_SET_STEP = 1.5
-NOISIEST = 2.0  # for default steps: noise on the mean gradient, as a vector, over the threshold of one coordinate
 NOISELESS_TOLERANCE = 1e-9
 NOISELESS_PASSES = 50_000
 
@@ -142,10 +141,7 @@ class SketchedDescent(Solver):
         Shorter steps are made up for by their number: a set of m coordinates whose steps are m times shorter
         goes as far as one coordinate.
         """
-        single = float(PASSES * sketch.coordinates)
-        if not budget.is_infinite:
-            clear = NOISIEST * public.rows * budget.gaussian_mu() / mechanisms.clipped_sum(public.relation).l2
-            single = min(single, clear**2 / sketch.coordinates)
+        single = worthwhile_steps(PASSES * sketch.coordinates, sketch.coordinates, public, budget)
         inflation = sketch.inflation(self._support(sketch.coordinates, problem.fit_intercept))
         return max(1, round(single * float(inflation.mean()) / sketch.mean_size))
 
