@@ -164,7 +164,7 @@ def main():
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("problems", nargs="*")
-    parser.add_argument("--seconds", type=float, default=60.0, help="time for tuning each method on each problem")
+    parser.add_argument("--seconds", type=float, default=30.0, help="time for tuning each method on each problem")
     wanted = parser.parse_args()
     print("| problem | non-zeros | error at 0 | method | error | thesis | correct / wrong support | settings | tried |")
     print("|---|---|---|---|---|---|---|---|---|", flush=True)

@@ -148,6 +148,7 @@ def run_plan(
     solution = plan.solver.solve(plan.problem, data, plan, rng, progress, trace)
     if reservation is not None:
         reservation.commit()
+    warn_of_nothing_learned(solution)
     return solution
 
 
@@ -170,6 +171,18 @@ def warn_about(plan: Plan) -> None:
         warnings.warn(
             f"{plan.public.rows} rows are too few to learn a scale for each of {plan.public.columns} columns "
             "privately, so one common scale is used; pass bounds=(low, high) for a better model.",
+            UtilityWarning,
+            stacklevel=3,
+        )
+
+
+def warn_of_nothing_learned(solution: Solution) -> None:
+    """Say that the noise hid all columns; the frame has been released, so this tells nothing more."""
+    frame = solution.frame
+    if frame.columns and frame.frozen.all():
+        warnings.warn(
+            "no column could be told from noise, so the model is a constant; pass bounds=(low, high), or spend more "
+            "epsilon on more rows.",
             UtilityWarning,
             stacklevel=3,
         )

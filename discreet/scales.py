@@ -31,7 +31,7 @@ FloatArray = npt.NDArray[np.float64]
 DEFAULT_SHARE = 0.1  # of the budget, as in the papers
 NOISIEST_HISTOGRAM = 1 / 20  # noise deviation per bin, as a fraction of the rows
 NOISIEST_MOMENT = 1 / 20  # noise deviation of a moment, as a fraction of the squared radius
-FALSE_BINS = 1e-3  # expected number of empty bins that noise alone lifts above the threshold
+FALSE_BINS = 1e-6  # expected number of empty bins that noise alone lifts above the threshold: one gives an absurd scale
 SMALLEST_SPREAD = 1e-7  # of the radius: a constant column must not be divided by zero
 GUESSED_SPREAD = 0.5  # of the radius, for a target whose spread is not learned
 

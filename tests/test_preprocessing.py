@@ -1,6 +1,6 @@
 """The private transformers learn what they should, are good citizens of scikit-learn, and say what they cost.
 
-Tests of accuracy have fixed seeds. Were they redrawn, a range would be wrong in one fit of a thousand, by design.
+Tests of accuracy have fixed seeds. Were they redrawn, a range would be wrong in one fit of a million, by design.
 """
 
 from __future__ import annotations

@@ -54,7 +54,8 @@ class PrivateLinearModel(StreamLearner, BaseEstimator):
     constraint : Constraint, optional
         A set from `discreet.constraints` that the coefficients must lie in, such as `L1Ball(10.0)`.
     solver : str or solver object
-        "auto", a name from `discreet.solvers.SOLVERS`, or an object from there with settings of your own.
+        "auto" ("newton" up to 200 columns, else "cd", or "gd" for sets that "cd" cannot take), a name from
+        `discreet.solvers.SOLVERS`, or an object from there with settings of your own.
     relation : {"replace", "zero_out", "add_remove"}
         Which tables count as neighbours.
     public_n : int, optional

@@ -41,6 +41,9 @@ class Shape(StrEnum):
         return columns / float(self.support(np.ones(columns)))
 
 
+MOST_COLUMNS = 32  # far beyond what can be sampled, and within what NumPy's grids can hold
+
+
 @dataclass(frozen=True, eq=False)
 class Cells:
     """Boxes given by their centres and half-widths, both of shape (cells, dimensions)."""
@@ -60,6 +63,8 @@ def covering(shape: Shape, columns: int, intercept: bool, pieces: int, slack: fl
     direction until they do not; those without a point of the set are dropped.
     """
     sides = pieces if intercept else 1
+    if columns > MOST_COLUMNS:
+        return None
     if pieces**columns * sides > (most if shape is Shape.BOX else BALL_ROOM * most):
         return None
     cells: Cells | None = _grid(pieces, columns)
