@@ -42,6 +42,20 @@ def table(loss, rows=120, columns=4, seed=0, scales=None):
     return X, scores.argmax(axis=1).astype(float)
 
 
+def degenerate_tables():
+    """Tables with nothing, too little or too much in them."""
+    rng = np.random.default_rng(0)
+    return [
+        rng.standard_normal((5, 12)),  # more columns than rows
+        rng.standard_normal((40, 1)),
+        np.ones((40, 2)),
+        np.zeros((40, 2)),
+        np.repeat(rng.standard_normal((40, 1)), 3, axis=1),
+        np.full((40, 2), 1e300),
+        np.zeros((1, 1)),
+    ]
+
+
 def problems():
     """Every loss with every penalty and every bounded set, with an intercept."""
     penalised = [Problem(loss, penalty) for loss in LOSSES for penalty in PENALTIES]

@@ -31,7 +31,7 @@ from discreet.relation import Relation
 from discreet.solvers import CoordinateDescent, Newton
 from discreet.solvers.newton import GRADIENTS, MOMENT
 from discreet.solvers.quadratic_model import QuadraticModel
-from tests.catalogue import table
+from tests.catalogue import degenerate_tables, table
 from tests.test_privacy import CASE, framed_neighbours, some_weights
 
 LOSSES = [Squared(), Logistic(), Huber(0.7), SmoothedHinge(0.5)]
@@ -217,17 +217,7 @@ def test_without_noise_the_steps_themselves_reach_the_optimum(loss, penalty):
 
 @pytest.mark.parametrize("relation", ["replace", "zero_out", "add_remove"])
 def test_degenerate_tables_give_finite_models(relation):
-    rng = np.random.default_rng(0)
-    tables = [
-        rng.standard_normal((5, 12)),  # more columns than rows
-        rng.standard_normal((40, 1)),
-        np.ones((40, 2)),
-        np.zeros((40, 2)),
-        np.repeat(rng.standard_normal((40, 1)), 3, axis=1),
-        np.full((40, 2), 1e300),
-        np.zeros((1, 1)),
-    ]
-    for X in tables:
+    for X in degenerate_tables():
         for loss in (Logistic(), Squared()):
             y = np.where(np.arange(len(X)) % 2, 1.0, -1.0)
             options = {"public_n": len(X)} if relation == "add_remove" else {}

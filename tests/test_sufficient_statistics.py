@@ -30,7 +30,7 @@ from discreet.randomness import seeded_stream
 from discreet.relation import Relation
 from discreet.solvers import CoordinateDescent, SufficientStatistics
 from discreet.solvers.sufficient_statistics import _augmented, noise_ridge
-from tests.catalogue import table
+from tests.catalogue import degenerate_tables, table
 from tests.test_privacy import CASE, framed_neighbours
 
 PROBLEM = Problem(Squared(), L2(0.01))
@@ -118,17 +118,7 @@ def test_a_large_budget_gives_the_optimum():
 
 @pytest.mark.parametrize("relation", ["replace", "zero_out", "add_remove"])
 def test_degenerate_tables_give_finite_models(relation):
-    rng = np.random.default_rng(0)
-    tables = [
-        rng.standard_normal((5, 12)),  # more columns than rows
-        rng.standard_normal((40, 1)),
-        np.ones((40, 2)),
-        np.zeros((40, 2)),
-        np.repeat(rng.standard_normal((40, 1)), 3, axis=1),
-        np.full((40, 2), 1e300),
-        np.zeros((1, 1)),
-    ]
-    for X in tables:
+    for X in degenerate_tables():
         for y in (np.arange(len(X)) % 2, np.full(len(X), 1e300)):
             options = {"public_n": len(X)} if relation == "add_remove" else {}
             solution = solve_seeded(PROBLEM, X, y, relation=relation, **options)
