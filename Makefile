@@ -4,7 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint format bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe bench-solvers clean
+.PHONY: demo test lint format clean bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
+	bench-solvers bench-streams
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -37,6 +38,9 @@ bench-high-dimensional: $(READY)
 
 bench-frank-wolfe: $(READY)
 	$(BIN)/python benchmarks/frank_wolfe.py
+
+bench-streams: $(READY)
+	$(BIN)/python benchmarks/streams.py
 
 bench-solvers: $(READY)
 	$(BIN)/python benchmarks/solvers.py --write

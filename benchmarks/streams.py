@@ -1,6 +1,6 @@
 """Regret of private streams: the losses on the way, each row before it is learned from, against the best fixed model.
 
-Run: python benchmarks/streams.py. Uses the table named by the first argument (default adult) from the folder that
+Run: make bench-streams. Uses the table named by the first argument (default adult) from the folder that
 `discreet.datasets` names, else a synthetic one. Bounds are read from the table as if they were public.
 """
 
