@@ -32,6 +32,7 @@ DEFAULT_SHARE = 0.1  # of the budget, as in the papers
 NOISIEST_HISTOGRAM = 1 / 20  # noise deviation per bin, as a fraction of the rows
 NOISIEST_MOMENT = 1 / 20  # noise deviation of a moment, as a fraction of the squared radius
 FALSE_BINS = 1e-6  # expected number of empty bins that noise alone lifts above the threshold: one gives an absurd scale
+DOUBTFUL_BINS = 1e-3  # the same for the fullest bin, where no bin passes that threshold
 SMALLEST_SPREAD = 1e-7  # of the radius: a constant column must not be divided by zero
 GUESSED_SPREAD = 0.5  # of the radius, for a target whose spread is not learned
 
@@ -199,8 +200,8 @@ def _noisy_radii(
     counts = summaries.exponent_counts(data, groups)
     sensitivity = mechanisms.one_hot_counts(public.relation, len(groups))
     counts += histogram.noise(rng, sensitivity, counts.shape)
-    threshold = histogram.level(sensitivity, FALSE_BINS / counts.size)
-    return [summaries.radius_of(row, threshold) for row in counts]
+    threshold, doubtful = (histogram.level(sensitivity, rate / counts.size) for rate in (FALSE_BINS, DOUBTFUL_BINS))
+    return [summaries.radius_of(row, threshold, doubtful) for row in counts]
 
 
 def _histogram_groups(scaling: Scaling, public: Public) -> list[range]:

@@ -51,9 +51,15 @@ def exponent_counts(data: Data, groups: list[range]) -> FloatArray:
     return counts
 
 
-def radius_of(noisy_counts: FloatArray, threshold: float) -> float:
-    """The upper end of the highest bin that stands out of the noise; 0 if none does."""
-    visible = np.flatnonzero(noisy_counts[:-1] > threshold)
+def radius_of(noisy_counts: FloatArray, threshold: float, doubtful: float = np.inf) -> float:
+    """The upper end of the highest bin that stands out of the noise; 0 if none does.
+
+    Where none does beyond doubt (`threshold`), the fullest will do if it passes the lower level `doubtful`.
+    """
+    counts = noisy_counts[:-1]
+    visible = np.flatnonzero(counts > threshold)
+    if visible.size == 0:
+        visible = np.flatnonzero((counts > doubtful) & (counts == counts.max()))
     return 0.0 if visible.size == 0 else float(2.0 ** (visible[-1] + LOWEST_EXPONENT + 1))
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from discreet import summaries
 from discreet.accounting import Budget
 from discreet.data import Data, Public, load
 from discreet.frame import Frame
@@ -121,3 +122,14 @@ def test_nothing_to_learn_from_is_refused():
         plan_scaling(Public(100, 3), Budget(1.0, 1e-3), 0.0, True, False)
     with pytest.raises(ValueError, match="scale_share=0 needs y_bounds"):
         plan_scaling(Public(100, 1, low=np.zeros(1), high=np.ones(1)), Budget(1.0, 1e-3), 0.0, True, True)
+
+
+def test_a_doubtful_bin_serves_where_no_other_is_seen():
+    """The highest bin beyond doubt wins; without one, the fullest; without a doubtful one, nothing."""
+    counts = np.zeros(summaries.BINS)
+    counts[[60, 70, 90]] = 50.0, 40.0, 8.0
+    assert summaries.radius_of(counts, 30.0, 5.0) == 2.0 ** (70 + summaries.LOWEST_EXPONENT + 1)
+    assert summaries.radius_of(counts, 60.0, 5.0) == 2.0 ** (60 + summaries.LOWEST_EXPONENT + 1)
+    assert summaries.radius_of(counts, 60.0, 55.0) == 0.0
+    counts[-1] = 1e3  # zeros say nothing about the size of the others
+    assert summaries.radius_of(counts, 60.0, 55.0) == 0.0

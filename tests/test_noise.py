@@ -99,7 +99,7 @@ def test_learned_centres_carry_the_planned_noise(relation):
 @pytest.mark.parametrize("relation", list(Relation))
 def test_exponent_histograms_carry_the_planned_noise(relation, monkeypatch):
     seen = []
-    monkeypatch.setattr(summaries, "radius_of", lambda counts, threshold: seen.append(counts.copy()) or 1.0)
+    monkeypatch.setattr(summaries, "radius_of", lambda counts, *_: seen.append(counts.copy()) or 1.0)
     public = Public(10_000_000, COLUMNS, relation)
     scaling = plan_scaling(public, Budget(1.0, 1e-9), None, centred=True, target=False)
     assert scaling.method == "columns"
