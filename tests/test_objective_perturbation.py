@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from scipy import stats
 
 from discreet import IncompatibleSolverError, accounting, solve
 from discreet.accounting import Budget, gaussian_delta
-from discreet.audit import epsilon_lower_bound
 from discreet.constraints import Box, L2Ball
 from discreet.data import Data, Public
 from discreet.losses import Huber, Logistic, Multinomial, SmoothedHinge, Squared
@@ -27,6 +25,7 @@ from discreet.randomness import seeded_stream
 from discreet.relation import Relation
 from discreet.solvers import ObjectivePerturbation
 from discreet.solvers import certified_minimum as certified
+from tests.audit_tools import one_row_bound
 
 BUDGET = Budget(1.0, 1e-6)
 LOSSES = [Logistic(), SmoothedHinge(0.5), Huber(0.7)]
@@ -197,18 +196,11 @@ def test_a_minimiser_at_the_edge_of_its_certificate_is_hidden(monkeypatch):
     assert not looks_like(2 / 3 * w, law)
 
 
-def lower_bound(relation, noise, budget, runs=1_500):
+def lower_bound(relation, noise, budget):
     """A strong ridge keeps the slope of the hinge at its bound, and the determinants out of sight."""
     problem = Problem(SmoothedHinge(0.5), L2(0.01), fit_intercept=False)
     solver = ObjectivePerturbation(row_norm=1.0, ridge=100.0, scale_share=0.0)
-    public = Public(1, 1, relation, low=-np.ones(1), high=np.ones(1))
-    plan = solver.plan(problem, public, budget)
-    plan = replace(plan, mechanism=replace(plan.mechanism, multiplier=noise * plan.mechanism.multiplier))
-    stream, first, second = seeded_stream(20), *(Data(np.ones((1, 1)), np.full(1, label)) for label in (1.0, -1.0))
-    if relation is not Relation.REPLACE:
-        second = replace(first, weight=np.zeros(1))
-    samples = [[solver.solve(problem, data, plan, stream).w[0] for _ in range(runs)] for data in (first, second)]
-    return epsilon_lower_bound(np.array(samples[0]), np.array(samples[1]), budget.delta)
+    return one_row_bound(solver, problem, (1.0, -1.0), relation, noise, budget)
 
 
 @pytest.mark.parametrize("relation", [Relation.REPLACE, Relation.ZERO_OUT])

@@ -18,7 +18,6 @@ from scipy import stats
 
 from discreet import IncompatibleSolverError, NotPrivateWarning, solve
 from discreet.accounting import Budget
-from discreet.audit import epsilon_lower_bound
 from discreet.constraints import Box, L1Ball, L2Ball
 from discreet.data import Data, Public, load
 from discreet.losses import Huber, Logistic, Multinomial, OneVsRest, SmoothedHinge, Squared
@@ -30,6 +29,7 @@ from discreet.randomness import seeded_stream
 from discreet.relation import Relation
 from discreet.solvers import OutputPerturbation
 from discreet.solvers import certified_minimum as certified
+from tests.audit_tools import one_row_bound
 from tests.catalogue import table
 from tests.test_privacy import CASE, N, framed_neighbours
 
@@ -167,19 +167,12 @@ def test_pure_noise_has_a_gamma_radius_and_any_direction():
         assert looks_like(direction, stats.uniform(-1.0, 2.0))
 
 
-def lower_bound(relation, noise, budget, runs=1_500):
+def lower_bound(relation, noise, budget):
     """The pair of tables that attains the sensitivity: targets beyond reach on either side, or none."""
     problem = Problem(Huber(1.0), L2(0.01), fit_intercept=False)
     solver = OutputPerturbation(row_norm=1.0, ridge=0.5, scale_share=0.0)
-    public = Public(1, 1, relation, low=-np.ones(1), high=np.ones(1), target_low=-1e4, target_high=1e4)
-    plan = solver.plan(problem, public, budget)
-    plan = replace(plan, mechanism=replace(plan.mechanism, multiplier=noise * plan.mechanism.multiplier))
-    stream, first = seeded_stream(20), Data(np.ones((1, 1)), np.full(1, 1e4))
-    second = Data(np.ones((1, 1)), np.full(1, -1e4))
-    if relation is not Relation.REPLACE:
-        second = replace(first, weight=np.zeros(1))
-    samples = [[solver.solve(problem, data, plan, stream).w[0] for _ in range(runs)] for data in (first, second)]
-    return epsilon_lower_bound(np.array(samples[0]), np.array(samples[1]), budget.delta)
+    limits = {"target_low": -1e4, "target_high": 1e4}
+    return one_row_bound(solver, problem, (1e4, -1e4), relation, noise, budget, **limits)
 
 
 @pytest.mark.parametrize("relation", [Relation.REPLACE, Relation.ZERO_OUT])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,10 @@ from discreet.framed import Framed
 from discreet.mechanisms import perturbations
 from discreet.mechanisms.perturbations import OutputNoise, SphericalLaplace
 from discreet.scales import Scaling
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, moderate
+from discreet.solvers.base import Mechanism, Plan, Run, calibrated
 from discreet.solvers.certified_minimum import minimum_within, restarts_for, row_curvature, shortened
 from discreet.solvers.gradient_descent import until_optimal
-from discreet.solvers.short_rows import radius_of, unbounded_slope
+from discreet.solvers.short_rows import MinimiserRelease, radius_of, unbounded_slope
 
 if TYPE_CHECKING:
     from discreet.accounting import Budget
@@ -36,7 +36,7 @@ WEIGHTS_GUESS = 1.0  # squared norm of the weights, in units of the margin at wh
 
 
 @dataclass(frozen=True)
-class OutputPerturbation(Solver):
+class OutputPerturbation(MinimiserRelease):
     """Minimise as well as one can, then add noise to the result, once.
 
     Parameters
@@ -51,17 +51,7 @@ class OutputPerturbation(Solver):
     """
 
     name: ClassVar[str] = "output-perturbation"
-    order: ClassVar[Literal["C", "F"]] = "C"
     needs_separable: ClassVar[bool] = False
-    pure: ClassVar[bool] = True
-
-    row_norm: float | None = None
-    ridge: float | None = None
-    scale_share: float | None = None
-
-    def __post_init__(self) -> None:
-        moderate("row_norm", self.row_norm)
-        moderate("ridge", self.ridge)
 
     def refusal(self, problem: Problem, budget: Budget) -> str | None:
         reason = super().refusal(problem, budget) or unbounded_slope(problem)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from discreet import mechanisms
+from discreet.solvers.base import Solver, moderate
 from discreet.solvers.noise_rules import NoiseRule
 
 if TYPE_CHECKING:
@@ -14,6 +16,22 @@ if TYPE_CHECKING:
     from discreet.problem import Problem
 
 ROW_NORM = NoiseRule(0.13, 0.38, 1.5)
+
+
+@dataclass(frozen=True)
+class MinimiserRelease(Solver):
+    """What the solvers that release a minimiser share: the length of rows and the least penalty of a coordinate."""
+
+    order: ClassVar[Literal["C", "F"]] = "C"
+    pure: ClassVar[bool] = True
+
+    row_norm: float | None = None
+    ridge: float | None = None
+    scale_share: float | None = None
+
+    def __post_init__(self) -> None:
+        moderate("row_norm", self.row_norm)
+        moderate("ridge", self.ridge)
 
 
 def radius_of(problem: Problem, public: Public, budget: Budget, row_norm: float | None) -> float:
