@@ -105,7 +105,10 @@ class Frame:
         return replace(
             self,
             scale=np.full(self.columns, scale),
-            second_moment=self.second_moment * (self.scale / scale) ** 2,
+            # Nothing is known about a frozen column, and nothing is left of it; its old scale means nothing.
+            second_moment=np.where(
+                self.frozen & ~self.frozen.all(), 0.0, self.second_moment * (self.scale / scale) ** 2
+            ),
         )
 
     def from_user(self, coef: FloatArray) -> FloatArray:

@@ -41,8 +41,8 @@ def pause_stream(model: Any, path: str | Path) -> None:
         content = _content(model, stream)
         _rebuilt(json.loads(json.dumps(content, allow_nan=False)), None)  # refuse now what could not be resumed
         with _new_file(path, stream) as file:  # still empty: a name that is taken does not cost the stream
-            if model.ledger is not None:
-                content["token"] = _book_token(model)
+            if stream.booked is not None:
+                content["token"] = _book_token(*stream.booked)
             stream.close("it was paused; go on with the model that resume_stream returns")
             file.write(json.dumps(content, allow_nan=False))
 
@@ -61,6 +61,7 @@ def resume_stream(path: str | Path, *, ledger: Any = None, dataset: str | None =
         model = _rebuilt(content, random_state)
         model.ledger, model.dataset = ledger, dataset
         _use_token(content["token"], model)
+        model.stream_.booked = None if content["token"] is None else (ledger, dataset)
     except BaseException:
         os.rename(taken, path)
         raise
@@ -127,10 +128,10 @@ def _rebuilt(content: dict[str, Any], random_state: Any) -> Any:
     return model
 
 
-def _book_token(model: Any) -> dict[str, Any]:
+def _book_token(ledger: Any, dataset: Any) -> dict[str, Any]:
     """An entry of cost 0 that can be committed once, by whichever process."""
     note = "paused stream; committed when it is resumed"
-    reservation = Ledger.of(model.ledger).reserve(model.dataset, accounting.no_event(), note)
+    reservation = Ledger.of(ledger).reserve(dataset, accounting.no_event(), note)
     return {"id": reservation.id, "dataset": reservation.dataset, "hash": reservation.hash}
 
 

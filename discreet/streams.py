@@ -52,7 +52,7 @@ def begin_stream(
     """Book the whole stream in the ledger and return it open; nothing is booked for a `first` chunk that does not fit.
 
     Guarantee: whatever the stream shows until it ends costs exactly `plan.event`, which is booked here. Of the first
-    chunk only its shape was looked at.
+    chunk only its shape and its coding of labels were looked at.
     """
     warn_about(plan)
     stream = Stream(plan, capped, random_state)
@@ -60,6 +60,7 @@ def begin_stream(
     reservation = reserve(plan, ledger, dataset, note)
     if reservation is not None:
         reservation.commit()
+        stream.booked = (ledger, dataset)
     return stream
 
 
@@ -104,6 +105,7 @@ class Stream:
         self.in_leaf = 0  # of them, in the open leaf
         self.leaf = np.zeros(self.framed.shape)  # exact sum of their gradients: not released
         self.closed = ""  # why no more rows are taken
+        self.booked: tuple[Any, str | None] | None = None  # ledger and data set that count it
         self.process = os.getpid()
         self._turn = threading.RLock()
         self._plant(0)
@@ -221,8 +223,9 @@ class Stream:
             raise ValueError(f"this stream is closed: {self.closed}.")
 
     def check(self, data: Data) -> None:
-        """Refuse a chunk that does not fit the plan; only its shape is looked at."""
+        """Refuse a chunk that does not fit the plan; only its shape and its coding of labels are looked at."""
         public = self.plan.public
+        self.plan.problem.check_labels(data.y)
         if data.X.shape[1] != public.columns or data.sparse != public.sparse:
             raise ValueError("all chunks of a stream must have the same columns, and all be dense or all sparse.")
         if self.capped and self.position + data.rows > public.rows:

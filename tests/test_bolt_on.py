@@ -19,7 +19,7 @@ from scipy import stats
 from discreet import IncompatibleSolverError
 from discreet.accounting import Budget
 from discreet.audit import epsilon_lower_bound
-from discreet.constraints import L1Ball
+from discreet.constraints import Box, L1Ball
 from discreet.data import Data, Public, load
 from discreet.losses import Huber, Logistic, Multinomial, SmoothedHinge, Squared
 from discreet.mechanisms import stability
@@ -288,3 +288,30 @@ def test_it_learns_a_real_table():
     solutions = [BoltOn().solve(problem, data, plan, seeded_stream(seed)) for seed in range(5)]
     right = [np.mean((X @ s.w + s.intercept > 0) == (y == 1)) for s in solutions]
     assert np.median(right) > 0.88
+
+
+@pytest.mark.parametrize("setting", ["journey", "step"])
+def test_walks_too_short_for_numbers_are_refused(setting):
+    with pytest.raises(ValueError, match=f"{setting} must lie between"):
+        BoltOn(**{setting: 2.5e-304})
+
+
+def test_far_from_zero_the_sensitivity_pays_for_rounding():
+    """Around 1e14 neighbouring doubles are 2^-6 apart: a walk of less than that would show every row."""
+    near, far = (
+        BoltOn(journey=1e-3, scale_share=0.0).sensitivity(framed_in(box), plan_for(box))
+        for box in (Box(0.0, 1.0), Box(1e14, 1e15))
+    )
+    assert near.l2 < 1e-3
+    assert far.l2 > np.spacing(1e14)
+
+
+def plan_for(box):
+    return BoltOn(journey=1e-3, scale_share=0.0).plan(
+        Problem(Huber(1.0), constraint=box), public(300, 1, Relation.REPLACE), BUDGET
+    )
+
+
+def framed_in(box):
+    problem = Problem(Huber(1.0), constraint=box)
+    return exactly_framed(problem, load(np.resize([1.0, -1.0], (300, 1)), np.zeros(300)))

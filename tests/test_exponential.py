@@ -20,6 +20,7 @@ from discreet.constraints import Box, L1Ball, L2Ball, Simplex
 from discreet.data import Data, Public
 from discreet.framed import put_in_frame
 from discreet.losses import Huber, Logistic, Multinomial, SmoothedHinge, Squared
+from discreet.optimum import exactly_framed
 from discreet.penalties import L2
 from discreet.problem import Problem
 from discreet.randomness import seeded_stream
@@ -294,5 +295,32 @@ def test_with_a_large_budget_the_draw_is_close_to_the_optimum():
 def test_a_set_that_is_a_point_is_returned():
     problem = Problem(Logistic(), constraint=Box(0.0, 0.0), fit_intercept=False)
     sampler, _ = planned(problem, *rows_for(Logistic(), 10, 1), Budget.pure(1.0))
-    assert sampler.energy.rate == 0.0
+    assert (sampler.energy.X == 0.0).all()
+    # Whatever is drawn, it is that point.
+    assert len(set(sampler.energy.values(sampler.draw(seeded_stream(0), 5)))) == 1
     assert isinstance(sampler.cells, Cells)
+
+
+def test_the_region_is_never_turned_inside_out():
+    """A box that begins just above 0 on a column of huge size would begin beyond reach in the frame."""
+    public = Public(10, 1, low=np.full(1, -1e12), high=np.full(1, 1e12))
+    with pytest.raises(IncompatibleSolverError):
+        ExponentialMechanism().plan(Problem(Logistic(), constraint=Box(1e-9, 1.0)), public, Budget.pure(1.0))
+    problem = Problem(Logistic(), constraint=Box(0.0, 1.0), fit_intercept=False)
+    framed = exactly_framed(problem, Data(np.full((10, 1), 1e12), np.ones(10)))
+    region = ExponentialMechanism().region(framed)
+    assert (region.half >= 0.0).all()
+    assert (np.abs(region.middle) + region.half <= 2.0).all()
+
+
+@pytest.mark.parametrize("loss", [Logistic(), SmoothedHinge(0.5)], ids=lambda loss: loss.name)
+def test_a_tiny_region_does_not_blow_up_rounding_errors(loss):
+    """The range that the noise is made for is at least a millionth of the losses, whose rounding is 2^-53 of them."""
+    assert loss_range(loss, 1e-14, 0.0) >= 1e-7 * float(loss.value(np.zeros(1), np.ones(1))[0])
+    assert loss_range(loss, 1.0, 0.0) == pytest.approx(float(np.ptp(loss.value(np.array([-1.0, 1.0]), np.ones(2)))))
+
+
+def test_absurd_curvatures_are_refused_when_planned():
+    problem = Problem(SmoothedHinge(1e-50), constraint=Box(-1.0, 1.0))
+    with pytest.raises(IncompatibleSolverError, match="would take too long"):
+        ExponentialMechanism().plan(problem, Public(100, 2), Budget.pure(1.0))

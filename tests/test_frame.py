@@ -133,3 +133,13 @@ def test_a_doubtful_bin_serves_where_no_other_is_seen():
     assert summaries.radius_of(counts, 60.0, 55.0) == 0.0
     counts[-1] = 1e3  # zeros say nothing about the size of the others
     assert summaries.radius_of(counts, 60.0, 55.0) == 0.0
+
+
+def test_frozen_columns_have_no_say_in_the_common_scale():
+    """Their scale is arbitrary, and nothing is left of them in the frame."""
+    frame = Frame(
+        low=np.zeros(3), high=np.ones(3), shift=np.zeros(3), scale=np.array([1e-3, 1e-3, 0.1]),
+        second_moment=np.ones(3), frozen=np.array([False, False, True]),
+    ).uniform()  # fmt: skip
+    np.testing.assert_allclose(frame.second_moment, [1.0, 1.0, 0.0])
+    assert frame.scale[2] == frame.scale[0]

@@ -8,7 +8,7 @@ import sklearn
 from sklearn.pipeline import make_pipeline
 
 from discreet import LogisticRegression, accounting
-from discreet.preprocessing import PrivateBounds, PrivateScaler, pipeline_guarantee
+from discreet.preprocessing import PrivateBounds, PrivateScaler, pipeline_guarantee, private_means
 
 
 def test_weights_must_reach_all_private_steps_under_zero_out():
@@ -38,3 +38,13 @@ def test_fitted_steps_that_came_first_are_added():
     together = pipeline_guarantee(model, also=[bounds])
     assert together.event == accounting.compose([bounds.guarantee_.event, model.guarantee_.event])
     assert together.epsilon > pipeline_guarantee(model).epsilon
+
+
+def test_weights_must_reach_earlier_releases_as_well():
+    X, y = np.random.default_rng(0).uniform(-1.0, 1.0, (400, 2)), np.arange(400) % 2
+    weight = np.linspace(0.0, 1.0, 400)
+    model = LogisticRegression(classes=[0, 1], bounds=(-9.0, 9.0), relation="zero_out").fit(X, y, sample_weight=weight)
+    means = [private_means(X, (-1.0, 1.0), relation="zero_out", sample_weight=w) for w in (weight, None)]
+    assert pipeline_guarantee(model, also=means[:1]).epsilon > 1.0
+    with pytest.raises(ValueError, match="reached some private steps and not others"):
+        pipeline_guarantee(model, also=means[1:])

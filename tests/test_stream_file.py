@@ -213,3 +213,17 @@ def test_a_first_chunk_that_is_refused_is_not_booked(ledger):
     assert ledger.entries("visits") == []
     feed(model, X[:ROWS], y[:ROWS])
     assert [entry.status for entry in ledger.entries("visits")] == ["committed"]
+
+
+def test_a_stream_keeps_the_ledger_it_was_booked_in(tmp_path):
+    """Forgetting the ledger between two chunks does not make a file that can be resumed twice."""
+    ledger = Ledger(f"sqlite:///{tmp_path}/ledger.db")
+    ledger.open("rows", epsilon=5.0, delta=1e-3)
+    X, y = np.random.default_rng(0).uniform(-1.0, 1.0, (64, 2)), np.arange(64) % 2
+    model = discreet.LogisticRegression(bounds=(-1.0, 1.0), classes=[0, 1], public_n=128, ledger=ledger, dataset="rows")
+    model.partial_fit(X, y)
+    model.set_params(ledger=None, dataset=None)
+    pause_stream(model, tmp_path / "stream.json")
+    with pytest.raises(ValueError, match="paused under a ledger"):
+        resume_stream(tmp_path / "stream.json")
+    assert resume_stream(tmp_path / "stream.json", ledger=ledger, dataset="rows").stream_.position == 64

@@ -51,6 +51,14 @@ def path_end(
     return Sensitivity(l2, math.inf)
 
 
+def rounding_of(farthest: float, steps: int, dimension: int) -> float:
+    """How far roundings can move the end of a walk that stays within `farthest` of 0, between two tables.
+
+    A step rounds each entry four times at most, by half a unit in the last place, in either walk.
+    """
+    return 4.0 * steps * math.sqrt(dimension) * float(np.spacing(farthest))
+
+
 def thinned(weight: FloatArray | None, rows: int, parts: Sequence[IndexArray], limit: float) -> FloatArray:
     """The weights of the rows, scaled down in every lot whose weight exceeds the limit."""
     result = np.ones(rows) if weight is None else weight.copy()

@@ -71,4 +71,4 @@ def private_means(
     rng = stream_from(random_state)
     with terms.booked(plan.event, "private_means"):
         means = plan.learn(data, terms.public, rng)
-    return Released(means, terms.guarantee(plan.event))
+    return Released(means, terms.guarantee(plan.event), data.weight is not None)

@@ -41,18 +41,22 @@ def pipeline_guarantee(pipeline: Any, delta: float | None = None, also: Sequence
     leaks = [f"the parameters of {_name(path, step)}" for path, step in steps if _learns_openly(step)]
     if not promises:
         raise ValueError("no step of the pipeline has a guarantee_: nothing in it is private.")
-    _check_weights(steps)
+    _check_weights([*also, *(step for _, step in steps if hasattr(step, "guarantee_"))])
     if leaks:
         warnings.warn(f"{leaks[0]} were learned without privacy; use a private step.", PrivacyLeakWarning, stacklevel=2)
-    first = [getattr(part, "guarantee", None) or part.guarantee_ for part in also]
-    return _together([*first, *promises], delta, leaks)
+    return _together([*map(_promise, also), *promises], delta, leaks)
 
 
-def _check_weights(steps: list[tuple[str, Any]]) -> None:
+def _promise(part: Any) -> Guarantee:
+    """The guarantee of a fitted step or of a release."""
+    promise: Guarantee = part.guarantee_ if hasattr(part, "guarantee_") else part.guarantee
+    return promise
+
+
+def _check_weights(private: list[Any]) -> None:
     """A row that is null for one step and counts for another has been replaced there, not taken out."""
-    private = [step for _, step in steps if hasattr(step, "guarantee_")]
     weighted = {getattr(step, "weighted_", False) for step in private}
-    if len(weighted) > 1 and any(step.guarantee_.relation is Relation.ZERO_OUT for step in private):
+    if len(weighted) > 1 and any(_promise(step).relation is Relation.ZERO_OUT for step in private):
         raise ValueError(
             "sample_weight reached some private steps and not others, so relation='zero_out' does not hold for all; "
             "request it for every step (set_fit_request), or for none."

@@ -33,6 +33,7 @@ class Released:
 
     values: FloatArray
     guarantee: Guarantee
+    weighted_: bool = False
 
     @property
     def event(self) -> Any:

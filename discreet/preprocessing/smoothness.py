@@ -101,4 +101,4 @@ def private_smoothness(
     rng = stream_from(random_state)
     with terms.booked(plan.event, "private_smoothness"):
         constants = plan.learn(data, terms.public, rng)
-    return Released(constants, terms.guarantee(plan.event))
+    return Released(constants, terms.guarantee(plan.event), data.weight is not None)

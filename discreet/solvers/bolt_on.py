@@ -85,8 +85,8 @@ class BoltOn(Solver):
     def __post_init__(self) -> None:
         positive("passes", self.passes, whole=True)
         positive("lots", self.lots, whole=True)
-        positive("journey", self.journey)
-        positive("step", self.step)
+        moderate("journey", self.journey)
+        moderate("step", self.step)
         moderate("row_norm", self.row_norm)
         moderate("ridge", self.ridge or None)
         if self.step >= 2.0:
@@ -156,10 +156,14 @@ class BoltOn(Solver):
         """How far the end of the walk can move."""
         settings, loss = plan.settings, plan.problem.loss
         shrink = 1.0 / (1.0 + settings["step"] * float(framed.coefficients.l2.min(initial=math.inf)))
-        return stability.path_end(
+        end = stability.path_end(
             plan.public.relation, loss, settings["row_norm"], settings["step"], settings["lot_rows"], shrink,
             settings["lots"], settings["passes"], _averaged(settings["passes"]) if self.average else 0,
         )  # fmt: skip
+        start, steps = framed.start(), settings["passes"] * settings["lots"]
+        farthest = float(np.linalg.norm(start)) + steps * settings["step"] * loss.lipschitz * settings["row_norm"]
+        rounding = stability.rounding_of(farthest, steps, start.size)
+        return mechanisms.Sensitivity(end.l2 + rounding, end.l1)
 
 
 def _averaged(passes: int) -> int:

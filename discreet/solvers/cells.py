@@ -41,6 +41,7 @@ class Shape(StrEnum):
         return columns / float(self.support(np.ones(columns)))
 
 
+MOST_PIECES = 1e7
 MOST_COLUMNS = 32  # far beyond what can be sampled, and within what NumPy's grids can hold
 
 
@@ -116,7 +117,7 @@ def log_tries(weight: float, ratio: float, slack: float, columns: int, pieces: i
 
 def best_pieces(weight: float, ratio: float, dimensions: int) -> int:
     """The number of pieces per axis that minimises cells + tries, both of which read all rows."""
-    largest = max(2, math.ceil(math.sqrt(0.5 * weight * ratio)) + 1)
+    largest = math.ceil(min(max(2.0, math.sqrt(0.5 * weight * ratio) + 1.0), MOST_PIECES))  # more are refused
     pieces = np.arange(1, largest + 1, dtype=np.float64)
     with np.errstate(over="ignore"):
         work = pieces**dimensions + np.exp(0.5 * weight * ratio / pieces**2)

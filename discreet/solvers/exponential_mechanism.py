@@ -41,6 +41,8 @@ TARGET_SPREADS = 4.0  # regression targets are clipped at so many of their scale
 SURFACE_TRIES = 4.0  # logarithm of the share of tries that may be lost outside a ball; fewer would need more cells
 MOST_CELLS = 1_000_000
 MOST_WORK = 2e8  # rows * (cells + tries); 1e8 take about two seconds
+SMALLEST_RANGE = 1e-6  # of a row's losses over the region, in units of the largest
+GRID = 2.0**30  # of the released points, in each direction
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class ExponentialMechanism(Solver):
             return f"it has no form for the {constraint.name} constraint"
         if self.reach is None and not _is_bounded(constraint):
             return "it needs a bounded set: constraint=L2Ball(...), L1Ball(...) or Box(...)"
-        if isinstance(constraint, Box) and not constraint.contains(np.zeros(constraint.low.size)):
+        if isinstance(constraint, Box) and not constraint.contains(np.zeros(constraint.low.size), 0.0):
             return "its box must contain 0"
         if not (problem.loss.classification or isinstance(problem.loss, Squared)):
             return f"how long a draw takes has no public bound for the {problem.loss.name} loss"
@@ -141,7 +143,8 @@ class ExponentialMechanism(Solver):
         if plan.budget.is_infinite:
             return until_optimal(framed, run)
         region = self.region(framed)
-        w = region.weights(self.sampler(framed, region, plan).draw(run.rng)[0])
+        point = self.sampler(framed, region, plan).draw(run.rng)[0]
+        w = region.weights(np.round(point * GRID) / GRID)  # no digit beyond the grid is told
         run.report(1, 1, framed, w)
         return w, 1
 
@@ -150,7 +153,7 @@ class ExponentialMechanism(Solver):
         problem, frame, c = framed.problem, framed.frame, framed.coefficients
         labels = problem.loss.classification
         reach = (self.reach or LABEL_REACH) if labels else (self.reach or TARGET_REACH) * frame.target_scale
-        low, high = np.maximum(c.low, -reach), np.minimum(c.high, reach)
+        low, high = np.clip(c.low, -reach, reach), np.clip(c.high, -reach, reach)
         if isinstance(problem.constraint, (L1Ball, L2Ball)):
             radius = min(reach, problem.constraint.radius * float(frame.scale[0]))
             low[: frame.columns], high[: frame.columns] = -radius, radius
@@ -199,12 +202,13 @@ def loss_range(loss: Loss, margin: float, target: float) -> float:
     """A bound on the difference of a row's losses at two margins in [-margin, margin], for |targets| <= target.
 
     Guarantee: a convex loss is largest at an end. One whose slope keeps its sign is least at the other end; every
-    other one is at least 0.
+    other one is at least 0. It is never taken to be less than a fixed fraction of the losses themselves, so that their
+    rounding errors stay small against it.
     """
-    if loss.classification:
-        ends = loss.value(np.array([-margin, margin]), np.ones(2))
-        return float(ends.max() - (ends.min() if loss.one_signed else 0.0))
-    return float(loss.value(np.array([margin]), np.array([-target]))[0])
+    if not loss.classification:
+        return float(loss.value(np.array([margin]), np.array([-target]))[0])
+    ends = loss.value(np.array([-margin, margin]), np.ones(2))
+    return float(max(ends.max() - (ends.min() if loss.one_signed else 0.0), SMALLEST_RANGE * ends.max()))
 
 
 def _clipped_target(framed: Framed) -> tuple[FloatArray, float]:
