@@ -15,7 +15,7 @@ from pathlib import Path
 
 from timing import ROOT, Row, in_new_process, milliseconds, minima, seconds_of
 
-SOLVERS = ("cd", "gd", "sgd")
+SOLVERS = ("newton", "cd", "gd", "sgd")
 IMPORTS = {
     "sklearn": "import sklearn.linear_model",
     "package": "import discreet",

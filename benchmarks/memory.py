@@ -20,7 +20,7 @@ FORMATS = {
     "float32": "rows, float32",
     "pandas": "pandas frame",
 }
-SOLVERS = ("cd", "gd", "sgd")
+SOLVERS = ("newton", "cd", "gd", "sgd")
 MOST = 2.2
 STATUS = Path("/proc/self/status")
 
@@ -64,9 +64,10 @@ def make_table(kind: str) -> Any:
 
 def quick(solver: str) -> Any:
     """A solver of this name that runs briefly; how long it runs does not change what it keeps."""
-    from discreet.solvers import CoordinateDescent, GradientDescent, StochasticGradientDescent
+    from discreet.solvers import CoordinateDescent, GradientDescent, Newton, StochasticGradientDescent
 
     brief = {
+        "newton": Newton(steps=3),
         "cd": CoordinateDescent(passes=2),
         "gd": GradientDescent(steps=3),
         "sgd": StochasticGradientDescent(passes=1),

@@ -24,7 +24,8 @@ def row_norms(X: Any) -> FloatArray:
         squares = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
     else:
         squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    return np.maximum(np.sqrt(squares), SMALLEST_NORM)
+    np.sqrt(squares, out=squares)
+    return np.maximum(squares, SMALLEST_NORM, out=squares)
 
 
 def margins_of(X: Any, w: FloatArray) -> FloatArray:

@@ -22,6 +22,7 @@ FloatArray = npt.NDArray[np.float64]
 
 LOWEST, HIGHEST = -3, 5  # the range of limits, in octaves of the unit
 PER_OCTAVE = 3
+BLOCK = 1 << 16  # rows
 BINS = (HIGHEST - LOWEST) * PER_OCTAVE
 SURE = 2.0  # a number of rows is told from 0 if it exceeds this many deviations of the summed noise
 
@@ -59,8 +60,16 @@ def noticeable(mechanism: Gaussian, relation: Relation) -> float:
 
 def size_counts(sizes: FloatArray, weight: FloatArray | None, unit: float) -> FloatArray:
     """The weighted number of rows in each bin; every row, whatever its size, has exactly one."""
+    counts = np.zeros(BINS)
+    for start in range(0, sizes.size, BLOCK):  # temporaries of a block, not of the table
+        block = slice(start, start + BLOCK)
+        part = None if weight is None else weight[block]
+        counts += np.bincount(_bins(sizes[block], unit), weights=part, minlength=BINS)
+    return counts
+
+
+def _bins(sizes: FloatArray, unit: float) -> npt.NDArray[np.int64]:
     relative = np.where(np.isfinite(sizes), sizes, np.inf) / unit
     with np.errstate(divide="ignore"):
         place = (np.log2(relative) - LOWEST) * PER_OCTAVE
-    bins = np.clip(np.floor(place), 0, BINS - 1).astype(np.int64)
-    return np.bincount(bins, weights=weight, minlength=BINS).astype(np.float64)
+    return np.clip(np.floor(place), 0, BINS - 1).astype(np.int64)

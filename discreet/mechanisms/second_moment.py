@@ -82,7 +82,8 @@ def symmetric_noise(mechanism: Gaussian, rng: RandomStream, sensitivity: Sensiti
 
 def clipped_second_moment(X: Any, norms: FloatArray, radius: float, weight: FloatArray | None) -> FloatArray:
     """The weighted sum of a a', a being the rows shortened to the radius; the norms may be overstated."""
-    factor = radius / np.maximum(norms, radius)
+    factor = np.maximum(norms, radius)
+    np.divide(radius, factor, out=factor)
     if weight is not None:
         factor = factor * np.sqrt(weight)
     if sp.issparse(X):
@@ -121,7 +122,8 @@ class Metric:
         for block in _blocks(X):
             rows = np.asarray(table[block] @ whiten, dtype=np.float64)
             squares[block] = np.einsum("ij,ij->i", rows, rows)
-        return np.maximum(np.sqrt(squares), SMALLEST_NORM)
+        np.sqrt(squares, out=squares)
+        return np.maximum(squares, SMALLEST_NORM, out=squares)
 
     def spread(self, draws: FloatArray) -> FloatArray:
         """White noise in the metric: L^(1/2) along the eigenvectors."""

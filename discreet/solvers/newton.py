@@ -136,10 +136,9 @@ class Newton(Solver):
         looks = {_new_clip_at(steps): NEW_CLIP} | {0: CLIP}
         w, clip, tail, weight = framed.start(), math.inf, np.zeros(framed.shape), 0.0
         for t in range(steps):
-            slopes = framed.slopes(w)
-            if t in looks:
-                clip = self._learn_clip(framed, plan, shares, np.abs(slopes) * norms, looks[t], run)
-            total = clipped_gradient_sum(framed.X, slopes, norms, clip, framed.weight)
+            if t in looks:  # slopes are not kept for the next line: they are as large as the target
+                clip = self._learn_clip(framed, plan, shares, np.abs(framed.slopes(w)) * norms, looks[t], run)
+            total = clipped_gradient_sum(framed.X, framed.slopes(w), norms, clip, framed.weight)
             if plan.is_noisy:
                 total += metric.spread(shares.part(GRADIENTS + t).noise(run.rng, unit * clip, framed.shape))
             w = model.minimise(model.matrix @ w - total / framed.rows, w)
