@@ -55,6 +55,11 @@ class Framed:
         """The data-free starting point: the feasible point nearest to zero."""
         return self.prox(np.zeros(self.shape), 1.0) if self.problem.constraint is not None else np.zeros(self.shape)
 
+    @property
+    def kernel_weight(self) -> FloatArray:
+        """The row weights as kernels take them: an empty array stands for none."""
+        return np.empty(0) if self.weight is None else self.weight
+
     def margins(self, w: FloatArray) -> FloatArray:
         return margins_of(self.X, w)
 

@@ -20,7 +20,7 @@ class CoordinateGradients:
 
     def __init__(self, framed: Framed, clip: FloatArray) -> None:
         self.framed, self.clip = framed, clip
-        self.weight = np.empty(0) if framed.weight is None else framed.weight
+        self.weight = framed.kernel_weight
         self.w = np.array(framed.start(), dtype=np.float64)
         self.margins = np.ascontiguousarray(framed.margins(self.w))
         self.slopes = np.ascontiguousarray(framed.problem.loss.slope(self.margins, framed.y))

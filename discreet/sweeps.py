@@ -22,7 +22,7 @@ class Sweeps:
 
     def __init__(self, framed: Framed, clip: FloatArray, step: FloatArray) -> None:
         self.framed, self.clip, self.step = framed, clip, step
-        self.weight = np.empty(0) if framed.weight is None else framed.weight
+        self.weight = framed.kernel_weight
         self.restart(framed.start())
 
     def restart(self, w: FloatArray) -> None:

@@ -20,7 +20,7 @@ LOSSES = [
     OneVsRest(Logistic(), 3),
 ]
 PENALTIES = [Zero(), L1(0.05), L2(0.1), ElasticNet(0.05, 0.5)]
-CONSTRAINTS = [L1Ball(0.3), L2Ball(0.3), Simplex(1.0)]
+CONSTRAINTS = [L1Ball(0.3), L2Ball(0.3), Simplex(1.0), Box(-0.1, 0.1)]
 BUDGET = Budget(1.0, 1e-6)
 PLAIN_LOSSES = (Logistic(), Squared())
 SOLVER_NAMES = list(SOLVERS)

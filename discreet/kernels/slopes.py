@@ -5,7 +5,6 @@ The codes and parameters are those of `discreet.losses`; a test holds the two to
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
 from discreet.kernels.vectormath import exp_fast, minus_sigmoid
@@ -84,8 +83,3 @@ def clamp(value, limit):
     """value clipped to [-limit, limit]; a NaN becomes -limit, so it never exceeds its bound."""
     value = value if value > -limit else -limit
     return value if value < limit else limit
-
-
-def no_rows() -> np.ndarray:
-    """Stands for absent row weights in the kernels."""
-    return np.empty(0)

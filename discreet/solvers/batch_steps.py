@@ -22,7 +22,7 @@ class BatchSteps:
     def __init__(self, framed: Framed, clip: float, length: float, batch: float) -> None:
         self.framed, self.clip, self.length, self.batch = framed, clip, length, float(batch)
         self.norms = framed.norms()
-        self.weight = np.empty(0) if framed.weight is None else framed.weight
+        self.weight = framed.kernel_weight
         self.w = np.array(framed.start())
         self.total = np.zeros(framed.shape)
 

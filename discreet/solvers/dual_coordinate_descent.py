@@ -155,7 +155,7 @@ class _Ascent:
         size = _square_sums(framed.X, 1.0 / (framed.coefficients.l2 + self.pull))
         self.damping = 1.0 + smoothness * settings["batch"] / framed.rows * size
         self.norms = framed.norms()
-        self.weight = np.empty(0) if framed.weight is None else framed.weight
+        self.weight = framed.kernel_weight
         self.w = np.array(framed.start())
         self.centre = self.w.copy()
         self.alpha, self.v = np.zeros(framed.X.shape[0]), np.zeros(framed.columns)

@@ -141,7 +141,7 @@ class _Descent:
         typical = math.sqrt(framed.problem.loss.smoothness * beta)
         self.reach = solver.difference * typical if plan.is_noisy else math.inf
         self.norms = framed.norms()
-        self.weight = np.empty(0) if framed.weight is None else framed.weight
+        self.weight = framed.kernel_weight
         self.w = np.array(framed.start())
         self.total = np.zeros(framed.shape)
 

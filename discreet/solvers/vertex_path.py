@@ -19,7 +19,7 @@ class ScannedPath:
     def __init__(self, framed: Framed, polytope: Polytope, clip: float, scale: float | None) -> None:
         self.framed, self.polytope = framed, polytope
         self.clip = np.full(framed.columns, clip)
-        self.weight = np.empty(0) if framed.weight is None else framed.weight
+        self.weight = framed.kernel_weight
         self.inner = framed.frame.columns
         self.w = np.zeros(framed.columns)
         self.w[: self.inner] = start(polytope, self.inner)
@@ -77,7 +77,7 @@ class TouchedPath:
 
         self.kernel = frank_wolfe
         self.framed, self.polytope, self.clip = framed, polytope, clip
-        self.weight = np.empty(0) if framed.weight is None else framed.weight
+        self.weight = framed.kernel_weight
         self.rows = sp.csr_array(framed.X)
         n, p = self.rows.shape
         self.direction, self.factor = start(polytope, p), 1.0
