@@ -1,10 +1,9 @@
 """Private scales: where each column lives and how wide it is, learned with a share of the budget.
 
-Two releases, both optional, both fixed in advance by public facts:
+Releases that are each optional and fixed in advance by public facts:
 
-1. a histogram of the binary exponents of |x| for each column whose bounds were not declared, which shows
-   where the column's values end (its radius);
-2. the mean and the second moment of each column, clipped to its radius.
+1. histograms that show where the values of each column end, also inside declared bounds (extents.py);
+2. the mean and the second moment of each column, clipped to that range.
 
 Everything else here is post-processing. The target of a regression is treated as one more column.
 Sensitivities and proofs: docs/guarantees/scales.md.
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet import accounting, mechanisms, summaries
+from discreet import accounting, extents, mechanisms, summaries
 from discreet.data import Data, Public
 from discreet.frame import Frame, plain_frame
 
@@ -29,10 +28,9 @@ if TYPE_CHECKING:
 FloatArray = npt.NDArray[np.float64]
 
 DEFAULT_SHARE = 0.1  # of the budget, as in the papers
-NOISIEST_HISTOGRAM = 1 / 20  # noise deviation per bin, as a fraction of the rows
-NOISIEST_MOMENT = 1 / 20  # noise deviation of a moment, as a fraction of the squared radius
-FALSE_BINS = 1e-6  # expected number of empty bins that noise alone lifts above the threshold: one gives an absurd scale
-DOUBTFUL_BINS = 1e-3  # the same for the fullest bin, where no bin passes that threshold
+NOISIEST_HISTOGRAM = 1 / 12  # noise deviation per bin, as a fraction of the rows
+NOISIEST_MOMENT = 1 / 5  # noise deviation of a moment, as a fraction of the squared radius
+HISTOGRAM, LOCATION, CLOSER, MOMENTS = 7, 2, 4, 7  # how the share is divided between the releases that are made
 SMALLEST_SPREAD = 1e-7  # of the radius: a constant column must not be divided by zero
 GUESSED_SPREAD = 0.5  # of the radius, for a target whose spread is not learned
 
@@ -44,6 +42,7 @@ class Scaling:
     `method` is one of
       "declared"  bounds were given, nothing is learned about the columns;
       "moments"   bounds were given, centres and widths inside them are learned;
+      "narrowed"  bounds were given: where values end inside them, centres and widths are learned;
       "columns"   nothing was given: radius, centre and width of each column are learned;
       "common"    too little data for that: one radius for all columns is learned;
       "none"      the columns are used as they are.
@@ -51,6 +50,8 @@ class Scaling:
 
     method: str
     histogram: mechanisms.Additive | None
+    location: mechanisms.Additive | None
+    closer: mechanisms.Additive | None
     moments: mechanisms.Additive | None
     centred: bool
     target: bool
@@ -58,18 +59,21 @@ class Scaling:
 
     @property
     def event(self) -> Any:
-        return accounting.compose([part.event for part in (self.histogram, self.moments) if part is not None])
+        parts = (self.histogram, self.location, self.closer, self.moments)
+        return accounting.compose([part.event for part in parts if part is not None])
 
     @property
     def measures_columns(self) -> bool:
         """Whether moments are learned for every column, not only for the target."""
-        return self.method in ("moments", "columns")
+        return self.method in ("moments", "narrowed", "columns")
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "method": self.method,
-            "histogram_multiplier": None if self.histogram is None else self.histogram.multiplier,
-            "moments_multiplier": None if self.moments is None else self.moments.multiplier,
+            "histogram_multiplier": _multiplier(self.histogram),
+            "location_multiplier": _multiplier(self.location),
+            "closer_multiplier": _multiplier(self.closer),
+            "moments_multiplier": _multiplier(self.moments),
             "centred": self.centred,
             "learns_target": self.learns_target,
         }
@@ -89,35 +93,46 @@ def plan_scaling(public: Public, budget: Budget, share: float | None, centred: b
         missing = "y_bounds" if public.bounded else "bounds"
         raise ValueError(f"scale_share=0 needs {missing}=(low, high); declare them or leave scale_share=None.")
     method = _method(public, budget, share, target)
-    needs_histogram = learns_target or not public.bounded
-    needs_moments = learns_target or method in ("moments", "columns")
-    part = mechanisms.additive(budget, share / (needs_histogram + needs_moments or 1)) if share > 0.0 else None
+    needs_histogram = learns_target or method in ("narrowed", "columns", "common")
+    needs_moments = learns_target or method in ("moments", "narrowed", "columns")
+    centred = centred and not public.sparse
+    weights = {
+        "histogram": HISTOGRAM * needs_histogram,
+        "location": LOCATION * (needs_histogram and centred),
+        "closer": CLOSER * (needs_histogram and centred),
+        "moments": MOMENTS * needs_moments,
+    }
+    whole = sum(weights.values())
     return Scaling(
         method=method,
-        histogram=part if needs_histogram else None,
-        moments=part if needs_moments else None,
-        centred=centred and not public.sparse,
+        **{name: mechanisms.additive(budget, share * part / whole) if part else None for name, part in weights.items()},
+        centred=centred,
         target=target,
         learns_target=learns_target,
     )
 
 
+def _multiplier(part: mechanisms.Additive | None) -> float | None:
+    return None if part is None else part.multiplier
+
+
 def unscaled(target: bool) -> Scaling:
     """Learn nothing and use the columns as they are."""
-    return Scaling("none", None, None, centred=False, target=target, learns_target=False)
+    return Scaling("none", None, None, None, None, centred=False, target=target, learns_target=False)
 
 
 def _method(public: Public, budget: Budget, share: float, target: bool) -> str:
     """The most that can be learned with noise small against the number of rows."""
     if share == 0.0:
         return "declared"
-    part = mechanisms.additive(budget, share / 2)
     columns = public.columns + target
-    counts_noise = part.deviation(mechanisms.one_hot_counts(public.relation, columns))
-    moment_noise = part.deviation(mechanisms.bounded_moments(public.relation, columns))
-    if public.bounded:
-        return "moments" if moment_noise <= NOISIEST_MOMENT * public.rows else "declared"
-    return "columns" if counts_noise <= NOISIEST_HISTOGRAM * public.rows else "common"
+    counts = mechanisms.additive(budget, share * HISTOGRAM / (HISTOGRAM + LOCATION + CLOSER + MOMENTS))
+    if counts.deviation(mechanisms.one_hot_counts(public.relation, columns)) <= NOISIEST_HISTOGRAM * public.rows:
+        return "narrowed" if public.bounded else "columns"
+    if not public.bounded:
+        return "common"
+    moments = mechanisms.additive(budget, share).deviation(mechanisms.bounded_moments(public.relation, columns))
+    return "moments" if moments <= NOISIEST_MOMENT * public.rows else "declared"
 
 
 def learn_frame(scaling: Scaling, data: Data, public: Public, rng: RandomStream) -> Frame:
@@ -127,9 +142,7 @@ def learn_frame(scaling: Scaling, data: Data, public: Public, rng: RandomStream)
     """
     if scaling.method == "none":
         return plain_frame(public.columns)
-    limits = _declared_limits(scaling, public)
-    if scaling.histogram is not None:
-        _learn_radii(limits, scaling, data, public, rng)
+    limits = _learn_limits(scaling, data, public, rng)
     mean, spread = np.zeros(limits.size), np.ones(limits.size)
     if scaling.target:
         spread[-1] = GUESSED_SPREAD
@@ -160,55 +173,47 @@ def _target_fields(limits: summaries.Limits, shift: FloatArray, scale: FloatArra
     }
 
 
-def _declared_limits(scaling: Scaling, public: Public) -> summaries.Limits:
-    """Limits from declared bounds; a radius of 0 marks what is not known yet."""
+def _learn_limits(scaling: Scaling, data: Data, public: Public, rng: RandomStream) -> summaries.Limits:
+    """Declared ranges, narrowed or completed by the planned histograms."""
+    found = _declared_extents(scaling, public)
+    if scaling.histogram is not None:
+        counter = extents.Counter(data, public, rng)
+        far = extents.first_look(found, _histogram_groups(scaling, public), scaling.histogram, counter)
+        if scaling.location is not None and scaling.closer is not None:
+            extents.closer_look(found, far, scaling.location, scaling.closer, counter)
+    return _limits_between(found.low, found.high, scaling)
+
+
+def _declared_extents(scaling: Scaling, public: Public) -> extents.Extents:
     columns = public.columns + scaling.target
     low, high = np.full(columns, -np.inf), np.full(columns, np.inf)
     if public.low is not None and public.high is not None:
         low[: public.columns], high[: public.columns] = public.low, public.high
     if scaling.target and public.target_low is not None and public.target_high is not None:
         low[-1], high[-1] = public.target_low, public.target_high
-    declared = np.isfinite(low)
-    centre, radius = np.zeros(columns), np.zeros(columns)
-    # A range that excludes zero is centred (the intercept takes up the shift); one that includes zero is
-    # not, since most indicator columns are mostly zero. The target is always centred.
-    apart = (low > 0.0) | (high < 0.0)
-    if scaling.target:
-        apart[-1] = declared[-1]
+    return extents.Extents(low, high)
+
+
+def _limits_between(low: FloatArray, high: FloatArray, scaling: Scaling) -> summaries.Limits:
+    """The ranges with their centres and radii.
+
+    A range that excludes zero is centred (the intercept takes up the shift); one that includes zero is not, since
+    most indicator columns are mostly zero. The target is always centred.
+    """
+    centre = np.zeros(low.size)
     if scaling.centred:
-        centre[apart] = 0.5 * (low[apart] + high[apart])
-    radius[declared] = np.maximum(high - centre, centre - low)[declared]
-    return summaries.Limits(low, high, centre, radius)
-
-
-def _learn_radii(limits: summaries.Limits, scaling: Scaling, data: Data, public: Public, rng: RandomStream) -> None:
-    """Fill in the radii that were not declared, from one joint release of exponent histograms."""
-    assert scaling.histogram is not None
-    groups = _histogram_groups(scaling, public)
-    radii = _noisy_radii(groups, scaling.histogram, data, public, rng)
-    for group, radius in zip(groups, radii, strict=True):
-        columns = slice(group.start, group.stop)
-        limits.radius[columns] = radius
-        limits.low[columns], limits.high[columns] = -radius, radius
-
-
-def _noisy_radii(
-    groups: list[range], histogram: mechanisms.Additive, data: Data, public: Public, rng: RandomStream
-) -> list[float]:
-    if histogram.multiplier == 0.0:
-        return summaries.largest(data, groups)
-    counts = summaries.exponent_counts(data, groups)
-    sensitivity = mechanisms.one_hot_counts(public.relation, len(groups))
-    counts += histogram.noise(rng, sensitivity, counts.shape)
-    threshold, doubtful = (histogram.level(sensitivity, rate / counts.size) for rate in (FALSE_BINS, DOUBTFUL_BINS))
-    return [summaries.radius_of(row, threshold, doubtful) for row in counts]
+        apart = (low > 0.0) | (high < 0.0)
+        if scaling.target:
+            apart[-1] = True
+        centre[apart] = low[apart] + 0.5 * (high[apart] - low[apart])
+    return summaries.Limits(low, high, centre, np.maximum(high - centre, centre - low))
 
 
 def _histogram_groups(scaling: Scaling, public: Public) -> list[range]:
     """Each group of columns shares one histogram: its rows are counted by their largest entry."""
     p = public.columns
     groups: list[range] = []
-    if scaling.method == "columns":
+    if scaling.method in ("narrowed", "columns"):
         groups += [range(j, j + 1) for j in range(p)]
     elif scaling.method == "common":
         groups += [range(p)]

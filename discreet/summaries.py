@@ -37,8 +37,17 @@ class Limits:
         return self.radius > 0.0
 
 
-def exponent_counts(data: Data, groups: list[range]) -> FloatArray:
+def limits_between(low: FloatArray, high: FloatArray, sparse: bool = False) -> Limits:
+    """Ranges with the middle as centre, so that the radius is small; zeros of sparse tables stay zeros."""
+    centre = np.zeros_like(low) if sparse else low + 0.5 * (high - low)
+    return Limits(low, high, centre, np.maximum(high - centre, centre - low))
+
+
+def exponent_counts(data: Data, groups: list[range], origin: FloatArray) -> FloatArray:
     """For each group of columns, the weighted number of rows by the binary exponent of their largest entry.
+
+    Entries count by their distance from the public origin of their column, which is 0 in groups of several columns
+    and in sparse tables.
 
     Every row adds its weight (at most 1) to exactly one bin of each group; exponents beyond the public
     range go to its ends, so that no value, however large, has a bin of its own.
@@ -46,21 +55,57 @@ def exponent_counts(data: Data, groups: list[range]) -> FloatArray:
     counts = np.zeros((len(groups), BINS))
     X = sp.csc_array(data.X) if data.sparse else data.X
     for k, group in enumerate(groups):
-        bins = _exponent_bins(_largest_per_row(X, data.y, group))
+        bins = _exponent_bins(_largest_per_row(X, data.y, group, origin))
         counts[k] = np.bincount(bins, weights=data.weight, minlength=BINS)
     return counts
 
 
-def radius_of(noisy_counts: FloatArray, threshold: float, doubtful: float = np.inf) -> float:
+def radius_of(noisy_counts: FloatArray, sure: float, doubtful: float = np.inf, tail: float = np.inf) -> float:
     """The upper end of the highest bin that stands out of the noise; 0 if none does.
 
-    Where none does beyond doubt (`threshold`), the fullest will do if it passes the lower level `doubtful`.
+    Where none does beyond doubt (`sure`), the fullest will do if it passes the lower level `doubtful`. Bins above it,
+    without a gap, need to pass the level `tail` only.
     """
     counts = noisy_counts[:-1]
-    visible = np.flatnonzero(counts > threshold)
+    visible = np.flatnonzero(counts > sure)
     if visible.size == 0:
         visible = np.flatnonzero((counts > doubtful) & (counts == counts.max()))
-    return 0.0 if visible.size == 0 else float(2.0 ** (visible[-1] + LOWEST_EXPONENT + 1))
+    if visible.size == 0:
+        return 0.0
+    beyond = np.append(counts[visible[-1] + 1 :], -np.inf)
+    return upper_end(visible[-1] + int(np.argmax(beyond <= tail)))
+
+
+def upper_end(place: int) -> float:
+    """Where the bin at a place ends."""
+    return float(2.0 ** (place + LOWEST_EXPONENT + 1))
+
+
+def upper_octaves(noisy_counts: FloatArray, radius: float) -> float:
+    """How many rows lie in the two octaves below the radius."""
+    if radius == 0.0:
+        return 0.0
+    place = _place_of(radius)
+    return float(noisy_counts[max(place - 1, 0) : place + 1].sum())
+
+
+def lend_radii(radii: list[float], noisy_counts: FloatArray) -> list[float]:
+    """Columns in which no bin stood out take, of the other columns' radii, the one whose bin is fullest in theirs.
+
+    Most of such columns are indicators of something rare. Where the guess is wrong, entries are clipped or small, but
+    never absurd: the radius is that of a column of the same table.
+    """
+    known = sorted({radius for radius in radii if radius > 0.0})
+    if not known:
+        return radii
+    bins = np.array([_place_of(radius) for radius in known])
+    fitting = bins[np.argmax(noisy_counts[:, bins], axis=1)]
+    return [radius or upper_end(place) for radius, place in zip(radii, fitting, strict=True)]
+
+
+def _place_of(radius: float) -> int:
+    """The bin that ends at the radius."""
+    return int(np.log2(radius)) - 1 - LOWEST_EXPONENT
 
 
 def signed_exponent_counts(data: Data) -> FloatArray:
@@ -107,10 +152,10 @@ def column(X: Any, j: int) -> FloatArray:
     return values
 
 
-def largest(data: Data, groups: list[range]) -> list[float]:
-    """The largest absolute entry of each group of columns. Not private: for infinite budgets only."""
+def largest(data: Data, groups: list[range], origin: FloatArray) -> list[float]:
+    """The largest distance from the origin in each group of columns. Not private: for infinite budgets only."""
     X = sp.csc_array(data.X) if data.sparse else data.X
-    return [float(_largest_per_row(X, data.y, group).max(initial=0.0)) for group in groups]
+    return [float(_largest_per_row(X, data.y, group, origin).max(initial=0.0)) for group in groups]
 
 
 def moment_sums(data: Data, limits: Limits, measured: slice) -> FloatArray:
@@ -160,11 +205,14 @@ def _unit(values: FloatArray, limits: Limits, which: Any) -> FloatArray:
     return np.where(known, np.clip(u, -1.0, 1.0), 0.0)
 
 
-def _largest_per_row(X: Any, y: FloatArray, group: range) -> FloatArray:
-    """The largest absolute entry of each row in a group of columns; X is dense or in compressed columns."""
+def _largest_per_row(X: Any, y: FloatArray, group: range, origin: FloatArray) -> FloatArray:
+    """The distance from the origin of each row's entry in a group of columns: the largest one of several.
+
+    X is dense or in compressed columns.
+    """
     p = X.shape[1]
     if group.start >= p:
-        return np.abs(y)
+        return np.abs(y - origin[p])
     if sp.issparse(X):
         if len(group) == p:
             return np.asarray(abs(X).max(axis=1).toarray(), dtype=np.float64).ravel()
@@ -173,7 +221,7 @@ def _largest_per_row(X: Any, y: FloatArray, group: range) -> FloatArray:
         magnitude[X.indices[stored]] = np.abs(X.data[stored])
         return magnitude
     if len(group) == 1:
-        return np.abs(X[:, group.start].astype(np.float64))
+        return np.abs(X[:, group.start].astype(np.float64) - origin[group.start])
     return np.maximum(X.max(axis=1), -X.min(axis=1)).astype(np.float64)
 
 

@@ -20,6 +20,7 @@ FLOORS = [
         "data",
         "frame",
         "summaries",
+        "extents",
         "scales",
         "guarantee",
     },

@@ -123,7 +123,7 @@ def test_private_scales_survive_an_audit_and_half_their_noise_does_not():
 
     def statistic(value, noise, stream):
         data = Data(np.array([[value]]), np.zeros(1))
-        counts = summaries.exponent_counts(data, [range(1)])
+        counts = summaries.exponent_counts(data, [range(1)], np.zeros(1))
         mechanism = mechanisms.additive(Budget(EPSILON, DELTA), 1.0)
         mechanism = replace(mechanism, multiplier=noise * mechanism.multiplier)
         sensitivity = mechanisms.one_hot_counts(Relation.REPLACE, 1)

@@ -167,7 +167,7 @@ BAD_OPTIONS = [
     (["--delta", "-0.1"], "delta"),
     (["--solver", "magic"], "solver"),
     (["--solver", "sgd", "--delta", "0"], "pure"),
-    (["--solver", "sgd", "--bounds", "-99,99"], "--task"),
+    (["--solver", "sgd", "--bounds", "-99,99", "--epsilon", "0.1"], "--task"),
     (["--estimator", "Magic"], "estimator"),
     (["--task", "magic"], "--task"),
     (["--task", "regression", "--classes", "0,1"], "do not go together"),

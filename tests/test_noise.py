@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet import mechanisms, scales, summaries
+from discreet import extents, mechanisms, scales, summaries
 from discreet.accounting import Budget
 from discreet.data import Data, Public
 from discreet.losses import Logistic, Multinomial, Squared
@@ -90,7 +90,7 @@ def test_stochastic_descent_adds_the_planned_noise(sampler):
 def test_learned_centres_carry_the_planned_noise(relation):
     public = Public(10_000_000, COLUMNS, relation, low=np.full(COLUMNS, -2.0), high=np.full(COLUMNS, 2.0))
     scaling = plan_scaling(public, Budget(1.0, 1e-9), None, centred=True, target=False)
-    assert scaling.method == "moments"
+    scaling = replace(scaling, method="moments", histogram=None, location=None, closer=None)
     frame = learn_frame(scaling, ZEROS, public, seeded_stream(5))
     sensitivity = mechanisms.bounded_moments(relation, COLUMNS)
     both_arms(frame.shift, stats.norm(scale=2.0 * sensitivity.l2 * scaling.moments.multiplier / public.rows))
@@ -107,6 +107,19 @@ def test_exponent_histograms_carry_the_planned_noise(relation, monkeypatch):
     noise = np.array(seen)[:, :-1]  # the last bin counts the zeros
     sensitivity = mechanisms.one_hot_counts(relation, COLUMNS)
     both_arms(noise, stats.norm(scale=sensitivity.l2 * scaling.histogram.multiplier))
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_locations_carry_the_planned_noise(relation):
+    """Half of the columns get a closer look, and the noise is for as many."""
+    public = Public(10_000_000, COLUMNS, relation)
+    ranges = extents.Extents(np.full(COLUMNS, -3.0), np.full(COLUMNS, 3.0))
+    mechanism = mechanisms.Gaussian(5.0)
+    far = list(range(0, COLUMNS, 2))
+    means = extents.Counter(ZEROS, public, seeded_stream(7)).means(ranges, far, mechanism)
+    sensitivity = mechanisms.bounded_values(relation, len(far))
+    both_arms(means[far], stats.norm(scale=3.0 * sensitivity.l2 * 5.0 / public.rows))
+    assert (means[1::2] == 0.0).all()
 
 
 def test_a_mechanism_draws_what_its_event_states():

@@ -26,7 +26,7 @@ from discreet.preprocessing.means import MeanPlan
 from discreet.preprocessing.quantiles import plan_quantiles
 from discreet.preprocessing.ranges import plan_range
 from discreet.preprocessing.release import WHOLE
-from discreet.preprocessing.scaler import learn_moments, limits_between, plan_scaler
+from discreet.preprocessing.scaler import learn_moments, plan_scaler
 from discreet.preprocessing.smoothness import SmoothnessPlan
 from discreet.randomness import seeded_stream
 from discreet.relation import Relation
@@ -63,7 +63,7 @@ def test_signed_histograms_move_by_at_most_their_sensitivity(relation, X, weight
 @given(**CASE)
 def test_means_and_mean_squares_move_by_at_most_their_sensitivity(relation, X, weight, row, at, seed):
     tables = neighbours(relation, X, np.zeros(N), weight, row, at)
-    centred = limits_between(LOW, HIGH, False)
+    centred = summaries.limits_between(LOW, HIGH, False)
     means = [summaries.moment_sums(data, centred, slice(0, P)) for data in tables]
     moved_within(means[0][0] - means[1][0], mechanisms.bounded_values(relation, P))
     moved_within(means[0] - means[1], mechanisms.bounded_moments(relation, P))
@@ -121,7 +121,7 @@ def test_points_meet_the_ends_of_a_range_and_whole_numbers():
 def test_the_bounds_are_attained_and_cannot_be_lowered():
     one = Data(np.ones((1, 1)), np.zeros(1))
     minus, nothing = Data(-np.ones((1, 1)), np.zeros(1)), Data(np.ones((1, 1)), np.zeros(1), np.zeros(1))
-    limits = limits_between(-np.ones(1), np.ones(1), False)
+    limits = summaries.limits_between(-np.ones(1), np.ones(1), False)
     sums = [summaries.moment_sums(data, limits, slice(0, 1))[0] for data in (one, minus, nothing)]
     assert abs(sums[0] - sums[1]) == mechanisms.bounded_values(Relation.REPLACE, 1).l2
     assert abs(sums[0] - sums[2]) == mechanisms.bounded_values(Relation.ZERO_OUT, 1).l2
@@ -213,7 +213,7 @@ def test_every_sum_carries_the_planned_noise(budget, relation):
     means = plan.learn(ZEROS, public, seeded_stream(1))
     both_arms(means * public.rows / 2.0, law(plan.mechanism, sensitivity))
     moments = plan_scaler(public, budget).moments
-    limits = limits_between(public.low, public.high, False)
+    limits = summaries.limits_between(public.low, public.high, False)
     found, _ = learn_moments(moments, limits, ZEROS, public, seeded_stream(2))
     both_arms(found * public.rows / 2.0, law(moments, mechanisms.bounded_moments(relation, COLUMNS)))
 

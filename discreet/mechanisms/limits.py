@@ -5,7 +5,6 @@ Sensitivity and proof: docs/guarantees/newton.md.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +23,7 @@ LOWEST, HIGHEST = -3, 5  # the range of limits, in octaves of the unit
 PER_OCTAVE = 3
 BLOCK = 1 << 16  # rows
 BINS = (HIGHEST - LOWEST) * PER_OCTAVE
-SURE = 2.0  # a number of rows is told from 0 if it exceeds this many deviations of the summed noise
+SURE = 2.0  # a count is told from 0 if it exceeds this many deviations of the noise
 
 
 def learn_limit(
@@ -43,9 +42,18 @@ def learn_limit(
     counts = size_counts(sizes, weight, unit)
     sensitivity = mechanisms.one_hot_counts(relation, 1)
     counts += mechanism.noise(rng, sensitivity, BINS)
+    counts[_end_of_bulk(counts, noticeable(mechanism, relation)) :] = 0.0
     above = np.append(counts[:0:-1].cumsum()[::-1], 0.0)
-    first = int(np.argmax(above <= max(allowed, noticeable(mechanism, relation))))
-    return limit_at(first, unit)
+    return limit_at(int(np.argmax(above <= allowed)), unit)
+
+
+def _end_of_bulk(counts: FloatArray, least: float) -> int:
+    """The first bin above the fullest one whose count is lost in the noise.
+
+    What lies beyond is not read: in many empty bins one is seldom far from full, and it would set an absurd limit.
+    """
+    fullest = int(np.argmax(counts))
+    return fullest + 1 + int(np.argmax(np.append(counts[fullest + 1 :], -np.inf) <= least))
 
 
 def limit_at(place: int, unit: float) -> float:
@@ -54,8 +62,8 @@ def limit_at(place: int, unit: float) -> float:
 
 
 def noticeable(mechanism: Gaussian, relation: Relation) -> float:
-    """How many long rows it takes to be told from none."""
-    return SURE * mechanism.deviation(mechanisms.one_hot_counts(relation, 1)) * math.sqrt(BINS / 2)
+    """How many rows of one size it takes to be told from none."""
+    return SURE * mechanism.deviation(mechanisms.one_hot_counts(relation, 1))
 
 
 def size_counts(sizes: FloatArray, weight: FloatArray | None, unit: float) -> FloatArray:

@@ -9,7 +9,6 @@ import numpy as np
 
 from discreet import mechanisms, summaries
 from discreet.preprocessing.release import WHOLE, FloatArray, Released, Terms
-from discreet.preprocessing.scaler import limits_between
 
 if TYPE_CHECKING:
     from discreet.data import Data, Public
@@ -33,7 +32,7 @@ class MeanPlan:
         """
         assert public.low is not None
         assert public.high is not None
-        limits = limits_between(public.low, public.high, public.sparse)
+        limits = summaries.limits_between(public.low, public.high, public.sparse)
         sums = summaries.moment_sums(data, limits, slice(0, public.columns))[0]
         sums += self.mechanism.noise(rng, mechanisms.bounded_values(public.relation, public.columns), sums.shape)
         return np.clip(limits.centre + limits.radius * sums / public.rows, limits.low, limits.high)

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from discreet import mechanisms, summaries
 from discreet.data import LARGEST_BOUND
 from discreet.exceptions import UtilityWarning
-from discreet.scales import FALSE_BINS
+from discreet.extents import FALSE_BINS
 
 if TYPE_CHECKING:
     from discreet.accounting import Budget
@@ -64,7 +64,7 @@ class RangePlan:
         return ends[:, 0].copy(), ends[:, 1].copy()
 
     def _common_radius(self, data: Data, public: Public, rng: RandomStream) -> float:
-        counts = summaries.exponent_counts(data, [range(public.columns)])
+        counts = summaries.exponent_counts(data, [range(public.columns)], np.zeros(public.columns))
         threshold = self._add_noise(counts, public, rng)
         return summaries.radius_of(counts[0], threshold)
 

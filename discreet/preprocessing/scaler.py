@@ -82,7 +82,7 @@ class PrivateScaler(PrivateTransformer):
 
     def _learn(self, plan: ScalerPlan, data: Data, public: Public, rng: RandomStream) -> None:
         low, high = declared_or_learned(plan.ranges, data, public, rng)
-        limits = limits_between(low, high, public.sparse)
+        limits = summaries.limits_between(low, high, public.sparse)
         if plan.moments is None:
             warnings.warn(
                 f"{public.rows} rows are too few to learn means and scales of {public.columns} columns privately, "
@@ -115,12 +115,6 @@ class PrivateScaler(PrivateTransformer):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self.with_mean
         return tags
-
-
-def limits_between(low: FloatArray, high: FloatArray, sparse: bool) -> summaries.Limits:
-    """Ranges with the middle as centre, so that the radius is small; zeros of sparse tables stay zeros."""
-    centre = np.zeros_like(low) if sparse else low + 0.5 * (high - low)
-    return summaries.Limits(low, high, centre, np.maximum(high - centre, centre - low))
 
 
 def learn_moments(

@@ -46,14 +46,14 @@ FloatArray = npt.NDArray[np.float64]
 
 # Fixed once, with an eye on public tables (electricity, california, adult, acsincome) and never read from rows.
 STEPS = NoiseRule(0.6, 0.5, 30.0)
-FEWEST_STEPS = 5
+FEWEST_STEPS = 14
 GROWTH, MOST_GROWTH = 1.2, 100.0  # of the share from step to step, and in all: early steps need not be exact
 LIMIT_SHARE = 0.015  # for each of the up to three histograms of sizes
 MOMENT_SHARE = 0.1
-FLOOR = 0.7  # of the eigenvalues, in units of the noise's largest one
+FLOOR = 0.5  # of the eigenvalues, in units of the noise's largest one
 LONG_ROWS = 0.05  # fraction of the rows that the second moment may clip at most
-LONG_ROWS_AT_LEAST = 0.25  # a histogram that cannot tell this fraction from noise is left out
-CLIPPED_ROWS = 10.0  # gradients that may be clipped, in units of the total noise: fewer would not pay for the noise
+LONG_ROWS_AT_LEAST = 0.07  # a histogram that cannot tell this fraction from noise is left out
+CLIPPED_ROWS = 6.0  # gradients that may be clipped, in units of the total noise: fewer would not pay for the noise
 
 RADIUS, MOMENT, CLIP, NEW_CLIP, GRADIENTS = range(5)  # the order of the releases
 

@@ -1,0 +1,153 @@
+"""Where the values of each column end, from noisy counts: unknown ranges are found, declared ones cut to the bulk.
+
+Two looks. The first counts rows by the binary exponent of their distance from a public origin. Columns that turn out to
+lie far from it, compared with their spread (years, temperatures, coordinates), get a second look from their own mean.
+Everything else here is post-processing. Sensitivities and proofs: docs/guarantees/scales.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import mechanisms, summaries
+
+if TYPE_CHECKING:
+    from discreet.data import Data, Public
+    from discreet.randomness import RandomStream
+
+FloatArray = npt.NDArray[np.float64]
+
+FALSE_BINS = 1e-6  # expected number of empty bins that noise alone lifts above the level: one gives an absurd scale
+DOUBTFUL_BINS = 1e-3  # the same where a false bin does little harm: the fullest one, or one inside declared bounds
+COLUMN_TAIL, TARGET_TAIL = 4.0, 2.0  # deviations of the noise that a bin must exceed to lengthen the bulk by an octave
+FAR = 0.75  # of the rows within the upper two octaves of distances: the column lies far from its origin
+
+
+@dataclass(frozen=True, eq=False)
+class Extents:
+    """The range of each column, the target being one more; infinite where nothing is known. Cut in place."""
+
+    low: FloatArray
+    high: FloatArray
+
+    @property
+    def known(self) -> npt.NDArray[np.bool_]:
+        return np.isfinite(self.low)
+
+    def cut(self, columns: range, origin: FloatArray, radius: float) -> None:
+        """Leave what is at most the radius away from the origin, which lies inside."""
+        which = slice(columns.start, columns.stop)
+        self.low[which] = np.maximum(self.low[which], origin[which] - radius)
+        self.high[which] = np.minimum(self.high[which], origin[which] + radius)
+
+
+class Levels(NamedTuple):
+    """What a count must exceed to be believed: anywhere, where a false one does little harm, next to the bulk."""
+
+    sure: float
+    doubtful: float
+    tail: float
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """The noise of some histograms, by its deviation and by the levels that no empty bin exceeds, most probably."""
+
+    deviation: float
+    sure: float
+    doubtful: float
+
+    def levels(self, known: bool, target: bool) -> Levels:
+        """Inside a known range a false bin does little harm. A target that is cut biases all predictions; a column
+        that is cut only bounds what its extremes can do.
+        """
+        tail = TARGET_TAIL if target else COLUMN_TAIL
+        return Levels(self.doubtful if known else self.sure, self.doubtful, tail * self.deviation)
+
+
+@dataclass(frozen=True, eq=False)
+class Counter:
+    """Counts rows of one table by their distance from an origin, with noise."""
+
+    data: Data
+    public: Public
+    rng: RandomStream
+
+    def counts(
+        self, groups: list[range], origin: FloatArray, mechanism: mechanisms.Additive
+    ) -> tuple[FloatArray, Noise]:
+        """One noisy histogram for each group of columns, and what is known of the noise.
+
+        Guarantee: costs one event of the mechanism.
+        """
+        counts = summaries.exponent_counts(self.data, groups, origin)
+        sensitivity = mechanisms.one_hot_counts(self.public.relation, len(groups))
+        counts += mechanism.noise(self.rng, sensitivity, counts.shape)
+        sure, doubtful = (mechanism.level(sensitivity, rate / counts.size) for rate in (FALSE_BINS, DOUBTFUL_BINS))
+        return counts, Noise(mechanism.deviation(sensitivity), sure, doubtful)
+
+    def means(self, extents: Extents, columns: list[int], mechanism: mechanisms.Additive) -> FloatArray:
+        """The means of some columns, clipped to their ranges; the middle of the range for the others.
+
+        Guarantee: costs one event of the mechanism.
+        """
+        limits = summaries.limits_between(extents.low, extents.high)
+        sums = summaries.moment_sums(self.data, limits, slice(0, limits.size))[0, columns]
+        sums += mechanism.noise(self.rng, mechanisms.bounded_values(self.public.relation, len(columns)), sums.shape)
+        mean = limits.centre.copy()
+        mean[columns] += limits.radius[columns] * sums / self.public.rows
+        return np.clip(mean, extents.low, extents.high)
+
+
+def first_look(extents: Extents, groups: list[range], mechanism: mechanisms.Additive, counter: Counter) -> list[int]:
+    """Cut all groups to where their values end, seen from the point nearest to zero; returns the columns that lie far.
+
+    Columns of a group share one histogram, in which rows count by their largest entry.
+    """
+    origin = np.clip(0.0, extents.low, extents.high)
+    if mechanism.multiplier == 0.0:
+        for group, radius in zip(groups, summaries.largest(counter.data, groups, origin), strict=True):
+            extents.cut(group, origin, radius)
+        return []
+    counts, noise = counter.counts(groups, origin, mechanism)
+    known = extents.known
+    p = counter.public.columns
+    radii = [
+        summaries.radius_of(row, *noise.levels(known[group.start], group.start == p))
+        for row, group in zip(counts, groups, strict=True)
+    ]
+    far = [
+        group.start
+        for group, row, radius in zip(groups, counts, radii, strict=True)
+        if len(group) == 1 and summaries.upper_octaves(row, radius) >= FAR * counter.public.rows
+    ]
+    alone = [k for k, group in enumerate(groups) if len(group) == 1 and group.start < p and not known[group.start]]
+    lent = summaries.lend_radii([radii[k] for k in alone], counts[alone])
+    for k, radius in zip(alone, lent, strict=True):
+        radii[k] = radius
+    for group, radius in zip(groups, radii, strict=True):
+        if radius > 0.0 or not known[group.start]:  # where nothing was seen, a declared range stays as it is
+            extents.cut(group, origin, radius)
+    return far
+
+
+def closer_look(
+    extents: Extents,
+    far: list[int],
+    location: mechanisms.Additive,
+    histogram: mechanisms.Additive,
+    counter: Counter,
+) -> None:
+    """Cut the columns that lie far from zero once more, seen from their noisy means."""
+    if not far:
+        return
+    origin = counter.means(extents, far, location)
+    counts, noise = counter.counts([range(j, j + 1) for j in far], origin, histogram)
+    for j, row in zip(far, counts, strict=True):
+        radius = summaries.radius_of(row, *noise.levels(known=True, target=j == counter.public.columns))
+        if radius > 0.0:
+            extents.cut(range(j, j + 1), origin, radius)
