@@ -44,6 +44,10 @@ def key_of(problem: str, solver: str, epsilon: float, declared: bool) -> str:
     return f"{problem} {solver} {epsilon:g}" + (" declared" if declared else "")
 
 
+def tuned_key(problem: str, solver: str) -> str:
+    return f"{problem} {solver} tuned"
+
+
 def rows_of(
     results: Results, problem: str, epsilons: Sequence[float], declared: bool
 ) -> Iterator[tuple[str, list[Cell]]]:
@@ -61,10 +65,15 @@ def mean(cell: Cell, what: str) -> float:
 def shown_error(cell: Cell, runs: int) -> str:
     """Mean and standard deviation; a dagger where fewer runs were made."""
     if "error" not in cell:
-        return "refused"
+        return "refused" if cell else ""
     found = cell["error"]
     mark = "" if len(found) == runs else f" ({len(found)} †)"
     return f"{np.mean(found):.1e} ± {np.std(found):.0e}{mark}"
+
+
+def shown_excess(cell: Cell) -> str:
+    found = cell.get("excess")
+    return f"{np.mean(found):.1e}" if found else ""
 
 
 def shown_score(cell: Cell) -> str:
@@ -83,22 +92,32 @@ def table(results: Results, problem: str, epsilons: Sequence[float], runs: int) 
         f"{facts['optimum']:.4g}; {metric} of the optimum {facts['optimum_score']:.3f}.",
         "",
         "| solver | " + " | ".join(f"error, ε = {e:g}" for e in epsilons) + " | ",
-        "| --- " * (2 + 2 * len(epsilons)) + "|",
+        "| --- " * (3 + 2 * len(epsilons)) + "|",
     ]
-    lines[2] += " | ".join(f"{metric}, ε = {e:g}" for e in epsilons) + " | seconds |"
+    at = len(epsilons) // 2
+    lines[2] += " | ".join([f"excess, ε = {epsilons[at]:g}", *(f"{metric}, ε = {e:g}" for e in epsilons), "seconds |"])
     for declared in (False, True) if facts["declarable"] else (False,):
         for solver, cells in rows_of(results, problem, epsilons, declared):
             name = f"`{solver}`" + (", declared bounds" if declared else "")
-            middle = cells[len(cells) // 2]
-            seconds = f"{np.median(middle['seconds']):.2f}" if "error" in middle else ""
-            fields = [name, *(shown_error(c, runs) for c in cells), *map(shown_score, cells), seconds]
-            lines.append("| " + " | ".join(fields) + " |")
-    constant = [f"{facts['constant']:.1e}"] * len(epsilons) + [f"{facts['constant_score']:.3f}"] * len(epsilons)
+            lines.append(_line(name, cells, at, runs))
+    for solver in SOLVERS:
+        if (cell := results.get(tuned_key(problem, solver))) is not None:
+            cells = [cell if k == at else {} for k in range(len(epsilons))]
+            lines.append(_line(f"`{solver}`, tuned (not private)", cells, at, runs))
+    constant = [f"{facts['constant']:.1e}"] * len(epsilons) + [""] + [f"{facts['constant_score']:.3f}"] * len(epsilons)
     lines.append("| " + " | ".join(["best constant, not private", *constant, ""]) + " |")
-    for what, (at, error) in facts["papers"].items():
-        fields = [f"{error:.1e}" if e == at else "" for e in epsilons] + [""] * len(epsilons)
+    for what, (epsilon, error) in facts["papers"].items():
+        fields = [f"{error:.1e}" if e == epsilon else "" for e in epsilons] + [""] * (1 + len(epsilons))
         lines.append("| " + " | ".join([f"papers: {what}", *fields, ""]) + " |")
     return "\n".join([*lines, "", *notes(results, problem, epsilons)])
+
+
+def _line(name: str, cells: Sequence[Cell], at: int, runs: int) -> str:
+    """One row of the table; seconds and excess are those of the middle epsilon."""
+    middle = cells[at]
+    seconds = f"{np.median(middle['seconds']):.2f}" if "error" in middle else ""
+    errors = [shown_error(cell, runs) for cell in cells]
+    return "| " + " | ".join([name, *errors, shown_excess(middle), *map(shown_score, cells), seconds]) + " |"
 
 
 def notes(results: Results, problem: str, epsilons: Sequence[float]) -> list[str]:

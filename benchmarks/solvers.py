@@ -20,13 +20,15 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: times are th
 import numpy as np
 import solver_page
 from solver_problems import Case, form_for, open_case, recipes
+from solver_tuning import GRIDS, excess, tuned
 
 from discreet import Budget, solve
 from discreet.estimators.base import clip_columns
 from discreet.exceptions import IncompatibleSolverError
-from discreet.solvers import SOLVERS
+from discreet.solvers import SOLVERS, Solver
 
 EPSILONS = (0.1, 1.0, 10.0)
+MIDDLE = 1.0  # the epsilon at which solvers are also tuned, and the excess is measured
 RUNS = 5
 MOST_SECONDS = 6.0  # of processor time for one solver at one epsilon; what is left of its runs is not made
 STORE = Path(__file__).resolve().parents[1] / "build" / "bench-solvers.json"
@@ -34,15 +36,19 @@ STORE = Path(__file__).resolve().parents[1] / "build" / "bench-solvers.json"
 Cell = dict[str, Any]
 
 
-def measure(case: Case, solver: str, epsilon: float, declared: bool) -> Cell:
+def budget_of(case: Case, epsilon: float) -> Budget:
+    return Budget(epsilon, 1.0 / len(case.y) ** 2)
+
+
+def measure(case: Case, solver: Solver, epsilon: float, declared: bool) -> Cell:
     """Some runs of one solver with fresh noise; or the reason why there are none."""
-    budget = Budget(epsilon, 1.0 / len(case.y) ** 2)
-    found = form_for(SOLVERS[solver](), case, budget)
+    budget = budget_of(case, epsilon)
+    found = form_for(solver, case, budget)
     if isinstance(found, str):
         return {"refused": found}
     form, problem = found
     known = case.declared() if declared else {}
-    cell: Cell = {"form": form, "error": [], "unclipped": [], "score": [], "seconds": []}
+    cell: Cell = {"form": form, "error": [], "excess": [], "score": [], "seconds": []}
     while len(cell["error"]) < RUNS and sum(cell["seconds"]) < MOST_SECONDS:
         start = time.process_time()
         try:
@@ -54,7 +60,8 @@ def measure(case: Case, solver: str, epsilon: float, declared: bool) -> Cell:
         cell["seconds"].append(time.process_time() - start)
         limits, model = (solution.frame.low, solution.frame.high), (solution.w, solution.intercept)
         cell["error"].append(case.error(clip_columns(case.X, *limits), *model))
-        cell["unclipped"].append(case.error(case.X, *model))
+        if epsilon == MIDDLE:
+            cell["excess"].append(excess(case, solution))
         cell["score"].append(case.score(clip_columns(case.X_test, *limits), *model))
     return cell
 
@@ -93,10 +100,19 @@ def run(results: dict[str, Cell], names: list[str]) -> None:
                     key = solver_page.key_of(recipe.name, solver, epsilon, declared)
                     if key in results:
                         continue
-                    results[key] = measure(case, solver, epsilon, declared)
-                    print(key, summary(results[key]), flush=True)
-                    STORE.parent.mkdir(exist_ok=True)
-                    STORE.write_text(json.dumps(results, indent=1))
+                    keep(results, key, measure(case, SOLVERS[solver](), epsilon, declared))
+        for solver in GRIDS if case.declarable else ():
+            key = solver_page.tuned_key(recipe.name, solver)
+            if key not in results:
+                best = tuned(case, solver, budget_of(case, MIDDLE))
+                keep(results, key, {**measure(case, best, MIDDLE, False), "setting": str(best)})
+
+
+def keep(results: dict[str, Cell], key: str, cell: Cell) -> None:
+    results[key] = cell
+    print(key, summary(cell), flush=True)
+    STORE.parent.mkdir(exist_ok=True)
+    STORE.write_text(json.dumps(results, indent=1))
 
 
 def summary(cell: Cell) -> str:

@@ -7,6 +7,7 @@ Everything else here is post-processing. Sensitivities and proofs: docs/guarante
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,25 +25,39 @@ FloatArray = npt.NDArray[np.float64]
 FALSE_BINS = 1e-6  # expected number of empty bins that noise alone lifts above the level: one gives an absurd scale
 DOUBTFUL_BINS = 1e-3  # the same where a false bin does little harm: the fullest one, or one inside declared bounds
 COLUMN_TAIL, TARGET_TAIL = 4.0, 2.0  # deviations of the noise that a bin must exceed to lengthen the bulk by an octave
+MARGIN = math.sqrt(
+    2.0
+)  # entries are clipped at this multiple of the radius: half an octave for a tail that is not seen
 FAR = 0.75  # of the rows within the upper two octaves of distances: the column lies far from its origin
 
 
 @dataclass(frozen=True, eq=False)
 class Extents:
-    """The range of each column, the target being one more; infinite where nothing is known. Cut in place."""
+    """Two ranges of each column, the target being one more; infinite where nothing is known. Cut in place.
+
+    `low` and `high` are the ends of the bulk, for which scales are made; entries are clipped at the outer ones.
+    """
 
     low: FloatArray
     high: FloatArray
+    outer_low: FloatArray
+    outer_high: FloatArray
+
+    @classmethod
+    def declared(cls, low: FloatArray, high: FloatArray) -> Extents:
+        """Both ranges as declared, in copies of their own."""
+        return cls(low.copy(), high.copy(), low.copy(), high.copy())
 
     @property
     def known(self) -> npt.NDArray[np.bool_]:
         return np.isfinite(self.low)
 
     def cut(self, columns: range, origin: FloatArray, radius: float) -> None:
-        """Leave what is at most the radius away from the origin, which lies inside."""
+        """Leave what is at most the radius, or a little more, away from the origin, which lies inside."""
         which = slice(columns.start, columns.stop)
-        self.low[which] = np.maximum(self.low[which], origin[which] - radius)
-        self.high[which] = np.minimum(self.high[which], origin[which] + radius)
+        for low, high, reach in ((self.low, self.high, radius), (self.outer_low, self.outer_high, MARGIN * radius)):
+            low[which] = np.maximum(low[which], origin[which] - reach)
+            high[which] = np.minimum(high[which], origin[which] + reach)
 
 
 class Levels(NamedTuple):

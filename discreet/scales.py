@@ -142,7 +142,8 @@ def learn_frame(scaling: Scaling, data: Data, public: Public, rng: RandomStream)
     """
     if scaling.method == "none":
         return plain_frame(public.columns)
-    limits = _learn_limits(scaling, data, public, rng)
+    found = _learn_extents(scaling, data, public, rng)
+    limits = _limits_between(found.low, found.high, scaling)
     mean, spread = np.zeros(limits.size), np.ones(limits.size)
     if scaling.target:
         spread[-1] = GUESSED_SPREAD
@@ -154,26 +155,26 @@ def learn_frame(scaling: Scaling, data: Data, public: Public, rng: RandomStream)
     scale = radius * spread
     p = public.columns
     return Frame(
-        low=limits.low[:p],
-        high=limits.high[:p],
+        low=found.outer_low[:p],
+        high=found.outer_high[:p],
         shift=np.where(limits.known, shift, 0.0)[:p],
         scale=scale[:p],
         second_moment=np.ones(p),
         frozen=~limits.known[:p],
-        **_target_fields(limits, shift, scale) if scaling.target else {},
+        **_target_fields(found, shift, scale) if scaling.target else {},
     )
 
 
-def _target_fields(limits: summaries.Limits, shift: FloatArray, scale: FloatArray) -> dict[str, float]:
+def _target_fields(found: extents.Extents, shift: FloatArray, scale: FloatArray) -> dict[str, float]:
     return {
-        "target_low": float(limits.low[-1]),
-        "target_high": float(limits.high[-1]),
+        "target_low": float(found.outer_low[-1]),
+        "target_high": float(found.outer_high[-1]),
         "target_shift": float(shift[-1]),
         "target_scale": float(scale[-1]),
     }
 
 
-def _learn_limits(scaling: Scaling, data: Data, public: Public, rng: RandomStream) -> summaries.Limits:
+def _learn_extents(scaling: Scaling, data: Data, public: Public, rng: RandomStream) -> extents.Extents:
     """Declared ranges, narrowed or completed by the planned histograms."""
     found = _declared_extents(scaling, public)
     if scaling.histogram is not None:
@@ -181,7 +182,7 @@ def _learn_limits(scaling: Scaling, data: Data, public: Public, rng: RandomStrea
         far = extents.first_look(found, _histogram_groups(scaling, public), scaling.histogram, counter)
         if scaling.location is not None and scaling.closer is not None:
             extents.closer_look(found, far, scaling.location, scaling.closer, counter)
-    return _limits_between(found.low, found.high, scaling)
+    return found
 
 
 def _declared_extents(scaling: Scaling, public: Public) -> extents.Extents:
@@ -191,7 +192,7 @@ def _declared_extents(scaling: Scaling, public: Public) -> extents.Extents:
         low[: public.columns], high[: public.columns] = public.low, public.high
     if scaling.target and public.target_low is not None and public.target_high is not None:
         low[-1], high[-1] = public.target_low, public.target_high
-    return extents.Extents(low, high)
+    return extents.Extents.declared(low, high)
 
 
 def _limits_between(low: FloatArray, high: FloatArray, scaling: Scaling) -> summaries.Limits:

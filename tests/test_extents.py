@@ -47,7 +47,7 @@ def test_loose_bounds_are_cut_to_the_bulk_and_never_widened():
     assert scaling.method == "narrowed"
     assert (frame.low >= low).all()
     assert (frame.high <= high).all()
-    assert 2.0 <= frame.high[0] <= 8.0
+    assert 2.8 <= frame.high[0] <= 12.0
     assert frame.low[1] == -1.5
     np.testing.assert_allclose(frame.scale, [1.0, 0.9], rtol=0.3)
     _, plain = frame_of(X, low=low, high=high, without=("histogram", "location", "closer"))
@@ -61,7 +61,7 @@ def test_bounds_with_nothing_seen_inside_stay_as_they_are():
     _, frame = frame_of(X, low=np.array([0.0, 5.0]), high=np.array([1.0, 9.0]))
     assert (frame.low[0], frame.high[0]) == (0.0, 1.0)
     assert not frame.frozen.any()
-    assert 6.0 <= frame.high[1] <= 7.0  # distances count from 5, the end nearest to zero
+    assert 6.0 <= frame.high[1] <= 7.5  # distances count from 5, the end nearest to zero
 
 
 FAR_COLUMNS = np.array([2_015.0, -122.0, 1e6, 0.0, 310.0])
@@ -100,8 +100,8 @@ def test_rare_indicators_are_lent_the_radius_of_the_others():
     X = (rng.random((ROWS, 6)) < np.array([0.5, 0.4, 0.3, 1e-3, 1e-4, 0.0])).astype(float)
     X = np.column_stack([X, 1e6 * rng.standard_normal(ROWS)])
     _, frame = frame_of(X)
-    assert (frame.high[:6] <= 2.0).all() or frame.high[5] == frame.high[6]  # an empty column may take either
-    assert frame.high[3] == 2.0
+    np.testing.assert_allclose(frame.high[:4], 2.0 * extents.MARGIN)
+    assert set(frame.high[4:6]) <= {frame.high[0], frame.high[6]}  # a column that is all but empty may take either
     assert not frame.frozen.any()
 
 
@@ -151,7 +151,7 @@ def test_which_columns_lie_far_is_read_from_noisy_counts():
     data = Data(np.ones((100, 200)), np.zeros(100))
     seen = []
     for seed in (0, 1):
-        ranges = extents.Extents(np.full(200, -np.inf), np.full(200, np.inf))
+        ranges = extents.Extents.declared(np.full(200, -np.inf), np.full(200, np.inf))
         counter = extents.Counter(data, Public(100, 200), seeded_stream(seed))
         groups = [range(j, j + 1) for j in range(200)]
         seen.append(extents.first_look(ranges, groups, mechanisms.Gaussian(0.6), counter))
@@ -168,7 +168,7 @@ def test_the_audit_of_locations(noise, broken):
     stream, public = seeded_stream(3), Public(10_000_000, 1)
 
     def draws(value):
-        wide = extents.Extents(np.array([-1e3]), np.array([1e3]))
+        wide = extents.Extents.declared(np.array([-1e3]), np.array([1e3]))
         data = Data(np.full((1, 1), value), np.zeros(1))
         counter = extents.Counter(data, public, stream)
         return np.array([counter.means(wide, [0], mechanism)[0] for _ in range(10_000)])

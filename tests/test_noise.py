@@ -113,7 +113,7 @@ def test_exponent_histograms_carry_the_planned_noise(relation, monkeypatch):
 def test_locations_carry_the_planned_noise(relation):
     """Half of the columns get a closer look, and the noise is for as many."""
     public = Public(10_000_000, COLUMNS, relation)
-    ranges = extents.Extents(np.full(COLUMNS, -3.0), np.full(COLUMNS, 3.0))
+    ranges = extents.Extents.declared(np.full(COLUMNS, -3.0), np.full(COLUMNS, 3.0))
     mechanism = mechanisms.Gaussian(5.0)
     far = list(range(0, COLUMNS, 2))
     means = extents.Counter(ZEROS, public, seeded_stream(7)).means(ranges, far, mechanism)

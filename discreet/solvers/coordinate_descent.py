@@ -18,7 +18,7 @@ from discreet import mechanisms
 from discreet.framed import Framed
 from discreet.scales import Scaling
 from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, moderate, one_of, positive
-from discreet.solvers.coordinates import scaling_for_declared, smoothness_bounds, thresholds, worthwhile_steps
+from discreet.solvers.coordinates import default_steps, scaling_for_declared, smoothness_bounds, thresholds
 from discreet.solvers.screening import Screening
 from discreet.sweeps import Sweeps
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-PASSES, PURE_PASSES = 20, 5
 NOISELESS_TOLERANCE = 1e-9
 NOISELESS_ROUNDS = 5_000
 
@@ -94,8 +93,7 @@ class CoordinateDescent(Solver):
         if self.passes is not None:
             steps = max(1, round(self.passes * coordinates))
         else:
-            wanted = coordinates * (PURE_PASSES if budget.kind == "pure" else PASSES)
-            steps = max(1, round(worthwhile_steps(wanted, coordinates, public, budget)))
+            steps = max(1, round(default_steps(coordinates, public, budget)))
         kind = mechanisms.Laplace if budget.kind == "pure" else mechanisms.Gaussian
         mechanism = calibrated(lambda z: kind(z, steps), scaling, budget, public)
         settings = {"passes": steps / coordinates, "steps": steps, "sampling": self.sampling, "outer": int(self.outer)}

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 
+# Fixed once, with an eye on public tables, and never read from rows.
+PASSES, FEWEST_PASSES, PURE_PASSES = NoiseRule(1.1, 0.6, 150.0), 10, 5
 NOISIEST = 5.7  # the noise, in units of the gradient, from which on further steps do harm; a rule of thumb
 
 
@@ -32,15 +34,19 @@ def smoothness_bounds(declared: tuple[float, ...] | None, framed: Framed) -> Flo
     return framed.problem.loss.smoothness * moments
 
 
-def worthwhile_steps(wanted: float, coordinates: int, public: Public, budget: Budget) -> float:
-    """At most `wanted` steps of single coordinates, or fewer where rows and budget leave them nothing but noise.
+def default_steps(coordinates: int, public: Public, budget: Budget) -> float:
+    """How many steps of single coordinates: more passes under less noise, fewer where nothing but noise is left.
 
     T steps add noise of about sqrt(T coordinates) / (rows mu) to a gradient of size 1 over all coordinates.
     """
-    if budget.is_infinite or budget.kind == "pure":
-        return wanted
-    clear = NOISIEST * public.rows * budget.gaussian_mu() / mechanisms.clipped_sum(public.relation).l2
-    return min(wanted, clear**2 / coordinates)
+    if budget.kind == "pure":
+        return PURE_PASSES * coordinates
+    if budget.is_infinite:
+        return PASSES.most * coordinates
+    unit = mechanisms.clipped_sum(public.relation)
+    noise = mechanisms.additive(budget, 1.0).deviation(unit) * coordinates / public.rows
+    clear = NOISIEST * public.rows * budget.gaussian_mu() / unit.l2
+    return min(max(FEWEST_PASSES, PASSES.at(noise)) * coordinates, clear**2 / coordinates)
 
 
 def scaling_for_declared(declared: tuple[float, ...], clip: float | None, problem: Problem, public: Public) -> Scaling:

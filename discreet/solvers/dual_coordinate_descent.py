@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.int64]
 
-PASSES, PROXIMITY = 20, 0.02
+PASSES, PROXIMITY = 40, 0.02
 TRAVEL = NoiseRule(0.066, 0.45, 2.0)  # how far a dual variable may get in a run, in units of a typical slope
 SMALLEST_RATE, SMALLEST_BATCH = 0.05, 64
 BLOCK_DRAWS = 1 << 17  # noise is drawn in blocks of about this many numbers

@@ -39,6 +39,7 @@ FloatArray = npt.NDArray[np.float64]
 Move = Callable[[FloatArray, FloatArray], FloatArray]  # weights and a released gradient -> new weights
 
 FEWEST_STEPS, MOST_STEPS, STEPS_PER_COORDINATE, PURE_STEPS = 100, 500, 5, 10
+WEAK_NOISE = 360.0  # rows over noise and columns; twice as many steps where it is four times as large
 NOISELESS_TOLERANCE = 1e-9
 NOISELESS_STEPS = 50_000
 
@@ -97,7 +98,7 @@ def full_batch_mechanism(
     steps: int | None, scaling: Scaling, budget: Budget, public: Public
 ) -> tuple[Mechanism, Mapping[str, Any]]:
     """Noise for so many releases of the gradient of all rows."""
-    default = PURE_STEPS if budget.kind == "pure" else _default_steps(public.columns)
+    default = PURE_STEPS if budget.kind == "pure" else _default_steps(public, budget)
     count = int(steps) if steps is not None else default
     kind = mechanisms.Laplace if budget.kind == "pure" else mechanisms.Gaussian
     return calibrated(lambda z: kind(z, count), scaling, budget, public), {"steps": count}
@@ -163,9 +164,12 @@ def _mean_square_norm(framed: Framed) -> float:
     return float(framed.frame.second_moment.sum()) + framed.problem.fit_intercept
 
 
-def _default_steps(columns: int) -> int:
-    """More columns need more, shorter steps; the cost of each is a pass over the table, hence the limit."""
-    return min(MOST_STEPS, max(FEWEST_STEPS, STEPS_PER_COORDINATE * columns))
+def _default_steps(public: Public, budget: Budget) -> int:
+    """More columns need more, shorter steps; weak noise allows more; each is a pass over the table, hence the limit."""
+    steps = max(FEWEST_STEPS, STEPS_PER_COORDINATE * public.columns)
+    noise = mechanisms.additive(budget, 1.0).deviation(mechanisms.clipped_sum(public.relation))
+    room = public.rows / (WEAK_NOISE * noise * (public.columns + 1)) if noise > 0.0 else math.inf
+    return round(min(MOST_STEPS, steps * math.sqrt(max(1.0, room))))
 
 
 def until_optimal(framed: Framed, run: Run) -> tuple[FloatArray, int]:

@@ -18,7 +18,7 @@ from discreet import mechanisms
 from discreet.framed import Framed
 from discreet.scales import Scaling, plan_scaling
 from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, moderate, one_of, positive
-from discreet.solvers.coordinates import scaling_for_declared, smoothness_bounds, thresholds, worthwhile_steps
+from discreet.solvers.coordinates import default_steps, scaling_for_declared, smoothness_bounds, thresholds
 from discreet.solvers.noise_rules import COORDINATE_CLIP, GRADIENT_CLIP
 from discreet.solvers.set_sweeps import SetSweeps, limit_support
 from discreet.solvers.sketches import Independent, Nice, Partition, Sets, Singletons, Sketch, complete_partition
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 FloatArray = npt.NDArray[np.float64]
 
 SKETCHES = ("single", "importance", "nice", "independent", "blocks", "full")
-PASSES = 20
 SIZE = 8
 LARGE_SET = 4  # from this mean size on, defaults are those of gradient descent rather than coordinate descent
 LARGE_SET_STEP = 1.5
@@ -141,7 +140,7 @@ class SketchedDescent(Solver):
         Shorter steps are made up for by their number: a set of m coordinates whose steps are m times shorter
         goes as far as one coordinate.
         """
-        single = worthwhile_steps(PASSES * sketch.coordinates, sketch.coordinates, public, budget)
+        single = default_steps(sketch.coordinates, public, budget)
         inflation = sketch.inflation(self._support(sketch.coordinates, problem.fit_intercept))
         return max(1, round(single * float(inflation.mean()) / sketch.mean_size))
 

@@ -32,7 +32,7 @@ FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.int64]
 
 ANCHORS, MOST_INNER = 20, 40
-PATIENCE = 1.0  # see _default_inner
+PATIENCE = 0.15  # see _default_inner
 DIFFERENCE = 1.0
 SMALLEST_RATE, SMALLEST_BATCH = 0.05, 64
 
