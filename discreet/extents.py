@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import mechanisms, summaries
+from discreet.data import LARGEST_BOUND
 
 if TYPE_CHECKING:
     from discreet.data import Data, Public
@@ -25,10 +26,10 @@ FloatArray = npt.NDArray[np.float64]
 FALSE_BINS = 1e-6  # expected number of empty bins that noise alone lifts above the level: one gives an absurd scale
 DOUBTFUL_BINS = 1e-3  # the same where a false bin does little harm: the fullest one, or one inside declared bounds
 COLUMN_TAIL, TARGET_TAIL = 4.0, 2.0  # deviations of the noise that a bin must exceed to lengthen the bulk by an octave
-MARGIN = math.sqrt(
-    2.0
-)  # entries are clipped at this multiple of the radius: half an octave for a tail that is not seen
-FAR = 0.75  # of the rows within the upper two octaves of distances: the column lies far from its origin
+# Entries are clipped at a multiple of the radius of the bulk: room for a tail that is not seen. It is larger inside
+# declared bounds, since these say already what is absurd.
+MARGIN, DECLARED_MARGIN = math.sqrt(2.0), 4.0
+FAR = 0.7  # of the rows within the upper two octaves of distances: the column lies far from its origin
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,20 +43,28 @@ class Extents:
     high: FloatArray
     outer_low: FloatArray
     outer_high: FloatArray
+    margin: FloatArray
 
     @classmethod
     def declared(cls, low: FloatArray, high: FloatArray) -> Extents:
         """Both ranges as declared, in copies of their own."""
-        return cls(low.copy(), high.copy(), low.copy(), high.copy())
+        margin = np.where(np.isfinite(low), DECLARED_MARGIN, MARGIN)
+        return cls(low.copy(), high.copy(), low.copy(), high.copy(), margin)
 
     @property
     def known(self) -> npt.NDArray[np.bool_]:
         return np.isfinite(self.low)
 
     def cut(self, columns: range, origin: FloatArray, radius: float) -> None:
-        """Leave what is at most the radius, or a little more, away from the origin, which lies inside."""
+        """Leave what is at most the radius, and the margin, away from the origin, which lies inside.
+
+        A known range stays as it is where nothing was seen in it, or numbers beyond all bins.
+        """
         which = slice(columns.start, columns.stop)
-        for low, high, reach in ((self.low, self.high, radius), (self.outer_low, self.outer_high, MARGIN * radius)):
+        if self.known[columns.start] and not 0.0 < radius < summaries.LARGEST_RADIUS:
+            return
+        outer = self.margin[which] * radius
+        for low, high, reach in ((self.low, self.high, radius), (self.outer_low, self.outer_high, outer)):
             low[which] = np.maximum(low[which], origin[which] - reach)
             high[which] = np.minimum(high[which], origin[which] + reach)
 
@@ -126,7 +135,8 @@ def first_look(extents: Extents, groups: list[range], mechanism: mechanisms.Addi
     origin = np.clip(0.0, extents.low, extents.high)
     if mechanism.multiplier == 0.0:
         for group, radius in zip(groups, summaries.largest(counter.data, groups, origin), strict=True):
-            extents.cut(group, origin, radius)
+            if not extents.known[group.start]:
+                extents.cut(group, origin, min(radius, LARGEST_BOUND))
         return []
     counts, noise = counter.counts(groups, origin, mechanism)
     known = extents.known
@@ -138,15 +148,16 @@ def first_look(extents: Extents, groups: list[range], mechanism: mechanisms.Addi
     far = [
         group.start
         for group, row, radius in zip(groups, counts, radii, strict=True)
-        if len(group) == 1 and summaries.upper_octaves(row, radius) >= FAR * counter.public.rows
+        if len(group) == 1
+        and radius > 0.0
+        and summaries.upper_octaves(row, radius) >= FAR * row[row > noise.doubtful].sum()
     ]
     alone = [k for k, group in enumerate(groups) if len(group) == 1 and group.start < p and not known[group.start]]
     lent = summaries.lend_radii([radii[k] for k in alone], counts[alone])
     for k, radius in zip(alone, lent, strict=True):
         radii[k] = radius
     for group, radius in zip(groups, radii, strict=True):
-        if radius > 0.0 or not known[group.start]:  # where nothing was seen, a declared range stays as it is
-            extents.cut(group, origin, radius)
+        extents.cut(group, origin, radius)
     return far
 
 
@@ -164,5 +175,4 @@ def closer_look(
     counts, noise = counter.counts([range(j, j + 1) for j in far], origin, histogram)
     for j, row in zip(far, counts, strict=True):
         radius = summaries.radius_of(row, *noise.levels(known=True, target=j == counter.public.columns))
-        if radius > 0.0:
-            extents.cut(range(j, j + 1), origin, radius)
+        extents.cut(range(j, j + 1), origin, radius)

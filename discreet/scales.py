@@ -96,10 +96,12 @@ def plan_scaling(public: Public, budget: Budget, share: float | None, centred: b
     needs_histogram = learns_target or method in ("narrowed", "columns", "common")
     needs_moments = learns_target or method in ("moments", "narrowed", "columns")
     centred = centred and not public.sparse
+    # One histogram for several columns shows no place: there is nothing to look at more closely.
+    places = centred and (learns_target or method in ("narrowed", "columns"))
     weights = {
         "histogram": HISTOGRAM * needs_histogram,
-        "location": LOCATION * (needs_histogram and centred),
-        "closer": CLOSER * (needs_histogram and centred),
+        "location": LOCATION * places,
+        "closer": CLOSER * places,
         "moments": MOMENTS * needs_moments,
     }
     whole = sum(weights.values())
@@ -131,8 +133,11 @@ def _method(public: Public, budget: Budget, share: float, target: bool) -> str:
         return "narrowed" if public.bounded else "columns"
     if not public.bounded:
         return "common"
-    moments = mechanisms.additive(budget, share).deviation(mechanisms.bounded_moments(public.relation, columns))
-    return "moments" if moments <= NOISIEST_MOMENT * public.rows else "declared"
+    alone = 1.0 if not target or public.target_bounded else MOMENTS / (HISTOGRAM + LOCATION + CLOSER + MOMENTS)
+    moments = mechanisms.additive(budget, share * alone)
+    if moments.deviation(mechanisms.bounded_moments(public.relation, columns)) <= NOISIEST_MOMENT * public.rows:
+        return "moments"
+    return "declared"
 
 
 def learn_frame(scaling: Scaling, data: Data, public: Public, rng: RandomStream) -> Frame:
@@ -157,7 +162,7 @@ def learn_frame(scaling: Scaling, data: Data, public: Public, rng: RandomStream)
     return Frame(
         low=found.outer_low[:p],
         high=found.outer_high[:p],
-        shift=np.where(limits.known, shift, 0.0)[:p],
+        shift=np.where(limits.known, shift, limits.low if scaling.centred else 0.0)[:p],  # what is constant becomes 0
         scale=scale[:p],
         second_moment=np.ones(p),
         frozen=~limits.known[:p],
@@ -206,7 +211,7 @@ def _limits_between(low: FloatArray, high: FloatArray, scaling: Scaling) -> summ
         apart = (low > 0.0) | (high < 0.0)
         if scaling.target:
             apart[-1] = True
-        centre[apart] = low[apart] + 0.5 * (high[apart] - low[apart])
+        centre[apart] = 0.5 * low[apart] + 0.5 * high[apart]
     return summaries.Limits(low, high, centre, np.maximum(high - centre, centre - low))
 
 

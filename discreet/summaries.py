@@ -16,6 +16,7 @@ FloatArray = npt.NDArray[np.float64]
 
 LOWEST_EXPONENT, HIGHEST_EXPONENT = -64, 63
 BINS = HIGHEST_EXPONENT - LOWEST_EXPONENT + 2  # the last bin counts the zeros
+LARGEST_RADIUS = 2.0 ** (HIGHEST_EXPONENT + 1)  # stands for everything beyond the bins as well
 SIGNED_BINS = 2 * BINS - 1  # negative numbers, zero, positive numbers, in the order of the real line
 
 
@@ -83,8 +84,6 @@ def upper_end(place: int) -> float:
 
 def upper_octaves(noisy_counts: FloatArray, radius: float) -> float:
     """How many rows lie in the two octaves below the radius."""
-    if radius == 0.0:
-        return 0.0
     place = _place_of(radius)
     return float(noisy_counts[max(place - 1, 0) : place + 1].sum())
 

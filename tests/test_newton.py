@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ from discreet.problem import Problem
 from discreet.randomness import seeded_stream
 from discreet.relation import Relation
 from discreet.solvers import CoordinateDescent, Newton
-from discreet.solvers.newton import GRADIENTS, MOMENT
+from discreet.solvers.newton import GRADIENTS, HESSIAN, MOMENT
 from discreet.solvers.quadratic_model import QuadraticModel
 from tests.catalogue import degenerate_tables, table
 from tests.test_privacy import CASE, framed_neighbours, some_weights
@@ -118,6 +119,52 @@ def test_a_limit_leaves_about_the_allowed_number_of_rows_above():
     assert (sizes > found * 2 ** (-1 / limits.PER_OCTAVE)).sum() >= 450
 
 
+def test_a_limit_reaches_over_a_gap():
+    """Two groups of rows, as of two classes: no group is clipped for lying apart."""
+    for share in (0.55, 0.9, 0.97):
+        sizes = np.where(np.arange(100_000) < share * 100_000, 1.0, 4.0)
+        found = limits.learn_limit(
+            sizes, None, 1.0, 100.0, mechanisms.Gaussian(10.0), Relation.REPLACE, seeded_stream(0)
+        )
+        assert 4.0 <= found < 8.0
+
+
+@pytest.mark.parametrize(("level", "holds"), [(limits.CLEAR, True), (3.0, False)])
+def test_noise_alone_seldom_sets_an_absurd_limit(level, holds, monkeypatch):
+    """Rows of one size and many empty bins: the limit stays, in all but one draw of 20,000. A lower level fails."""
+    monkeypatch.setattr(limits, "CLEAR", level)
+    sizes, mechanism, stream = np.ones(50_000), mechanisms.Gaussian(100.0), seeded_stream(1)
+    found = [limits.learn_limit(sizes, None, 1.0, 50.0, mechanism, Relation.REPLACE, stream) for _ in range(1_000)]
+    assert (max(found) < 2.0) == holds
+
+
+@settings(max_examples=150)
+@given(**CASE, radius=st.sampled_from([1e-3, 0.5, 3.0, 1e4]), loss=st.sampled_from(LOSSES))
+def test_hessians_move_by_at_most_their_sensitivity_in_the_metric(relation, X, weight, row, at, seed, radius, loss):
+    sums = []
+    for framed in framed_neighbours(relation, loss, X, weight, row, at, seed, "C"):
+        metric = some_metric(framed.columns, seed)
+        factor = np.sqrt(loss.curvature(framed.margins(some_weights(framed, seed)), framed.y) / loss.smoothness)
+        norms = metric.norms(framed.X)
+        weights = factor**2 * framed.weight
+        sums.append(metric.whiten(second_moment.clipped_second_moment(framed.X, factor * norms, radius, weights)))
+    claimed = mechanisms.outer_products(relation, sums[0].shape[0]) * radius**2
+    assert np.linalg.norm(coordinates(sums[0] - sums[1])) <= claimed.l2 * (1 + 1e-6)
+
+
+def test_the_whitened_release_is_that_of_whitened_rows():
+    rng = np.random.default_rng(0)
+    X, factor, weight = rng.standard_normal((200, 4)), rng.random(200), rng.random(200)
+    metric, silent = some_metric(4, 1), mechanisms.Gaussian(0.0)
+    white = factor[:, None] * X @ (metric.vectors / np.sqrt(metric.values))
+    wanted = second_moment.clipped_second_moment(white, row_norms(white), 0.3, weight) / 200
+    found = second_moment.release_whitened(
+        X, metric, factor, metric.norms(X), 0.3, weight, 200, silent, Relation.REPLACE, seeded_stream(0)
+    )
+    np.testing.assert_allclose(found.matrix, wanted, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(metric.unwhiten(metric.whiten(X.T @ X)), X.T @ X, rtol=1e-9)
+
+
 @pytest.mark.parametrize("fault", [False, True])
 def test_symmetric_noise_is_white_in_the_frobenius_norm(fault):
     """Kolmogorov-Smirnov on diagonal and scaled upper entries; both arms at level 1e-6, so is the false alarm.
@@ -188,19 +235,25 @@ def test_shares_cost_what_one_release_costs():
 @pytest.mark.parametrize(
     "settings_", [Newton(), Newton(steps=1), Newton(clip=1.0), Newton(steps=5, radius=2.0), Newton(steps=5_000)]
 )
-def test_shares_are_those_of_the_releases_that_are_made(settings_, monkeypatch):
-    """Counts the draws of a run: as many parts are used as have a share, each with its own multiplier."""
+@pytest.mark.parametrize("copies", [1, 40])
+def test_shares_are_those_of_the_releases_that_are_made(settings_, copies, monkeypatch):
+    """Counts the draws of a run: as many parts are used as have a share, each with its own multiplier.
+
+    The longer table is long enough for a Hessian.
+    """
     used = []
     plain = mechanisms.Gaussian.noise
     monkeypatch.setattr(
         mechanisms.Gaussian, "noise", lambda self, *rest: used.append(self.multiplier) or plain(self, *rest)
     )
     X, y = table(Logistic())
+    X, y, settings_ = np.tile(X, (copies, 1)), np.tile(y, copies), replace(settings_, scale_share=0.0)
     plan = solve_seeded(Problem(Logistic(), L2(0.1)), X, y, settings_, bounds=(-40.0, 40.0)).plan
     shares = plan.mechanism
     assert sum(shares.shares) == pytest.approx(1.0)
     assert sorted(used) == sorted(shares.part(k).multiplier for k, share in enumerate(shares.shares) if share > 0.0)
     assert shares.shares[MOMENT] == settings_.moment_share
+    assert (shares.shares[HESSIAN] > 0.0) == (copies > 1 and plan.settings["steps"] > 1)
     assert len(shares.shares) == GRADIENTS + plan.settings["steps"]
 
 
@@ -258,6 +311,28 @@ def test_far_better_than_coordinate_descent_on_correlated_columns():
         runs = [solve_seeded(problem, X, y, solver, seed=seed, bounds=(-40.0, 40.0)) for seed in range(5)]
         errors[solver.name] = np.median([problem.objective(X, y, run.w, run.intercept) - best for run in runs])
     assert 50.0 * errors["newton"] < errors["cd"]
+
+
+def test_the_hessian_pays_where_outcomes_are_rare():
+    """One row in fifty is positive; the medians of three seeds differ by a factor of about 10."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50_000, 5))
+    y = np.where(X.sum(axis=1) / 4.0 - 4.0 + rng.logistic(size=50_000) > 0, 1.0, -1.0)
+    problem, budget = Problem(Logistic(), L2(1e-5)), Budget(2.0, 1e-9)
+    best = problem.optimum(X, y).value
+    errors = {}
+    for share in (0.03, 0.0):
+        runs = [solve_seeded(problem, X, y, Newton(hessian_share=share), budget, seed) for seed in range(3)]
+        assert [run.plan.settings["hessian_share"] for run in runs] == [share] * 3
+        errors[share] = np.median([problem.objective(X, y, run.w, run.intercept) - best for run in runs])
+    assert 3.0 * errors[0.03] < errors[0.0]
+
+
+def test_a_hessian_lost_in_its_noise_is_not_planned():
+    problem = Problem(Logistic(), L2(1e-3))
+    for rows, columns, planned in ((50_000, 5, True), (300, 10, False), (20_000, 100, False)):
+        plan = Newton().plan(problem, Public(rows, columns), Budget(1.0, 1e-9))
+        assert (plan.settings["hessian_share"] > 0.0) == planned
 
 
 def test_a_relative_error_below_1e_4_on_the_raw_electricity_table(shared_data):

@@ -49,8 +49,9 @@ class PrivateLinearModel(StreamLearner, BaseEstimator):
     fit_intercept : bool
         Whether to learn an intercept, under the same budget.
     bounds : (low, high), optional
-        Public limits of the columns, numbers or one per column; entries outside are clipped. None learns
-        scales with a tenth of the budget. "data" reads them from the rows, which leaks.
+        Public limits of the columns, numbers or one per column; entries outside are clipped, and so are extremes
+        inside, far from where nearly all rows lie, as a tenth of the budget goes into learning scales (a solver with
+        `scale_share=0` learns none). None learns ranges as well. "data" reads them from the rows, which leaks.
     constraint : Constraint, optional
         A set from `discreet.constraints` that the coefficients must lie in, such as `L1Ball(10.0)`.
     solver : str or solver object

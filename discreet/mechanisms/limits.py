@@ -23,7 +23,7 @@ LOWEST, HIGHEST = -3, 5  # the range of limits, in octaves of the unit
 PER_OCTAVE = 3
 BLOCK = 1 << 16  # rows
 BINS = (HIGHEST - LOWEST) * PER_OCTAVE
-SURE = 2.0  # a count is told from 0 if it exceeds this many deviations of the noise
+CLEAR = 4.5  # deviations of the noise that counts beyond the bulk must exceed to be read
 
 
 def learn_limit(
@@ -42,18 +42,24 @@ def learn_limit(
     counts = size_counts(sizes, weight, unit)
     sensitivity = mechanisms.one_hot_counts(relation, 1)
     counts += mechanism.noise(rng, sensitivity, BINS)
-    counts[_end_of_bulk(counts, noticeable(mechanism, relation)) :] = 0.0
+    counts[_end_of_bulk(counts, mechanism.deviation(sensitivity)) :] = 0.0
     above = np.append(counts[:0:-1].cumsum()[::-1], 0.0)
     return limit_at(int(np.argmax(above <= allowed)), unit)
 
 
-def _end_of_bulk(counts: FloatArray, least: float) -> int:
-    """The first bin above the fullest one whose count is lost in the noise.
+def _end_of_bulk(counts: FloatArray, deviation: float) -> int:
+    """Past the highest bin that stands out of the noise, alone or together with the empty ones before it.
 
-    What lies beyond is not read: in many empty bins one is seldom far from full, and it would set an absurd limit.
+    What lies beyond is not read: among many empty bins one may look full, and it would set an absurd limit.
     """
-    fullest = int(np.argmax(counts))
-    return fullest + 1 + int(np.argmax(np.append(counts[fullest + 1 :], -np.inf) <= least))
+    end = int(np.argmax(counts)) + 1
+    while end < counts.size:
+        together = counts[end:].cumsum() / np.sqrt(np.arange(1, counts.size - end + 1))
+        clear = np.flatnonzero(together > CLEAR * deviation)
+        if clear.size == 0:
+            break
+        end += int(clear[0]) + 1
+    return end
 
 
 def limit_at(place: int, unit: float) -> float:
@@ -63,7 +69,7 @@ def limit_at(place: int, unit: float) -> float:
 
 def noticeable(mechanism: Gaussian, relation: Relation) -> float:
     """How many rows of one size it takes to be told from none."""
-    return SURE * mechanism.deviation(mechanisms.one_hot_counts(relation, 1))
+    return CLEAR * mechanism.deviation(mechanisms.one_hot_counts(relation, 1))
 
 
 def size_counts(sizes: FloatArray, weight: FloatArray | None, unit: float) -> FloatArray:

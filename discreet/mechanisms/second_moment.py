@@ -96,6 +96,31 @@ def clipped_second_moment(X: Any, norms: FloatArray, radius: float, weight: Floa
     return total
 
 
+def release_whitened(
+    X: Any,
+    metric: Metric,
+    factor: FloatArray,
+    norms: FloatArray,
+    radius: float,
+    weight: FloatArray | None,
+    rows: int,
+    mechanism: Gaussian,
+    relation: Relation,
+    rng: RandomStream,
+) -> SecondMoment:
+    """The second moment of `factor` times the rows in the metric; `norms` are those of the rows there, without factor.
+
+    Guarantee: costs one event of the mechanism under the relation, for every metric and for factors in [0, 1] that
+    depend on their own row alone.
+    """
+    columns = X.shape[1]
+    squares = factor**2 if weight is None else factor**2 * weight
+    total = metric.whiten(clipped_second_moment(X, factor * norms, radius, squares))
+    sensitivity = mechanisms.outer_products(relation, columns) * radius**2
+    total += symmetric_noise(mechanism, rng, sensitivity, columns)
+    return SecondMoment(total / rows, mechanism.deviation(sensitivity) / rows)
+
+
 @dataclass(frozen=True, eq=False)
 class Metric:
     """The norm ||g||_B = ||L^(-1/2) V' g|| of gradients, B = V L V' with all eigenvalues L positive."""
@@ -124,6 +149,16 @@ class Metric:
             squares[block] = np.einsum("ij,ij->i", rows, rows)
         np.sqrt(squares, out=squares)
         return np.maximum(squares, SMALLEST_NORM, out=squares)
+
+    def whiten(self, matrix: FloatArray) -> FloatArray:
+        """A sum of outer products of rows, as it would be in the metric."""
+        root = self.vectors / np.sqrt(self.values)
+        return np.asarray(root.T @ matrix @ root)
+
+    def unwhiten(self, matrix: FloatArray) -> FloatArray:
+        """The inverse of `whiten`."""
+        root = self.vectors * np.sqrt(self.values)
+        return np.asarray(root @ matrix @ root.T)
 
     def spread(self, draws: FloatArray) -> FloatArray:
         """White noise in the metric: L^(1/2) along the eigenvectors."""

@@ -2,7 +2,8 @@
 
 The second-moment matrix of the rows takes a share of the budget. In its metric all directions look alike, so that
 few steps are enough, and clipping and noise are fair to all of them. Each step minimises a quadratic model, penalty
-included, which costs nothing. Theorem and proof: docs/guarantees/newton.md.
+included, which costs nothing. Halfway, a noisy Hessian replaces the bound on the curvature: where outcomes are rare, it
+is many times smaller. Theorem and proof: docs/guarantees/newton.md.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from discreet.framed import Framed
 from discreet.kernels.gradient import clipped_gradient_sum
 from discreet.mechanisms import second_moment
 from discreet.mechanisms.limits import learn_limit, limit_at, noticeable
-from discreet.mechanisms.second_moment import Metric, check_columns
+from discreet.mechanisms.second_moment import Metric, SecondMoment, check_columns
 from discreet.mechanisms.shares import Shares
 from discreet.scales import Scaling
 from discreet.solvers.base import (
@@ -48,14 +49,18 @@ FloatArray = npt.NDArray[np.float64]
 STEPS = NoiseRule(0.6, 0.5, 30.0)
 FEWEST_STEPS = 14
 GROWTH, MOST_GROWTH = 1.2, 100.0  # of the share from step to step, and in all: early steps need not be exact
-LIMIT_SHARE = 0.015  # for each of the up to three histograms of sizes
+LIMIT_SHARE = 0.03  # for each of the up to four histograms of sizes
 MOMENT_SHARE = 0.1
+HESSIAN_SHARE = 0.03
+MOST_SHARE = 0.8  # of the two together
+LEAST_CURVATURE = 1e-6  # in units of its bound, where there is no noise to lift it
+NOISIEST_HESSIAN = 0.5  # the edge of its noise, over the bound on the curvature; noisier ones are left out
 FLOOR = 0.5  # of the eigenvalues, in units of the noise's largest one
 LONG_ROWS = 0.05  # fraction of the rows that the second moment may clip at most
-LONG_ROWS_AT_LEAST = 0.07  # a histogram that cannot tell this fraction from noise is left out
+LONG_ROWS_AT_LEAST = 0.16  # a histogram that cannot tell this fraction from noise is left out
 CLIPPED_ROWS = 6.0  # gradients that may be clipped, in units of the total noise: fewer would not pay for the noise
 
-RADIUS, MOMENT, CLIP, NEW_CLIP, GRADIENTS = range(5)  # the order of the releases
+RADIUS, MOMENT, CLIP, NEW_CLIP, CURVATURE_RADIUS, HESSIAN, GRADIENTS = range(7)  # the order of the releases
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,9 @@ class Newton(Solver):
         privately by default.
     moment_share : float
         Share of the budget (after the scales) for the second-moment matrix.
+    hessian_share : float
+        Share for one noisy Hessian halfway, which then replaces the bound on the curvature; 0 leaves it out. It is
+        left out, too, where the table is too small for it.
     average : bool
         Return the average of the later iterates, weighted by their shares of the budget, instead of the last one.
     scale_share : float, optional
@@ -89,6 +97,7 @@ class Newton(Solver):
     clip: float | None = None
     radius: float | None = None
     moment_share: float = MOMENT_SHARE
+    hessian_share: float = HESSIAN_SHARE
     average: bool = True
     scale_share: float | None = None
 
@@ -96,8 +105,14 @@ class Newton(Solver):
         positive("steps", self.steps, whole=True)
         moderate("clip", self.clip)
         moderate("radius", self.radius)
-        if not 0.0 < self.moment_share <= 0.9:
-            raise ValueError(f"moment_share must be above 0 and at most 0.9; got {self.moment_share!r}.")
+        if not 0.0 < self.moment_share <= MOST_SHARE:
+            raise ValueError(f"moment_share must be above 0 and at most {MOST_SHARE}; got {self.moment_share!r}.")
+        if not 0.0 <= self.hessian_share <= MOST_SHARE:
+            raise ValueError(f"hessian_share must be at least 0 and at most {MOST_SHARE}; got {self.hessian_share!r}.")
+        if self.moment_share + self.hessian_share > MOST_SHARE:
+            raise ValueError(
+                f"moment_share and hessian_share may be {MOST_SHARE} together, to leave some to the steps."
+            )
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling: Scaling
@@ -106,23 +121,30 @@ class Newton(Solver):
         columns = public.columns + problem.fit_intercept
         steps = int(self.steps) if self.steps is not None else default_steps(budget, public, columns)
         learned = enough_rows(budget, public)
-        shares = self._shares(steps, LIMIT_SHARE if learned else 0.0)
+        hessian = self.hessian_share if learned and quiet_hessian(self.hessian_share, budget, public, columns) else 0.0
+        shares = self._shares(steps, LIMIT_SHARE if learned else 0.0, hessian)
         mechanism = calibrated(lambda z: Shares(z, shares), scaling, budget, public)
         return mechanism, {
             "steps": steps,
             "limits": "learned" if learned else "lowest",
-            "new_clip_at": _new_clip_at(steps),
+            "halfway": _halfway(steps),
             "moment_share": self.moment_share,
+            "hessian_share": shares[HESSIAN],
         }
 
-    def _shares(self, steps: int, limit_share: float) -> tuple[float, ...]:
+    def _shares(self, steps: int, limit: float, hessian: float) -> tuple[float, ...]:
         """Shares in the order of the releases, summing to 1; what is not learned costs 0."""
-        radius = limit_share if self.radius is None else 0.0
-        clip = limit_share if self.clip is None else 0.0
-        new_clip = clip if _new_clip_at(steps) > 0 else 0.0
+        later = _halfway(steps) > 0
+        before = (
+            limit if self.radius is None else 0.0,
+            self.moment_share,
+            limit if self.clip is None else 0.0,
+            limit if self.clip is None and later else 0.0,
+            limit if hessian > 0.0 and later else 0.0,
+            hessian if later else 0.0,
+        )
         growing = min(GROWTH, MOST_GROWTH ** (1.0 / steps)) ** np.arange(steps)
-        rest = 1.0 - self.moment_share - radius - clip - new_clip
-        return (radius, self.moment_share, clip, new_clip, *(rest * growing / growing.sum()).tolist())
+        return (*before, *((1.0 - sum(before)) * growing / growing.sum()).tolist())
 
     def _descend(self, framed: Framed, plan: Plan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.steps is None:
@@ -133,11 +155,14 @@ class Newton(Solver):
         model = QuadraticModel(framed.problem.loss.smoothness * metric.matrix, framed.coefficients)
         norms = metric.norms(framed.X)
         unit = mechanisms.clipped_sum(plan.public.relation, framed.columns)
-        looks = {_new_clip_at(steps): NEW_CLIP} | {0: CLIP}
+        looks = {_halfway(steps): NEW_CLIP} | {0: CLIP}
         w, clip, tail, weight = framed.start(), math.inf, np.zeros(framed.shape), 0.0
         for t in range(steps):
             if t in looks:  # slopes are not kept for the next line: they are as large as the target
                 clip = self._learn_clip(framed, plan, shares, np.abs(framed.slopes(w)) * norms, looks[t], run)
+                if looks[t] == NEW_CLIP and shares.shares[HESSIAN] > 0.0:
+                    hessian = self._learn_hessian(framed, plan, shares, metric, norms, w, clip, run)
+                    model = QuadraticModel(hessian, framed.coefficients)
             total = clipped_gradient_sum(framed.X, framed.slopes(w), norms, clip, framed.weight)
             if plan.is_noisy:
                 total += metric.spread(shares.part(GRADIENTS + t).noise(run.rng, unit * clip, framed.shape))
@@ -151,20 +176,48 @@ class Newton(Solver):
     def _learn_metric(self, framed: Framed, plan: Plan, shares: Shares, run: Run) -> Metric:
         """Two releases: how long rows are, and their second moment."""
         norms, relation = framed.norms(), plan.public.relation
-        unit = math.sqrt(framed.columns)
-        if self.radius is not None:
-            radius = self.radius
-        elif plan.budget.is_infinite:
-            radius = float(norms.max())
-        elif plan.settings["limits"] != "learned":
-            radius = limit_at(0, unit)
-        else:
-            part = shares.part(RADIUS)
-            allowed = min(LONG_ROWS * framed.rows, _worth_clipping(shares, plan))
-            radius = learn_limit(norms, framed.weight, unit, allowed, part, relation, run.rng)
+        radius = self._learn_radius(framed, plan, shares, norms, RADIUS, run) if self.radius is None else self.radius
         part = shares.part(MOMENT)
         moment = second_moment.release(framed.X, norms, radius, framed.weight, framed.rows, part, relation, run.rng)
         return Metric.from_second_moment(moment, FLOOR)
+
+    def _learn_hessian(
+        self,
+        framed: Framed,
+        plan: Plan,
+        shares: Shares,
+        metric: Metric,
+        norms: FloatArray,
+        w: FloatArray,
+        clip: float,
+        run: Run,
+    ) -> FloatArray:
+        """Two releases: how long rows are, counted by their curvatures, and the Hessian in the metric.
+
+        A gradient that is clipped no longer changes with the weights, so that its row has no curvature.
+        """
+        loss, margins = framed.problem.loss, framed.margins(w)
+        clipped = np.abs(loss.slope(margins, framed.y)) * norms > clip
+        curvature = np.clip(np.nan_to_num(loss.curvature(margins, framed.y)) / loss.smoothness, 0.0, 1.0)
+        factor = np.sqrt(np.where(clipped, 0.0, curvature))
+        radius = self._learn_radius(framed, plan, shares, factor * norms, CURVATURE_RADIUS, run)
+        part, relation = shares.part(HESSIAN), plan.public.relation
+        moment = second_moment.release_whitened(
+            framed.X, metric, factor, norms, radius, framed.weight, framed.rows, part, relation, run.rng
+        )
+        return loss.smoothness * metric.unwhiten(_safe_curvature(moment))
+
+    def _learn_radius(
+        self, framed: Framed, plan: Plan, shares: Shares, norms: FloatArray, which: int, run: Run
+    ) -> float:
+        """The radius of a second moment, from noisy counts of the norms."""
+        unit = math.sqrt(framed.columns)
+        if plan.budget.is_infinite:
+            return float(norms.max())
+        if plan.settings["limits"] != "learned":
+            return limit_at(0, unit)
+        allowed = min(LONG_ROWS * framed.rows, _worth_clipping(shares, plan))
+        return learn_limit(norms, framed.weight, unit, allowed, shares.part(which), plan.public.relation, run.rng)
 
     def _learn_clip(self, framed: Framed, plan: Plan, shares: Shares, sizes: FloatArray, which: int, run: Run) -> float:
         """The threshold of the gradients, from noisy counts of their norms at the current weights.
@@ -208,6 +261,26 @@ def default_steps(budget: Budget, public: Public, columns: int) -> int:
     return max(FEWEST_STEPS, round(STEPS.at(noise)))
 
 
-def _new_clip_at(steps: int) -> int:
-    """The step before which the threshold is learned anew: gradients shrink quickly at first. 0: never."""
-    return steps // 4
+def quiet_hessian(share: float, budget: Budget, public: Public, columns: int) -> bool:
+    """Whether the Hessian of rows of typical length would stand out of its noise."""
+    if share == 0.0 or budget.is_infinite:
+        return False
+    sensitivity = mechanisms.outer_products(public.relation, columns) * float(columns)
+    deviation = mechanisms.additive(budget, share).deviation(sensitivity) / public.rows
+    return SecondMoment(np.zeros((columns, columns)), deviation).noise_edge <= NOISIEST_HESSIAN
+
+
+def _safe_curvature(moment: SecondMoment) -> FloatArray:
+    """The noisy Hessian in the metric, in units of the bound on the curvature; so large that steps do not overshoot.
+
+    It is lifted by the edge of its noise. In directions of little curvature few rows have a say, and the mean of all
+    directions keeps the steps short there.
+    """
+    values, vectors = np.linalg.eigh(moment.matrix)
+    lifted = np.maximum(values + moment.noise_edge, max(float(values.mean()), LEAST_CURVATURE))
+    return np.asarray((vectors * np.minimum(lifted, 1.0)) @ vectors.T)
+
+
+def _halfway(steps: int) -> int:
+    """The step before which threshold and curvature are learned anew. 0: never."""
+    return steps // 2
