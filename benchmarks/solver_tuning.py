@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 from solver_problems import Case
 
-from discreet import Budget, Solution, solve
+from discreet import Budget, solve
 from discreet.estimators.base import clip_columns
-from discreet.solvers import CoordinateDescent, Newton, Solver
+from discreet.solvers import CoordinateDescent, Newton, Solution, Solver
 
 RUNS = 3  # of each setting; their noise is seeded, so that all settings see the same ranges
 TOLERANCE = 1e-7

@@ -67,11 +67,8 @@ def release(
 
     Guarantee: costs one event of the mechanism under the relation.
     """
-    columns = X.shape[1]
     total = clipped_second_moment(X, norms, radius, weight)
-    sensitivity = mechanisms.outer_products(relation, columns) * radius**2
-    total += symmetric_noise(mechanism, rng, sensitivity, columns)
-    return SecondMoment(total / rows, mechanism.deviation(sensitivity) / rows)
+    return _with_noise(total, radius, rows, mechanism, relation, rng)
 
 
 def symmetric_noise(mechanism: Gaussian, rng: RandomStream, sensitivity: Sensitivity, columns: int) -> FloatArray:
@@ -113,12 +110,19 @@ def release_whitened(
     Guarantee: costs one event of the mechanism under the relation, for every metric and for factors in [0, 1] that
     depend on their own row alone.
     """
-    columns = X.shape[1]
     squares = factor**2 if weight is None else factor**2 * weight
     total = metric.whiten(clipped_second_moment(X, factor * norms, radius, squares))
+    return _with_noise(total, radius, rows, mechanism, relation, rng)
+
+
+def _with_noise(
+    total: FloatArray, radius: float, rows: int, mechanism: Gaussian, relation: Relation, rng: RandomStream
+) -> SecondMoment:
+    """The mean of outer products of rows no longer than the radius, from their sum."""
+    columns = total.shape[0]
     sensitivity = mechanisms.outer_products(relation, columns) * radius**2
-    total += symmetric_noise(mechanism, rng, sensitivity, columns)
-    return SecondMoment(total / rows, mechanism.deviation(sensitivity) / rows)
+    noisy = total + symmetric_noise(mechanism, rng, sensitivity, columns)
+    return SecondMoment(noisy / rows, mechanism.deviation(sensitivity) / rows)
 
 
 @dataclass(frozen=True, eq=False)
