@@ -25,6 +25,7 @@ FloatArray = npt.NDArray[np.float64]
 
 FALSE_BINS = 1e-6  # expected number of empty bins that noise alone lifts above the level: one gives an absurd scale
 DOUBTFUL_BINS = 1e-3  # the same where a false bin does little harm: the fullest one, or one inside declared bounds
+DOUBTFUL_TARGETS = 1e-2  # the same for the fullest bin of a target: without one there is no model at all
 COLUMN_TAIL, TARGET_TAIL = 4.0, 2.0  # deviations of the noise that a bin must exceed to lengthen the bulk by an octave
 # Entries are clipped at a multiple of the radius of the bulk: room for a tail that is not seen. It is larger inside
 # declared bounds, since these say already what is absurd.
@@ -79,18 +80,29 @@ class Levels(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """The noise of some histograms, by its deviation and by the levels that no empty bin exceeds, most probably."""
+    """The noise in some number of bins."""
 
-    deviation: float
-    sure: float
-    doubtful: float
+    mechanism: mechanisms.Additive
+    sensitivity: mechanisms.Sensitivity
+    bins: int
+
+    @property
+    def doubtful(self) -> float:
+        return self._level(DOUBTFUL_BINS / self.bins)
 
     def levels(self, known: bool, target: bool) -> Levels:
-        """Inside a known range a false bin does little harm. A target that is cut biases all predictions; a column
-        that is cut only bounds what its extremes can do.
+        """Inside a known range a false bin does little harm. A target that is lost or cut biases all predictions, a
+        column that is cut only bounds what its extremes can do.
         """
-        tail = TARGET_TAIL if target else COLUMN_TAIL
-        return Levels(self.doubtful if known else self.sure, self.doubtful, tail * self.deviation)
+        deviation = self.mechanism.deviation(self.sensitivity)
+        if target:
+            sure, doubtful = (self._level(rate / summaries.BINS) for rate in (FALSE_BINS, DOUBTFUL_TARGETS))
+            return Levels(doubtful if known else sure, doubtful, TARGET_TAIL * deviation)
+        sure = self.doubtful if known else self._level(FALSE_BINS / self.bins)
+        return Levels(sure, self.doubtful, COLUMN_TAIL * deviation)
+
+    def _level(self, probability: float) -> float:
+        return self.mechanism.level(self.sensitivity, probability)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,15 +116,14 @@ class Counter:
     def counts(
         self, groups: list[range], origin: FloatArray, mechanism: mechanisms.Additive
     ) -> tuple[FloatArray, Noise]:
-        """One noisy histogram for each group of columns, and what is known of the noise.
+        """One noisy histogram for each group of columns, and its noise.
 
         Guarantee: costs one event of the mechanism.
         """
         counts = summaries.exponent_counts(self.data, groups, origin)
         sensitivity = mechanisms.one_hot_counts(self.public.relation, len(groups))
         counts += mechanism.noise(self.rng, sensitivity, counts.shape)
-        sure, doubtful = (mechanism.level(sensitivity, rate / counts.size) for rate in (FALSE_BINS, DOUBTFUL_BINS))
-        return counts, Noise(mechanism.deviation(sensitivity), sure, doubtful)
+        return counts, Noise(mechanism, sensitivity, counts.size)
 
     def means(self, extents: Extents, columns: list[int], mechanism: mechanisms.Additive) -> FloatArray:
         """The means of some columns, clipped to their ranges; the middle of the range for the others.

@@ -55,6 +55,8 @@ def minimise(problem: Problem, data: Data, tolerance: float = 1e-10) -> Optimum:
         w = framed.start()
     elif is_smooth(framed) and framed.outputs == 1 and framed.columns <= LARGEST_NEWTON:
         w = newton(framed, tolerance)
+        if not is_optimal(framed, w, tolerance, curvature(framed)):  # curvature that jumps can make it stop early
+            w = min(w, lbfgs(framed), key=framed.value)
     elif is_smooth(framed):
         w = lbfgs(framed)
     elif problem.separable and framed.outputs == 1:

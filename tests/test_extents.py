@@ -148,12 +148,24 @@ def test_lent_radii_are_those_of_the_fullest_bins():
 
 def test_targets_keep_more_of_their_tail_than_columns():
     """A tail of one octave above the bulk is counted with noise of 100, below the level for a bin of its own."""
-    noise = extents.Noise(100.0, 600.0, 490.0)
+    noise = extents.Noise(mechanisms.Gaussian(100.0), mechanisms.counted_rows(), summaries.BINS)
     for tail, grows in ((450.0, [True, True]), (300.0, [False, True]), (150.0, [False, False])):
         counts = np.zeros(summaries.BINS)
         counts[[60, 61]] = 5_000.0, tail
         radii = [summaries.radius_of(counts, *noise.levels(False, target)) for target in (False, True)]
         assert [radius > summaries.upper_end(60) for radius in radii] == grows
+
+
+def test_targets_are_seldom_lost():
+    """A third of the rows in the fullest bin, and noise of a sixteenth: half the level for columns."""
+    rng, lost = np.random.default_rng(0), 0
+    for seed in range(20):
+        X, y = rng.standard_normal((3_000, 5)), rng.standard_normal(3_000)
+        facts = Public(3_000, 5)
+        scaling = plan_scaling(facts, Budget(0.3, 1e-7), None, True, True)
+        frame = learn_frame(scaling, Data(X, y), facts, seeded_stream(seed))
+        lost += frame.target_high == frame.target_low
+    assert lost <= 4
 
 
 def test_exact_extents_for_infinite_budgets():

@@ -22,11 +22,15 @@ class Loss(ABC):
     one_signed : bool
         Whether, for a given target, the slope has the same sign at every margin (objective
         perturbation then adds up fewer tails).
+    fickle : bool
+        Whether most rows may have no curvature where one looks, and much of it a step away: what is measured at
+        one point then says little of its neighbourhood.
     """
 
     __slots__ = ()
     classification: ClassVar[bool] = False
     one_signed: ClassVar[bool] = False
+    fickle: ClassVar[bool] = False
 
     @property
     @abstractmethod

@@ -121,6 +121,7 @@ class SmoothedHinge(Loss):
     lipschitz = 1.0
     classification = True
     one_signed = True
+    fickle = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "width", _positive("width", self.width))

@@ -110,8 +110,13 @@ def release_whitened(
     Guarantee: costs one event of the mechanism under the relation, for every metric and for factors in [0, 1] that
     depend on their own row alone.
     """
-    squares = factor**2 if weight is None else factor**2 * weight
-    total = metric.whiten(clipped_second_moment(X, factor * norms, radius, squares))
+    scale = factor * radius / np.maximum(factor * norms, radius)
+    if weight is not None:
+        scale = scale * np.sqrt(weight)
+    total = np.zeros((X.shape[1], X.shape[1]))
+    for block, white in metric.whitened(X):  # rows first: whitening their sum would magnify its rounding
+        shortened = white * scale[block, None]
+        total += shortened.T @ shortened
     return _with_noise(total, radius, rows, mechanism, relation, rng)
 
 
@@ -143,24 +148,23 @@ class Metric:
     def matrix(self) -> FloatArray:
         return np.asarray((self.vectors * self.values) @ self.vectors.T)
 
-    def norms(self, X: Any) -> FloatArray:
-        """The norms of the rows, floored like those of `row_norms`; one block of rows is whitened at a time."""
+    def whitened(self, X: Any) -> Iterator[tuple[slice, FloatArray]]:
+        """The rows as they are in the metric, in blocks."""
         whiten = self.vectors / np.sqrt(self.values)
         table = sp.csr_array(X) if sp.issparse(X) else X
-        squares = np.empty(X.shape[0])
         for block in _blocks(X):
-            rows = np.asarray(table[block] @ whiten, dtype=np.float64)
+            yield block, np.asarray(table[block] @ whiten, dtype=np.float64)
+
+    def norms(self, X: Any) -> FloatArray:
+        """The norms of the rows, floored like those of `row_norms`."""
+        squares = np.empty(X.shape[0])
+        for block, rows in self.whitened(X):
             squares[block] = np.einsum("ij,ij->i", rows, rows)
         np.sqrt(squares, out=squares)
         return np.maximum(squares, SMALLEST_NORM, out=squares)
 
-    def whiten(self, matrix: FloatArray) -> FloatArray:
-        """A sum of outer products of rows, as it would be in the metric."""
-        root = self.vectors / np.sqrt(self.values)
-        return np.asarray(root.T @ matrix @ root)
-
-    def unwhiten(self, matrix: FloatArray) -> FloatArray:
-        """The inverse of `whiten`."""
+    def unwhitened(self, matrix: FloatArray) -> FloatArray:
+        """A sum of outer products of whitened rows, as it would be outside the metric."""
         root = self.vectors * np.sqrt(self.values)
         return np.asarray(root @ matrix @ root.T)
 

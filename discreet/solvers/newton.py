@@ -46,14 +46,13 @@ if TYPE_CHECKING:
 FloatArray = npt.NDArray[np.float64]
 
 # Fixed once, with an eye on public tables (electricity, california, adult, acsincome) and never read from rows.
-STEPS = NoiseRule(0.6, 0.5, 30.0)
-FEWEST_STEPS = 14
+STEPS, FEW_STEPS, FEWEST_STEPS = NoiseRule(0.6, 0.5, 30.0), NoiseRule(0.6, 1.0, 14.0), 4
 GROWTH, MOST_GROWTH = 1.2, 100.0  # of the share from step to step, and in all: early steps need not be exact
 LIMIT_SHARE = 0.03  # for each of the up to four histograms of sizes
 MOMENT_SHARE = 0.1
 HESSIAN_SHARE = 0.03
-MOST_SHARE = 0.8  # of the two together
-LEAST_CURVATURE = 1e-6  # in units of its bound, where there is no noise to lift it
+LEAST_SHARE, MOST_SHARE = 1e-6, 0.8  # of the moment, and of both together
+LEAST_CURVATURE = 0.05  # in units of its bound: no step is more than 20 times as long as one that is safe everywhere
 NOISIEST_HESSIAN = 0.5  # the edge of its noise, over the bound on the curvature; noisier ones are left out
 FLOOR = 0.5  # of the eigenvalues, in units of the noise's largest one
 LONG_ROWS = 0.05  # fraction of the rows that the second moment may clip at most
@@ -80,7 +79,7 @@ class Newton(Solver):
         Share of the budget (after the scales) for the second-moment matrix.
     hessian_share : float
         Share for one noisy Hessian halfway, which then replaces the bound on the curvature; 0 leaves it out. It is
-        left out, too, where the table is too small for it.
+        left out, too, where the table is too small for it, and for losses whose curvature jumps.
     average : bool
         Return the average of the later iterates, weighted by their shares of the budget, instead of the last one.
     scale_share : float, optional
@@ -105,8 +104,10 @@ class Newton(Solver):
         positive("steps", self.steps, whole=True)
         moderate("clip", self.clip)
         moderate("radius", self.radius)
-        if not 0.0 < self.moment_share <= MOST_SHARE:
-            raise ValueError(f"moment_share must be above 0 and at most {MOST_SHARE}; got {self.moment_share!r}.")
+        if not LEAST_SHARE <= self.moment_share <= MOST_SHARE:
+            raise ValueError(
+                f"moment_share must lie between {LEAST_SHARE} and {MOST_SHARE}; got {self.moment_share!r}."
+            )
         if not 0.0 <= self.hessian_share <= MOST_SHARE:
             raise ValueError(f"hessian_share must be at least 0 and at most {MOST_SHARE}; got {self.hessian_share!r}.")
         if self.moment_share + self.hessian_share > MOST_SHARE:
@@ -121,7 +122,8 @@ class Newton(Solver):
         columns = public.columns + problem.fit_intercept
         steps = int(self.steps) if self.steps is not None else default_steps(budget, public, columns)
         learned = enough_rows(budget, public)
-        hessian = self.hessian_share if learned and quiet_hessian(self.hessian_share, budget, public, columns) else 0.0
+        wanted = learned and not problem.loss.fickle and quiet_hessian(self.hessian_share, budget, public, columns)
+        hessian = self.hessian_share if wanted else 0.0
         shares = self._shares(steps, LIMIT_SHARE if learned else 0.0, hessian)
         mechanism = calibrated(lambda z: Shares(z, shares), scaling, budget, public)
         return mechanism, {
@@ -159,7 +161,8 @@ class Newton(Solver):
         w, clip, tail, weight = framed.start(), math.inf, np.zeros(framed.shape), 0.0
         for t in range(steps):
             if t in looks:  # slopes are not kept for the next line: they are as large as the target
-                clip = self._learn_clip(framed, plan, shares, np.abs(framed.slopes(w)) * norms, looks[t], run)
+                found = self._learn_clip(framed, plan, shares, np.abs(framed.slopes(w)) * norms, looks[t], run)
+                clip = found if t == 0 else max(found, clip * least_shrinkage(framed.problem))
                 if looks[t] == NEW_CLIP and shares.shares[HESSIAN] > 0.0:
                     hessian = self._learn_hessian(framed, plan, shares, metric, norms, w, clip, run)
                     model = QuadraticModel(hessian, framed.coefficients)
@@ -201,11 +204,12 @@ class Newton(Solver):
         curvature = np.clip(np.nan_to_num(loss.curvature(margins, framed.y)) / loss.smoothness, 0.0, 1.0)
         factor = np.sqrt(np.where(clipped, 0.0, curvature))
         radius = self._learn_radius(framed, plan, shares, factor * norms, CURVATURE_RADIUS, run)
+        radius = max(radius, math.sqrt(framed.columns))  # rows without curvature say nothing of the length of others
         part, relation = shares.part(HESSIAN), plan.public.relation
         moment = second_moment.release_whitened(
             framed.X, metric, factor, norms, radius, framed.weight, framed.rows, part, relation, run.rng
         )
-        return loss.smoothness * metric.unwhiten(_safe_curvature(moment))
+        return loss.smoothness * metric.unwhitened(_safe_curvature(moment))
 
     def _learn_radius(
         self, framed: Framed, plan: Plan, shares: Shares, norms: FloatArray, which: int, run: Run
@@ -255,10 +259,20 @@ def enough_rows(budget: Budget, public: Public) -> bool:
 
 
 def default_steps(budget: Budget, public: Public, columns: int) -> int:
-    """Directions of little curvature need many steps and collect noise in each: the noise level decides."""
+    """Directions of little curvature need many steps and collect noise in each: the noise level decides.
+
+    Some steps are needed anyhow, unless the noise is about as large as the gradients.
+    """
     unit = mechanisms.clipped_sum(public.relation)
     noise = mechanisms.additive(budget, 1.0).deviation(unit) * math.sqrt(columns) / public.rows
-    return max(FEWEST_STEPS, round(STEPS.at(noise)))
+    return max(FEWEST_STEPS, round(max(STEPS.at(noise), FEW_STEPS.at(noise))))
+
+
+def least_shrinkage(problem: Problem) -> float:
+    """By how much the threshold may fall halfway. Residuals shrink; slopes of labels grow where labels are rare, and
+    these few rows, which may be too few to be seen, must not be clipped.
+    """
+    return 1.0 if problem.loss.classification else 0.5
 
 
 def quiet_hessian(share: float, budget: Budget, public: Public, columns: int) -> bool:
