@@ -49,8 +49,12 @@ class SecondMoment:
 
     @property
     def noise_edge(self) -> float:
-        """Where the largest eigenvalue of the noise lies (the edge of its semicircle, for many columns)."""
-        return math.sqrt(2.0 * self.matrix.shape[0]) * self.deviation
+        return noise_edge(self.matrix.shape[0], self.deviation)
+
+
+def noise_edge(columns: int, deviation: float) -> float:
+    """Where the largest eigenvalue of symmetric noise lies (the edge of its semicircle, for many columns)."""
+    return math.sqrt(2.0 * columns) * deviation
 
 
 def release(

@@ -21,7 +21,7 @@ from discreet.framed import Framed
 from discreet.kernels.gradient import clipped_gradient_sum
 from discreet.mechanisms import second_moment
 from discreet.mechanisms.limits import learn_limit, limit_at, noticeable
-from discreet.mechanisms.second_moment import Metric, SecondMoment, check_columns
+from discreet.mechanisms.second_moment import Metric, SecondMoment, check_columns, noise_edge
 from discreet.mechanisms.shares import Shares
 from discreet.scales import Scaling
 from discreet.solvers.base import (
@@ -281,7 +281,7 @@ def quiet_hessian(share: float, budget: Budget, public: Public, columns: int) ->
         return False
     sensitivity = mechanisms.outer_products(public.relation, columns) * float(columns)
     deviation = mechanisms.additive(budget, share).deviation(sensitivity) / public.rows
-    return SecondMoment(np.zeros((columns, columns)), deviation).noise_edge <= NOISIEST_HESSIAN
+    return noise_edge(columns, deviation) <= NOISIEST_HESSIAN
 
 
 def _safe_curvature(moment: SecondMoment) -> FloatArray:
