@@ -29,7 +29,6 @@ FloatArray = npt.NDArray[np.float64]
 
 DEFAULT_SHARE = 0.1  # of the budget, as in the papers
 NOISIEST_HISTOGRAM = 1 / 12  # noise deviation per bin, as a fraction of the rows
-NOISIEST_WITH_TARGET = 1 / 16  # the same where the target's range is learned, too: a target that is lost is all that is
 NOISIEST_MOMENT = 1 / 5  # noise deviation of a moment, as a fraction of the squared radius
 HISTOGRAM, LOCATION, CLOSER, MOMENTS = 7, 2, 4, 7  # how the share is divided between the releases that are made
 SMALLEST_SPREAD = 1e-7  # of the radius: a constant column must not be divided by zero
@@ -130,8 +129,7 @@ def _method(public: Public, budget: Budget, share: float, target: bool) -> str:
         return "declared"
     columns = public.columns + target
     counts = mechanisms.additive(budget, share * HISTOGRAM / (HISTOGRAM + LOCATION + CLOSER + MOMENTS))
-    noisiest = NOISIEST_WITH_TARGET if target and not public.target_bounded else NOISIEST_HISTOGRAM
-    if counts.deviation(mechanisms.one_hot_counts(public.relation, columns)) <= noisiest * public.rows:
+    if counts.deviation(mechanisms.one_hot_counts(public.relation, columns)) <= NOISIEST_HISTOGRAM * public.rows:
         return "narrowed" if public.bounded else "columns"
     if not public.bounded:
         return "common"

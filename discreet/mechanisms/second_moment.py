@@ -114,12 +114,12 @@ def release_whitened(
     Guarantee: costs one event of the mechanism under the relation, for every metric and for factors in [0, 1] that
     depend on their own row alone.
     """
-    scale = factor * radius / np.maximum(factor * norms, radius)
-    if weight is not None:
-        scale = scale * np.sqrt(weight)
     total = np.zeros((X.shape[1], X.shape[1]))
     for block, white in metric.whitened(X):  # rows first: whitening their sum would magnify its rounding
-        shortened = white * scale[block, None]
+        scale = factor[block] * (radius / np.maximum(factor[block] * norms[block], radius))
+        if weight is not None:
+            scale *= np.sqrt(weight[block])
+        shortened = white * scale[:, None]
         total += shortened.T @ shortened
     return _with_noise(total, radius, rows, mechanism, relation, rng)
 

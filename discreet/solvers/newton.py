@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from discreet import mechanisms
 from discreet.framed import Framed
-from discreet.kernels.gradient import clipped_gradient_sum
+from discreet.kernels.gradient import clipped_gradient_sum, margins_of
 from discreet.mechanisms import second_moment
-from discreet.mechanisms.limits import learn_limit, limit_at, noticeable
+from discreet.mechanisms.limits import BLOCK, learn_limit, limit_at, noticeable
 from discreet.mechanisms.second_moment import Metric, SecondMoment, check_columns, noise_edge
 from discreet.mechanisms.shares import Shares
 from discreet.scales import Scaling
@@ -195,21 +195,15 @@ class Newton(Solver):
         clip: float,
         run: Run,
     ) -> FloatArray:
-        """Two releases: how long rows are, counted by their curvatures, and the Hessian in the metric.
-
-        A gradient that is clipped no longer changes with the weights, so that its row has no curvature.
-        """
-        loss, margins = framed.problem.loss, framed.margins(w)
-        clipped = np.abs(loss.slope(margins, framed.y)) * norms > clip
-        curvature = np.clip(np.nan_to_num(loss.curvature(margins, framed.y)) / loss.smoothness, 0.0, 1.0)
-        factor = np.sqrt(np.where(clipped, 0.0, curvature))
+        """Two releases: how long rows are, counted by their curvatures, and the Hessian in the metric."""
+        factor = _root_curvatures(framed, norms, w, clip)
         radius = self._learn_radius(framed, plan, shares, factor * norms, CURVATURE_RADIUS, run)
         radius = max(radius, math.sqrt(framed.columns))  # rows without curvature say nothing of the length of others
         part, relation = shares.part(HESSIAN), plan.public.relation
         moment = second_moment.release_whitened(
             framed.X, metric, factor, norms, radius, framed.weight, framed.rows, part, relation, run.rng
         )
-        return loss.smoothness * metric.unwhitened(_safe_curvature(moment))
+        return framed.problem.loss.smoothness * metric.unwhitened(_safe_curvature(moment))
 
     def _learn_radius(
         self, framed: Framed, plan: Plan, shares: Shares, norms: FloatArray, which: int, run: Run
@@ -282,6 +276,21 @@ def quiet_hessian(share: float, budget: Budget, public: Public, columns: int) ->
     sensitivity = mechanisms.outer_products(public.relation, columns) * float(columns)
     deviation = mechanisms.additive(budget, share).deviation(sensitivity) / public.rows
     return noise_edge(columns, deviation) <= NOISIEST_HESSIAN
+
+
+def _root_curvatures(framed: Framed, norms: FloatArray, w: FloatArray, clip: float) -> FloatArray:
+    """The roots of the rows' curvatures, in units of their bound.
+
+    A gradient that is clipped no longer changes with the weights, so that its row has no curvature.
+    """
+    loss, factor = framed.problem.loss, np.empty(norms.size)
+    for start in range(0, norms.size, BLOCK):  # temporaries of a block, not of the table
+        block = slice(start, start + BLOCK)
+        margins, y = margins_of(framed.X[block], w), framed.y[block]
+        clipped = np.abs(loss.slope(margins, y)) * norms[block] > clip
+        curvature = np.clip(np.nan_to_num(loss.curvature(margins, y)) / loss.smoothness, 0.0, 1.0)
+        factor[block] = np.sqrt(np.where(clipped, 0.0, curvature))
+    return factor
 
 
 def _safe_curvature(moment: SecondMoment) -> FloatArray:
