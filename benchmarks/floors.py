@@ -1,9 +1,9 @@
 """How good clipped, noisy gradients can be on a table whose columns are not cut, if everything else is known.
 
 For each low-dimensional table, without its penalty: the exact Hessian at the optimum as metric, the whole budget
-(1, 1/n^2), the best of many thresholds. `one step` is the error after a single noisy Newton step from the optimum itself,
-`in the end` that of the point where the clipped gradients cancel, with the noise of the whole budget around it. Both
-read the rows: these are floors, not solvers. Run: .venv/bin/python benchmarks/floors.py
+(1, 1/n^2), the best of many thresholds. `one step` is the error after a single noisy Newton step from the optimum, `in
+the end` that of the point where the clipped gradients cancel, with the noise of the whole budget around it. Both read
+the rows: these are floors, not solvers. Run: .venv/bin/python benchmarks/floors.py
 """
 
 from __future__ import annotations
