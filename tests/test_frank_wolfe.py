@@ -171,6 +171,16 @@ def test_private_weights_are_feasible_and_as_sparse_as_the_steps(solver, budget,
             assert math.isfinite(float(solution.intercept))
 
 
+def test_an_empty_column_does_not_hide_the_signal():
+    X = np.zeros((2_000, 2))
+    X[:, 0] = np.random.default_rng(0).uniform(-1.0, 1.0, 2_000)
+    problem = Problem(Logistic(), constraint=Simplex(1.0))
+    solution = quietly(problem, X, np.sign(X[:, 0]), FrankWolfe(), Budget(3.0, 1e-4), random_state=0)
+    assert problem.constraint.contains(solution.w)
+    assert solution.frame.high[1] == pytest.approx(solution.frame.high[0], rel=0.1)  # lent
+    assert solution.w[0] > 0.5
+
+
 def test_columns_without_a_scale_are_zero_and_keep_the_weights_feasible():
     """Nothing was learned about any column: entries are clipped to 0, the weights stay in the set."""
     problem = Problem(Logistic(), constraint=Simplex(1.0))

@@ -18,6 +18,7 @@ from scipy import stats
 
 from discreet import IncompatibleSolverError, mechanisms, solve
 from discreet.accounting import Budget, mu_of
+from discreet.audit import epsilon_lower_bound
 from discreet.constraints import Box
 from discreet.data import Public
 from discreet.kernels.gradient import clipped_gradient_sum, row_norms
@@ -33,6 +34,8 @@ from discreet.solvers import CoordinateDescent, Newton
 from discreet.solvers.newton import GRADIENTS, HESSIAN, MOMENT
 from discreet.solvers.quadratic_model import QuadraticModel
 from tests.catalogue import degenerate_tables, table
+from tests.test_audit import DELTA, EPSILON
+from tests.test_noise import both_arms
 from tests.test_privacy import CASE, framed_neighbours, some_weights
 
 LOSSES = [Squared(), Logistic(), Huber(0.7), SmoothedHinge(0.5)]
@@ -150,6 +153,31 @@ def test_hessians_move_by_at_most_their_sensitivity_in_the_metric(relation, X, w
         sums.append(second_moment.release_whitened(framed.X, metric, factor, norms, *arguments).matrix)
     claimed = mechanisms.outer_products(relation, sums[0].shape[0]) * radius**2
     assert np.linalg.norm(coordinates(sums[0] - sums[1])) <= claimed.l2 * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_the_whitened_release_carries_the_noise_of_its_radius(relation):
+    """On rows of zeros all is noise: accepted as it is, rejected at 2/3 of it; both arms at level 1e-4."""
+    X, metric = np.zeros((50, 60)), some_metric(60, 0)
+    arguments = (np.ones(50), metric.norms(X), 3.0, None, 1, mechanisms.Gaussian(1.7), relation, seeded_stream(4))
+    draws = coordinates(second_moment.release_whitened(X, metric, *arguments).matrix)
+    both_arms(draws, stats.norm(scale=1.7 * 9.0 * math.sqrt(relation.factor)))
+
+
+@pytest.mark.parametrize(("noise", "broken"), [(1.0, False), (0.5, True)])
+def test_the_audit_of_the_hessian(noise, broken):
+    """One row replaced by an orthogonal one, both of the length of the radius: the worst that Lemma A allows."""
+    metric, stream = some_metric(2, 0), seeded_stream(5)
+    mechanism = mechanisms.additive(Budget(EPSILON, DELTA), 1.0)
+    mechanism = replace(mechanism, multiplier=noise * mechanism.multiplier)
+
+    def draws(direction):
+        row = (np.sqrt(metric.values) * np.eye(2)[direction] @ metric.vectors.T)[None, :] * 2.0
+        arguments = (np.ones(1), metric.norms(row), 2.0, None, 1, mechanism, Relation.REPLACE, stream)
+        found = [second_moment.release_whitened(row, metric, *arguments).matrix for _ in range(10_000)]
+        return np.array([matrix[0, 0] - matrix[1, 1] for matrix in found])
+
+    assert (epsilon_lower_bound(draws(0), draws(1), DELTA) > EPSILON) == broken
 
 
 def test_the_whitened_release_is_that_of_whitened_rows():

@@ -7,8 +7,10 @@ import pytest
 import scipy.sparse as sp
 from sklearn import linear_model
 
+from discreet import optimum
 from discreet.constraints import Box, L1Ball, L2Ball, Simplex
-from discreet.losses import Logistic, Squared
+from discreet.data import load
+from discreet.losses import Logistic, SmoothedHinge, Squared
 from discreet.penalties import L1, L2, ElasticNet, Zero
 from discreet.problem import Problem
 from tests.catalogue import name_of, problems, table
@@ -28,6 +30,19 @@ def test_no_perturbation_improves_the_optimum(problem):
                 coef = problem.constraint.project(coef)
             intercept = best.intercept + size * rng.standard_normal(np.shape(best.intercept))
             assert problem.objective(X, y, coef, intercept) >= best.value - 1e-9
+
+
+def test_a_narrow_hinge_is_minimised_too():
+    """Its curvature jumps, so that Newton steps alone stop at 0.98."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3_000, 30))
+    margins = X @ rng.standard_normal(30) * 4.0 / np.sqrt(30)
+    y = np.where(rng.random(3_000) < 1.0 / (1.0 + np.exp(-margins)), 1.0, -1.0)
+    problem = Problem(SmoothedHinge(0.05), L2(1e-4))
+    best = problem.optimum(X, y)
+    framed = optimum.exactly_framed(problem, load(X, y))
+    assert best.value <= framed.value(optimum.lbfgs(framed)) * (1.0 + 1e-9)
+    assert best.value < 0.5 * framed.value(optimum.newton(framed, 1e-10))
 
 
 @pytest.mark.parametrize("penalty", [L1(0.05), L2(0.1), ElasticNet(0.05, 0.3)], ids=lambda p: p.name)

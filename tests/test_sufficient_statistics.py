@@ -150,16 +150,23 @@ def test_other_losses_pure_budgets_and_wide_tables_are_refused():
 
 
 def test_better_than_coordinate_descent_on_correlated_columns():
-    """The medians of five seeds differ by a factor of about 1.6; 1.25 leaves room for another source of noise."""
+    """The medians of five seeds differ by a factor of about 70 from ten passes, and of about 1.6 from as many as the
+    default makes; 5 and 1.25 leave room for another source of noise.
+    """
     rng = np.random.default_rng(0)
     X = rng.standard_normal((20_000, 6)) @ (np.eye(6) + np.ones((6, 6)))
     y = X @ np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0]) + rng.standard_normal(20_000)
     best = PROBLEM.optimum(X, y).value
     errors = {}
-    for solver in (SufficientStatistics(), CoordinateDescent()):
+    for name, solver in (
+        ("statistics", SufficientStatistics()),
+        ("ten passes", CoordinateDescent(passes=10)),
+        ("default", CoordinateDescent()),
+    ):
         runs = [
             solve_seeded(PROBLEM, X, y, solver, seed=seed, bounds=(-40.0, 40.0), y_bounds=(-20.0, 20.0))
             for seed in range(5)
         ]
-        errors[solver.name] = np.median([PROBLEM.objective(X, y, run.w, run.intercept) - best for run in runs])
-    assert 1.25 * errors["sufficient-statistics"] < errors["cd"]
+        errors[name] = np.median([PROBLEM.objective(X, y, run.w, run.intercept) - best for run in runs])
+    assert 5.0 * errors["statistics"] < errors["ten passes"]
+    assert 1.25 * errors["statistics"] < errors["default"]
