@@ -372,13 +372,16 @@ def curved(name, rng):
     if name == "huber":
         X = rng.standard_normal((30_000, 1))
         return Problem(Huber(1.35), L2(1e-4)), X, 100.0 * (X[:, 0] + rng.standard_normal(30_000))
+    if name == "hinge":  # rare outcomes, balanced in a small group
+        X = (rng.random((30_000, 1)) < 0.05).astype(float)
+        chance = np.where(X[:, 0] > 0.0, 0.5, 0.002)
+        return Problem(SmoothedHinge(0.5), L2(1e-4)), X, np.where(rng.random(30_000) < chance, 1.0, -1.0)
     y = np.where(rng.random(30_000) < 0.03, 1.0, -1.0)
-    X = rng.standard_normal((30_000, 1)) + 2.0 * y[:, None]
-    return Problem(SmoothedHinge(0.5) if name == "hinge" else Logistic(), L2(1e-4)), X, y
+    return Problem(Logistic(), L2(1e-4)), rng.standard_normal((30_000, 1)) + 2.0 * y[:, None], y
 
 
 @pytest.mark.parametrize("name", ["squared", "huber", "hinge", "logistic"])
-@pytest.mark.parametrize("epsilon", [0.3, 3.0])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0])
 def test_the_hessian_does_no_harm(name, epsilon):
     """The worst of ten seeds against the worst without a Hessian, in units of the constant's excess."""
     problem, X, y = curved(name, np.random.default_rng(0))
