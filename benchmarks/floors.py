@@ -13,7 +13,7 @@ import numpy.typing as npt
 from solver_problems import Case, open_case, recipes
 
 from discreet import Budget
-from discreet.losses import Loss
+from discreet.problem.losses import Loss
 
 FloatArray = npt.NDArray[np.float64]
 QUANTILES = 1.0 - np.array([0.02, 0.01, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4, 5e-5, 0.0])

@@ -24,19 +24,20 @@ timing.use_one_core()  # before anything imports NumPy
 import numpy as np  # noqa: E402
 import scipy.sparse as sp  # noqa: E402
 
-from discreet.accounting import Budget  # noqa: E402
-from discreet.constraints import L1Ball  # noqa: E402
-from discreet.data import Data, Public  # noqa: E402
-from discreet.framed import Framed, put_in_frame  # noqa: E402
+from discreet.data.public import Public  # noqa: E402
+from discreet.data.rows import Data  # noqa: E402
 from discreet.kernels import greedy  # noqa: E402
-from discreet.losses import Logistic  # noqa: E402
-from discreet.mechanisms import clipped_sum  # noqa: E402
-from discreet.problem import Problem  # noqa: E402
-from discreet.randomness import RandomStream, seeded_stream  # noqa: E402
-from discreet.scales import learn_frame  # noqa: E402
+from discreet.privacy.budget import Budget  # noqa: E402
+from discreet.privacy.mechanisms import clipped_sum  # noqa: E402
+from discreet.privacy.random.generator import RandomGenerator, seeded_generator  # noqa: E402
+from discreet.problem.constraints import L1Ball  # noqa: E402
+from discreet.problem.losses import Logistic  # noqa: E402
+from discreet.problem.problem import Problem  # noqa: E402
+from discreet.problem.scaled_problem import ScaledProblem, scale_problem  # noqa: E402
+from discreet.scaling.learn import learn_scaling  # noqa: E402
 from discreet.solvers import FrankWolfe, Plan  # noqa: E402
-from discreet.solvers.vertex_path import Path, begin  # noqa: E402
-from discreet.solvers.vertex_selection import Corners  # noqa: E402
+from discreet.solvers.frank_wolfe.vertex_path import Path, begin  # noqa: E402
+from discreet.solvers.frank_wolfe.vertex_selection import Corners  # noqa: E402
 
 ROWS, COLUMNS, PER_ROW, RADIUS = 10_000, 100_000, 20, 20.0
 TARGET = 50.0
@@ -66,7 +67,7 @@ def sparse_labels(skew: float, seed: int = 0) -> tuple[Any, Any]:
 class Setting:
     """One problem in the solver's columns, with the clip and the noise that the plan asks for."""
 
-    framed: Framed
+    scaled: ScaledProblem
     plan: Plan
     clip: float
     scale: float
@@ -81,10 +82,10 @@ def prepare(X: Any, y: Any) -> Setting:
     public = Public(ROWS, COLUMNS, low=np.zeros(COLUMNS), high=np.ones(COLUMNS), sparse=True)
     solver, data = FrankWolfe(scale_share=0.0), Data(X, y)
     plan = solver.plan(problem, public, Budget(1.0, 1e-6))
-    frame = learn_frame(plan.scaling, data, public, seeded_stream(0))
-    framed = put_in_frame(problem, data, frame, ROWS, "F")
-    clip = solver.threshold(framed, plan)
-    return Setting(framed, plan, clip, plan.mechanism.scale(clipped_sum(public.relation) * clip))
+    scaling = learn_scaling(plan.scaling_plan, data, public, seeded_generator(0))
+    scaled = scale_problem(problem, data, scaling, ROWS, "F")
+    clip = solver.threshold(scaled, plan)
+    return Setting(scaled, plan, clip, plan.mechanism.scale(clipped_sum(public.relation) * clip))
 
 
 class PlainLoop:
@@ -92,17 +93,17 @@ class PlainLoop:
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
-        self.rows = sp.csr_array(setting.framed.X)
+        self.rows = sp.csr_array(setting.scaled.X)
         self.clip = np.full(COLUMNS, setting.clip)
         self.w, self.sums = np.zeros(COLUMNS), np.empty(COLUMNS)
         self.utilities = np.empty(2 * COLUMNS)
 
     def scan(self) -> None:
-        framed, X = self.setting.framed, self.setting.framed.X
-        slopes = framed.problem.loss.slope(self.rows @ self.w, framed.y)
+        scaled, X = self.setting.scaled, self.setting.scaled.X
+        slopes = scaled.problem.loss.slope(self.rows @ self.w, scaled.y)
         greedy.sums_sparse(X.indptr, X.indices, X.data, slopes, np.empty(0), self.clip, self.sums)
 
-    def choose(self, rng: RandomStream) -> tuple[int, float]:
+    def choose(self, rng: RandomGenerator) -> tuple[int, float]:
         np.negative(self.sums, out=self.utilities[:COLUMNS])
         self.utilities[COLUMNS:] = self.sums
         noise = rng.gumbel(2 * COLUMNS)
@@ -117,10 +118,10 @@ class PlainLoop:
 
 
 def start_fast(setting: Setting) -> Path:
-    return begin(setting.framed, Corners(RADIUS, COLUMNS, paired=True), setting.clip, setting.scale)
+    return begin(setting.scaled, Corners(RADIUS, COLUMNS, paired=True), setting.clip, setting.scale)
 
 
-def run_fast(path: Path, steps: int, rng: RandomStream) -> list[tuple[int, float]]:
+def run_fast(path: Path, steps: int, rng: RandomGenerator) -> list[tuple[int, float]]:
     uniforms, choices = rng.uniform((steps, path.choice.uniforms)), []
     for t in range(steps):
         choices.append(path.choice.draw(uniforms[t]))
@@ -128,7 +129,7 @@ def run_fast(path: Path, steps: int, rng: RandomStream) -> list[tuple[int, float
     return choices
 
 
-def run_plain(loop: PlainLoop, steps: int, rng: RandomStream) -> None:
+def run_plain(loop: PlainLoop, steps: int, rng: RandomGenerator) -> None:
     for t in range(steps):
         loop.scan()
         loop.move(loop.choose(rng), 2.0 / (t + 2.0))
@@ -143,7 +144,7 @@ def race(setting: Setting) -> dict[str, float]:
     best: dict[str, float] = {}
     for repeat in range(REPEATS + 1):
         for form, (begin_run, run) in forms.items():
-            stream = seeded_stream(repeat)
+            stream = seeded_generator(repeat)
             times = [time.thread_time()]
             state = begin_run(setting)
             times.append(time.thread_time())
@@ -158,7 +159,7 @@ def race(setting: Setting) -> dict[str, float]:
 def largest_difference(setting: Setting) -> float:
     """Between the gradient sums of both forms after the same choices."""
     path = start_fast(setting)
-    choices = run_fast(path, setting.steps, seeded_stream(1))
+    choices = run_fast(path, setting.steps, seeded_generator(1))
     loop = PlainLoop(setting)
     for t, chosen in enumerate(choices):
         loop.move(chosen, 2.0 / (t + 2.0))
@@ -170,8 +171,8 @@ def private_result(setting: Setting, data: Data) -> tuple[Any, float]:
     """Weights at epsilon = 1, and where their objective lies between 2,000 exact steps (0) and the start (1)."""
     problem, public, solver = setting.plan.problem, setting.plan.public, FrankWolfe(steps=2_000, scale_share=0.0)
     exact = solver.plan(problem, public, Budget(np.inf, 0.5))
-    best = solver.solve(problem, data, exact, seeded_stream(0)).w
-    found = setting.plan.solver.solve(problem, data, setting.plan, seeded_stream(3)).w
+    best = solver.solve(problem, data, exact, seeded_generator(0)).w
+    found = setting.plan.solver.solve(problem, data, setting.plan, seeded_generator(3)).w
     low, value, high = (problem.objective(data.X, data.y, w) for w in (best, found, np.zeros(COLUMNS)))
     return found, (value - low) / (high - low)
 

@@ -127,21 +127,21 @@ def _ten_passes(X: Any, y: Any) -> Callable[[], Any]:
     import numpy as np
 
     from discreet import Problem
-    from discreet.data import load
-    from discreet.frame import plain_frame
-    from discreet.framed import put_in_frame
-    from discreet.losses import Logistic
-    from discreet.sweeps import Sweeps
+    from discreet.data.validation import load
+    from discreet.problem.column_scaling import identity_scaling
+    from discreet.problem.coordinate_state import CoordinateState
+    from discreet.problem.losses import Logistic
+    from discreet.problem.scaled_problem import scale_problem
 
     columns = X.shape[1]
     problem = Problem(Logistic(), fit_intercept=False)
-    framed = put_in_frame(problem, load(X, y), plain_frame(columns), X.shape[0], "F")
-    sweeps = Sweeps(framed, np.full(columns, 0.1), np.ones(columns))
+    scaled = scale_problem(problem, load(X, y), identity_scaling(columns), X.shape[0], "F")
+    state = CoordinateState(scaled, np.full(columns, 0.1), np.ones(columns))
     order, noise = np.arange(columns), np.zeros(columns)
 
     def run() -> None:
         for _ in range(10):
-            sweeps.run(order, noise)
+            state.run(order, noise)
 
     return run
 

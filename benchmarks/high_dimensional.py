@@ -21,11 +21,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet import Budget, Problem
-from discreet.data import Data, Public
-from discreet.datasets import load_benchmark, quasi_sparse_labels, sparse_regression, standardised
-from discreet.losses import Logistic, Squared
-from discreet.penalties import L1, L2
-from discreet.randomness import secure_stream
+from discreet.data.public import Public
+from discreet.data.rows import Data
+from discreet.data.synthetic import load_benchmark, quasi_sparse_labels, sparse_regression, standardised
+from discreet.privacy.random.generator import secure_generator
+from discreet.problem.losses import Logistic, Squared
+from discreet.problem.penalties import L1, L2
 from discreet.solvers import CoordinateDescent, GreedyCoordinateDescent, StochasticGradientDescent
 
 EPSILON = 1.0
@@ -88,7 +89,7 @@ def column_squares(X):
 def error(problem, X, y, best, solver, plan, runs):
     found = []
     for _ in range(runs):
-        w = solver.solve(problem, Data(X, y), plan, secure_stream()).w
+        w = solver.solve(problem, Data(X, y), plan, secure_generator()).w
         found.append((problem.objective(X, y, w) - best.value) / best.value)
     return float(np.mean(found)), w
 

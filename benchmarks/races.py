@@ -11,10 +11,11 @@ from reference import Reference
 from timing import Row, alternate, milliseconds
 
 from discreet import Budget, Problem
-from discreet.data import Public, load
-from discreet.losses import Logistic
-from discreet.penalties import L2
-from discreet.randomness import secure_stream
+from discreet.data.public import Public
+from discreet.data.validation import load
+from discreet.privacy.random.generator import secure_generator
+from discreet.problem.losses import Logistic
+from discreet.problem.penalties import L2
 from discreet.solvers import CoordinateDescent, Plan, Solver, StochasticGradientDescent
 
 RIDGE = 1e-3
@@ -43,7 +44,7 @@ class Race:
         self.public = Public(rows, columns, low=np.full(columns, -1.0), high=np.ones(columns))
         self.X, self.y = table(rows, columns)
         self.data = load(self.X, self.y)
-        self.rng = secure_stream()
+        self.rng = secure_generator()
         self.plan = self._plan(Budget(1.0, 1.0 / rows**2))
 
     def _plan(self, budget: Budget) -> Plan:
@@ -99,7 +100,7 @@ def _race(race: Race, reference: Reference | None, target: float) -> Row:
 
 def draw_rows() -> list[Row]:
     """Nanoseconds for one draw, in arrays of a million."""
-    stream, numpys = secure_stream(), np.random.default_rng()
+    stream, numpys = secure_generator(), np.random.default_rng()
     pairs: dict[str, tuple[Callable[[int], Any], Callable[[int], Any]]] = {
         "normal": (stream.normal, numpys.standard_normal),
         "Laplace": (stream.laplace, lambda size: numpys.laplace(size=size)),

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import Problem
-from discreet.accounting import Budget
-from discreet.constraints import L1Ball
-from discreet.datasets import load_benchmark, sparse_regression, standardised
-from discreet.losses import Logistic, Loss, Squared
-from discreet.optimum import Optimum
-from discreet.penalties import L1, L2, Penalty
+from discreet.data.synthetic import load_benchmark, sparse_regression, standardised
+from discreet.privacy.budget import Budget
+from discreet.problem.constraints import L1Ball
+from discreet.problem.losses import Logistic, Loss, Squared
+from discreet.problem.optimum import Optimum
+from discreet.problem.penalties import L1, L2, Penalty
 from discreet.solvers import Solver
 
 FloatArray = npt.NDArray[np.float64]
@@ -170,7 +170,7 @@ def form_for(solver: Solver, case: Case, budget: Budget) -> tuple[str, Problem] 
     """The first form that the solver takes, or why it takes none (the reason for the problem as it is)."""
     reasons = []
     for note, problem in forms(case):
-        reason = solver.refusal(problem, budget)
+        reason = solver.why_incompatible(problem, budget)
         if reason is None:
             return note, problem
         reasons.append(reason)

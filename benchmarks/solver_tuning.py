@@ -70,4 +70,4 @@ def clipped_optimum(case: Case, solution: Solution) -> float:
 
 
 def clipped(case: Case, solution: Solution) -> np.ndarray:
-    return clip_columns(case.X, solution.frame.low, solution.frame.high)
+    return clip_columns(case.X, solution.scaling.low, solution.scaling.high)

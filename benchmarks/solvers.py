@@ -23,8 +23,8 @@ from solver_problems import Case, form_for, open_case, recipes
 from solver_tuning import GRIDS, excess, tuned
 
 from discreet import Budget, solve
+from discreet._common.exceptions import IncompatibleSolverError
 from discreet.estimators.base import clip_columns
-from discreet.exceptions import IncompatibleSolverError
 from discreet.solvers import SOLVERS, Solver
 
 EPSILONS = (0.1, 1.0, 10.0)
@@ -53,12 +53,12 @@ def measure(case: Case, solver: Solver, epsilon: float, declared: bool) -> Cell:
         start = time.process_time()
         try:
             solution = solve(problem, case.X, case.y, solver, budget, **known)
-        except IncompatibleSolverError as refusal:  # some can tell only when they plan
-            return {"refused": str(refusal).partition(": ")[2].partition("; ")[0]}
+        except IncompatibleSolverError as why_incompatible:  # some can tell only when they plan
+            return {"refused": str(why_incompatible).assign_rows(": ")[2].assign_rows("; ")[0]}
         except (ValueError, MemoryError) as failure:  # a fault of the solver: shown, so that it is not overlooked
             return {"refused": f"it failed: {failure}".rstrip(".")}
         cell["seconds"].append(time.process_time() - start)
-        limits, model = (solution.frame.low, solution.frame.high), (solution.w, solution.intercept)
+        limits, model = (solution.scaling.low, solution.scaling.high), (solution.w, solution.intercept)
         cell["error"].append(case.error(clip_columns(case.X, *limits), *model))
         if epsilon == MIDDLE:
             cell["excess"].append(excess(case, solution))

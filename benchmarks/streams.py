@@ -1,7 +1,7 @@
 """Regret of private streams: the losses on the way, each row before it is learned from, against the best fixed model.
 
 Run: make bench-streams. Uses the table named by the first argument (default adult) from the folder that
-`discreet.datasets` names, else a synthetic one. Bounds are read from the table as if they were public.
+`discreet.data.synthetic` names, else a synthetic one. Bounds are read from the table as if they were public.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from typing import Any
 import numpy as np
 
 from discreet import Budget, LogisticRegression, Problem
-from discreet.data import Data, Public
-from discreet.datasets import load_benchmark
-from discreet.framed import put_in_frame
-from discreet.losses import Logistic
-from discreet.optimum import minimise
-from discreet.penalties import L2
-from discreet.randomness import secure_stream
-from discreet.scales import learn_frame
+from discreet.data.public import Public
+from discreet.data.rows import Data
+from discreet.data.synthetic import load_benchmark
+from discreet.privacy.random.generator import secure_generator
+from discreet.problem.losses import Logistic
+from discreet.problem.optimum import minimise
+from discreet.problem.penalties import L2
+from discreet.problem.scaled_problem import scale_problem
+from discreet.scaling.learn import learn_scaling
 from discreet.solvers import FTRL
-from discreet.solvers.follow_the_leader import new_leader
+from discreet.solvers.ftrl.solver import new_leader
 
 EPSILON = 1.0
 RUNS = 3
@@ -47,14 +48,14 @@ def losses_on_the_way(solver: FTRL, X: Any, y: Any, budget: Budget) -> Any:
     n = len(y)
     public = Public(n, X.shape[1], low=X.min(axis=0), high=X.max(axis=0))
     plan = solver.plan(PROBLEM, public, budget)
-    rng = secure_stream()
+    rng = secure_generator()
     data = Data(X, y)
-    frame = learn_frame(plan.scaling, data, public, rng)
-    framed = put_in_frame(PROBLEM, data, frame, n, "C")
-    leader = new_leader(solver, framed)
+    scaling = learn_scaling(plan.scaling_plan, data, public, rng)
+    scaled = scale_problem(PROBLEM, data, scaling, n, "C")
+    leader = new_leader(solver, scaled)
     losses, w = np.empty(n), leader.w
-    for rows in solver.follow(leader, framed, plan, rng):
-        losses[rows] = PROBLEM.loss.value(framed.X[rows] @ w, y[rows])
+    for rows in solver.follow(leader, scaled, plan, rng):
+        losses[rows] = PROBLEM.loss.value(scaled.X[rows] @ w, y[rows])
         w = leader.w
     return losses
 

@@ -18,22 +18,22 @@ _HOMES = {
     "Lasso": "estimators",
     "ElasticNet": "estimators",
     "HuberRegressor": "estimators",
-    "Budget": "accounting",
-    "Relation": "relation",
-    "Ledger": "ledger",
-    "Problem": "problem",
-    "solve": "fitting",
-    "Guarantee": "guarantee",
-    "save_model": "model_file",
-    "load_model": "model_file",
-    "pause_stream": "stream_file",
-    "resume_stream": "stream_file",
-    "PrivacyLeakWarning": "exceptions",
-    "InsecureRandomnessWarning": "exceptions",
-    "NotPrivateWarning": "exceptions",
-    "UtilityWarning": "exceptions",
-    "BudgetExceededError": "exceptions",
-    "IncompatibleSolverError": "exceptions",
+    "Budget": "privacy.budget",
+    "Relation": "privacy.relation",
+    "Ledger": "privacy.ledger",
+    "Problem": "problem.problem",
+    "solve": "solvers.run",
+    "Guarantee": "privacy.guarantee",
+    "save_model": "estimators.model_file",
+    "load_model": "estimators.model_file",
+    "pause_stream": "estimators.stream_file",
+    "resume_stream": "estimators.stream_file",
+    "PrivacyLeakWarning": "_common.exceptions",
+    "InsecureRandomnessWarning": "_common.exceptions",
+    "NotPrivateWarning": "_common.exceptions",
+    "UtilityWarning": "_common.exceptions",
+    "BudgetExceededError": "_common.exceptions",
+    "IncompatibleSolverError": "_common.exceptions",
 }
 
 _ROOMS = ("preprocessing",)
@@ -42,55 +42,29 @@ __all__ = ["__version__", *_HOMES, *_ROOMS]  # noqa: PLE0604 - every entry is a 
 
 if TYPE_CHECKING:
     from discreet import preprocessing as preprocessing
-    from discreet.accounting import Budget as Budget
-    from discreet.estimators import (
-        ElasticNet as ElasticNet,
-    )
-    from discreet.estimators import (
-        HuberRegressor as HuberRegressor,
-    )
-    from discreet.estimators import (
-        Lasso as Lasso,
-    )
-    from discreet.estimators import (
-        LinearRegression as LinearRegression,
-    )
-    from discreet.estimators import (
-        LinearSVC as LinearSVC,
-    )
-    from discreet.estimators import (
-        LogisticRegression as LogisticRegression,
-    )
-    from discreet.estimators import (
-        Ridge as Ridge,
-    )
-    from discreet.exceptions import (
-        BudgetExceededError as BudgetExceededError,
-    )
-    from discreet.exceptions import (
-        IncompatibleSolverError as IncompatibleSolverError,
-    )
-    from discreet.exceptions import (
-        InsecureRandomnessWarning as InsecureRandomnessWarning,
-    )
-    from discreet.exceptions import (
-        NotPrivateWarning as NotPrivateWarning,
-    )
-    from discreet.exceptions import (
-        PrivacyLeakWarning as PrivacyLeakWarning,
-    )
-    from discreet.exceptions import (
-        UtilityWarning as UtilityWarning,
-    )
-    from discreet.fitting import solve as solve
-    from discreet.guarantee import Guarantee as Guarantee
-    from discreet.ledger import Ledger as Ledger
-    from discreet.model_file import load_model as load_model
-    from discreet.model_file import save_model as save_model
-    from discreet.problem import Problem as Problem
-    from discreet.relation import Relation as Relation
-    from discreet.stream_file import pause_stream as pause_stream
-    from discreet.stream_file import resume_stream as resume_stream
+    from discreet._common.exceptions import BudgetExceededError as BudgetExceededError
+    from discreet._common.exceptions import IncompatibleSolverError as IncompatibleSolverError
+    from discreet._common.exceptions import InsecureRandomnessWarning as InsecureRandomnessWarning
+    from discreet._common.exceptions import NotPrivateWarning as NotPrivateWarning
+    from discreet._common.exceptions import PrivacyLeakWarning as PrivacyLeakWarning
+    from discreet._common.exceptions import UtilityWarning as UtilityWarning
+    from discreet.estimators import ElasticNet as ElasticNet
+    from discreet.estimators import HuberRegressor as HuberRegressor
+    from discreet.estimators import Lasso as Lasso
+    from discreet.estimators import LinearRegression as LinearRegression
+    from discreet.estimators import LinearSVC as LinearSVC
+    from discreet.estimators import LogisticRegression as LogisticRegression
+    from discreet.estimators import Ridge as Ridge
+    from discreet.estimators.model_file import load_model as load_model
+    from discreet.estimators.model_file import save_model as save_model
+    from discreet.estimators.stream_file import pause_stream as pause_stream
+    from discreet.estimators.stream_file import resume_stream as resume_stream
+    from discreet.privacy.budget import Budget as Budget
+    from discreet.privacy.guarantee import Guarantee as Guarantee
+    from discreet.privacy.ledger import Ledger as Ledger
+    from discreet.privacy.relation import Relation as Relation
+    from discreet.problem.problem import Problem as Problem
+    from discreet.solvers.run import solve as solve
 
 
 def __getattr__(name: str) -> Any:

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from discreet._common.exceptions import NotPrivateWarning
 from discreet.estimators import LogisticRegression
-from discreet.exceptions import NotPrivateWarning
 
 EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0, math.inf)
 SHOWN = 1.0  # the epsilon whose plan and statement are printed

@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from discreet.audit import epsilon_lower_bound
-from discreet.data import Data, Public
-from discreet.randomness import seeded_stream
-from discreet.relation import Relation
+from discreet.audit.lower_bound import epsilon_lower_bound
+from discreet.data.public import Public
+from discreet.data.rows import Data
+from discreet.privacy.random.generator import seeded_generator
+from discreet.privacy.relation import Relation
 
 RUNS = 1_500
+EPSILON, DELTA = 1.0, 0.1
 
 
 def one_row_bound(solver, problem, targets, relation, noise, budget, **facts):
@@ -22,6 +24,6 @@ def one_row_bound(solver, problem, targets, relation, noise, budget, **facts):
     first, second = (Data(np.ones((1, 1)), np.full(1, target)) for target in targets)
     if relation is not Relation.REPLACE:
         second = replace(first, weight=np.zeros(1))
-    stream = seeded_stream(20)
+    stream = seeded_generator(20)
     samples = [[solver.solve(problem, data, plan, stream).w[0] for _ in range(RUNS)] for data in (first, second)]
     return epsilon_lower_bound(np.array(samples[0]), np.array(samples[1]), budget.delta)

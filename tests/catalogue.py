@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.accounting import Budget
-from discreet.constraints import Box, L1Ball, L2Ball, Simplex
-from discreet.losses import Huber, Logistic, Multinomial, OneVsRest, SmoothedHinge, Squared
-from discreet.penalties import L1, L2, ElasticNet, Zero
-from discreet.problem import Problem
+from discreet.privacy.budget import Budget
+from discreet.problem.constraints import Box, L1Ball, L2Ball, Simplex
+from discreet.problem.losses import Huber, Logistic, Multinomial, OneVsRest, SmoothedHinge, Squared
+from discreet.problem.penalties import L1, L2, ElasticNet, Zero
+from discreet.problem.problem import Problem
 from discreet.solvers import SOLVERS
 
 LOSSES = [
@@ -64,7 +64,7 @@ def problems():
 
 def suits(solver, problem, budget=BUDGET):
     """Whether a solver (by name) takes this problem; refusals are tested on their own."""
-    return SOLVERS[solver]().refusal(problem, budget) is None
+    return SOLVERS[solver]().why_incompatible(problem, budget) is None
 
 
 def problem_for(solver, losses=PLAIN_LOSSES):

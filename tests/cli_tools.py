@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from typer.testing import CliRunner
 
-from discreet.cli import app
+from discreet.cli.app import app
 
 ROWS = 1_500
 

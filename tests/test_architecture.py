@@ -1,4 +1,4 @@
-"""Imports go down only, and the public surface stays small."""
+"""Imports go down only, siblings keep out of each other's insides, and the public surface stays small."""
 
 from __future__ import annotations
 
@@ -10,28 +10,27 @@ from pathlib import Path
 import discreet
 
 PACKAGE = Path(discreet.__file__).parent
+TESTS = Path(__file__).parent
 
-# From the ground floor up; a module may import its own floor and those below.
-FLOORS = [
-    {"exceptions", "relation", "losses", "penalties", "constraints", "kernels", "randomness"},
-    {
-        "accounting",
-        "mechanisms",
-        "data",
-        "frame",
-        "summaries",
-        "extents",
-        "scales",
-        "guarantee",
-    },
-    {"problem", "framed", "sweeps", "gradients", "optimum", "ledger"},
-    {"solvers"},
-    {"fitting", "streams", "stream_learner", "progress", "audit", "task", "datasets"},
-    {"estimators", "preprocessing"},
-    {"model_file", "stream_file", "schema", "tables", "table_fit"},
-    {"cli", "commands", "console", "demo"},
+# From the ground up: a room imports itself and the rooms before it.
+ROOMS = [
+    "_common",
+    "kernels",
+    "privacy",
+    "data",
+    "problem",
+    "scaling",
+    "solvers",
+    "estimators",
+    "preprocessing",
+    "audit",
+    "demo",
+    "cli",
 ]
-HEIGHT = {module: height for height, floor in enumerate(FLOORS) for module in floor}
+HEIGHT = {room: height for height, room in enumerate(ROOMS)}
+# What a solver may import of its own room: what all solvers share, and its own folder.
+SHARED_BY_SOLVERS = {"base", "run", "choose", "_shared"}
+MOST_ENTRIES = 16
 
 
 def imports_of(path):
@@ -52,36 +51,93 @@ def imports_of(path):
             yield from (alias.name for alias in node.names)
 
 
-def imported_by(path):
-    """Modules of discreet that a file imports."""
+def inner_imports(path):
+    """Parts of the dotted names that a file imports from discreet: ["solvers", "base", "Plan"]."""
     parts = (name.split(".") for name in imports_of(path))
-    yield from (rest[0] for first, *rest in parts if first == "discreet" and rest)
+    yield from (rest for first, *rest in parts if first == "discreet" and rest)
 
 
 def modules():
+    """Every file with the path that leads to it inside the package."""
     for path in sorted(PACKAGE.rglob("*.py")):
         relative = path.relative_to(PACKAGE)
-        if relative.name != "__init__.py" or len(relative.parts) > 1:
-            yield relative.parts[0].removesuffix(".py"), path
+        if relative.parts != ("__init__.py",):
+            yield [part.removesuffix(".py") for part in relative.parts], path
 
 
-def test_every_module_has_a_floor():
-    assert {name for name, _ in modules()} == set(HEIGHT)
+def entries():
+    return [path for path in PACKAGE.iterdir() if path.name != "__pycache__"]
+
+
+def test_every_room_is_known_and_there_are_few():
+    assert {parts[0] for parts, _ in modules()} == set(HEIGHT)
+    assert len(entries()) <= MOST_ENTRIES
+
+
+def upward(found):
+    """Imports of a room by a lower one."""
+    return [
+        f"{'.'.join(parts)} imports {'.'.join(target)}"
+        for parts, targets in found
+        for target in targets
+        if target[0] in HEIGHT and HEIGHT[target[0]] > HEIGHT[parts[0]]
+    ]
+
+
+def sideways(found):
+    """Imports of one solver by another, or by what all solvers share."""
+    return [
+        f"{'.'.join(parts)} imports {'.'.join(target)}"
+        for parts, targets in found
+        if parts[0] == "solvers" and parts[1] not in ("__init__", "choose")
+        for target in targets
+        if target[0] == "solvers"
+        and len(target) > 2
+        and target[1] not in SHARED_BY_SOLVERS | ({parts[1]} if parts[1] not in SHARED_BY_SOLVERS else set())
+    ]
+
+
+def all_imports():
+    return [(parts, list(inner_imports(path))) for parts, path in modules()]
 
 
 def test_imports_go_down_only():
+    assert upward(all_imports()) == []
+    assert upward([(["problem", "problem"], [["solvers", "base", "Plan"]])])  # the test can fail
+
+
+def test_a_solver_does_not_import_another_solver():
+    assert sideways(all_imports()) == []
+    planted = [(["solvers", "newton"], [["solvers", "gradient_descent", "GradientDescent"]])]
+    assert sideways(planted)
+
+
+def test_only_privacy_knows_the_accountants():
+    users = {
+        tuple(parts[:2])
+        for parts, path in modules()
+        for target in imports_of(path)
+        if target.split(".")[0] == "dp_accounting"
+    }
+    assert users <= {("privacy", "accounting"), ("privacy", "mechanisms")}
+
+
+def test_no_test_imports_a_test():
     wrong = [
-        f"{path.relative_to(PACKAGE)} imports {target}"
-        for name, path in modules()
-        for target in imported_by(path)
-        if HEIGHT.get(target, -1) > HEIGHT[name]
+        f"{path.relative_to(TESTS)} imports {name}"
+        for path in sorted(TESTS.rglob("*.py"))
+        for name in imports_of(path)
+        if any(part.startswith("test_") for part in name.split(".")[:-1])
     ]
     assert wrong == []
 
 
-def test_only_accounting_and_mechanisms_know_the_accountants():
-    users = {name for name, path in modules() for target in imports_of(path) if target.split(".")[0] == "dp_accounting"}
-    assert users <= {"accounting", "mechanisms"}
+def test_the_tests_mirror_the_package():
+    rooms = {path.relative_to(TESTS).parts[0] for path in TESTS.rglob("test_*.py") if path.parent != TESTS}
+    assert rooms <= set(ROOMS)
+    for path in TESTS.rglob("test_*.py"):
+        folder = path.relative_to(TESTS).parent
+        assert (PACKAGE / folder).is_dir(), f"{path.relative_to(TESTS)} has no room in the package"
 
 
 def test_the_public_surface_is_small_and_complete():

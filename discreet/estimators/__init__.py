@@ -2,14 +2,7 @@
 
 from discreet.estimators.base import PrivateLinearModel, clip_columns, only_weights
 from discreet.estimators.classifiers import LinearSVC, LogisticRegression, PrivateClassifier
-from discreet.estimators.regressors import (
-    ElasticNet,
-    HuberRegressor,
-    Lasso,
-    LinearRegression,
-    PrivateRegressor,
-    Ridge,
-)
+from discreet.estimators.regressors import ElasticNet, HuberRegressor, Lasso, LinearRegression, PrivateRegressor, Ridge
 
 __all__ = [
     "ElasticNet",

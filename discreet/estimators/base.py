@@ -10,29 +10,25 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from discreet.data import Data, Public, canonical, check_bounds, check_weights, huge_entries, is_own_copy
-from discreet.fitting import (
-    describe,
-    make_budget,
-    make_relation,
-    make_solver,
-    public_rows,
-    run_plan,
-)
-from discreet.guarantee import Guarantee
-from discreet.losses import Loss
-from discreet.penalties import L1, L2, Penalty, Zero
-from discreet.penalties import ElasticNet as ElasticNetPenalty
-from discreet.problem import Problem
+from discreet._common.types import FloatArray
+from discreet.data.public import Public, describe, public_rows
+from discreet.data.rows import Data
+from discreet.data.validation import canonical, check_bounds, check_weights, huge_entries, is_own_copy
+from discreet.estimators.streaming import StreamLearner
+from discreet.privacy.budget import budget_from
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.relation import relation_from
+from discreet.problem.losses import Loss
+from discreet.problem.penalties import L1, L2, Penalty, Zero
+from discreet.problem.penalties import ElasticNet as ElasticNetPenalty
+from discreet.problem.problem import Problem
 from discreet.solvers import Plan, Solution
-from discreet.stream_learner import StreamLearner
-
-FloatArray = npt.NDArray[np.float64]
+from discreet.solvers.choose import make_solver
+from discreet.solvers.run import run_plan
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -53,7 +49,7 @@ class PrivateLinearModel(StreamLearner, BaseEstimator):
         inside, far from where nearly all rows lie, as a tenth of the budget goes into learning scales (a solver with
         `scale_share=0` learns none). None learns ranges as well. "data" reads them from the rows, which leaks.
     constraint : Constraint, optional
-        A set from `discreet.constraints` that the coefficients must lie in, such as `L1Ball(10.0)`.
+        A set from `discreet.problem.constraints` that the coefficients must lie in, such as `L1Ball(10.0)`.
     solver : str or solver object
         "auto" ("newton" up to 200 columns, else "cd", or "gd" for sets that "cd" cannot take), a name from
         `discreet.solvers.SOLVERS`, or an object from there with settings of your own.
@@ -101,7 +97,7 @@ class PrivateLinearModel(StreamLearner, BaseEstimator):
         return self._make_plan(self._public(n_samples, n_features, sparse), n_classes)
 
     def _public(self, n_samples: int, n_features: int, sparse: bool) -> Public:
-        relation = make_relation(self.relation)
+        relation = relation_from(self.relation)
         limits = check_bounds(self.bounds, n_features)
         target = check_bounds(getattr(self, "y_bounds", None), 1, "y_bounds")
         return Public(
@@ -117,7 +113,7 @@ class PrivateLinearModel(StreamLearner, BaseEstimator):
 
     def _make_plan(self, public: Public, classes: int) -> Plan:
         problem = self._problem(classes)
-        budget = make_budget(self.epsilon, self.delta, public.rows)
+        budget = budget_from(self.epsilon, self.delta, public.rows)
         return make_solver(self.solver, problem, public, budget).plan(problem, public, budget)
 
     def _validate(self, X: Any, y: Any, reset: bool = True) -> tuple[Any, Any, bool]:
@@ -146,18 +142,18 @@ class PrivateLinearModel(StreamLearner, BaseEstimator):
         leaks: tuple[str, ...] = (),
     ) -> None:
         y_bounds = getattr(self, "y_bounds", None)
-        relation = make_relation(self.relation)
+        relation = relation_from(self.relation)
         public = describe(X, encoded, relation, self.bounds, y_bounds, self.public_n, self._regression, leaks)
         plan = self._make_plan(public, classes)
         data = Data(X, np.asarray(encoded, dtype=np.float64), weight, owned)
-        from discreet.progress import progress_bar
-        from discreet.randomness import stream_from
+        from discreet._common.progress import progress_bar
+        from discreet.privacy.random.generator import generator_from
 
         with progress_bar(type(self).__name__, bool(self.verbose)) as progress:
             solution = run_plan(
                 plan,
                 data,
-                stream_from(self.random_state),
+                generator_from(self.random_state),
                 self.ledger,
                 self.dataset,
                 type(self).__name__,
@@ -171,7 +167,7 @@ class PrivateLinearModel(StreamLearner, BaseEstimator):
         self.plan_, self.solution_ = solution.plan, solution
         self._guarantee: Guarantee | None = None
         self.n_iter_ = solution.iterations
-        self.ranges_ = (solution.frame.low, solution.frame.high)
+        self.ranges_ = (solution.scaling.low, solution.scaling.high)
         self._store(solution.w, solution.intercept)
 
     def _store(self, coef: Any, intercept: Any) -> None:

@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
+from discreet._common.exceptions import PrivacyLeakWarning
 from discreet.estimators.base import PrivateLinearModel, make_penalty, only_weights
-from discreet.exceptions import PrivacyLeakWarning
-from discreet.losses import Logistic, Loss, Multinomial, OneVsRest, SmoothedHinge
-from discreet.penalties import L2, Penalty
-
-FloatArray = npt.NDArray[np.float64]
+from discreet.problem.losses import Logistic, Loss, Multinomial, OneVsRest, SmoothedHinge
+from discreet.problem.penalties import L2, Penalty
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -6,15 +6,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
 from discreet.estimators.base import PrivateLinearModel, only_weights
-from discreet.losses import Huber, Loss, Squared
-from discreet.penalties import L1, L2, Penalty
-from discreet.penalties import ElasticNet as ElasticNetPenalty
-
-FloatArray = npt.NDArray[np.float64]
+from discreet.problem.losses import Huber, Loss, Squared
+from discreet.problem.penalties import L1, L2, Penalty
+from discreet.problem.penalties import ElasticNet as ElasticNetPenalty
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

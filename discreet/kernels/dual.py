@@ -1,4 +1,4 @@
-"""Dual coordinate steps on lots of rows: arrays in, arrays out, lots and noise are arguments."""
+"""Dual coordinate steps on batches of rows: arrays in, arrays out, batches and noise are arguments."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def primal_point(v, pull, n, centre, l1, l2, low, high, w):
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
-def lots_dense(
+def batches_dense(
     table, norms, y, weight, code, parameter, indptr, indices, noise, clip, damping, pull, n, first, half, refresh,
     l1, l2, low, high, alpha, v, centre, w, total,
 ):  # fmt: skip
     """All rows of a lot step from the same v; then v moves by their sum and the noise, and w follows from v.
 
-    `first` lots are done before. After every `refresh` lots of the run the centre moves to w; after the first `half`
-    of them the iterates are added up in `total`.
+    `first` batches are done before. After every `refresh` batches of the run the centre moves to w; after the first
+    `half` of them the iterates are added up in `total`.
     """
     p = w.size
     move = np.empty(p)
@@ -59,7 +59,7 @@ def lots_dense(
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
-def lots_sparse(
+def batches_sparse(
     row_start, columns, values, norms, y, weight, code, parameter, indptr, indices, noise, clip, damping, pull, n,
     first, half, refresh, l1, l2, low, high, alpha, v, centre, w, total,
 ):  # fmt: skip

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-FloatArray = npt.NDArray[np.float64]
+from discreet._common.types import FloatArray
+
 SMALLEST_NORM = 1e-150
 BLOCK_ENTRIES = 1 << 17  # of a table in single precision, widened at once
 

@@ -1,4 +1,4 @@
-"""From random 64-bit words to draws: the loops behind `discreet.randomness`.
+"""From random 64-bit words to draws: the loops behind `discreet.privacy.random.generator`.
 
 Every kernel is told which words to use, so it is a pure function. The transforms use a fixed number of
 words per draw; the kernels that reject say how far they came, and the caller supplies more words.

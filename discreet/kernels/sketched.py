@@ -16,7 +16,7 @@ from discreet.kernels.slopes import FAST, clamp, fill_slopes, prox_entry, slope_
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
-def shortened(slope, square):
+def clip_rows(slope, square):
     """The slope of a row whose gradient, in units of the limits, has length |slope| sqrt(square), cut to length 1.
 
     A length that is not finite leaves nothing of the row; one whose square underflows counts as SMALLEST_NORM.
@@ -37,7 +37,7 @@ def add_squares(x, unit, squares):
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def shorten_all(slopes, squares):
     for i in range(slopes.size):
-        slopes[i] = shortened(slopes[i], squares[i])
+        slopes[i] = clip_rows(slopes[i], squares[i])
 
 
 @njit(cache=True, error_model="numpy")
@@ -83,7 +83,7 @@ def sets_sparse(
             gradient = noise[e]
             for q in range(indptr[j], indptr[j + 1]):
                 i = indices[q]
-                slope = shortened(slope_of(code, parameter, margins[i], y[i]), squares[i])
+                slope = clip_rows(slope_of(code, parameter, margins[i], y[i]), squares[i])
                 part = clamp(values[q] * slope, limit[e])
                 gradient += part if weight.size == 0 else weight[i] * part
             old = w[j]

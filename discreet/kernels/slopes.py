@@ -1,6 +1,6 @@
 """Derivatives of the losses with respect to the margin, in the form LLVM vectorises.
 
-The codes and parameters are those of `discreet.losses`; a test holds the two together.
+The codes and parameters are those of `discreet.problem.losses`; a test holds the two together.
 """
 
 from __future__ import annotations

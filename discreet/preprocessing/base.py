@@ -6,22 +6,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from discreet.data import Data, Public, canonical, check_bounds, huge_entries
+from discreet._common.types import FloatArray
+from discreet.data.public import Public, public_rows
+from discreet.data.rows import Data
+from discreet.data.validation import canonical, check_bounds, huge_entries
 from discreet.estimators import clip_columns, only_weights
-from discreet.fitting import make_budget, make_relation, public_rows
-from discreet.guarantee import Guarantee
 from discreet.preprocessing.release import Terms
+from discreet.privacy.budget import budget_from
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.relation import relation_from
 
 if TYPE_CHECKING:
-    from discreet.accounting import Budget
-    from discreet.randomness import RandomStream
-
-FloatArray = npt.NDArray[np.float64]
+    from discreet.privacy.budget import Budget
+    from discreet.privacy.random.generator import RandomGenerator
 
 
 class ReleasePlan(Protocol):
@@ -74,14 +75,14 @@ class PrivateTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Guarantee: everything learned is differentially private as `guarantee_` states; the ledger, if there
         is one, grants the cost before anything is computed from the rows.
         """
-        from discreet.randomness import stream_from
+        from discreet.privacy.random.generator import generator_from
 
         table = canonical(self._validated(X, reset=True))
         data = Data(table, np.zeros(table.shape[0]), only_weights(metadata, table.shape[0]))
         terms = Terms.of(table, getattr(self, "bounds", None), **self._settings())
         plan = self._plan(terms.public, terms.budget)
         promise = terms.guarantee(plan.event)
-        rng = stream_from(self.random_state)
+        rng = generator_from(self.random_state)
         with terms.booked(plan.event, type(self).__name__):
             self._learn(plan, data, terms.public, rng)
         self.weighted_ = data.weight is not None
@@ -90,17 +91,17 @@ class PrivateTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def plan(self, n_samples: int, n_features: int, sparse: bool = False) -> ReleasePlan:
         """What `fit` would release from a table of this size, and its `event`, without any data."""
-        relation = make_relation(self.relation)
+        relation = relation_from(self.relation)
         low, high = check_bounds(getattr(self, "bounds", None), n_features) or (None, None)
         rows = public_rows(relation, n_samples, self.public_n)
         public = Public(rows, n_features, relation, low, high, sparse=sparse)
-        return self._plan(public, make_budget(self.epsilon, self.delta, rows))
+        return self._plan(public, budget_from(self.epsilon, self.delta, rows))
 
     def _plan(self, public: Public, budget: Budget) -> ReleasePlan:
         """Decide from public facts what will be released."""
         raise NotImplementedError
 
-    def _learn(self, plan: Any, data: Data, public: Public, rng: RandomStream) -> None:
+    def _learn(self, plan: Any, data: Data, public: Public, rng: RandomGenerator) -> None:
         """Release what was planned and store it in attributes that end in _."""
         raise NotImplementedError
 

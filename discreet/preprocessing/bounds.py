@@ -10,9 +10,10 @@ from discreet.preprocessing.ranges import RangePlan, declared_or_learned, plan_r
 from discreet.preprocessing.release import WHOLE
 
 if TYPE_CHECKING:
-    from discreet.accounting import Budget
-    from discreet.data import Data, Public
-    from discreet.randomness import RandomStream
+    from discreet.data.public import Public
+    from discreet.data.rows import Data
+    from discreet.privacy.budget import Budget
+    from discreet.privacy.random.generator import RandomGenerator
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -30,7 +31,7 @@ class PrivateBounds(PrivateTransformer):
     def _plan(self, public: Public, budget: Budget) -> RangePlan:
         return plan_range(public, budget, WHOLE)
 
-    def _learn(self, plan: RangePlan, data: Data, public: Public, rng: RandomStream) -> None:
+    def _learn(self, plan: RangePlan, data: Data, public: Public, rng: RandomGenerator) -> None:
         self.low_, self.high_ = declared_or_learned(plan, data, public, rng)
 
     def transform(self, X: Any) -> Any:

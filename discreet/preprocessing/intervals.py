@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet import accounting
-from discreet.mechanisms import Sensitivity
+from discreet._common.types import FloatArray, IntArray
+from discreet.privacy import accounting
+from discreet.privacy.mechanisms import Sensitivity
 
 if TYPE_CHECKING:
-    from discreet.randomness import RandomStream
+    from discreet.privacy.random.generator import RandomGenerator
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # More points resolve wide ranges better, and make it harder for a value that many rows share to be found.
 STEPS = 2**40
@@ -55,7 +53,7 @@ class QuantileSelection:
             return accounting.non_private_event()
         return accounting.selection_event(2.0 / self.multiplier, self.count)
 
-    def choose(self, rng: RandomStream, runs: Runs, quantile: float, sensitivity: Sensitivity) -> int:
+    def choose(self, rng: RandomGenerator, runs: Runs, quantile: float, sensitivity: Sensitivity) -> int:
         """The number of a point, with probability proportional to exp(-rank error / (multiplier * sensitivity))."""
         error = runs.rank_error(quantile)
         # Measured from the smallest error, so that large ranks lose no digits; a shift changes no probability.

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet import mechanisms, summaries
+from discreet.data import moments
 from discreet.preprocessing.release import WHOLE, FloatArray, Released, Terms
+from discreet.privacy import mechanisms
 
 if TYPE_CHECKING:
-    from discreet.data import Data, Public
-    from discreet.randomness import RandomStream
+    from discreet.data.public import Public
+    from discreet.data.rows import Data
+    from discreet.privacy.random.generator import RandomGenerator
 
 
 @dataclass(frozen=True)
@@ -25,15 +27,15 @@ class MeanPlan:
     def event(self) -> Any:
         return self.mechanism.event
 
-    def learn(self, data: Data, public: Public, rng: RandomStream) -> FloatArray:
+    def learn(self, data: Data, public: Public, rng: RandomGenerator) -> FloatArray:
         """The means of the clipped columns.
 
         Guarantee: costs exactly `event`.
         """
         assert public.low is not None
         assert public.high is not None
-        limits = summaries.limits_between(public.low, public.high, public.sparse)
-        sums = summaries.moment_sums(data, limits, slice(0, public.columns))[0]
+        limits = moments.limits_between(public.low, public.high, public.sparse)
+        sums = moments.moment_sums(data, limits, slice(0, public.columns))[0]
         sums += self.mechanism.noise(rng, mechanisms.bounded_values(public.relation, public.columns), sums.shape)
         return np.clip(limits.centre + limits.radius * sums / public.rows, limits.low, limits.high)
 
@@ -62,12 +64,12 @@ def private_means(
     Guarantee: the means are differentially private as the result's `guarantee` states. Deviations from the middle
     of a range are summed and divided by the public number of rows, so a row of weight 0 counts as the middle.
     """
-    from discreet.randomness import stream_from
+    from discreet.privacy.random.generator import generator_from
 
     settings = {"relation": relation, "public_n": public_n, "ledger": ledger, "dataset": dataset}
     data, terms = Terms.for_rows(X, bounds, sample_weight, epsilon=epsilon, delta=delta, **settings)
     plan = MeanPlan(mechanisms.additive(terms.budget, WHOLE))
-    rng = stream_from(random_state)
+    rng = generator_from(random_state)
     with terms.booked(plan.event, "private_means"):
         means = plan.learn(data, terms.public, rng)
     return Released(means, terms.guarantee(plan.event), data.weight is not None)

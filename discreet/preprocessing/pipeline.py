@@ -9,10 +9,10 @@ from typing import Any
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from discreet import accounting
-from discreet.exceptions import PrivacyLeakWarning
-from discreet.guarantee import Guarantee
-from discreet.relation import Relation
+from discreet._common.exceptions import PrivacyLeakWarning
+from discreet.privacy import accounting
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.relation import Relation
 
 
 def pipeline_guarantee(pipeline: Any, delta: float | None = None, also: Sequence[Any] = ()) -> Guarantee:

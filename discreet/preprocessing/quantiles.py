@@ -6,19 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet import accounting, mechanisms, summaries
+from discreet._common.types import FloatArray
+from discreet.data import moments
 from discreet.preprocessing.base import PrivateTransformer
 from discreet.preprocessing.intervals import QuantileSelection, Runs, place_of, value_of
 from discreet.preprocessing.ranges import RangePlan, declared_or_learned, plan_range
+from discreet.privacy import accounting, mechanisms
 
 if TYPE_CHECKING:
-    from discreet.accounting import Budget
-    from discreet.data import Data, Public
-    from discreet.randomness import RandomStream
+    from discreet.data.public import Public
+    from discreet.data.rows import Data
+    from discreet.privacy.budget import Budget
+    from discreet.privacy.random.generator import RandomGenerator
 
-FloatArray = npt.NDArray[np.float64]
 RANGE_SHARE = 0.25  # of the budget, where bounds are not declared
 
 
@@ -35,7 +36,7 @@ class QuantilePlan:
         ranges = [] if self.ranges is None else [self.ranges.event]
         return accounting.compose([*ranges, self.selection.event])
 
-    def learn(self, low: FloatArray, high: FloatArray, data: Data, public: Public, rng: RandomStream) -> FloatArray:
+    def learn(self, low: FloatArray, high: FloatArray, data: Data, public: Public, rng: RandomGenerator) -> FloatArray:
         """The quantiles of the columns between low and high, (quantiles, columns), increasing.
 
         Guarantee: costs at most `selection.event`, whatever low and high are; a column without a range is skipped.
@@ -43,12 +44,12 @@ class QuantilePlan:
         found = np.tile(low, (len(self.quantiles), 1))
         for j in range(public.columns):
             if low[j] < high[j]:
-                values = summaries.column(data.X, j)
+                values = moments.column(data.X, j)
                 found[:, j] = self._column(values, data.weight, float(low[j]), float(high[j]), public, rng)
         return np.sort(found, axis=0)
 
     def _column(
-        self, values: FloatArray, weight: Any, low: float, high: float, public: Public, rng: RandomStream
+        self, values: FloatArray, weight: Any, low: float, high: float, public: Public, rng: RandomGenerator
     ) -> FloatArray:
         if self.selection.multiplier == 0.0:
             clipped, wanted = np.clip(values, low, high), np.array(self.quantiles)
@@ -104,7 +105,7 @@ class PrivateQuantiles(PrivateTransformer):
     def _plan(self, public: Public, budget: Budget) -> QuantilePlan:
         return plan_quantiles(public, budget, check_quantiles(self.quantiles))
 
-    def _learn(self, plan: QuantilePlan, data: Data, public: Public, rng: RandomStream) -> None:
+    def _learn(self, plan: QuantilePlan, data: Data, public: Public, rng: RandomGenerator) -> None:
         low, high = declared_or_learned(plan.ranges, data, public, rng)
         self.quantiles_ = plan.learn(low, high, data, public, rng)
         self.low_, self.high_ = low, high

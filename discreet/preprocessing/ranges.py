@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-from discreet import mechanisms, summaries
-from discreet.data import LARGEST_BOUND
-from discreet.exceptions import UtilityWarning
-from discreet.extents import FALSE_BINS
+from discreet._common.exceptions import UtilityWarning
+from discreet._common.types import FloatArray
+from discreet.data.validation import LARGEST_BOUND
+from discreet.privacy import mechanisms
+from discreet.scaling import histograms
+from discreet.scaling.ranges import FALSE_BINS
 
 if TYPE_CHECKING:
-    from discreet.accounting import Budget
-    from discreet.data import Data, Public
-    from discreet.randomness import RandomStream
+    from discreet.data.public import Public
+    from discreet.data.rows import Data
+    from discreet.privacy.budget import Budget
+    from discreet.privacy.random.generator import RandomGenerator
 
-FloatArray = npt.NDArray[np.float64]
 FAINTEST_BIN = 1 / 8  # of the rows: a bin with so many must stand out, else one range serves all columns
 
 
@@ -36,17 +37,17 @@ class RangePlan:
         return self.mechanism.event
 
     @property
-    def is_silent(self) -> bool:
+    def is_noiseless(self) -> bool:
         """Whether there is no noise, because the budget is infinite."""
         return self.mechanism.multiplier == 0.0
 
-    def learn(self, data: Data, public: Public, rng: RandomStream) -> tuple[FloatArray, FloatArray]:
+    def learn(self, data: Data, public: Public, rng: RandomGenerator) -> tuple[FloatArray, FloatArray]:
         """The range of each column; (0, 0) where nothing stands out of the noise.
 
         Guarantee: reads the rows through one histogram per column (or one in all) with noise in every bin,
         and costs exactly `event`.
         """
-        if self.is_silent:
+        if self.is_noiseless:
             low, high = _exact_range(data)
         elif self.per_column:
             low, high = self._column_ranges(data, public, rng)
@@ -57,18 +58,18 @@ class RangePlan:
             low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
         return low, high
 
-    def _column_ranges(self, data: Data, public: Public, rng: RandomStream) -> tuple[FloatArray, FloatArray]:
-        counts = summaries.signed_exponent_counts(data)
+    def _column_ranges(self, data: Data, public: Public, rng: RandomGenerator) -> tuple[FloatArray, FloatArray]:
+        counts = histograms.signed_exponent_counts(data)
         threshold = self._add_noise(counts, public, rng)
-        ends = np.array([summaries.range_of(row, threshold) for row in counts])
+        ends = np.array([histograms.range_of(row, threshold) for row in counts])
         return ends[:, 0].copy(), ends[:, 1].copy()
 
-    def _common_radius(self, data: Data, public: Public, rng: RandomStream) -> float:
-        counts = summaries.exponent_counts(data, [range(public.columns)], np.zeros(public.columns))
+    def _common_radius(self, data: Data, public: Public, rng: RandomGenerator) -> float:
+        counts = histograms.exponent_counts(data, [range(public.columns)], np.zeros(public.columns))
         threshold = self._add_noise(counts, public, rng)
-        return summaries.radius_of(counts[0], threshold)
+        return histograms.radius_of(counts[0], threshold)
 
-    def _add_noise(self, counts: FloatArray, public: Public, rng: RandomStream) -> float:
+    def _add_noise(self, counts: FloatArray, public: Public, rng: RandomGenerator) -> float:
         """Add the noise in place; returns the level that empty bins seldom exceed."""
         sensitivity = mechanisms.one_hot_counts(public.relation, counts.shape[0])
         counts += self.mechanism.noise(rng, sensitivity, counts.shape)
@@ -79,12 +80,12 @@ def plan_range(public: Public, budget: Budget, share: float) -> RangePlan:
     """Spend a share of the budget on ranges: per column if the noise is small against the rows."""
     mechanism = mechanisms.additive(budget, share)
     sensitivity = mechanisms.one_hot_counts(public.relation, public.columns)
-    threshold = mechanism.level(sensitivity, FALSE_BINS / (public.columns * summaries.SIGNED_BINS))
+    threshold = mechanism.level(sensitivity, FALSE_BINS / (public.columns * histograms.SIGNED_BINS))
     return RangePlan(mechanism, per_column=threshold <= FAINTEST_BIN * public.rows)
 
 
 def declared_or_learned(
-    plan: RangePlan | None, data: Data, public: Public, rng: RandomStream
+    plan: RangePlan | None, data: Data, public: Public, rng: RandomGenerator
 ) -> tuple[FloatArray, FloatArray]:
     """The declared bounds where nothing was planned, else the learned ranges.
 
@@ -103,7 +104,7 @@ def declared_or_learned(
         )
     low, high = plan.learn(data, public, rng)
     empty = np.flatnonzero((low == 0.0) & (high == 0.0))
-    if empty.size and not plan.is_silent:
+    if empty.size and not plan.is_noiseless:
         warnings.warn(
             f"the learned range of columns {empty.tolist()} is (0, 0): they hold zeros, or nothing in them stands out "
             "of the noise; declare bounds, or spend a larger epsilon.",

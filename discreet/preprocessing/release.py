@@ -9,19 +9,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.data import Data, as_matrix, check_weights
-from discreet.exceptions import NotPrivateWarning
-from discreet.fitting import describe, make_budget, make_relation
-from discreet.guarantee import Guarantee, guarantee_for
+from discreet._common.exceptions import NotPrivateWarning
+from discreet._common.types import FloatArray
+from discreet.data.public import describe
+from discreet.data.rows import Data
+from discreet.data.validation import as_matrix, check_weights
+from discreet.privacy.budget import budget_from
+from discreet.privacy.guarantee import Guarantee, guarantee_for
+from discreet.privacy.relation import relation_from
 
 if TYPE_CHECKING:
-    from discreet.accounting import Budget
-    from discreet.data import Public
-    from discreet.ledger import Ledger
+    from discreet.data.public import Public
+    from discreet.privacy.budget import Budget
+    from discreet.privacy.ledger import Ledger
 
-FloatArray = npt.NDArray[np.float64]
 
 # Parts of a budget are rounded when they are turned into noise; their sum must not exceed the whole.
 WHOLE = 1.0 - 1e-12
@@ -52,9 +54,9 @@ class Terms:
     @classmethod
     def of(cls, X: Any, bounds: Any, **settings: Any) -> Terms:
         """The terms for a validated table; `settings` are the common parameters of the transformers."""
-        relation = make_relation(settings["relation"])
+        relation = relation_from(settings["relation"])
         public = describe(X, None, relation, bounds, None, settings["public_n"], False)
-        budget = make_budget(settings["epsilon"], settings["delta"], public.rows)
+        budget = budget_from(settings["epsilon"], settings["delta"], public.rows)
         return cls(public, budget, settings["ledger"], settings["dataset"])
 
     @classmethod
@@ -77,7 +79,7 @@ class Terms:
         if self.ledger is None:
             yield
             return
-        from discreet.ledger import Ledger
+        from discreet.privacy.ledger import Ledger
 
         if self.dataset is None:
             raise ValueError("ledger needs dataset= as well: the name under which the table's budget was opened.")

@@ -7,22 +7,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-from discreet import accounting, mechanisms, summaries
-from discreet.exceptions import UtilityWarning
+from discreet._common.exceptions import UtilityWarning
+from discreet._common.types import FloatArray
+from discreet.data import moments
 from discreet.preprocessing.base import PrivateTransformer
 from discreet.preprocessing.ranges import RangePlan, declared_or_learned, plan_range
 from discreet.preprocessing.release import WHOLE
-from discreet.scales import NOISIEST_MOMENT, SMALLEST_SPREAD
+from discreet.privacy import accounting, mechanisms
+from discreet.problem.column_scaling import SMALLEST_SPREAD
+from discreet.scaling.plan import NOISIEST_MOMENT
 
 if TYPE_CHECKING:
-    from discreet.accounting import Budget
-    from discreet.data import Data, Public
-    from discreet.randomness import RandomStream
+    from discreet.data.public import Public
+    from discreet.data.rows import Data
+    from discreet.privacy.budget import Budget
+    from discreet.privacy.random.generator import RandomGenerator
 
-FloatArray = npt.NDArray[np.float64]
 RANGE_SHARE = 0.25  # of the budget, where bounds are not declared; the moments need the accuracy more
 
 
@@ -80,9 +82,9 @@ class PrivateScaler(PrivateTransformer):
             raise ValueError("with_mean and with_std are both False: use PrivateBounds to clip without scaling.")
         return plan_scaler(public, budget)
 
-    def _learn(self, plan: ScalerPlan, data: Data, public: Public, rng: RandomStream) -> None:
+    def _learn(self, plan: ScalerPlan, data: Data, public: Public, rng: RandomGenerator) -> None:
         low, high = declared_or_learned(plan.ranges, data, public, rng)
-        limits = summaries.limits_between(low, high, public.sparse)
+        limits = moments.limits_between(low, high, public.sparse)
         if plan.moments is None:
             warnings.warn(
                 f"{public.rows} rows are too few to learn means and scales of {public.columns} columns privately, "
@@ -118,13 +120,13 @@ class PrivateScaler(PrivateTransformer):
 
 
 def learn_moments(
-    mechanism: mechanisms.Additive, limits: summaries.Limits, data: Data, public: Public, rng: RandomStream
+    mechanism: mechanisms.Additive, limits: moments.Limits, data: Data, public: Public, rng: RandomGenerator
 ) -> tuple[FloatArray, FloatArray]:
     """Means and standard deviations of the clipped columns, from one joint release of two sums a column.
 
     Guarantee: costs exactly `mechanism.event`. The deviations are floored at a public number, never 0.
     """
-    sums = summaries.moment_sums(data, limits, slice(0, public.columns))
+    sums = moments.moment_sums(data, limits, slice(0, public.columns))
     sensitivity = mechanisms.bounded_moments(public.relation, public.columns)
     sums += mechanism.noise(rng, sensitivity, sums.shape)
     noise = mechanism.deviation(sensitivity) / public.rows

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet import mechanisms, summaries
+from discreet.data import moments
 from discreet.preprocessing.release import WHOLE, FloatArray, Released, Terms
+from discreet.privacy import mechanisms
 
 if TYPE_CHECKING:
-    from discreet.data import Data, Public
-    from discreet.losses import Loss
-    from discreet.randomness import RandomStream
+    from discreet.data.public import Public
+    from discreet.data.rows import Data
+    from discreet.privacy.random.generator import RandomGenerator
+    from discreet.problem.losses import Loss
 
 FLOOR_DEVIATIONS = 2.0  # of the noise: below, an estimate says only "small"
 SMALLEST_FRACTION = 1e-14  # of the largest possible constant, where there is no noise
@@ -47,7 +49,7 @@ class SmoothnessPlan:
         noise = self.mechanism.deviation(sensitivity) / public.rows
         return self.largest(public) * max(min(FLOOR_DEVIATIONS * noise, 1.0), SMALLEST_FRACTION)
 
-    def learn(self, data: Data, public: Public, rng: RandomStream) -> FloatArray:
+    def learn(self, data: Data, public: Public, rng: RandomGenerator) -> FloatArray:
         """The constants, the intercept's last.
 
         Guarantee: costs exactly `event`. The intercept's constant is public: its column is all ones.
@@ -55,8 +57,8 @@ class SmoothnessPlan:
         assert public.low is not None
         assert public.high is not None
         radius = np.maximum(np.abs(public.low), np.abs(public.high))
-        limits = summaries.Limits(public.low, public.high, np.zeros_like(radius), radius)
-        sums = summaries.moment_sums(data, limits, slice(0, public.columns))[1]
+        limits = moments.Limits(public.low, public.high, np.zeros_like(radius), radius)
+        sums = moments.moment_sums(data, limits, slice(0, public.columns))[1]
         sums += self.mechanism.noise(rng, mechanisms.bounded_fractions(public.columns), sums.shape)
         found = self.largest(public) * np.minimum(sums / public.rows, 1.0)
         return np.append(np.maximum(found, self.floor(public)), np.full(int(self.intercept), self.curvature))
@@ -91,14 +93,14 @@ def private_smoothness(
     Guarantee: the constants are differentially private as the result's `guarantee` states; they are positive.
     They estimate, and do not bound, the smoothness of rows beyond `bounds`.
     """
-    from discreet.randomness import stream_from
+    from discreet.privacy.random.generator import generator_from
 
     settings = {"relation": relation, "public_n": public_n, "ledger": ledger, "dataset": dataset}
     data, terms = Terms.for_rows(X, bounds, sample_weight, epsilon=budget, delta=delta, **settings)
     plan = SmoothnessPlan(mechanisms.additive(terms.budget, WHOLE), float(loss.smoothness), fit_intercept)
     if (plan.largest(terms.public) <= 0.0).any():
         raise ValueError("bounds are (0, 0) for a column, which then has no curvature; drop the column.")
-    rng = stream_from(random_state)
+    rng = generator_from(random_state)
     with terms.booked(plan.event, "private_smoothness"):
         constants = plan.learn(data, terms.public, rng)
     return Released(constants, terms.guarantee(plan.event), data.weight is not None)

@@ -2,18 +2,18 @@
 
 from discreet.solvers.base import Plan, Solution, Solver
 from discreet.solvers.bolt_on import BoltOn
-from discreet.solvers.coordinate_descent import CoordinateDescent
+from discreet.solvers.coordinate_descent.solver import CoordinateDescent
 from discreet.solvers.dual_coordinate_descent import DualCoordinateDescent
-from discreet.solvers.exponential_mechanism import ExponentialMechanism
-from discreet.solvers.follow_the_leader import FTRL
-from discreet.solvers.frank_wolfe import FrankWolfe
+from discreet.solvers.exponential.solver import ExponentialMechanism
+from discreet.solvers.frank_wolfe.solver import FrankWolfe
+from discreet.solvers.ftrl.solver import FTRL
 from discreet.solvers.gradient_descent import GradientDescent
-from discreet.solvers.greedy_coordinate_descent import GreedyCoordinateDescent
+from discreet.solvers.greedy_coordinate_descent.solver import GreedyCoordinateDescent
 from discreet.solvers.mirror_descent import MirrorDescent
 from discreet.solvers.newton import Newton
 from discreet.solvers.objective_perturbation import ObjectivePerturbation
 from discreet.solvers.output_perturbation import OutputPerturbation
-from discreet.solvers.sketched_descent import SketchedDescent
+from discreet.solvers.sketched.solver import SketchedDescent
 from discreet.solvers.stochastic_gradient import StochasticGradientDescent
 from discreet.solvers.sufficient_statistics import SufficientStatistics
 from discreet.solvers.svrg import SVRG

@@ -13,25 +13,23 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-from discreet import accounting
-from discreet.exceptions import IncompatibleSolverError, PrivacyLeakWarning
-from discreet.framed import Framed, put_in_frame
-from discreet.guarantee import Guarantee, guarantee_for
-from discreet.relation import Relation
-from discreet.scales import Scaling, learn_frame, plan_scaling
+from discreet._common.exceptions import IncompatibleSolverError, PrivacyLeakWarning
+from discreet._common.types import FloatArray
+from discreet.privacy import accounting
+from discreet.privacy.guarantee import Guarantee, guarantee_for
+from discreet.privacy.relation import Relation
+from discreet.problem.scaled_problem import ScaledProblem, scale_problem
+from discreet.scaling.learn import learn_scaling
+from discreet.scaling.plan import ScalingPlan, plan_scaling
 
 if TYPE_CHECKING:
-    from discreet.accounting import Budget
-    from discreet.data import Data, Public
-    from discreet.frame import Frame
-    from discreet.problem import Problem
-    from discreet.randomness import RandomStream
+    from discreet.data.public import Public
+    from discreet.data.rows import Data
+    from discreet.privacy.budget import Budget
+    from discreet.privacy.random.generator import RandomGenerator
+    from discreet.problem.column_scaling import ColumnScaling
+    from discreet.problem.problem import Problem
 
-FloatArray = npt.NDArray[np.float64]
-SMALLEST_THRESHOLD, LARGEST_THRESHOLD = 1e-100, 1e100
 Progress = Callable[[int, int], None]
 
 
@@ -53,7 +51,7 @@ class Plan:
     problem: Problem
     public: Public
     budget: Budget
-    scaling: Scaling
+    scaling_plan: ScalingPlan
     mechanism: Mechanism
     settings: Mapping[str, Any]
 
@@ -62,7 +60,7 @@ class Plan:
         """What the run will do to privacy, in the vocabulary of dp-accounting."""
         if self.budget.is_infinite:
             return accounting.non_private_event()
-        return accounting.compose([self.scaling.event, self.mechanism.event])
+        return accounting.compose([self.scaling_plan.event, self.mechanism.event])
 
     @property
     def is_noisy(self) -> bool:
@@ -77,19 +75,19 @@ class Plan:
             "solver": self.solver.name,
             "public": self.public.to_dict(),
             "budget": self.budget.to_dict(),
-            "scaling": self.scaling.to_dict(),
+            "scaling": self.scaling_plan.to_dict(),
             "noise_multiplier": self.mechanism.multiplier,
             "settings": dict(self.settings),
             "event": accounting.event_to_dict(self.event),
         }
 
     def __str__(self) -> str:
-        public, scaling = self.public, self.scaling
+        public, scaling_plan = self.public, self.scaling_plan
         lines = [
             f"solver            {self.solver.name}",
             f"public facts      {public.rows} rows, {public.columns} columns, relation {public.relation}",
             f"budget            {self.budget}",
-            f"scales            {_SCALING_WORDS[scaling.method]}",
+            f"scales            {_SCALING_WORDS[scaling_plan.method]}",
             f"noise multiplier  {self.mechanism.multiplier:.6g} (noise / sensitivity, per release)",
         ]
         return "\n".join(lines + [f"{name:<17} {value}" for name, value in self.settings.items()])
@@ -117,7 +115,7 @@ class Solution:
     intercept: Any
     iterations: int
     plan: Plan
-    frame: Frame
+    scaling: ColumnScaling
     objective_trace: list[float] | None = None
 
     @property
@@ -128,16 +126,16 @@ class Solution:
 class Run:
     """What a descending solver needs from outside: noise, progress reports and an optional trace."""
 
-    def __init__(self, rng: RandomStream, progress: Progress | None, traced: bool) -> None:
+    def __init__(self, rng: RandomGenerator, progress: Progress | None, traced: bool) -> None:
         self.rng = rng
         self.progress = progress
         self.trace: list[float] | None = [] if traced else None
 
-    def report(self, done: int, total: int, framed: Framed, w: FloatArray) -> None:
+    def report(self, done: int, total: int, scaled: ScaledProblem, w: FloatArray) -> None:
         if self.progress is not None:
             self.progress(done, total)
         if self.trace is not None:
-            self.trace.append(framed.value(w))
+            self.trace.append(scaled.value(w))
 
 
 class Solver(ABC):
@@ -155,16 +153,16 @@ class Solver(ABC):
         """Fix noise, steps, clipping and the privacy event from public facts: data is not an argument."""
         self._check(problem, budget)
         target = not problem.loss.classification
-        scaling = self._scaling(problem, public, budget, target)
-        mechanism, settings = self._decide(problem, public, budget, scaling)
-        return Plan(self, problem, public, budget, scaling, mechanism, settings)
+        scaling_plan = self._plan_scaling(problem, public, budget, target)
+        mechanism, settings = self._decide(problem, public, budget, scaling_plan)
+        return Plan(self, problem, public, budget, scaling_plan, mechanism, settings)
 
     def solve(
         self,
         problem: Problem,
         data: Data,
         plan: Plan,
-        rng: RandomStream,
+        rng: RandomGenerator,
         progress: Progress | None = None,
         trace: Literal["non-private"] | None = None,
     ) -> Solution:
@@ -173,32 +171,32 @@ class Solver(ABC):
         Guarantee: the result costs exactly `plan.event` under the plan's relation.
         """
         self._check_plan(problem, data, plan)
-        frame = self._frame(plan, data, rng)
-        framed = put_in_frame(problem, data, frame, plan.public.rows, self.order)
+        scaling = self._learn_scaling(plan, data, rng)
+        scaled = scale_problem(problem, data, scaling, plan.public.rows, self.order)
         if trace == "non-private":
             warnings.warn("the objective trace is read from the rows without noise.", PrivacyLeakWarning, stacklevel=3)
         run = Run(rng, progress, trace == "non-private")
-        w, iterations = self._descend(framed, plan, run)
-        coef, intercept = framed.to_user(w)
-        return Solution(coef, intercept, iterations, plan, framed.frame, run.trace)
+        w, iterations = self._descend(scaled, plan, run)
+        coef, intercept = scaled.to_user(w)
+        return Solution(coef, intercept, iterations, plan, scaled.scaling, run.trace)
 
-    def _scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> Scaling:
+    def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
         return plan_scaling(public, budget, self.scale_share, problem.fit_intercept, target)
 
-    def _frame(self, plan: Plan, data: Data, rng: RandomStream) -> Frame:
-        return learn_frame(plan.scaling, data, plan.public, rng)
+    def _learn_scaling(self, plan: Plan, data: Data, rng: RandomGenerator) -> ColumnScaling:
+        return learn_scaling(plan.scaling_plan, data, plan.public, rng)
 
     @abstractmethod
     def _decide(
-        self, problem: Problem, public: Public, budget: Budget, scaling: Scaling
+        self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
     ) -> tuple[Mechanism, Mapping[str, Any]]:
         """The mechanism that pays for the descent, and the settings."""
 
     @abstractmethod
-    def _descend(self, framed: Framed, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
         """Weights in the frame, and the number of iterations."""
 
-    def refusal(self, problem: Problem, budget: Budget) -> str | None:
+    def why_incompatible(self, problem: Problem, budget: Budget) -> str | None:
         """Why this solver cannot take this problem under this budget; None if it can."""
         if self.needs_separable and not problem.separable:
             assert problem.constraint is not None
@@ -214,7 +212,7 @@ class Solver(ABC):
         return None
 
     def _check(self, problem: Problem, budget: Budget) -> None:
-        reason = self.refusal(problem, budget)
+        reason = self.why_incompatible(problem, budget)
         if reason is not None:
             raise self._refused(reason, problem, budget)
 
@@ -223,7 +221,7 @@ class Solver(ABC):
         from discreet.solvers import SOLVERS
 
         others = [(name, kind()) for name, kind in SOLVERS.items() if name != self.name]
-        able = [repr(name) for name, solver in others if solver.refusal(problem, budget) is None]
+        able = [repr(name) for name, solver in others if solver.why_incompatible(problem, budget) is None]
         advice = f"use one of {', '.join(able)}" if able else "no solver takes this problem as it stands"
         return IncompatibleSolverError(f"solver {self.name!r} cannot be used: {reason}; {advice}.")
 
@@ -240,41 +238,14 @@ class Solver(ABC):
             raise ValueError(f"plan was made for {plan.public.columns} columns, not {data.X.shape[1]}; plan again.")
 
 
-def calibrated(make: Callable[[float], Mechanism], scaling: Scaling, budget: Budget, public: Public) -> Mechanism:
+def calibrated(
+    make: Callable[[float], Mechanism], scaling_plan: ScalingPlan, budget: Budget, public: Public
+) -> Mechanism:
     """The mechanism with the least noise that fits the budget beside the planned scales."""
 
     def event_at(multiplier: float) -> Any:
-        return accounting.compose([scaling.event, make(multiplier).event])
+        return accounting.compose([scaling_plan.event, make(multiplier).event])
 
     if budget.is_infinite:
         return make(0.0)
     return make(accounting.calibrate(event_at, budget, public.relation))
-
-
-def positive(name: str, value: float | None, whole: bool = False) -> None:
-    """Refuse a setting that is not a positive (whole) number; None means "decide for me"."""
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0 or not np.isfinite(value):
-        raise ValueError(f"{name} must be a positive number or None; got {value!r}.")
-    if whole and int(value) != value:
-        raise ValueError(f"{name} must be a whole number; got {value!r}.")
-
-
-def moderate(name: str, value: float | None) -> None:
-    """Refuse a threshold with which sums or noise could overflow or vanish; None means "decide for me"."""
-    positive(name, value)
-    if value is not None and not SMALLEST_THRESHOLD <= value <= LARGEST_THRESHOLD:
-        raise ValueError(f"{name} must lie between {SMALLEST_THRESHOLD:g} and {LARGEST_THRESHOLD:g}; got {value!r}.")
-
-
-def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
-
-
-def typical_slope(problem: Problem, frame: Frame) -> float:
-    """How large a slope usually is, from public or released numbers: the unit for clipping thresholds."""
-    if problem.loss.classification:
-        return float(min(problem.loss.lipschitz, np.sqrt(problem.loss.outputs)))
-    return float(min(problem.loss.lipschitz, frame.target_scale))

@@ -12,31 +12,29 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-from discreet import mechanisms
-from discreet.framed import Framed
-from discreet.mechanisms import stability
-from discreet.mechanisms.perturbations import SphericalLaplace
-from discreet.penalties import Coefficients
-from discreet.relation import Relation
-from discreet.scales import Scaling
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, moderate, positive
-from discreet.solvers.batch_steps import BatchSteps
-from discreet.solvers.certified_minimum import row_curvature, shortened
-from discreet.solvers.gradient_descent import until_optimal
-from discreet.solvers.lots import partition
-from discreet.solvers.output_perturbation import default_ridge
-from discreet.solvers.short_rows import radius_of, unbounded_slope
+from discreet._common.checks import check_threshold, positive
+from discreet._common.types import FloatArray, IndexArray
+from discreet.privacy import mechanisms
+from discreet.privacy.mechanisms import stability
+from discreet.privacy.mechanisms.perturbations import SphericalLaplace
+from discreet.privacy.relation import Relation
+from discreet.problem.penalties import Coefficients
+from discreet.problem.scaled_problem import ScaledProblem
+from discreet.scaling.plan import ScalingPlan
+from discreet.solvers._shared.batch_steps import BatchSteps
+from discreet.solvers._shared.batches import assign_rows
+from discreet.solvers._shared.certified_minimum import clip_rows, row_curvature
+from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers._shared.row_clipping import default_ridge, radius_of, unbounded_slope
+from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated
 
 if TYPE_CHECKING:
-    from discreet.accounting import Budget
-    from discreet.data import Public
-    from discreet.problem import Problem
+    from discreet.data.public import Public
+    from discreet.privacy.budget import Budget
+    from discreet.problem.problem import Problem
 
-FloatArray = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.int64]
 
 PASSES = 10
 SMALLEST_LOT = 16
@@ -50,9 +48,9 @@ class BoltOn(Solver):
     ----------
     passes : int, optional
         Number of passes over the rows.
-    lots : int, optional
-        Number of lots into which the rows are cut, one step each; by default as few as the step allows.
-    journey : float, optional
+    batches : int, optional
+        Number of batches into which the rows are cut, one step each; by default as few as the step allows.
+    total_step_length : float, optional
         Sum of the lengths of all steps. A longer one comes closer to the optimum and needs more noise, in proportion;
         the default weighs the two by public facts.
     step : float
@@ -74,8 +72,8 @@ class BoltOn(Solver):
     pure: ClassVar[bool] = True
 
     passes: int | None = None
-    lots: int | None = None
-    journey: float | None = None
+    batches: int | None = None
+    total_step_length: float | None = None
     step: float = 1.0
     row_norm: float | None = None
     ridge: float = 0.0
@@ -84,83 +82,83 @@ class BoltOn(Solver):
 
     def __post_init__(self) -> None:
         positive("passes", self.passes, whole=True)
-        positive("lots", self.lots, whole=True)
-        moderate("journey", self.journey)
-        moderate("step", self.step)
-        moderate("row_norm", self.row_norm)
-        moderate("ridge", self.ridge or None)
+        positive("batches", self.batches, whole=True)
+        check_threshold("total_step_length", self.total_step_length)
+        check_threshold("step", self.step)
+        check_threshold("row_norm", self.row_norm)
+        check_threshold("ridge", self.ridge or None)
         if self.step >= 2.0:
             raise ValueError(f"step must be below 2, or one row could move the result far; got {self.step!r}.")
 
-    def refusal(self, problem: Problem, budget: Budget) -> str | None:
-        return super().refusal(problem, budget) or unbounded_slope(problem)
+    def why_incompatible(self, problem: Problem, budget: Budget) -> str | None:
+        return super().why_incompatible(problem, budget) or unbounded_slope(problem)
 
     def _decide(
-        self, problem: Problem, public: Public, budget: Budget, scaling: Scaling
+        self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
     ) -> tuple[Mechanism, Mapping[str, Any]]:
         kind: Any = SphericalLaplace if budget.kind == "pure" else mechanisms.Gaussian
-        mechanism = calibrated(kind, scaling, budget, public)
+        mechanism = calibrated(kind, scaling_plan, budget, public)
         if budget.is_infinite:
             return mechanism, {}
         assert isinstance(mechanism, (mechanisms.Gaussian, SphericalLaplace))
         radius = radius_of(problem, public, budget, self.row_norm)
-        # Stopping after a journey t is worth a ridge of 1 / t: the rule of output perturbation serves both.
-        journey = self.journey or 1.0 / default_ridge(problem, public, radius, mechanism)
+        # Stopping after a total_step_length t is worth a ridge of 1 / t: the rule of output perturbation serves both.
+        total_step_length = self.total_step_length or 1.0 / default_ridge(problem, public, radius, mechanism)
         longest = self.step / row_curvature(problem.loss, radius)
-        lot_rows, lots = self._lots(public.rows, journey / longest)
-        passes = int(self.passes or max(PASSES, math.ceil(journey / (longest * lots))))
+        batch_rows, batches = self._batches(public.rows, total_step_length / longest)
+        passes = int(self.passes or max(PASSES, math.ceil(total_step_length / (longest * batches))))
         return mechanism, {
-            "row_norm": radius, "passes": passes, "lots": lots, "lot_rows": lot_rows,
-            "journey": journey, "step": min(longest, journey / (passes * lots)),
+            "row_norm": radius, "passes": passes, "batches": batches, "batch_rows": batch_rows,
+            "total_step_length": total_step_length, "step": min(longest, total_step_length / (passes * batches)),
         }  # fmt: skip
 
-    def _lots(self, rows: int, steps: float) -> tuple[int, int]:
-        """The size of a lot and the number of lots, for about so many steps in all."""
-        wanted = self.lots or min(math.ceil(steps / (self.passes or PASSES)), max(1, rows // SMALLEST_LOT))
-        lot_rows = math.ceil(rows / wanted)
-        return lot_rows, math.ceil(rows / lot_rows)
+    def _batches(self, rows: int, steps: float) -> tuple[int, int]:
+        """The size of a lot and the number of batches, for about so many steps in all."""
+        wanted = self.batches or min(math.ceil(steps / (self.passes or PASSES)), max(1, rows // SMALLEST_LOT))
+        batch_rows = math.ceil(rows / wanted)
+        return batch_rows, math.ceil(rows / batch_rows)
 
-    def _descend(self, framed: Framed, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite:
-            return until_optimal(framed, run)
+            return until_optimal(scaled, run)
         mechanism, settings = plan.mechanism, plan.settings
         assert isinstance(mechanism, (mechanisms.Gaussian, SphericalLaplace))
-        light, gain = lightened(framed, settings["journey"])
-        light = shortened(light, settings["row_norm"], self.ridge)
-        rows, relation = framed.X.shape[0], plan.public.relation
-        parts = partition(relation, rows, settings["lots"], settings["lot_rows"], run.rng)
-        noise = mechanism.noise(run.rng, self.sensitivity(light, plan), framed.shape)
-        w = framed.prox((self.walk(light, plan, parts) + noise) * gain, 0.0)  # back into the set, which is free
-        steps = settings["passes"] * settings["lots"]
-        run.report(steps, steps, framed, w)
+        light, gain = with_lighter_penalty(scaled, settings["total_step_length"])
+        light = clip_rows(light, settings["row_norm"], self.ridge)
+        rows, relation = scaled.X.shape[0], plan.public.relation
+        parts = assign_rows(relation, rows, settings["batches"], settings["batch_rows"], run.rng)
+        noise = mechanism.noise(run.rng, self.sensitivity(light, plan), scaled.shape)
+        w = scaled.prox((self.walk(light, plan, parts) + noise) * gain, 0.0)  # back into the set, which is free
+        steps = settings["passes"] * settings["batches"]
+        run.report(steps, steps, scaled, w)
         return w, steps
 
-    def walk(self, framed: Framed, plan: Plan, parts: Sequence[IndexArray]) -> FloatArray:
+    def walk(self, scaled: ScaledProblem, plan: Plan, parts: Sequence[IndexArray]) -> FloatArray:
         """The passes over the (shortened) rows. Not private: the result has no noise yet."""
         settings, loss = plan.settings, plan.problem.loss
         limit = loss.lipschitz * settings["row_norm"]  # no gradient exceeds it but by rounding
         if plan.public.relation is Relation.ADD_REMOVE:
-            room = 2.0 * settings["lot_rows"] / (settings["step"] * row_curvature(loss, settings["row_norm"]))
-            framed = replace(framed, weight=stability.thinned(framed.weight, framed.X.shape[0], parts, room))
-        steps = BatchSteps(framed, limit, settings["step"], settings["lot_rows"])
+            room = 2.0 * settings["batch_rows"] / (settings["step"] * row_curvature(loss, settings["row_norm"]))
+            scaled = replace(scaled, weight=stability.thinned(scaled.weight, scaled.X.shape[0], parts, room))
+        steps = BatchSteps(scaled, limit, settings["step"], settings["batch_rows"])
         batches = np.append(0, np.cumsum([part.size for part in parts])), np.concatenate(parts)
-        silence = np.zeros((len(parts), *framed.shape))
+        zero_noise = np.zeros((len(parts), *scaled.shape))
         averaged = _averaged(settings["passes"])
         for left in range(settings["passes"], 0, -1):
             if left == averaged:
                 steps.total[:] = 0.0
-            steps.run(*batches, silence)
+            steps.run(*batches, zero_noise)
         return steps.total / (averaged * len(parts)) if self.average else steps.w
 
-    def sensitivity(self, framed: Framed, plan: Plan) -> mechanisms.Sensitivity:
+    def sensitivity(self, scaled: ScaledProblem, plan: Plan) -> mechanisms.Sensitivity:
         """How far the end of the walk can move."""
         settings, loss = plan.settings, plan.problem.loss
-        shrink = 1.0 / (1.0 + settings["step"] * float(framed.coefficients.l2.min(initial=math.inf)))
+        shrink = 1.0 / (1.0 + settings["step"] * float(scaled.coefficients.l2.min(initial=math.inf)))
         end = stability.path_end(
-            plan.public.relation, loss, settings["row_norm"], settings["step"], settings["lot_rows"], shrink,
-            settings["lots"], settings["passes"], _averaged(settings["passes"]) if self.average else 0,
+            plan.public.relation, loss, settings["row_norm"], settings["step"], settings["batch_rows"], shrink,
+            settings["batches"], settings["passes"], _averaged(settings["passes"]) if self.average else 0,
         )  # fmt: skip
-        start, steps = framed.start(), settings["passes"] * settings["lots"]
+        start, steps = scaled.start(), settings["passes"] * settings["batches"]
         farthest = float(np.linalg.norm(start)) + steps * settings["step"] * loss.lipschitz * settings["row_norm"]
         rounding = stability.rounding_of(farthest, steps, start.size)
         return mechanisms.Sensitivity(end.l2 + rounding, end.l1)
@@ -171,20 +169,20 @@ def _averaged(passes: int) -> int:
     return passes - passes // 2
 
 
-def lightened(framed: Framed, journey: float) -> tuple[Framed, FloatArray]:
-    """The same problem with columns divided so that no l2 penalty exceeds 1 / journey.
+def with_lighter_penalty(scaled: ScaledProblem, total_step_length: float) -> tuple[ScaledProblem, FloatArray]:
+    """The same problem with columns divided so that no l2 penalty exceeds 1 / total_step_length.
 
-    Its weights times the second result are the old ones. A journey is too short to learn about weights that are
+    Its weights times the second result are the old ones. So many steps are too few to learn about weights that are
     penalised more than that, and noise of the common size would make their penalty huge.
     """
-    c = framed.coefficients
-    gain = 1.0 / np.sqrt(np.maximum(1.0, journey * c.l2))
-    if not framed.problem.separable:
+    c = scaled.coefficients
+    gain = 1.0 / np.sqrt(np.maximum(1.0, total_step_length * c.l2))
+    if not scaled.problem.separable:
         gain = np.ones_like(gain)  # projections need one scale for all columns
-    X = framed.X  # a copy of the solver's own, see Frame.matrix
+    X = scaled.X  # a copy of the solver's own, see ColumnScaling.matrix
     if sp.issparse(X):
         X.data *= gain[X.indices]
     else:
         X *= gain
     lighter = Coefficients(c.l1 * gain, c.l2 * gain**2, c.low / gain, c.high / gain)
-    return replace(framed, X=X, coefficients=lighter), gain
+    return replace(scaled, X=X, coefficients=lighter), gain

@@ -11,33 +11,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-from discreet import mechanisms
-from discreet.framed import Framed
-from discreet.relation import Relation
-from discreet.scales import Scaling
-from discreet.solvers.base import (
-    Mechanism,
-    Plan,
-    Run,
-    Solver,
-    calibrated,
-    moderate,
-    one_of,
-    positive,
-)
-from discreet.solvers.gradient_descent import curvature_bound, row_threshold, until_optimal
-from discreet.solvers.noise_rules import NoiseRule
+from discreet._common.checks import check_threshold, one_of, positive
+from discreet._common.types import FloatArray, IndexArray
+from discreet.privacy import mechanisms
+from discreet.privacy.relation import Relation
+from discreet.problem.scaled_problem import ScaledProblem
+from discreet.scaling.plan import ScalingPlan
+from discreet.solvers._shared.clipping import curvature_bound, row_threshold
+from discreet.solvers._shared.noise_rules import NoiseRule
+from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated
 
 if TYPE_CHECKING:
-    from discreet.accounting import Budget
-    from discreet.data import Public
-    from discreet.problem import Problem
+    from discreet.data.public import Public
+    from discreet.privacy.budget import Budget
+    from discreet.problem.problem import Problem
 
-FloatArray = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.int64]
 
 PASSES, PROXIMITY = 40, 0.02
 TRAVEL = NoiseRule(0.066, 0.45, 2.0)  # how far a dual variable may get in a run, in units of a typical slope
@@ -47,16 +38,16 @@ BLOCK_DRAWS = 1 << 17  # noise is drawn in blocks of about this many numbers
 
 @dataclass(frozen=True)
 class DualCoordinateDescent(Solver):
-    """Dual coordinate ascent on lots of rows.
+    """Dual coordinate ascent on batches of rows.
 
     Parameters
     ----------
     passes : float, optional
-        Expected number of times each row is used; a whole number for shuffled lots.
+        Expected number of times each row is used; a whole number for shuffled batches.
     batch_size : int, optional
         (Expected) size of a lot.
-    lots : {"poisson", "shuffled"}
-        Rows join each lot independently, or the rows are cut into lots in a new random order in every pass.
+    batches : {"poisson", "shuffled"}
+        Rows join each lot independently, or the rows are cut into batches in a new random order in every pass.
     clip : float, optional
         Norm to which the move of each row is clipped, in the solver's (scaled) columns.
     proximity : float, optional
@@ -76,62 +67,62 @@ class DualCoordinateDescent(Solver):
 
     passes: float | None = None
     batch_size: int | None = None
-    lots: str = "poisson"
+    batches: str = "poisson"
     clip: float | None = None
     proximity: float | None = None
     average: bool = True
     scale_share: float | None = None
 
     def __post_init__(self) -> None:
-        one_of("lots", self.lots, ("poisson", "shuffled"))
-        positive("passes", self.passes, whole=self.lots == "shuffled")
+        one_of("batches", self.batches, ("poisson", "shuffled"))
+        positive("passes", self.passes, whole=self.batches == "shuffled")
         positive("batch_size", self.batch_size, whole=True)
-        moderate("clip", self.clip)
+        check_threshold("clip", self.clip)
         positive("proximity", self.proximity)
 
-    def refusal(self, problem: Problem, budget: Budget) -> str | None:
+    def why_incompatible(self, problem: Problem, budget: Budget) -> str | None:
         if problem.penalty.strong_convexity <= 0.0:
             return "its dual problem needs an L2 penalty"
-        return super().refusal(problem, budget)
+        return super().why_incompatible(problem, budget)
 
     def _decide(
-        self, problem: Problem, public: Public, budget: Budget, scaling: Scaling
+        self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
     ) -> tuple[Mechanism, Mapping[str, Any]]:
         n = public.rows
-        if self.lots == "shuffled" and public.relation is Relation.ADD_REMOVE:
-            raise ValueError('lots="shuffled" needs a public number of rows; use relation="replace" or "poisson".')
+        if self.batches == "shuffled" and public.relation is Relation.ADD_REMOVE:
+            raise ValueError('batches="shuffled" needs a public number of rows; use relation="replace" or "poisson".')
         batch = min(n, int(self.batch_size or max(SMALLEST_BATCH, SMALLEST_RATE * n)))
         passes = self.passes if self.passes is not None else PASSES
         per_pass = math.ceil(n / batch)
-        steps = int(passes) * per_pass if self.lots == "shuffled" else max(1, round(passes * n / batch))
+        steps = int(passes) * per_pass if self.batches == "shuffled" else max(1, round(passes * n / batch))
 
         def make(multiplier: float) -> Mechanism:
-            if self.lots == "shuffled":
+            if self.batches == "shuffled":
                 return mechanisms.Gaussian(multiplier, int(passes))
             return mechanisms.PoissonGaussian(multiplier, batch / n, steps)
 
-        mechanism = calibrated(make, scaling, budget, public)
-        return mechanism, {"passes": passes, "batch": batch, "lots": per_pass, "steps": steps}
+        mechanism = calibrated(make, scaling_plan, budget, public)
+        return mechanism, {"passes": passes, "batch": batch, "batches": per_pass, "steps": steps}
 
-    def _descend(self, framed: Framed, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.passes is None:
-            return until_optimal(framed, run)
+            return until_optimal(scaled, run)
         steps = plan.settings["steps"]
-        ascent = _Ascent(self, framed, plan)
-        for indptr, indices in self._lots(run, plan, framed):
+        ascent = _Ascent(self, scaled, plan)
+        for indptr, indices in self._batches(run, plan, scaled):
             ascent.run(indptr, indices, run)
-            run.report(ascent.done, steps, framed, ascent.w)
+            run.report(ascent.done, steps, scaled, ascent.w)
         return (ascent.total / (steps - steps // 2) if self.average else ascent.w), steps
 
-    def _lots(self, run: Run, plan: Plan, framed: Framed) -> Iterator[tuple[IndexArray, IndexArray]]:
-        """The lots of the run in blocks, drawn without a look at the rows."""
-        rows, batch, left = framed.X.shape[0], plan.settings["batch"], plan.settings["steps"]
-        if self.lots == "shuffled":
-            cuts = np.minimum(np.arange(plan.settings["lots"] + 1, dtype=np.int64) * batch, rows)
+    def _batches(self, run: Run, plan: Plan, scaled: ScaledProblem) -> Iterator[tuple[IndexArray, IndexArray]]:
+        """The batches of the run in blocks, drawn without a look at the rows."""
+        rows, batch, left = scaled.X.shape[0], plan.settings["batch"], plan.settings["steps"]
+        if self.batches == "shuffled":
+            cuts = np.minimum(np.arange(plan.settings["batches"] + 1, dtype=np.int64) * batch, rows)
             for _ in range(int(plan.settings["passes"])):
                 yield cuts, run.rng.permutation(rows)
             return
-        block = max(1, BLOCK_DRAWS // framed.columns)
+        block = max(1, BLOCK_DRAWS // scaled.columns)
         while left > 0:
             yield run.rng.poisson_batches(rows, batch / plan.public.rows, min(block, left))
             left -= block
@@ -140,41 +131,41 @@ class DualCoordinateDescent(Solver):
 class _Ascent:
     """Dual variables, their noisy sum, the weights and everything the kernels need, for one run."""
 
-    def __init__(self, solver: DualCoordinateDescent, framed: Framed, plan: Plan) -> None:
-        self.framed, self.done, self.half = framed, 0, plan.settings["steps"] // 2
+    def __init__(self, solver: DualCoordinateDescent, scaled: ScaledProblem, plan: Plan) -> None:
+        self.scaled, self.done, self.half = scaled, 0, plan.settings["steps"] // 2
         settings, mechanism = plan.settings, plan.mechanism
         unit = _deviation(mechanism, plan)
-        noise = unit * math.sqrt(settings["steps"]) / (settings["passes"] * framed.rows)  # of the mean, after the run
+        noise = unit * math.sqrt(settings["steps"]) / (settings["passes"] * scaled.rows)  # of the mean, after the run
         travel = TRAVEL.at(noise)
-        self.clip = row_threshold(solver.clip, travel / settings["passes"], framed, plan)
+        self.clip = row_threshold(solver.clip, travel / settings["passes"], scaled, plan)
         self.deviation = unit * self.clip if plan.is_noisy else 0.0
-        self.refresh = settings["lots"]
-        smoothness = framed.problem.loss.smoothness
+        self.refresh = settings["batches"]
+        smoothness = scaled.problem.loss.smoothness
         proximity = solver.proximity if solver.proximity is not None else PROXIMITY
-        self.pull = np.full(framed.columns, proximity * curvature_bound(framed))
-        size = _square_sums(framed.X, 1.0 / (framed.coefficients.l2 + self.pull))
-        self.damping = 1.0 + smoothness * settings["batch"] / framed.rows * size
-        self.norms = framed.norms()
-        self.weight = framed.kernel_weight
-        self.w = np.array(framed.start())
+        self.pull = np.full(scaled.columns, proximity * curvature_bound(scaled))
+        size = _square_sums(scaled.X, 1.0 / (scaled.coefficients.l2 + self.pull))
+        self.damping = 1.0 + smoothness * settings["batch"] / scaled.rows * size
+        self.norms = scaled.norms()
+        self.weight = scaled.kernel_weight
+        self.w = np.array(scaled.start())
         self.centre = self.w.copy()
-        self.alpha, self.v = np.zeros(framed.X.shape[0]), np.zeros(framed.columns)
-        self.total = np.zeros(framed.columns)
+        self.alpha, self.v = np.zeros(scaled.X.shape[0]), np.zeros(scaled.columns)
+        self.total = np.zeros(scaled.columns)
 
     def run(self, indptr: IndexArray, indices: IndexArray, run: Run) -> None:
         """One step per lot; the noise is drawn before the rows are looked at."""
         from discreet.kernels import dual
 
-        framed, c, loss = self.framed, self.framed.coefficients, self.framed.problem.loss
-        noise = run.rng.normal((indptr.size - 1, framed.columns))
+        scaled, c, loss = self.scaled, self.scaled.coefficients, self.scaled.problem.loss
+        noise = run.rng.normal((indptr.size - 1, scaled.columns))
         noise *= self.deviation
-        rows = (self.norms, framed.y, self.weight, loss.code, float(loss.parameter), indptr, indices, noise)
-        settings = (self.clip, self.damping, self.pull, float(framed.rows), self.done, self.half, self.refresh)
+        rows = (self.norms, scaled.y, self.weight, loss.code, float(loss.parameter), indptr, indices, noise)
+        settings = (self.clip, self.damping, self.pull, float(scaled.rows), self.done, self.half, self.refresh)
         state = (c.l1, c.l2, c.low, c.high, self.alpha, self.v, self.centre, self.w, self.total)
-        if sp.issparse(framed.X):
-            dual.lots_sparse(framed.X.indptr, framed.X.indices, framed.X.data, *rows, *settings, *state)
+        if sp.issparse(scaled.X):
+            dual.batches_sparse(scaled.X.indptr, scaled.X.indices, scaled.X.data, *rows, *settings, *state)
         else:
-            dual.lots_dense(framed.X, *rows, *settings, *state)
+            dual.batches_dense(scaled.X, *rows, *settings, *state)
         self.done += indptr.size - 1
 
 

@@ -12,20 +12,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.constraints import L1Ball, Simplex
-from discreet.framed import Framed
-from discreet.scales import Scaling
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, moderate, positive, typical_slope
-from discreet.solvers.gradient_descent import NoisyGradient, descend, full_batch_mechanism, until_optimal
+from discreet._common.checks import check_threshold, positive
+from discreet._common.types import FloatArray
+from discreet.problem.constraints import L1Ball, Simplex
+from discreet.problem.scaled_problem import ScaledProblem
+from discreet.scaling.plan import ScalingPlan
+from discreet.solvers._shared.clipping import typical_slope
+from discreet.solvers._shared.full_batch import NoisyGradient, descend, full_batch_mechanism
+from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers.base import Mechanism, Plan, Run, Solver
 
 if TYPE_CHECKING:
-    from discreet.accounting import Budget
-    from discreet.data import Public
-    from discreet.problem import Problem
+    from discreet.data.public import Public
+    from discreet.privacy.budget import Budget
+    from discreet.problem.problem import Problem
 
-FloatArray = npt.NDArray[np.float64]
 
 MOST_STEPS, FEWEST_STEPS = 1_000, 200
 ENTRIES_READ = 2e9  # in all steps together; large tables get fewer steps
@@ -64,10 +66,10 @@ class MirrorDescent(Solver):
 
     def __post_init__(self) -> None:
         positive("steps", self.steps, whole=True)
-        moderate("clip", self.clip)
+        check_threshold("clip", self.clip)
         positive("step", self.step)
 
-    def refusal(self, problem: Problem, budget: Budget) -> str | None:
+    def why_incompatible(self, problem: Problem, budget: Budget) -> str | None:
         if not isinstance(problem.constraint, (L1Ball, Simplex)):
             return "it needs weights in an L1 ball or a simplex: constraint=L1Ball(...) or constraint=Simplex(...)"
         c = problem.penalty.coefficients(1)
@@ -75,50 +77,50 @@ class MirrorDescent(Solver):
             return f"it has no step for the {problem.penalty.name} penalty"
         if isinstance(problem.constraint, Simplex) and c.l1.any():
             return "an l1 penalty is the same number everywhere on a simplex; leave it out"
-        return super().refusal(problem, budget)
+        return super().why_incompatible(problem, budget)
 
     def _decide(
-        self, problem: Problem, public: Public, budget: Budget, scaling: Scaling
+        self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
     ) -> tuple[Mechanism, Mapping[str, Any]]:
         steps = self.steps
         if steps is None and budget.kind != "pure":  # Gaussian noise makes further steps cost time alone
             entries = public.rows * max(public.columns, 1)
             steps = round(min(MOST_STEPS, max(FEWEST_STEPS, ENTRIES_READ / entries)))
-        return full_batch_mechanism(steps, scaling, budget, public)
+        return full_batch_mechanism(steps, scaling_plan, budget, public)
 
-    def _descend(self, framed: Framed, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.steps is None:
-            return until_optimal(framed, run)
-        gradient = NoisyGradient(framed, plan, self.clip)
-        shares = Shares(framed, self.step, gradient)
+            return until_optimal(scaled, run)
+        gradient = NoisyGradient(scaled, plan, self.clip)
+        shares = VertexWeights(scaled, self.step, gradient)
         return descend(gradient, run, shares.weights(), shares.move, self.average)
 
 
-class Shares:
+class VertexWeights:
     """Logarithms of shares of the vertices, the weights they stand for, and the intercept.
 
     The ball has two opposite vertices per column and one more at 0, so that the shares may leave some weight unused.
     """
 
-    def __init__(self, framed: Framed, step: float, gradient: NoisyGradient) -> None:
-        constraint, self.columns = framed.problem.constraint, framed.frame.columns
-        scale = float(framed.frame.scale[0])  # the same for all columns
+    def __init__(self, scaled: ScaledProblem, step: float, gradient: NoisyGradient) -> None:
+        constraint, self.columns = scaled.problem.constraint, scaled.scaling.columns
+        scale = float(scaled.scaling.scale[0])  # the same for all columns
         self.paired = isinstance(constraint, L1Ball)
         assert isinstance(constraint, (L1Ball, Simplex))
         self.radius = scale * (constraint.radius if isinstance(constraint, L1Ball) else constraint.total)
-        self.framed = framed
+        self.scaled = scaled
         self.logarithms = np.zeros(2 * self.columns + 1 if self.paired else self.columns)
-        self.intercept = np.zeros(int(framed.problem.fit_intercept))
+        self.intercept = np.zeros(int(scaled.problem.fit_intercept))
         self.length, self.intercept_length = self.lengths(step, gradient)
 
     def lengths(self, step: float, gradient: NoisyGradient) -> tuple[float, float]:
         """Step lengths for the logarithms and for the intercept, from public and released numbers."""
-        framed, loss = self.framed, self.framed.problem.loss
-        largest = float(framed.frame.second_moment.max(initial=0.0)) or 1.0
-        share = 2.0 if framed.problem.fit_intercept else 1.0  # of the curvature, see the page
-        curvature = share * loss.smoothness * largest + float(framed.coefficients.l2.max(initial=0.0))
+        scaled, loss = self.scaled, self.scaled.problem.loss
+        largest = float(scaled.scaling.second_moment.max(initial=0.0)) or 1.0
+        share = 2.0 if scaled.problem.fit_intercept else 1.0  # of the curvature, see the page
+        curvature = share * loss.smoothness * largest + float(scaled.coefficients.l2.max(initial=0.0))
         entropy = math.sqrt(2.0 * math.log(max(self.logarithms.size, 2)))
-        margin = typical_slope(framed.problem, framed.frame) / loss.smoothness  # how large an intercept may be
+        margin = typical_slope(scaled.problem, scaled.scaling) / loss.smoothness  # how large an intercept may be
         noise = gradient.deviation * math.sqrt(gradient.steps)
         quiet, intercept_quiet = (
             (entropy / self.radius / noise, margin / noise) if noise > 0.0 else (math.inf, math.inf)
@@ -135,7 +137,7 @@ class Shares:
 
     def move(self, w: FloatArray, gradient: FloatArray) -> FloatArray:
         """Multiply the shares by exponentials of the released gradient, the penalty's gradient included."""
-        p, c = self.columns, self.framed.coefficients
+        p, c = self.columns, self.scaled.coefficients
         slope, factor = gradient[:p] + c.l2[:p] * w[:p], self.length * self.radius
         # In a pair l1 (share + opposite share) bounds l1 |w|, with equality where one of the two is 0.
         self.logarithms[:p] -= factor * (c.l1[:p] + slope)

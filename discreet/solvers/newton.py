@@ -14,41 +14,33 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet import mechanisms
-from discreet.framed import Framed
+from discreet._common.checks import check_threshold, positive
+from discreet._common.types import FloatArray
 from discreet.kernels.gradient import clipped_gradient_sum, margins_of
-from discreet.mechanisms import second_moment
-from discreet.mechanisms.limits import BLOCK, learn_limit, limit_at, noticeable
-from discreet.mechanisms.second_moment import Metric, SecondMoment, check_columns, noise_edge
-from discreet.mechanisms.shares import Shares
-from discreet.scales import Scaling
-from discreet.solvers.base import (
-    Mechanism,
-    Plan,
-    Run,
-    Solver,
-    calibrated,
-    moderate,
-    positive,
-    typical_slope,
-)
-from discreet.solvers.gradient_descent import until_optimal
-from discreet.solvers.noise_rules import NoiseRule
-from discreet.solvers.quadratic_model import QuadraticModel
+from discreet.privacy import mechanisms
+from discreet.privacy.mechanisms.budget_split import BudgetSplit
+from discreet.problem.scaled_problem import ScaledProblem
+from discreet.scaling import second_moment
+from discreet.scaling.norm_bound import BLOCK, norm_bound_at, noticeable, private_norm_bound
+from discreet.scaling.plan import ScalingPlan
+from discreet.scaling.second_moment import Metric, SecondMoment, check_columns, noise_edge
+from discreet.solvers._shared.clipping import typical_slope
+from discreet.solvers._shared.noise_rules import NoiseRule
+from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers._shared.quadratic_model import QuadraticModel
+from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated
 
 if TYPE_CHECKING:
-    from discreet.accounting import Budget
-    from discreet.data import Public
-    from discreet.problem import Problem
+    from discreet.data.public import Public
+    from discreet.privacy.budget import Budget
+    from discreet.problem.problem import Problem
 
-FloatArray = npt.NDArray[np.float64]
 
 # Fixed once, with an eye on public tables (electricity, california, adult, acsincome) and never read from rows.
 STEPS, FEW_STEPS, FEWEST_STEPS = NoiseRule(0.6, 0.5, 30.0), NoiseRule(0.6, 1.0, 14.0), 4
 GROWTH, MOST_GROWTH = 1.2, 100.0  # of the share from step to step, and in all: early steps need not be exact
-LIMIT_SHARE = 0.03  # for each of the up to four histograms of sizes
+NORM_BOUND_SHARE = 0.03  # for each of the up to four histograms of sizes
 MOMENT_SHARE = 0.1
 HESSIAN_SHARE = 0.03
 LEAST_SHARE, MOST_SHARE = 1e-6, 0.8  # of the moment, and of both together
@@ -102,8 +94,8 @@ class Newton(Solver):
 
     def __post_init__(self) -> None:
         positive("steps", self.steps, whole=True)
-        moderate("clip", self.clip)
-        moderate("radius", self.radius)
+        check_threshold("clip", self.clip)
+        check_threshold("radius", self.radius)
         if not LEAST_SHARE <= self.moment_share <= MOST_SHARE:
             raise ValueError(
                 f"moment_share must lie between {LEAST_SHARE} and {MOST_SHARE}; got {self.moment_share!r}."
@@ -116,16 +108,20 @@ class Newton(Solver):
             )
 
     def _decide(
-        self, problem: Problem, public: Public, budget: Budget, scaling: Scaling
+        self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
     ) -> tuple[Mechanism, Mapping[str, Any]]:
         check_columns(self.name, public.columns)
         columns = public.columns + problem.fit_intercept
         steps = int(self.steps) if self.steps is not None else default_steps(budget, public, columns)
         learned = enough_rows(budget, public)
-        wanted = learned and not problem.loss.fickle and quiet_hessian(self.hessian_share, budget, public, columns)
+        wanted = (
+            learned
+            and not problem.loss.discontinuous_curvature
+            and quiet_hessian(self.hessian_share, budget, public, columns)
+        )
         hessian = self.hessian_share if wanted else 0.0
-        shares = self._shares(steps, LIMIT_SHARE if learned else 0.0, hessian)
-        mechanism = calibrated(lambda z: Shares(z, shares), scaling, budget, public)
+        shares = self._shares(steps, NORM_BOUND_SHARE if learned else 0.0, hessian)
+        mechanism = calibrated(lambda z: BudgetSplit(z, shares), scaling_plan, budget, public)
         return mechanism, {
             "steps": steps,
             "limits": "learned" if learned else "lowest",
@@ -135,7 +131,7 @@ class Newton(Solver):
         }
 
     def _shares(self, steps: int, limit: float, hessian: float) -> tuple[float, ...]:
-        """Shares in the order of the releases, summing to 1; what is not learned costs 0."""
+        """BudgetSplit in the order of the releases, summing to 1; what is not learned costs 0."""
         later = _halfway(steps) > 0
         before = (
             limit if self.radius is None else 0.0,
@@ -148,47 +144,47 @@ class Newton(Solver):
         growing = min(GROWTH, MOST_GROWTH ** (1.0 / steps)) ** np.arange(steps)
         return (*before, *((1.0 - sum(before)) * growing / growing.sum()).tolist())
 
-    def _descend(self, framed: Framed, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.steps is None:
-            return until_optimal(framed, run)
+            return until_optimal(scaled, run)
         shares, steps = plan.mechanism, plan.settings["steps"]
-        assert isinstance(shares, Shares)
-        metric = self._learn_metric(framed, plan, shares, run)
-        model = QuadraticModel(framed.problem.loss.smoothness * metric.matrix, framed.coefficients)
-        norms = metric.norms(framed.X)
-        unit = mechanisms.clipped_sum(plan.public.relation, framed.columns)
+        assert isinstance(shares, BudgetSplit)
+        metric = self._learn_metric(scaled, plan, shares, run)
+        model = QuadraticModel(scaled.problem.loss.smoothness * metric.matrix, scaled.coefficients)
+        norms = metric.norms(scaled.X)
+        unit = mechanisms.clipped_sum(plan.public.relation, scaled.columns)
         looks = {_halfway(steps): NEW_CLIP} | {0: CLIP}
-        w, clip, tail, weight = framed.start(), math.inf, np.zeros(framed.shape), 0.0
+        w, clip, tail, weight = scaled.start(), math.inf, np.zeros(scaled.shape), 0.0
         for t in range(steps):
             if t in looks:  # slopes are not kept for the next line: they are as large as the target
-                found = self._learn_clip(framed, plan, shares, np.abs(framed.slopes(w)) * norms, looks[t], run)
-                clip = found if t == 0 else max(found, clip * least_shrinkage(framed.problem))
+                found = self._learn_clip(scaled, plan, shares, np.abs(scaled.slopes(w)) * norms, looks[t], run)
+                clip = found if t == 0 else max(found, clip * least_shrinkage(scaled.problem))
                 if looks[t] == NEW_CLIP and shares.shares[HESSIAN] > 0.0:
-                    hessian = self._learn_hessian(framed, plan, shares, metric, norms, w, clip, run)
-                    model = QuadraticModel(hessian, framed.coefficients)
-            total = clipped_gradient_sum(framed.X, framed.slopes(w), norms, clip, framed.weight)
+                    hessian = self._learn_hessian(scaled, plan, shares, metric, norms, w, clip, run)
+                    model = QuadraticModel(hessian, scaled.coefficients)
+            total = clipped_gradient_sum(scaled.X, scaled.slopes(w), norms, clip, scaled.weight)
             if plan.is_noisy:
-                total += metric.spread(shares.part(GRADIENTS + t).noise(run.rng, unit * clip, framed.shape))
-            w = model.minimise(model.matrix @ w - total / framed.rows, w)
+                total += metric.spread(shares.part(GRADIENTS + t).noise(run.rng, unit * clip, scaled.shape))
+            w = model.minimise(model.matrix @ w - total / scaled.rows, w)
             if 2 * t >= steps - 1:
                 tail += shares.shares[GRADIENTS + t] * w
                 weight += shares.shares[GRADIENTS + t]
-            run.report(t + 1, steps, framed, w)
+            run.report(t + 1, steps, scaled, w)
         return (tail / weight if self.average else w), steps
 
-    def _learn_metric(self, framed: Framed, plan: Plan, shares: Shares, run: Run) -> Metric:
+    def _learn_metric(self, scaled: ScaledProblem, plan: Plan, shares: BudgetSplit, run: Run) -> Metric:
         """Two releases: how long rows are, and their second moment."""
-        norms, relation = framed.norms(), plan.public.relation
-        radius = self._learn_radius(framed, plan, shares, norms, RADIUS, run) if self.radius is None else self.radius
+        norms, relation = scaled.norms(), plan.public.relation
+        radius = self._learn_radius(scaled, plan, shares, norms, RADIUS, run) if self.radius is None else self.radius
         part = shares.part(MOMENT)
-        moment = second_moment.release(framed.X, norms, radius, framed.weight, framed.rows, part, relation, run.rng)
+        moment = second_moment.release(scaled.X, norms, radius, scaled.weight, scaled.rows, part, relation, run.rng)
         return Metric.from_second_moment(moment, FLOOR)
 
     def _learn_hessian(
         self,
-        framed: Framed,
+        scaled: ScaledProblem,
         plan: Plan,
-        shares: Shares,
+        shares: BudgetSplit,
         metric: Metric,
         norms: FloatArray,
         w: FloatArray,
@@ -196,28 +192,32 @@ class Newton(Solver):
         run: Run,
     ) -> FloatArray:
         """Two releases: how long rows are, counted by their curvatures, and the Hessian in the metric."""
-        factor = _root_curvatures(framed, norms, w, clip)
-        radius = self._learn_radius(framed, plan, shares, factor * norms, CURVATURE_RADIUS, run)
-        radius = max(radius, math.sqrt(framed.columns))  # rows without curvature say nothing of the length of others
+        factor = _root_curvatures(scaled, norms, w, clip)
+        radius = self._learn_radius(scaled, plan, shares, factor * norms, CURVATURE_RADIUS, run)
+        radius = max(radius, math.sqrt(scaled.columns))  # rows without curvature say nothing of the length of others
         part, relation = shares.part(HESSIAN), plan.public.relation
         moment = second_moment.release_whitened(
-            framed.X, metric, factor, norms, radius, framed.weight, framed.rows, part, relation, run.rng
+            scaled.X, metric, factor, norms, radius, scaled.weight, scaled.rows, part, relation, run.rng
         )
-        return framed.problem.loss.smoothness * metric.unwhitened(_safe_curvature(moment))
+        return scaled.problem.loss.smoothness * metric.unwhitened(_safe_curvature(moment))
 
     def _learn_radius(
-        self, framed: Framed, plan: Plan, shares: Shares, norms: FloatArray, which: int, run: Run
+        self, scaled: ScaledProblem, plan: Plan, shares: BudgetSplit, norms: FloatArray, which: int, run: Run
     ) -> float:
         """The radius of a second moment, from noisy counts of the norms."""
-        unit = math.sqrt(framed.columns)
+        unit = math.sqrt(scaled.columns)
         if plan.budget.is_infinite:
             return float(norms.max())
         if plan.settings["limits"] != "learned":
-            return limit_at(0, unit)
-        allowed = min(LONG_ROWS * framed.rows, _worth_clipping(shares, plan))
-        return learn_limit(norms, framed.weight, unit, allowed, shares.part(which), plan.public.relation, run.rng)
+            return norm_bound_at(0, unit)
+        allowed = min(LONG_ROWS * scaled.rows, _worth_clipping(shares, plan))
+        return private_norm_bound(
+            norms, scaled.weight, unit, allowed, shares.part(which), plan.public.relation, run.rng
+        )
 
-    def _learn_clip(self, framed: Framed, plan: Plan, shares: Shares, sizes: FloatArray, which: int, run: Run) -> float:
+    def _learn_clip(
+        self, scaled: ScaledProblem, plan: Plan, shares: BudgetSplit, sizes: FloatArray, which: int, run: Run
+    ) -> float:
         """The threshold of the gradients, from noisy counts of their norms at the current weights.
 
         The number of rows that may be clipped follows from the noise.
@@ -226,14 +226,14 @@ class Newton(Solver):
             return self.clip
         if plan.budget.is_infinite:
             return math.inf
-        unit = math.sqrt(framed.columns) * typical_slope(plan.problem, framed.frame)
+        unit = math.sqrt(scaled.columns) * typical_slope(plan.problem, scaled.scaling)
         if plan.settings["limits"] != "learned":
-            return limit_at(0, unit)
+            return norm_bound_at(0, unit)
         allowed, part = _worth_clipping(shares, plan), shares.part(which)
-        return learn_limit(sizes, framed.weight, unit, allowed, part, plan.public.relation, run.rng)
+        return private_norm_bound(sizes, scaled.weight, unit, allowed, part, plan.public.relation, run.rng)
 
 
-def _worth_clipping(shares: Shares, plan: Plan) -> float:
+def _worth_clipping(shares: BudgetSplit, plan: Plan) -> float:
     """How many rows may be clipped.
 
     A row more that is clipped costs at most its excess; a lower threshold saves noise in proportion to the total
@@ -247,7 +247,7 @@ def enough_rows(budget: Budget, public: Public) -> bool:
     """Whether the longest rows can be told from noise while they are few; else the lowest limits are used."""
     if budget.is_infinite:
         return True
-    part = mechanisms.additive(budget, LIMIT_SHARE)
+    part = mechanisms.additive(budget, NORM_BOUND_SHARE)
     assert isinstance(part, mechanisms.Gaussian)
     return noticeable(part, public.relation) <= LONG_ROWS_AT_LEAST * public.rows
 
@@ -278,15 +278,15 @@ def quiet_hessian(share: float, budget: Budget, public: Public, columns: int) ->
     return noise_edge(columns, deviation) <= NOISIEST_HESSIAN
 
 
-def _root_curvatures(framed: Framed, norms: FloatArray, w: FloatArray, clip: float) -> FloatArray:
+def _root_curvatures(scaled: ScaledProblem, norms: FloatArray, w: FloatArray, clip: float) -> FloatArray:
     """The roots of the rows' curvatures, in units of their bound.
 
     A gradient that is clipped no longer changes with the weights, so that its row has no curvature.
     """
-    loss, factor = framed.problem.loss, np.empty(norms.size)
+    loss, factor = scaled.problem.loss, np.empty(norms.size)
     for start in range(0, norms.size, BLOCK):  # temporaries of a block, not of the table
         block = slice(start, start + BLOCK)
-        margins, y = margins_of(framed.X[block], w), framed.y[block]
+        margins, y = margins_of(scaled.X[block], w), scaled.y[block]
         clipped = np.abs(loss.slope(margins, y)) * norms[block] > clip
         curvature = np.clip(np.nan_to_num(loss.curvature(margins, y)) / loss.smoothness, 0.0, 1.0)
         factor[block] = np.sqrt(np.where(clipped, 0.0, curvature))

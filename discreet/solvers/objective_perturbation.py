@@ -12,23 +12,28 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.framed import Framed
-from discreet.mechanisms import perturbations
-from discreet.mechanisms.perturbations import ObjectiveNoise
-from discreet.scales import Scaling
+from discreet._common.types import FloatArray
+from discreet.privacy.mechanisms import perturbations
+from discreet.privacy.mechanisms.perturbations import ObjectiveNoise
+from discreet.problem.scaled_problem import ScaledProblem
+from discreet.scaling.plan import ScalingPlan
+from discreet.solvers._shared.certified_minimum import (
+    clip_rows,
+    minimum_within,
+    restarts_for,
+    row_curvature,
+    with_linear_term,
+)
+from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers._shared.row_clipping import MinimiserRelease, radius_of, unbounded_slope
 from discreet.solvers.base import Mechanism, Plan, Run, calibrated
-from discreet.solvers.certified_minimum import minimum_within, restarts_for, row_curvature, shortened, tilted
-from discreet.solvers.gradient_descent import until_optimal
-from discreet.solvers.short_rows import MinimiserRelease, radius_of, unbounded_slope
 
 if TYPE_CHECKING:
-    from discreet.accounting import Budget
-    from discreet.data import Public
-    from discreet.problem import Problem
+    from discreet.data.public import Public
+    from discreet.privacy.budget import Budget
+    from discreet.problem.problem import Problem
 
-FloatArray = npt.NDArray[np.float64]
 
 DETERMINANT_SHARE = 0.1  # of epsilon, for the ratio of the determinants,
 MOST_DETERMINANT = 1.0  # but no more than this: beyond it the ridge is too small to matter
@@ -54,8 +59,8 @@ class ObjectivePerturbation(MinimiserRelease):
     needs_separable: ClassVar[bool] = True
     single_output: ClassVar[bool] = True
 
-    def refusal(self, problem: Problem, budget: Budget) -> str | None:
-        reason = super().refusal(problem, budget) or unbounded_slope(problem)
+    def why_incompatible(self, problem: Problem, budget: Budget) -> str | None:
+        reason = super().why_incompatible(problem, budget) or unbounded_slope(problem)
         if reason is not None:
             return reason
         if budget.kind in ("zcdp", "gdp") and not budget.is_infinite:
@@ -68,7 +73,7 @@ class ObjectivePerturbation(MinimiserRelease):
         return None
 
     def _decide(
-        self, problem: Problem, public: Public, budget: Budget, scaling: Scaling
+        self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
     ) -> tuple[Mechanism, Mapping[str, Any]]:
         tails, pure = perturbations.tails_of(public.relation, problem.loss), budget.kind == "pure"
         if budget.is_infinite:
@@ -83,27 +88,27 @@ class ObjectivePerturbation(MinimiserRelease):
             raise ValueError(
                 f"ridge must be well above {least:.3g} for this budget and {public.rows} rows; got {ridge:g}."
             )
-        mechanism = calibrated(lambda z: ObjectiveNoise(z, shift, tails, pure), scaling, budget, public)
+        mechanism = calibrated(lambda z: ObjectiveNoise(z, shift, tails, pure), scaling_plan, budget, public)
         steepness = problem.loss.lipschitz * radius
         limit = restarts_for(
             row_curvature(problem.loss, radius), ridge, steepness, _distance(mechanism, steepness, public.rows, ridge)
         )
         return mechanism, {"row_norm": radius, "ridge": ridge, "determinant_epsilon": shift, "steps": limit.steps}
 
-    def _descend(self, framed: Framed, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite:
-            return until_optimal(framed, run)
-        mechanism, settings, rows = plan.mechanism, plan.settings, framed.rows
+            return until_optimal(scaled, run)
+        mechanism, settings, rows = plan.mechanism, plan.settings, scaled.rows
         assert isinstance(mechanism, ObjectiveNoise)
-        framed = shortened(framed, settings["row_norm"], settings["ridge"])
+        scaled = clip_rows(scaled, settings["row_norm"], settings["ridge"])
         gradient = perturbations.gradient_sum(plan.public.relation, plan.problem.loss, settings["row_norm"])
-        tilt = mechanism.linear.noise(run.rng, gradient, framed.shape) / rows
-        distance = _distance(mechanism, gradient.l2, rows, float(framed.coefficients.l2.min()))
-        veil = mechanism.veil.noise(run.rng, perturbations.within(distance), framed.shape)
-        veil /= np.sqrt(framed.coefficients.l2)
-        w = minimum_within(tilted(framed, tilt), settings["row_norm"], distance) + veil
+        linear_term = mechanism.linear.noise(run.rng, gradient, scaled.shape) / rows
+        distance = _distance(mechanism, gradient.l2, rows, float(scaled.coefficients.l2.min()))
+        output_noise = mechanism.output_noise.noise(run.rng, perturbations.within(distance), scaled.shape)
+        output_noise /= np.sqrt(scaled.coefficients.l2)
+        w = minimum_within(with_linear_term(scaled, linear_term), settings["row_norm"], distance) + output_noise
         # How many steps it took depends on the rows: the number that is told is the one that was planned.
-        run.report(settings["steps"], settings["steps"], framed, w)
+        run.report(settings["steps"], settings["steps"], scaled, w)
         return w, settings["steps"]
 
 

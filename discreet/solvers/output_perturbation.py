@@ -12,27 +12,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet import mechanisms
-from discreet.framed import Framed
-from discreet.mechanisms import perturbations
-from discreet.mechanisms.perturbations import OutputNoise, SphericalLaplace
-from discreet.scales import Scaling
+from discreet._common.types import FloatArray
+from discreet.privacy import mechanisms
+from discreet.privacy.mechanisms import perturbations
+from discreet.privacy.mechanisms.perturbations import SphericalLaplace
+from discreet.problem.scaled_problem import ScaledProblem
+from discreet.scaling.plan import ScalingPlan
+from discreet.solvers._shared.certified_minimum import clip_rows, minimum_within, restarts_for, row_curvature
+from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers._shared.row_clipping import MinimiserRelease, default_ridge, radius_of, unbounded_slope
 from discreet.solvers.base import Mechanism, Plan, Run, calibrated
-from discreet.solvers.certified_minimum import minimum_within, restarts_for, row_curvature, shortened
-from discreet.solvers.gradient_descent import until_optimal
-from discreet.solvers.short_rows import MinimiserRelease, radius_of, unbounded_slope
 
 if TYPE_CHECKING:
-    from discreet.accounting import Budget
-    from discreet.data import Public
-    from discreet.problem import Problem
+    from discreet.data.public import Public
+    from discreet.privacy.budget import Budget
+    from discreet.problem.problem import Problem
 
-FloatArray = npt.NDArray[np.float64]
 
 TOLERANCE = 1e-3  # how much the error of the minimiser may add to the sensitivity
-WEIGHTS_GUESS = 1.0  # squared norm of the weights, in units of the margin at which a slope changes
 
 
 @dataclass(frozen=True)
@@ -53,8 +51,8 @@ class OutputPerturbation(MinimiserRelease):
     name: ClassVar[str] = "output-perturbation"
     needs_separable: ClassVar[bool] = False
 
-    def refusal(self, problem: Problem, budget: Budget) -> str | None:
-        reason = super().refusal(problem, budget) or unbounded_slope(problem)
+    def why_incompatible(self, problem: Problem, budget: Budget) -> str | None:
+        reason = super().why_incompatible(problem, budget) or unbounded_slope(problem)
         if reason is not None:
             return reason
         if problem.penalty.strong_convexity == 0.0:
@@ -64,10 +62,10 @@ class OutputPerturbation(MinimiserRelease):
         return None
 
     def _decide(
-        self, problem: Problem, public: Public, budget: Budget, scaling: Scaling
+        self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
     ) -> tuple[Mechanism, Mapping[str, Any]]:
         kind: Any = SphericalLaplace if budget.kind == "pure" else mechanisms.Gaussian
-        mechanism = calibrated(kind, scaling, budget, public)
+        mechanism = calibrated(kind, scaling_plan, budget, public)
         if budget.is_infinite:
             return mechanism, {}
         assert isinstance(mechanism, (mechanisms.Gaussian, SphericalLaplace))
@@ -79,36 +77,23 @@ class OutputPerturbation(MinimiserRelease):
         limit = restarts_for(row_curvature(problem.loss, radius), ridge, steepness, distance)
         return mechanism, {"row_norm": radius, "ridge": ridge, "steps": limit.steps}
 
-    def _descend(self, framed: Framed, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite:
-            return until_optimal(framed, run)
-        mechanism, settings, rows = plan.mechanism, plan.settings, framed.rows
+            return until_optimal(scaled, run)
+        mechanism, settings, rows = plan.mechanism, plan.settings, scaled.rows
         assert isinstance(mechanism, (mechanisms.Gaussian, SphericalLaplace))
-        framed = shortened(framed, settings["row_norm"], settings["ridge"])
-        convexity = float(framed.coefficients.l2.min())
+        scaled = clip_rows(scaled, settings["row_norm"], settings["ridge"])
+        convexity = float(scaled.coefficients.l2.min())
         gradient = perturbations.gradient_sum(plan.public.relation, plan.problem.loss, settings["row_norm"])
         distance = _distance(gradient.l2, rows, convexity)
         sensitivity = perturbations.minimiser(gradient, convexity, rows, distance)
-        noise = mechanism.noise(run.rng, sensitivity, framed.shape) / np.sqrt(framed.coefficients.l2)
-        w = minimum_within(framed, settings["row_norm"], distance) + noise
+        noise = mechanism.noise(run.rng, sensitivity, scaled.shape) / np.sqrt(scaled.coefficients.l2)
+        w = minimum_within(scaled, settings["row_norm"], distance) + noise
         # How many steps it took depends on the rows: the number that is told is the one that was planned.
-        run.report(settings["steps"], settings["steps"], framed, w)
+        run.report(settings["steps"], settings["steps"], scaled, w)
         return w, settings["steps"]
 
 
 def _distance(gradient: float, rows: int, convexity: float) -> float:
     """An error of the minimiser that adds the tolerated part to its sensitivity, in the norm of the penalty."""
     return 0.5 * TOLERANCE * gradient / (rows * math.sqrt(convexity))
-
-
-def default_ridge(problem: Problem, public: Public, radius: float, mechanism: OutputNoise) -> float:
-    """The r that minimises (weights guessed) r / 2 + curvature / 2 * E ||noise||^2 / dimension, noise being as 1 / r.
-
-    In units of the loss's own curvature and of the margin lipschitz / smoothness at which its slope changes.
-    """
-    dimension = problem.loss.outputs * (public.columns + problem.fit_intercept)
-    unit = mechanisms.clipped_sum(public.relation)
-    noise = mechanism.multiplier * unit.l2 * radius**2 / public.rows
-    if isinstance(mechanism, SphericalLaplace):
-        noise *= math.sqrt(dimension + 1.0)
-    return float(problem.loss.smoothness * (2.0 * noise**2 / WEIGHTS_GUESS) ** (1.0 / 3.0))

@@ -12,34 +12,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet import mechanisms
-from discreet.framed import Framed
-from discreet.relation import Relation
-from discreet.scales import Scaling
-from discreet.solvers.base import (
-    Mechanism,
-    Plan,
-    Run,
-    Solver,
-    calibrated,
-    moderate,
-    one_of,
-    positive,
-)
-from discreet.solvers.batch_steps import BatchSteps
-from discreet.solvers.gradient_descent import curvature_bound, row_threshold, until_optimal
-from discreet.solvers.noise_rules import BATCH_CLIP
+from discreet._common.checks import check_threshold, one_of, positive
+from discreet._common.types import FloatArray, IndexArray
+from discreet.privacy import mechanisms
+from discreet.privacy.relation import Relation
+from discreet.problem.scaled_problem import ScaledProblem
+from discreet.scaling.plan import ScalingPlan
+from discreet.solvers._shared.batch_steps import BatchSteps
+from discreet.solvers._shared.clipping import curvature_bound, row_threshold
+from discreet.solvers._shared.noise_rules import BATCH_CLIP
+from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated
 
 if TYPE_CHECKING:
-    from discreet.accounting import Budget
-    from discreet.data import Public
-    from discreet.problem import Problem
-    from discreet.randomness import RandomStream
+    from discreet.data.public import Public
+    from discreet.privacy.budget import Budget
+    from discreet.privacy.random.generator import RandomGenerator
+    from discreet.problem.problem import Problem
 
-FloatArray = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.int64]
 
 PASSES = 30
 SMALLEST_RATE, SMALLEST_BATCH = 0.05, 64
@@ -84,14 +75,14 @@ class StochasticGradientDescent(Solver):
     def __post_init__(self) -> None:
         positive("passes", self.passes)
         positive("batch_size", self.batch_size, whole=True)
-        moderate("clip", self.clip)
+        check_threshold("clip", self.clip)
         positive("step", self.step)
         one_of("sampler", self.sampler, ("poisson", "single"))
         if self.sampler == "single" and self.batch_size not in (None, 1):
             raise ValueError('batch_size must be 1 (or None) with sampler="single"; use sampler="poisson".')
 
     def _decide(
-        self, problem: Problem, public: Public, budget: Budget, scaling: Scaling
+        self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
     ) -> tuple[Mechanism, Mapping[str, Any]]:
         n = public.rows
         single = self.sampler == "single"
@@ -106,29 +97,29 @@ class StochasticGradientDescent(Solver):
                 return mechanisms.FixedSizeGaussian(multiplier, n, 1, steps)
             return mechanisms.PoissonGaussian(multiplier, batch / n, steps)
 
-        mechanism = calibrated(make, scaling, budget, public)
+        mechanism = calibrated(make, scaling_plan, budget, public)
         settings = {"passes": passes, "batch": batch, "steps": steps, "sampler": self.sampler}
         return mechanism, settings
 
-    def _descend(self, framed: Framed, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.passes is None and self.batch_size is None:
-            return until_optimal(framed, run)  # no noise: the best batch is the whole table
+            return until_optimal(scaled, run)  # no noise: the best batch is the whole table
         steps, half = plan.settings["steps"], plan.settings["steps"] // 2
-        descent = _Descent(self, framed, plan)
-        block = max(1, BLOCK_DRAWS // (framed.columns * framed.outputs))
+        descent = _Descent(self, scaled, plan)
+        block = max(1, BLOCK_DRAWS // (scaled.columns * scaled.outputs))
         done = 0
         while done < steps:
             end = min(done + block, half if done < half else steps)
             if done == half:
                 descent.total[:] = 0.0
-            batches = self._batches(run, plan, framed, end - done)
+            batches = self._batches(run, plan, scaled, end - done)
             descent.run(*batches, descent.noise(run.rng, end - done))
             done = end
-            run.report(done, steps, framed, descent.w)
+            run.report(done, steps, scaled, descent.w)
         return (descent.total / (steps - half) if self.average else descent.w), steps
 
-    def _batches(self, run: Run, plan: Plan, framed: Framed, steps: int) -> tuple[IndexArray, IndexArray]:
-        rows = framed.X.shape[0]
+    def _batches(self, run: Run, plan: Plan, scaled: ScaledProblem, steps: int) -> tuple[IndexArray, IndexArray]:
+        rows = scaled.X.shape[0]
         if self.sampler == "single":
             return np.arange(steps + 1, dtype=np.int64), run.rng.integers(rows, steps)
         return run.rng.poisson_batches(rows, plan.settings["batch"] / plan.public.rows, steps)
@@ -137,16 +128,16 @@ class StochasticGradientDescent(Solver):
 class _Descent(BatchSteps):
     """The steps of one run, with the noise that its plan asks for."""
 
-    def __init__(self, solver: StochasticGradientDescent, framed: Framed, plan: Plan) -> None:
+    def __init__(self, solver: StochasticGradientDescent, scaled: ScaledProblem, plan: Plan) -> None:
         mechanism, batch = plan.mechanism, plan.settings["batch"]
         assert isinstance(mechanism, (mechanisms.PoissonGaussian, mechanisms.FixedSizeGaussian))
-        noise = mechanism.multiplier / math.sqrt(batch * framed.rows)  # averaged over one pass
+        noise = mechanism.multiplier / math.sqrt(batch * scaled.rows)  # averaged over one pass
         factor = BATCH_CLIP.at(noise)
-        clip = row_threshold(solver.clip, factor, framed, plan)
-        super().__init__(framed, clip, solver.step / curvature_bound(framed), batch)
+        clip = row_threshold(solver.clip, factor, scaled, plan)
+        super().__init__(scaled, clip, solver.step / curvature_bound(scaled), batch)
         self.deviation = mechanism.scale(clip) if plan.is_noisy else 0.0
 
-    def noise(self, rng: RandomStream, steps: int) -> FloatArray:
-        draws = rng.normal((steps, *self.framed.shape))
+    def noise(self, rng: RandomGenerator, steps: int) -> FloatArray:
+        draws = rng.normal((steps, *self.scaled.shape))
         draws *= self.deviation
         return draws

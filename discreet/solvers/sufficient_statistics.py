@@ -12,29 +12,29 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-from discreet.framed import Framed
+from discreet._common.checks import check_threshold
+from discreet._common.types import FloatArray
 from discreet.kernels.gradient import row_norms
-from discreet.losses import Squared
-from discreet.mechanisms import second_moment
-from discreet.mechanisms.limits import learn_limit
-from discreet.mechanisms.second_moment import SecondMoment, check_columns
-from discreet.mechanisms.shares import Shares
-from discreet.scales import Scaling
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, moderate
-from discreet.solvers.gradient_descent import until_optimal
-from discreet.solvers.quadratic_model import QuadraticModel
+from discreet.privacy.mechanisms.budget_split import BudgetSplit
+from discreet.problem.losses import Squared
+from discreet.problem.scaled_problem import ScaledProblem
+from discreet.scaling import second_moment
+from discreet.scaling.norm_bound import private_norm_bound
+from discreet.scaling.plan import ScalingPlan
+from discreet.scaling.second_moment import SecondMoment, check_columns
+from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers._shared.quadratic_model import QuadraticModel
+from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated
 
 if TYPE_CHECKING:
-    from discreet.accounting import Budget
-    from discreet.data import Public
-    from discreet.problem import Problem
+    from discreet.data.public import Public
+    from discreet.privacy.budget import Budget
+    from discreet.problem.problem import Problem
 
-FloatArray = npt.NDArray[np.float64]
 
-LIMIT_SHARE = 0.02  # for the histogram of row norms
+NORM_BOUND_SHARE = 0.02  # for the histogram of row norms
 LONG_ROWS = 0.2  # fraction of the rows that may be clipped: they only lose weight, and the noise grows with R^2
 RADIUS, MOMENT = range(2)  # the order of the releases
 
@@ -61,44 +61,44 @@ class SufficientStatistics(Solver):
     scale_share: float | None = None
 
     def __post_init__(self) -> None:
-        moderate("radius", self.radius)
+        check_threshold("radius", self.radius)
 
-    def refusal(self, problem: Problem, budget: Budget) -> str | None:
+    def why_incompatible(self, problem: Problem, budget: Budget) -> str | None:
         if not isinstance(problem.loss, Squared):
             return f"the {problem.loss.name} loss has no sufficient statistics of fixed size"
-        return super().refusal(problem, budget)
+        return super().why_incompatible(problem, budget)
 
     def _decide(
-        self, problem: Problem, public: Public, budget: Budget, scaling: Scaling
+        self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
     ) -> tuple[Mechanism, Mapping[str, Any]]:
         check_columns(self.name, public.columns)
-        limit = LIMIT_SHARE if self.radius is None else 0.0
+        limit = NORM_BOUND_SHARE if self.radius is None else 0.0
         shares = (limit, 1.0 - limit)
-        return calibrated(lambda z: Shares(z, shares), scaling, budget, public), {}
+        return calibrated(lambda z: BudgetSplit(z, shares), scaling_plan, budget, public), {}
 
-    def _descend(self, framed: Framed, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite:
-            return until_optimal(framed, run)
-        scale = framed.frame.target_scale
-        moment = self._release(framed, scale, plan, run)
+            return until_optimal(scaled, run)
+        scale = scaled.scaling.target_scale
+        moment = self._release(scaled, scale, plan, run)
         inner = moment.matrix[:-1, :-1]
         ridge = noise_ridge(SecondMoment(inner, moment.deviation))
-        model = QuadraticModel(inner + ridge * np.eye(framed.columns), framed.coefficients)
-        w = model.minimise(np.ascontiguousarray(scale * moment.matrix[:-1, -1]), framed.start())
-        run.report(1, 1, framed, w)
+        model = QuadraticModel(inner + ridge * np.eye(scaled.columns), scaled.coefficients)
+        w = model.minimise(np.ascontiguousarray(scale * moment.matrix[:-1, -1]), scaled.start())
+        run.report(1, 1, scaled, w)
         return w, 1
 
-    def _release(self, framed: Framed, scale: float, plan: Plan, run: Run) -> SecondMoment:
+    def _release(self, scaled: ScaledProblem, scale: float, plan: Plan, run: Run) -> SecondMoment:
         """Two releases: how long the augmented rows are, and their second moment."""
-        shares, relation, weight = plan.mechanism, plan.public.relation, framed.weight
-        assert isinstance(shares, Shares)
-        table = _augmented(framed, scale)
-        norms, rows = row_norms(table), framed.rows
+        shares, relation, weight = plan.mechanism, plan.public.relation, scaled.weight
+        assert isinstance(shares, BudgetSplit)
+        table = _augmented(scaled, scale)
+        norms, rows = row_norms(table), scaled.rows
         if self.radius is not None:
             radius = self.radius
         else:
             unit, part = math.sqrt(table.shape[1]), shares.part(RADIUS)
-            radius = learn_limit(norms, weight, unit, LONG_ROWS * rows, part, relation, run.rng)
+            radius = private_norm_bound(norms, weight, unit, LONG_ROWS * rows, part, relation, run.rng)
         return second_moment.release(table, norms, radius, weight, rows, shares.part(MOMENT), relation, run.rng)
 
 
@@ -107,9 +107,9 @@ def noise_ridge(moment: SecondMoment) -> float:
     return max(0.0, moment.noise_edge - float(np.linalg.eigvalsh(moment.matrix)[0]))
 
 
-def _augmented(framed: Framed, scale: float) -> Any:
-    """The framed rows with the target, scaled to about unit size, as a last column."""
-    target = (framed.y / scale)[:, None]
-    if sp.issparse(framed.X):
-        return sp.hstack([framed.X, sp.csr_array(target)], format="csr")
-    return np.hstack([framed.X, target])
+def _augmented(scaled: ScaledProblem, scale: float) -> Any:
+    """The scaled rows with the target, scaled to about unit size, as a last column."""
+    target = (scaled.y / scale)[:, None]
+    if sp.issparse(scaled.X):
+        return sp.hstack([scaled.X, sp.csr_array(target)], format="csr")
+    return np.hstack([scaled.X, target])

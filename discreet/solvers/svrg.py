@@ -12,24 +12,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-from discreet import mechanisms
-from discreet.framed import Framed
+from discreet._common.checks import check_threshold, positive
+from discreet._common.types import FloatArray, IndexArray
 from discreet.kernels.gradient import clipped_gradient_sum, clipped_slopes
-from discreet.scales import Scaling
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated, moderate, positive
-from discreet.solvers.gradient_descent import curvature_bound, row_threshold, until_optimal
-from discreet.solvers.noise_rules import GRADIENT_CLIP
+from discreet.privacy import mechanisms
+from discreet.problem.scaled_problem import ScaledProblem
+from discreet.scaling.plan import ScalingPlan
+from discreet.solvers._shared.clipping import curvature_bound, row_threshold
+from discreet.solvers._shared.noise_rules import GRADIENT_CLIP
+from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated
 
 if TYPE_CHECKING:
-    from discreet.accounting import Budget
-    from discreet.data import Public
-    from discreet.problem import Problem
+    from discreet.data.public import Public
+    from discreet.privacy.budget import Budget
+    from discreet.problem.problem import Problem
 
-FloatArray = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.int64]
 
 ANCHORS, MOST_INNER = 20, 40
 PATIENCE = 0.15  # see _default_inner
@@ -83,12 +83,12 @@ class SVRG(Solver):
             positive(name, getattr(self, name), whole=True)
         for name in ("difference", "step", "anchor_share"):
             positive(name, getattr(self, name))
-        moderate("clip", self.clip)
+        check_threshold("clip", self.clip)
         if self.anchor_share >= 1.0:
             raise ValueError(f"anchor_share must be below 1; got {self.anchor_share!r}.")
 
     def _decide(
-        self, problem: Problem, public: Public, budget: Budget, scaling: Scaling
+        self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
     ) -> tuple[Mechanism, Mapping[str, Any]]:
         n, anchors = public.rows, int(self.anchors or ANCHORS)
         inner = int(self.inner or _default_inner(anchors, public, budget))
@@ -98,19 +98,19 @@ class SVRG(Solver):
         def make(multiplier: float) -> Mechanism:
             return mechanisms.AnchoredGaussian(multiplier, ratio, batch / n, anchors, inner)
 
-        return calibrated(make, scaling, budget, public), {"anchors": anchors, "inner": inner, "batch": batch}
+        return calibrated(make, scaling_plan, budget, public), {"anchors": anchors, "inner": inner, "batch": batch}
 
-    def _descend(self, framed: Framed, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.anchors is None and self.inner is None:
-            return until_optimal(framed, run)
+            return until_optimal(scaled, run)
         anchors, inner = plan.settings["anchors"], plan.settings["inner"]
-        descent = _Descent(self, framed, plan)
+        descent = _Descent(self, scaled, plan)
         for done in range(anchors):
             if done == anchors // 2:
                 descent.total[:] = 0.0
-            descent.drop_anchor(run)
+            descent.anchor_gradient(run)
             descent.walk(run)
-            run.report(done + 1, anchors, framed, descent.w)
+            run.report(done + 1, anchors, scaled, descent.w)
         last = (anchors - anchors // 2) * inner
         return (descent.total / last if self.average else descent.w), anchors * (1 + inner)
 
@@ -127,41 +127,41 @@ def _default_inner(anchors: int, public: Public, budget: Budget) -> int:
 class _Descent:
     """Weights, anchor and everything the kernels need, for one run."""
 
-    def __init__(self, solver: SVRG, framed: Framed, plan: Plan) -> None:
+    def __init__(self, solver: SVRG, scaled: ScaledProblem, plan: Plan) -> None:
         assert isinstance(plan.mechanism, mechanisms.AnchoredGaussian)
-        self.framed, self.settings = framed, plan.settings
+        self.scaled, self.settings = scaled, plan.settings
         self.full, self.sampled = plan.mechanism.full, plan.mechanism.sampled
-        unit = mechanisms.clipped_sum(plan.public.relation, framed.outputs * framed.columns)
-        factor = GRADIENT_CLIP.at(self.full.deviation(unit) / framed.rows)
-        self.clip = row_threshold(solver.clip, factor, framed, plan)
+        unit = mechanisms.clipped_sum(plan.public.relation, scaled.outputs * scaled.columns)
+        factor = GRADIENT_CLIP.at(self.full.deviation(unit) / scaled.rows)
+        self.clip = row_threshold(solver.clip, factor, scaled, plan)
         self.sensitivity = unit * self.clip if math.isfinite(self.clip) else unit
-        beta = curvature_bound(framed)
+        beta = curvature_bound(scaled)
         self.length = solver.step / beta
         # A row's gradient moves by at most smoothness |x| |x.d|, of typical size sqrt(smoothness beta) |d|.
-        typical = math.sqrt(framed.problem.loss.smoothness * beta)
+        typical = math.sqrt(scaled.problem.loss.smoothness * beta)
         self.reach = solver.difference * typical if plan.is_noisy else math.inf
-        self.norms = framed.norms()
-        self.weight = framed.kernel_weight
-        self.w = np.array(framed.start())
-        self.total = np.zeros(framed.shape)
+        self.norms = scaled.norms()
+        self.weight = scaled.kernel_weight
+        self.w = np.array(scaled.start())
+        self.total = np.zeros(scaled.shape)
 
-    def drop_anchor(self, run: Run) -> None:
+    def anchor_gradient(self, run: Run) -> None:
         """The noisy mean gradient of all rows at the current weights."""
-        framed = self.framed
-        noise = self.full.noise(run.rng, self.sensitivity, framed.shape)
-        slopes = framed.slopes(self.w)
+        scaled = self.scaled
+        noise = self.full.noise(run.rng, self.sensitivity, scaled.shape)
+        slopes = scaled.slopes(self.w)
         self.anchor = self.w.copy()
         self.held = clipped_slopes(slopes, self.norms, self.clip, None)
-        total = clipped_gradient_sum(framed.X, slopes, self.norms, self.clip, framed.weight)
-        self.gradient = (total + noise) / framed.rows
+        total = clipped_gradient_sum(scaled.X, slopes, self.norms, self.clip, scaled.weight)
+        self.gradient = (total + noise) / scaled.rows
 
     def walk(self, run: Run) -> None:
         """The inner steps; batches and noise are drawn before the rows are looked at."""
-        framed, steps = self.framed, self.settings["inner"]
-        indptr, indices = run.rng.poisson_batches(framed.X.shape[0], self.sampled.rate, steps)
-        noise = run.rng.normal((steps, *framed.shape))
+        scaled, steps = self.scaled, self.settings["inner"]
+        indptr, indices = run.rng.poisson_batches(scaled.X.shape[0], self.sampled.rate, steps)
+        noise = run.rng.normal((steps, *scaled.shape))
         noise *= self.sampled.scale(1.0)  # zero for an infinite budget
-        if framed.outputs > 1 or not framed.problem.separable:
+        if scaled.outputs > 1 or not scaled.problem.separable:
             self._with_matrix_products(indptr, indices, noise)
         else:
             self._with_kernel(indptr, indices, noise)
@@ -169,30 +169,30 @@ class _Descent:
     def _with_kernel(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
         from discreet.kernels import variance_reduced
 
-        framed, c, loss = self.framed, self.framed.coefficients, self.framed.problem.loss
-        rows = (self.norms, framed.y, self.weight, loss.code, float(loss.parameter), indptr, indices, noise)
+        scaled, c, loss = self.scaled, self.scaled.coefficients, self.scaled.problem.loss
+        rows = (self.norms, scaled.y, self.weight, loss.code, float(loss.parameter), indptr, indices, noise)
         around = (np.ascontiguousarray(self.held), self.anchor, self.gradient, self.clip, self.reach)
         settings = (self.length, float(self.settings["batch"]), c.l1, c.l2, c.low, c.high, self.w, self.total)
-        if sp.issparse(framed.X):
-            table = (framed.X.indptr, framed.X.indices, framed.X.data)
+        if sp.issparse(scaled.X):
+            table = (scaled.X.indptr, scaled.X.indices, scaled.X.data)
             variance_reduced.inner_sparse(*table, *rows, *around, *settings)
         else:
-            variance_reduced.inner_dense(framed.X, *rows, *around, *settings)
+            variance_reduced.inner_dense(scaled.X, *rows, *around, *settings)
 
     def _with_matrix_products(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
-        framed, loss, batch = self.framed, self.framed.problem.loss, self.settings["batch"]
+        scaled, loss, batch = self.scaled, self.scaled.problem.loss, self.settings["batch"]
         for t in range(indptr.size - 1):
             chosen = indices[indptr[t] : indptr[t + 1]]
             distance = float(np.linalg.norm(self.w - self.anchor))
             limit = min(self.reach * distance, 2.0 * self.clip) if distance > 0.0 else 0.0
-            X, norms = framed.X[chosen], self.norms[chosen]
-            slopes = loss.slope(np.asarray(X @ self.w.T), framed.y[chosen])
+            X, norms = scaled.X[chosen], self.norms[chosen]
+            slopes = loss.slope(np.asarray(X @ self.w.T), scaled.y[chosen])
             moved = clipped_slopes(slopes, norms, self.clip, None) - self.held[chosen]
-            weight = None if framed.weight is None else framed.weight[chosen]
-            change = np.zeros(framed.shape)
+            weight = None if scaled.weight is None else scaled.weight[chosen]
+            change = np.zeros(scaled.shape)
             if limit > 0.0:
                 change += clipped_gradient_sum(X, moved, norms, limit, weight)
             if math.isfinite(limit):  # no clip, no noise
                 change += limit * noise[t]
-            self.w = framed.prox(self.w - self.length * (self.gradient + change / batch), self.length)
+            self.w = scaled.prox(self.w - self.length * (self.gradient + change / batch), self.length)
             self.total += self.w

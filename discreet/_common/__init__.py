@@ -1,0 +1,1 @@
+"""What every room uses: types, checks of arguments, errors and warnings, progress bars."""

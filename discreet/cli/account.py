@@ -1,0 +1,109 @@
+"""`discreet account`: what a described mechanism costs, certified, with Google's number beside it."""
+
+from __future__ import annotations
+
+import json as json_module
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from discreet.cli import options
+from discreet.cli.console import print_json
+from discreet.privacy.relation import Relation
+
+EXAMPLE = "Example: discreet account --gaussian 5 --count 100 --delta 1e-6"
+
+
+def account(
+    gaussian: Annotated[
+        float | None, typer.Option(help="Gaussian noise: deviation over sensitivity (over the clip, if sampled).")
+    ] = None,
+    laplace: Annotated[float | None, typer.Option(help="Laplace noise: scale over L1 sensitivity.")] = None,
+    selection: Annotated[float | None, typer.Option(help="A selection by the exponential mechanism: epsilon.")] = None,
+    poisson_rate: Annotated[float | None, typer.Option(help="Gaussian noise on a Poisson sample.")] = None,
+    event: Annotated[
+        Path | None, typer.Option(help="A JSON file with an event, or a model file, instead of the above.")
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, help="How often all of the above happens.")] = 1,
+    delta: Annotated[float, typer.Option(help="The delta at which epsilon is asked for.")] = 1e-6,
+    epsilon: Annotated[float | None, typer.Option(help="Ask for delta at this epsilon instead.")] = None,
+    relation: options.RelationName = None,
+    json: options.Json = False,
+) -> None:
+    """Certify the privacy cost of a mechanism, and ask Google's accountant too."""
+    described, stored = _event_of(event, gaussian, laplace, selection, poisson_rate)
+    found = cost(_repeated(described, count), delta, epsilon, relation or stored or Relation.REPLACE)
+    if json:
+        print_json({name: "inf" if value == math.inf else value for name, value in found.items()})
+        return
+    for name in ("epsilon", "delta"):
+        print(f"{name:<9} {found[name]:.6g}")
+    google = found["google_epsilon"]
+    print(f"relation  {found['relation']}\nroute     {found['route']}")
+    print(f"Google    {'no answer for this' if google is None else f'epsilon {google:.6g} at this delta'}")
+
+
+def cost(event: Any, delta: float, epsilon: float | None, relation: Relation) -> dict[str, Any]:
+    """Certified epsilon at delta (or delta at epsilon), its route, and Google's epsilon at the same delta."""
+    from discreet.privacy import accounting
+
+    if epsilon is not None:
+        delta = accounting.delta_of(event, epsilon, relation)
+    found: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "relation": str(relation)}
+    if epsilon is not None and delta >= 1.0:
+        return found | {"route": "no guarantee", "google_epsilon": None}
+    certificate = accounting.certify(event, delta, relation)
+    try:
+        google = float(accounting.google_epsilon(event, delta, relation))
+    except ValueError:
+        google = None
+    found["epsilon"] = certificate.epsilon if epsilon is None else epsilon
+    return found | {"route": certificate.route, "google_epsilon": google}
+
+
+def _event_of(
+    path: Path | None, gaussian: float | None, laplace: float | None, selection: float | None, rate: float | None
+) -> tuple[Any, Relation | None]:
+    from discreet.privacy import accounting
+
+    if path is not None:
+        if (gaussian, laplace, selection, rate) != (None,) * 4:
+            raise ValueError("--event stands alone; leave out --gaussian, --laplace, --selection, --poisson-rate.")
+        return _read_event(path)
+    if rate is not None and gaussian is None:
+        raise ValueError("--poisson-rate needs --gaussian, the noise multiplier of the sampled sum.")
+    parts = []
+    if gaussian is not None:
+        plain = accounting.gaussian_event(gaussian)
+        parts.append(plain if rate is None else accounting.poisson_event(rate, gaussian))
+    if laplace is not None:
+        parts.append(accounting.laplace_event(laplace))
+    if selection is not None:
+        parts.append(accounting.selection_event(selection))
+    if not parts:
+        raise ValueError("describe a mechanism: --gaussian, --laplace, --selection or --event FILE.")
+    return accounting.compose(parts), None
+
+
+def _read_event(path: Path) -> tuple[Any, Relation | None]:
+    """The event of an event file or of a model file, and the relation that the model file states."""
+    from discreet.privacy import accounting
+
+    try:
+        content = json_module.loads(path.read_text(encoding="utf-8"))
+        guarantee = content.get("guarantee", {})
+        relation = Relation(guarantee["relation"]) if guarantee else None
+        return accounting.event_from_dict(guarantee.get("event", content)), relation
+    except (ValueError, AttributeError, KeyError) as error:
+        raise ValueError(f"--event {path} holds no event: {error}") from None
+
+
+def _repeated(event: Any, count: int) -> Any:
+    from discreet.privacy import accounting
+
+    inner = accounting.event_to_dict(event)
+    if count == 1:
+        return event
+    return accounting.event_from_dict({"type": "SelfComposedDpEvent", "event": inner, "count": count})

@@ -1,0 +1,98 @@
+"""How the command line talks: results on stdout, errors and warnings as one line each on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from discreet._common.exceptions import DiscreetWarning
+
+ERROR_CODE = 2
+INTERRUPTED_CODE = 130
+# Raised for things a person can mend; the message says how. Anything else is named by its type.
+MENDABLE = (ValueError, OSError, RuntimeError)
+
+
+class OneLineErrors(TyperGroup):
+    """A group of commands in which no error shows more than one line, wherever it comes from."""
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **extra: Any) -> NoReturn:
+        """Run a command and leave the process with its exit code."""
+        try:
+            with tidy_warnings():
+                code = super().main(args, prog_name, **extra | {"standalone_mode": False})
+        except typer.Abort:
+            code = INTERRUPTED_CODE
+        except Exception as error:
+            if os.environ.get("DISCREET_TRACEBACK"):
+                raise
+            complain("error", explain(error))
+            code = ERROR_CODE
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def explain(error: Exception) -> str:
+    """What went wrong, in one line."""
+    if hasattr(error, "format_message"):  # an option or argument that the command line itself refuses
+        return str(error.format_message())
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'file'}: {error.strerror}"
+    if isinstance(error, MENDABLE):
+        return str(error) or type(error).__name__
+    hint = "set DISCREET_TRACEBACK=1 to see where"
+    return f"{type(error).__name__}: {str(error) or 'no message'} ({hint})"
+
+
+def complain(kind: str, message: str) -> None:
+    """Write one line to stderr."""
+    print(f"{kind}: {' '.join(message.split())}", file=sys.stderr)
+
+
+@contextmanager
+def tidy_warnings() -> Iterator[None]:
+    """Show the warnings of discreet in one line each, once.
+
+    Warnings of other libraries are not shown: they may depend on the rows.
+    """
+    seen: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        text = str(message)
+        if text not in seen:
+            seen.add(text)
+            complain("warning", text)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", DiscreetWarning)
+        warnings.showwarning = show
+        yield
+
+
+def print_json(content: Any) -> None:
+    """Write one JSON object to stdout, for machines."""
+    print(json.dumps(content, indent=2, allow_nan=False))
+
+
+def check_free(path: Path, force: bool) -> None:
+    """Refuse a file that exists or cannot be made, before any budget is spent on what goes into it."""
+    if path.exists() and not force:
+        raise ValueError(f"{path} exists; choose another --out, or overwrite it with --force.")
+    if not path.absolute().parent.is_dir():
+        raise ValueError(f"--out {path}: the folder {path.parent} does not exist.")
+    if path.is_dir():
+        raise ValueError(f"--out {path} is a folder.")
+
+
+def wants_progress(quiet: bool) -> bool:
+    """Whether somebody is there to see a progress bar."""
+    return not quiet and sys.stderr.isatty()

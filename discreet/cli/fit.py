@@ -1,0 +1,135 @@
+"""`discreet fit`: train a model on a table file, privately."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet.cli import options
+from discreet.cli.console import check_free, print_json, wants_progress
+
+if TYPE_CHECKING:
+    from discreet.data.schema import Schema
+    from discreet.estimators.table_fit import TableFit
+    from discreet.privacy.relation import Relation
+
+EXAMPLE = "Example: discreet fit patients.csv --target readmitted --epsilon 1"
+
+
+def fit(
+    table: options.TableFile,
+    target: options.TargetName = None,
+    epsilon: options.Epsilon = 1.0,
+    delta: options.Delta = None,
+    task: options.TaskName = "auto",
+    estimator: options.Estimator = None,
+    solver: options.SolverName = "auto",
+    alpha: options.Alpha = None,
+    schema: options.SchemaFile = None,
+    bounds: options.Bounds = None,
+    y_bounds: options.YBounds = None,
+    classes: options.Classes = None,
+    relation: options.RelationName = None,
+    public_rows: options.PublicRows = None,
+    ledger: options.LedgerUrl = None,
+    dataset: options.DatasetName = None,
+    out: options.ModelOut = Path("model.json"),
+    seed: options.Seed = None,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
+    force: options.Force = False,
+) -> None:
+    """Train a model on a CSV or Parquet table with differential privacy.
+
+    Nothing needs to be declared: scales are learned privately, and a noisy count tells whether the target is
+    0/1 or a number. What is declared (bounds, classes, a schema) saves budget.
+    """
+    check_free(out, force)
+    declared = _declare(_schema_of(table, schema), target, bounds, y_bounds, classes, relation)
+    if str(declared.relation) == "add_remove" and public_rows is None:
+        raise ValueError("add_remove keeps the number of rows secret: give a public estimate, --public-rows N.")
+    from discreet.estimators.model_file import save_model
+    from discreet.estimators.table_fit import FitRequest, fit_table
+
+    parameters = {"epsilon": epsilon, "delta": delta, "solver": solver, "public_n": public_rows, "ledger": ledger}
+    parameters |= {"dataset": dataset, "random_state": seed, "verbose": int(wants_progress(quiet or json))}
+    if alpha is not None:
+        parameters["alpha"] = alpha
+    done = fit_table(table, FitRequest(declared, None if task == "auto" else task, estimator, parameters))
+    save_model(done.model, out, done.schema, overwrite=force)
+    if json:
+        print_json(summary(done) | {"out": str(out)})
+    elif not quiet:
+        print(f"{describe(done)}\n\nmodel and full privacy statement written to {out}")
+
+
+def _schema_of(table: Path, schema: Path | None) -> Schema:
+    from discreet.data.files import read_header
+    from discreet.data.schema import load_schema, skeleton
+
+    if schema is not None:
+        return load_schema(schema)
+    return skeleton(dict.fromkeys(read_header(table), "number"))
+
+
+def _declare(
+    schema: Schema,
+    target: str | None,
+    bounds: str | None,
+    y_bounds: str | None,
+    classes: str | None,
+    relation: Relation | None,
+) -> Schema:
+    """The schema with what the options say; an option wins over the file."""
+    limits, target_limits = options.parse_pair("--bounds", bounds), options.parse_pair("--y-bounds", y_bounds)
+    declared = schema.target if target is None else replace(schema.target, name=target)
+    if target_limits is not None and classes is not None:
+        raise ValueError("--y-bounds is for a regression and --classes for a classification; give one of them.")
+    if target_limits is not None:
+        declared = replace(declared, classes=None, low=target_limits[0], high=target_limits[1])
+    if classes is not None:
+        declared = replace(declared, classes=options.parse_labels(classes), low=None, high=None)
+    schema = replace(schema, target=declared, relation=schema.relation if relation is None else relation)
+    return schema if limits is None else schema.with_bounds(*limits)
+
+
+def summary(done: TableFit) -> dict[str, Any]:
+    """What was trained, as JSON values."""
+    return {
+        "estimator": type(done.model).__name__,
+        "task": done.task,
+        "task_was_asked": done.question is not None,
+        "target": done.schema.target.name,
+        "plan": done.model.plan_.to_dict(),
+        "guarantee": done.model.guarantee_.to_dict(),
+    }
+
+
+def describe(done: TableFit) -> str:
+    """What was trained, how, and what is promised, for people."""
+    model, schema = done.model, done.schema
+    lines = [f"{type(model).__name__} for {schema.target.name!r} ({done.task})"]
+    if done.question is not None:
+        lines.append(f"the task was decided by one noisy count, for {_share()} of the budget; --task saves that")
+    if done.task == "classification":
+        lines.append(f"classes {', '.join(map(str, model.classes_.tolist()))}")
+    if schema.partly_bounded:
+        lines.append("some columns have no declared bounds, so the scales of all columns were learned")
+    return "\n".join([*lines, "", str(model.plan_), in_short(model.guarantee_)])
+
+
+def _share() -> str:
+    from discreet.estimators.task import SHARE
+
+    return f"{SHARE:.0%}"
+
+
+def in_short(guarantee: Any) -> str:
+    """The promise in one line; the model file holds the full statement."""
+    if not guarantee.is_private:
+        return "privacy           none: epsilon is infinite"
+    return (
+        f"privacy           epsilon = {guarantee.epsilon:.6g}, delta = {guarantee.delta:.3g} for everything "
+        f"released, relation {guarantee.relation}"
+    )

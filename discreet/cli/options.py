@@ -1,0 +1,77 @@
+"""Options that several commands share, and how their texts become values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from discreet.estimators.model_file import CLASSIFIERS, REGRESSORS
+from discreet.privacy.relation import Relation
+
+Epsilon = Annotated[float, typer.Option(help="Privacy budget; smaller is more private, inf is not private.")]
+Delta = Annotated[
+    float | None,
+    typer.Option(help="Failure probability of the promise; 0 asks for pure DP.", show_default="1 / rows squared"),
+]
+Estimator = Annotated[
+    str | None, typer.Option(help=f"One of {', '.join(CLASSIFIERS + REGRESSORS)}.", show_default="by task")
+]
+SolverName = Annotated[str, typer.Option(help="auto, cd, gd, sgd, ...")]
+Alpha = Annotated[float | None, typer.Option(help="Strength of the penalty.", show_default="the estimator's")]
+Bounds = Annotated[
+    str | None, typer.Option(metavar="LOW,HIGH", help="Public limits of all number columns.", show_default="learned")
+]
+YBounds = Annotated[
+    str | None,
+    typer.Option(metavar="LOW,HIGH", help="Public limits of a regression target.", show_default="learned"),
+]
+RelationName = Annotated[
+    Relation | None, typer.Option("--relation", help="Which tables are neighbours.", show_default="replace")
+]
+PublicRows = Annotated[
+    int | None, typer.Option(min=1, help="With --relation add_remove: a public estimate of the number of rows.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite the output file.")]
+TableFile = Annotated[Path, typer.Argument(metavar="TABLE", help="A CSV or Parquet file.")]
+TargetName = Annotated[str | None, typer.Option(help="The column to predict.", show_default="the schema's")]
+TaskName = Annotated[
+    Literal["auto", "classification", "regression"],
+    typer.Option(help="auto spends 2 % of the budget on finding out, unless the target is declared."),
+]
+SchemaFile = Annotated[Path | None, typer.Option(help="What is public about the columns; see discreet schema.")]
+Classes = Annotated[str | None, typer.Option(metavar="A,B,...", help="All labels of the target.")]
+LedgerUrl = Annotated[str | None, typer.Option(metavar="URL", help="The ledger that pays, a file or a database.")]
+DatasetName = Annotated[str | None, typer.Option(help="The table's name in the ledger.")]
+ModelOut = Annotated[Path, typer.Option(help="Where to write the model.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Reproducible noise, which the seed removes: for tests only.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")]
+
+
+def parse_pair(option: str, text: str | None) -> tuple[float, float] | None:
+    """`LOW,HIGH` as two numbers."""
+    if text is None:
+        return None
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"{option} must be two numbers LOW,HIGH such as 0,100; got {text!r}.") from None
+    from discreet.data.schema import check_limits
+
+    check_limits(option, low, high)
+    return low, high
+
+
+def parse_labels(text: str | None) -> tuple[str | int | float, ...] | None:
+    """`A,B,...` as labels: numbers if all of them are numbers, texts otherwise."""
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    for kind in (int, float):
+        try:
+            return tuple(kind(part) for part in parts)
+        except ValueError:
+            continue
+    return tuple(parts)

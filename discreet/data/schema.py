@@ -1,0 +1,251 @@
+"""What is publicly known about the columns of a table: names, kinds, bounds, categories and the target.
+
+A schema is written by people from public knowledge, never from the rows. It turns a table into numbers:
+number columns stay as they are, a category column becomes one column of zeros and ones per category.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from discreet.privacy.relation import Relation
+
+FORMAT = "discreet schema 1"
+KINDS = ("number", "category", "ignore")
+Label = str | int | float | bool
+
+NOTES = (
+    "Fill this in from public knowledge, not from the rows: what you write here is not protected.",
+    'type: "number", "category" (then list every value under categories) or "ignore".',
+    "low, high: limits that every value of a number column obeys; values outside are moved to the limit. "
+    "They are used if every used number column has them; otherwise all scales are learned privately.",
+    "categories: compared as text; a value that is not listed counts as none of them, without a message.",
+    "target: the name of the column to predict; classes for a classification, low and high for a regression.",
+    'relation: "replace" (a row changes), "zero_out" (a row stops counting) or "add_remove" (a row more or less).',
+)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the table; `type` is "number", "category" or "ignore"."""
+
+    name: str
+    type: str = "number"
+    low: float | None = None
+    high: float | None = None
+    categories: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        where = f"column {self.name!r}"
+        if not isinstance(self.name, str) or not self.name:
+            raise ValueError(f"every column needs a name; got {self.name!r}.")
+        if self.type not in KINDS:
+            raise ValueError(f"{where} has type {self.type!r}; use one of {', '.join(map(repr, KINDS))}.")
+        check_limits(where, self.low, self.high)
+        if self.categories is not None and len(set(self.categories)) != len(self.categories):
+            raise ValueError(f"{where} lists a category twice.")
+
+    @property
+    def features(self) -> list[str]:
+        """The names of the numeric columns this column becomes."""
+        if self.type == "category":
+            return [f"{self.name}={category}" for category in self.categories or ()]
+        return [] if self.type == "ignore" else [self.name]
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """The bounds of its features, or None if they were not declared."""
+        if self.type == "category":
+            return 0.0, 1.0
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+
+@dataclass(frozen=True)
+class Target:
+    """The column to predict: `classes` make it a classification, `low` and `high` a regression."""
+
+    name: str | None = None
+    classes: tuple[Label, ...] | None = None
+    low: float | None = None
+    high: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.name is not None and not isinstance(self.name, str):
+            raise ValueError(f"the name of the target must be text or null; got {self.name!r}.")
+        check_limits("the target", self.low, self.high)
+        if self.classes is None:
+            return
+        if self.low is not None:
+            raise ValueError("the target has classes and bounds; a classification has no bounds.")
+        if len(set(self.classes)) != len(self.classes) or len(self.classes) < 2:
+            raise ValueError(f"the target needs at least two different classes; got {list(self.classes)}.")
+
+    @property
+    def task(self) -> str | None:
+        """The task that the declarations imply, or None if they leave it open."""
+        if self.classes is not None:
+            return "classification"
+        return None if self.low is None else "regression"
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its values are compared as text."""
+        return self.classes is not None and any(isinstance(label, str) for label in self.classes)
+
+    @property
+    def labels(self) -> list[Label] | None:
+        """The classes in the form in which the target is read: all text, or all numbers."""
+        if self.classes is None:
+            return None
+        return [as_text(label) for label in self.classes] if self.is_text else list(self.classes)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table, its target and the neighbouring relation."""
+
+    columns: tuple[Column, ...]
+    target: Target = field(default_factory=Target)
+    relation: Relation = Relation.REPLACE
+
+    def __post_init__(self) -> None:
+        names = [column.name for column in self.columns]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"column {twice[0]!r} occurs twice; every column needs a name of its own.")
+        features = self.feature_names
+        if len(set(features)) != len(features):
+            raise ValueError("two columns would get the same name after encoding; rename one of them.")
+
+    @property
+    def used(self) -> tuple[Column, ...]:
+        """The columns the model is trained on."""
+        return tuple(c for c in self.columns if c.type != "ignore" and c.name != self.target.name)
+
+    @property
+    def feature_names(self) -> list[str]:
+        return [feature for column in self.used for feature in column.features]
+
+    @property
+    def bounds(self) -> tuple[list[float], list[float]] | None:
+        """Bounds of all features, or None as soon as one number column has none."""
+        limits = [column.limits for column in self.used for _ in column.features]
+        known = [pair for pair in limits if pair is not None]
+        if len(known) < len(limits):
+            return None
+        return [low for low, _ in known], [high for _, high in known]
+
+    @property
+    def partly_bounded(self) -> bool:
+        """Whether some number columns have bounds, which go unused because others have none."""
+        limits = [column.limits for column in self.used if column.type == "number"]
+        return None in limits and any(pair is not None for pair in limits)
+
+    def with_bounds(self, low: float, high: float) -> Schema:
+        """The same schema with these bounds for every number column."""
+        return replace(
+            self,
+            columns=tuple(replace(c, low=low, high=high) if c.type == "number" else c for c in self.columns),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "notes": list(NOTES),
+            "relation": str(self.relation),
+            "target": asdict(self.target),
+            "columns": [asdict(column) for column in self.columns],
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Any) -> Schema:
+        """Read what `to_dict` wrote and people edited; every mistake is a ValueError of one line."""
+        if not isinstance(fields, Mapping) or not isinstance(fields.get("columns"), list):
+            raise ValueError('a schema is an object with a list "columns"; write one with: discreet schema TABLE.')
+        if fields.get("format", FORMAT) != FORMAT:
+            raise ValueError(f"this version reads the format {FORMAT!r}; got {fields['format']!r}.")
+        target = fields.get("target")
+        relation = fields.get("relation", "replace")
+        if relation not in [str(known) for known in Relation]:
+            raise ValueError(f"relation must be one of {', '.join(map(str, Relation))}; got {relation!r}.")
+        return cls(
+            columns=tuple(_read_column(column) for column in fields["columns"]),
+            target=_read_target({"name": target} if target is None or isinstance(target, str) else target),
+            relation=Relation(relation),
+        )
+
+
+def skeleton(kinds: Mapping[str, str]) -> Schema:
+    """A schema to fill in, from the names and kinds of the columns alone."""
+    return Schema(tuple(Column(name, kind) for name, kind in kinds.items()))
+
+
+def load_schema(path: str | Path) -> Schema:
+    """Read a schema file."""
+    try:
+        fields = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not JSON: {error}.") from None
+    try:
+        return Schema.from_dict(fields)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def as_text(value: Any) -> str:
+    """How a value is compared with a category: whole numbers without a fraction, missing ones as ""."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def check_limits(where: str, low: Any, high: Any) -> None:
+    """Limits come in pairs of finite numbers, in order."""
+    if (low is None) != (high is None):
+        raise ValueError(f"{where} has only one of low and high; give both or neither.")
+    if low is None:
+        return
+    for value in (low, high):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            raise ValueError(f"the limits of {where} must be finite numbers; got {value!r}.")
+    if low > high:
+        raise ValueError(f"{where} has low > high ({low:g} > {high:g}).")
+
+
+def _read_column(fields: Any) -> Column:
+    known = _only_known("a column", fields, Column)
+    if isinstance(known.get("categories"), list):
+        known["categories"] = tuple(as_text(value) for value in known["categories"])
+    elif known.get("categories") is not None:
+        raise ValueError(f"the categories of column {known.get('name')!r} must be a list.")
+    column = Column(**{"name": "", **known})
+    if column.type == "category" and not column.categories:
+        raise ValueError(f'column {column.name!r} is a category: list its values, "categories": ["a", "b"].')
+    return column
+
+
+def _read_target(fields: Any) -> Target:
+    known = _only_known("the target", fields, Target)
+    classes = known.get("classes")
+    if classes is not None:
+        if not isinstance(classes, list) or not all(isinstance(c, (str, int, float, bool)) for c in classes):
+            raise ValueError("the classes of the target must be a list of texts or numbers.")
+        known["classes"] = tuple(classes)
+    return Target(**known)
+
+
+def _only_known(what: str, fields: Any, kind: type) -> dict[str, Any]:
+    allowed = list(kind.__dataclass_fields__)  # type: ignore[attr-defined]
+    if not isinstance(fields, Mapping):
+        raise ValueError(f"{what} is an object with the fields {', '.join(allowed)}; got {fields!r}.")
+    unknown = sorted(set(fields) - set(allowed))
+    if unknown:
+        raise ValueError(f"{what} has no field {unknown[0]!r}; it has {', '.join(allowed)}.")
+    return dict(fields)

@@ -1,0 +1,236 @@
+"""Fitted models as JSON files: readable, safe to open, and exact to the last bit.
+
+What is written is what was released, nothing else: no rows, no seed (it would remove the noise) and no
+address of a ledger (it may hold a password).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet import __version__
+from discreet.data.schema import Schema
+
+if TYPE_CHECKING:
+    from discreet.estimators import PrivateLinearModel
+    from discreet.privacy.guarantee import Guarantee
+
+FORMAT = "discreet model"
+VERSION = 1
+CLASSIFIERS = ("LogisticRegression", "LinearSVC")
+REGRESSORS = ("Ridge", "LinearRegression", "Lasso", "ElasticNet", "HuberRegressor")
+NEVER_WRITTEN = ("random_state", "ledger", "dataset", "verbose")
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFile:
+    """A fitted estimator and, if it was trained on a file, the schema that turns such files into numbers."""
+
+    estimator: PrivateLinearModel
+    schema: Schema | None = None
+
+
+def save_model(
+    estimator: PrivateLinearModel, path: str | Path, schema: Schema | None = None, overwrite: bool = True
+) -> None:
+    """Write a fitted estimator to a JSON file.
+
+    Guarantee: the file holds only what the estimator's guarantee covers and what was declared as public.
+    """
+    text = json.dumps(to_dict(estimator, schema), indent=1, allow_nan=False)
+    with open(path, "w" if overwrite else "x", encoding="utf-8") as file:
+        file.write(text + "\n")
+
+
+def load_model(path: str | Path) -> PrivateLinearModel:
+    """The fitted estimator of a model file; it predicts what the saved one predicted, bit for bit.
+
+    Raises
+    ------
+    ValueError
+        The file is not a model written by this version of discreet; the message says what is wrong.
+    """
+    return read_model(path).estimator
+
+
+def read_model(path: str | Path) -> ModelFile:
+    """The estimator and the schema of a model file."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        return from_dict(content)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else " ".join(str(error).split())
+        raise ValueError(f"{path} is not a model of discreet: {reason}") from None
+
+
+def to_dict(estimator: Any, schema: Schema | None = None) -> dict[str, Any]:
+    """A fitted estimator as JSON values; infinities become texts."""
+    import numpy as np
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(estimator, "coef_")
+    name = type(estimator).__name__
+    if name not in CLASSIFIERS + REGRESSORS:
+        raise ValueError(f"{name} is not an estimator of discreet, so it cannot be written to a model file.")
+    classes = getattr(estimator, "classes_", None)
+    names = getattr(estimator, "feature_names_in_", None)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "library": __version__,
+        "estimator": name,
+        "parameters": _parameters(estimator),
+        "coef": _plain(np.asarray(estimator.coef_)),
+        "intercept": _plain(estimator.intercept_),
+        "classes": None if classes is None else {"dtype": classes.dtype.str, "values": _plain(classes)},
+        "columns": int(estimator.n_features_in_),
+        "feature_names": None if names is None else [str(n) for n in names],
+        "ranges": {"low": _plain(estimator.ranges_[0]), "high": _plain(estimator.ranges_[1])},
+        "iterations": int(estimator.n_iter_),
+        "guarantee": estimator.guarantee_.to_dict(),
+        "schema": None if schema is None else schema.to_dict(),
+    }
+
+
+def from_dict(content: Any) -> ModelFile:
+    """Rebuild what `to_dict` wrote; anything unexpected is a ValueError, KeyError or TypeError."""
+    import numpy as np
+
+    from discreet import estimators
+
+    _check_format(content)
+    if content["estimator"] not in CLASSIFIERS + REGRESSORS:
+        raise ValueError(f"unknown estimator {content['estimator']!r}.")
+    kind = getattr(estimators, content["estimator"])
+    estimator: Any = kind(**_read_parameters(content["parameters"], kind))
+    columns = content["columns"]
+    if (content["classes"] is not None) != (content["estimator"] in CLASSIFIERS):
+        raise ValueError("classes belong to classifiers, and only to them.")
+    if content["classes"] is not None:
+        estimator.classes_ = _read_classes(content["classes"])
+    estimator.coef_ = _finite("coef", content["coef"])
+    intercept = _finite("intercept", content["intercept"])
+    estimator.intercept_ = intercept if intercept.ndim else float(intercept)
+    estimator.ranges_ = _read_ranges(content["ranges"], columns)
+    estimator.n_features_in_, estimator.n_iter_ = columns, int(content["iterations"])
+    if content["feature_names"] is not None:
+        estimator.feature_names_in_ = np.array([str(name) for name in content["feature_names"]], dtype=object)
+    estimator.guarantee_ = _read_guarantee(content["guarantee"])
+    _check_shapes(estimator, content["estimator"] in CLASSIFIERS)
+    schema = None if content["schema"] is None else Schema.from_dict(content["schema"])
+    if schema is not None and len(schema.feature_names) != columns:
+        raise ValueError(f"its schema has {len(schema.feature_names)} features, its model {columns}.")
+    return ModelFile(estimator, schema)
+
+
+def _check_format(content: Any) -> None:
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ValueError(f'it lacks "format": "{FORMAT}".')
+    version = content["version"]
+    if not isinstance(version, int) or version < 1:
+        raise ValueError(f"its version is {version!r}.")
+    if version > VERSION:
+        raise ValueError(f"it has version {version}, this discreet reads up to {VERSION}; upgrade discreet.")
+
+
+def _parameters(estimator: PrivateLinearModel) -> dict[str, Any]:
+    """The parameters JSON can hold; a solver or ledger object is left out and comes back as the default."""
+    found = {}
+    for name, value in estimator.get_params(deep=False).items():
+        if name in NEVER_WRITTEN:
+            continue
+        try:
+            plain = {"budget": value.to_dict()} if type(value).__name__ == "Budget" else _plain(value)
+            json.dumps(plain, allow_nan=False)
+        except (TypeError, ValueError):
+            continue
+        found[name] = plain
+    return found
+
+
+def _read_parameters(parameters: Any, kind: type) -> dict[str, Any]:
+    from discreet.privacy.budget import Budget
+
+    known = {field.name for field in fields(kind)} - set(NEVER_WRITTEN)
+    unknown = sorted(set(parameters) - known)
+    if unknown:
+        raise ValueError(f"{kind.__name__} has no parameter {unknown[0]!r}.")
+    # A class may be called "inf"; everywhere else that text is a number.
+    read = {name: value if name == "classes" else _numbers(value) for name, value in parameters.items()}
+    if isinstance(read.get("epsilon"), dict):
+        read["epsilon"] = Budget.from_dict(parameters["epsilon"]["budget"])
+    return read
+
+
+def _read_guarantee(content: Any) -> Guarantee:
+    from discreet.privacy import accounting
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.privacy.relation import Relation
+
+    epsilon, delta = float(content["epsilon"]), float(content["delta"])
+    if not (epsilon > 0.0 and 0.0 <= delta < 1.0):
+        raise ValueError(f"its guarantee has epsilon {epsilon} and delta {delta}.")
+    return Guarantee(epsilon, delta, Relation(content["relation"]), accounting.event_from_dict(content["event"]))
+
+
+def _read_classes(content: Any) -> Any:
+    import numpy as np
+
+    dtype = np.dtype(content["dtype"])
+    if dtype.kind not in "biufUO" or not all(isinstance(v, (str, int, float, bool)) for v in content["values"]):
+        raise ValueError("its classes are neither numbers nor texts.")
+    return np.array(content["values"], dtype=dtype)
+
+
+def _read_ranges(content: Any, columns: int) -> tuple[Any, Any]:
+    import numpy as np
+
+    low, high = (np.array(_numbers(content[end]), dtype=np.float64) for end in ("low", "high"))
+    if low.shape != (columns,) or high.shape != (columns,) or not (low <= high).all():
+        raise ValueError("its ranges do not fit its columns.")
+    return low, high
+
+
+def _finite(name: str, content: Any) -> Any:
+    import numpy as np
+
+    values = np.array(content, dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise ValueError(f"its {name} is not finite.")
+    return values
+
+
+def _check_shapes(estimator: Any, classifier: bool) -> None:
+    import numpy as np
+
+    columns = estimator.n_features_in_
+    outputs = max(len(estimator.classes_), 2) - 1 if classifier else 1
+    rows = outputs if outputs == 1 else outputs + 1
+    wanted = ((rows, columns), (rows,)) if classifier else ((columns,), ())
+    if (np.shape(estimator.coef_), np.shape(estimator.intercept_)) != wanted:
+        raise ValueError("its coef, intercept and classes do not fit together.")
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is not None and len(names) != columns:
+        raise ValueError("its feature_names do not fit its columns.")
+
+
+def _plain(value: Any) -> Any:
+    """NumPy values as lists and numbers, infinities as the texts "inf" and "-inf"."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value
+
+
+def _numbers(value: Any) -> Any:
+    """Undo `_plain`."""
+    if isinstance(value, list):
+        return [_numbers(item) for item in value]
+    return float(value) if value in ("inf", "-inf") else value

@@ -1,0 +1,154 @@
+"""Paused streams as files: a stream lies in memory or in one file, never in both.
+
+The file is as secret as the rows: it holds exact sums and the noise of models that may have been published. Who
+goes on twice from the same state spends twice, so a pause closes the stream and a resume removes the file. A ledger
+makes this hold for copies of the file too. docs/guarantees/ftrl.md says why.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TextIO
+
+from discreet.estimators import model_file
+from discreet.estimators.streaming import is_capped, stream_plan
+from discreet.privacy import accounting
+from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger.book import Reservation
+from discreet.privacy.ledger.chain import ChainError
+from discreet.solvers.ftrl.solver import FTRL
+from discreet.solvers.ftrl.stream import Stream
+
+FORMAT, VERSION = "discreet stream", 1
+
+
+def pause_stream(model: Any, path: str | Path) -> None:
+    """Move the stream of an estimator into a new file, readable by its owner only; the estimator takes no more rows.
+
+    The stream is closed before its state is written: if the disk fails then, the stream is lost, and not doubled.
+
+    Not private: the file holds exact sums. Keep it where the rows are kept; to publish the model use `save_model`.
+    """
+    stream: Stream | None = getattr(model, "stream_", None)
+    if stream is None:
+        raise ValueError("there is no stream to pause: call partial_fit first.")
+    with stream.alone():
+        content = _content(model, stream)
+        _rebuilt(json.loads(json.dumps(content, allow_nan=False)), None)  # refuse now what could not be resumed
+        with _new_file(path, stream) as file:  # still empty: a name that is taken does not cost the stream
+            if stream.booked is not None:
+                content["token"] = _book_token(*stream.booked)
+            stream.close("it was paused; go on with the model that resume_stream returns")
+            file.write(json.dumps(content, allow_nan=False))
+
+
+def resume_stream(path: str | Path, *, ledger: Any = None, dataset: str | None = None, random_state: Any = None) -> Any:
+    """Take a paused stream out of its file, which is deleted, and return the estimator, ready for the next chunk.
+
+    A stream that was paused under a ledger needs that ledger again, which lets each pause be resumed once.
+
+    Guarantee: resumed once, the stream costs what was booked when it began and nothing more.
+    """
+    taken = Path(f"{path}.{secrets.token_hex(8)}.taken")
+    os.rename(path, taken)  # of two processes that try, one finds no file
+    try:
+        content = _read(taken, path)
+        model = _rebuilt(content, random_state)
+        model.ledger, model.dataset = ledger, dataset
+        _use_token(content["token"], model)
+        model.stream_.booked = None if content["token"] is None else (ledger, dataset)
+    except BaseException:
+        os.rename(taken, path)
+        raise
+    taken.unlink()
+    return model
+
+
+@contextmanager
+def _new_file(path: str | Path, stream: Stream) -> Iterator[TextIO]:
+    """A file that did not exist, for its owner alone; after a failure it is gone, and so is a stream closed by then."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            yield file
+            file.flush()
+            os.fsync(descriptor)
+    except BaseException as error:
+        Path(path).unlink(missing_ok=True)
+        if stream.closed:
+            stream.close("its state could not be written when it was paused, so it is lost; begin a new stream")
+        if stream.closed and isinstance(error, OSError):
+            raise OSError(f"the stream is lost: its state could not be written ({error}).") from error
+        raise
+
+
+def _content(model: Any, stream: Stream) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "model": model_file.to_dict(model),
+        "solver": asdict(stream.solver),
+        "problem": repr(stream.plan.problem),
+        "plan": stream.plan.to_dict(),
+        "state": stream.state(),
+        "token": None,
+    }
+
+
+def _read(taken: Path, path: str | Path) -> dict[str, Any]:
+    try:
+        content = json.loads(taken.read_text(encoding="utf-8"))
+    except ValueError:
+        content = None
+    if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version") != VERSION:
+        raise ValueError(f"{path} is not a paused stream that this version of discreet can resume.")
+    return content
+
+
+def _rebuilt(content: dict[str, Any], random_state: Any) -> Any:
+    """The estimator with its stream; refused if it would not be planned as it was."""
+    model: Any = model_file.from_dict(content["model"]).estimator
+    model.solver, model.random_state = FTRL(**content["solver"]), random_state
+    classes = len(getattr(model, "classes_", (0, 1)))
+    plan = stream_plan(model, model.n_features_in_, classes, bool(content["plan"]["public"]["sparse"]))
+    if repr(plan.problem) != content["problem"] or json.loads(json.dumps(plan.to_dict())) != content["plan"]:
+        raise ValueError(
+            "a stream with this estimator cannot be resumed: its parameters (a constraint?) do not fit in a file, or "
+            "this version of discreet plans it in another way."
+        )
+    stream = Stream(plan, is_capped(model), random_state)
+    stream.restore(content["state"])
+    model.stream_ = stream
+    model._keep(stream.solution())
+    return model
+
+
+def _book_token(ledger: Any, dataset: Any) -> dict[str, Any]:
+    """An entry of cost 0 that can be committed once, by whichever process."""
+    note = "paused stream; committed when it is resumed"
+    reservation = Ledger.of(ledger).reserve(dataset, accounting.no_event(), note)
+    return {"id": reservation.id, "dataset": reservation.dataset, "hash": reservation.hash}
+
+
+def _use_token(token: dict[str, Any] | None, model: Any) -> None:
+    if token is None:
+        return
+    if model.ledger is None or model.dataset != token["dataset"]:
+        raise ValueError(f"the stream was paused under a ledger: pass ledger= and dataset={token['dataset']!r}.")
+    reservation = Reservation(Ledger.of(model.ledger), int(token["id"]), token["dataset"], token["hash"])
+    try:
+        reservation.commit()
+    except ChainError:
+        raise
+    except ValueError:
+        raise ValueError("the stream was paused under another ledger; only that one can let it go on.") from None
+    except RuntimeError:
+        raise ValueError(
+            "this stream has been resumed before; going on from the same state again would spend the budget twice."
+        ) from None

@@ -1,0 +1,84 @@
+"""`partial_fit` for all estimators: what must be declared for a stream, and how a chunk reaches it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import scipy.sparse as sp
+
+from discreet.data.public import check_sparse_bounds
+from discreet.data.rows import Data
+from discreet.privacy.budget import Budget, budget_from
+from discreet.privacy.relation import relation_from
+from discreet.solvers import Plan
+from discreet.solvers.ftrl.solver import FTRL
+from discreet.solvers.ftrl.stream import FIRST_ROWS, Stream, begin_stream, plan_stream, refuse_shifting
+
+
+class StreamLearner:
+    """The part of an estimator that learns from streams; the estimator supplies problem, facts and chunks."""
+
+    @property
+    def partial_fit(self: Any) -> Callable[..., Any]:
+        """Learn from one more chunk of rows: `partial_fit(X, y)`, for classifiers with an optional `classes`.
+
+        The first chunk begins a stream, plans it and books its whole cost; later chunks cost nothing more. There
+        is no such method unless the estimator declares what a plan without rows needs: `bounds`, for regressors
+        `y_bounds`, and `public_n`, the most rows that will ever come (or, where nobody knows, an explicit `delta`).
+        """
+        missing = undeclared(self)
+        if missing:
+            raise AttributeError(
+                f"partial_fit plans a whole stream before its rows come and needs to know {', '.join(missing)}; "
+                "declare them when the estimator is made."
+            )
+        chunk: Callable[..., Any] = self._partial_fit
+        return chunk
+
+    def _advance(self: Any, X: Any, encoded: Any, owned: bool, classes: int, weight: Any) -> None:
+        """Feed a validated chunk to the stream; the first one begins it."""
+        chunk = Data(X, encoded, weight, owned)
+        stream: Stream | None = getattr(self, "stream_", None)
+        if stream is None:
+            plan = stream_plan(self, X.shape[1], classes, sp.issparse(X))
+            note = f"{type(self).__name__}, stream"
+            stream = begin_stream(plan, is_capped(self), chunk, self.random_state, self.ledger, self.dataset, note)
+            self.stream_ = stream  # before its rows are read: if that fails, nobody begins a second one by accident
+        stream.read(chunk, show=self._keep)
+
+
+def undeclared(model: Any) -> list[str]:
+    """What a stream needs to know and the estimator does not say."""
+    missing = []
+    if model.bounds is None or isinstance(model.bounds, str):
+        missing.append("bounds=(low, high)")
+    y_bounds = getattr(model, "y_bounds", None)
+    if model._regression and (y_bounds is None or isinstance(y_bounds, str)):
+        missing.append("y_bounds=(low, high)")
+    if model.public_n is None and model.delta is None and not isinstance(model.epsilon, Budget):
+        missing.append("public_n (the most rows that may come) or delta")
+    return missing
+
+
+def is_capped(model: Any) -> bool:
+    return model.public_n is not None
+
+
+def stream_plan(model: Any, columns: int, classes: int, sparse: bool) -> Plan:
+    """The plan of the stream that an estimator describes; no row is an argument."""
+    refuse_shifting(relation_from(model.relation))
+    rows = model.public_n if is_capped(model) else FIRST_ROWS
+    public = model._public(rows, columns, sparse)
+    if sparse:
+        check_sparse_bounds(public.low, public.high)
+    budget = budget_from(model.epsilon, model.delta, rows)
+    return plan_stream(model._problem(classes), public, budget, _solver(model), is_capped(model))
+
+
+def _solver(model: Any) -> FTRL:
+    if isinstance(model.solver, FTRL):
+        return model.solver
+    if model.solver in ("auto", "ftrl"):
+        return FTRL()
+    raise ValueError(f'partial_fit needs solver="ftrl", "auto" or an FTRL object; got {model.solver!r}.')

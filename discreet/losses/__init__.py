@@ -1,7 +1,0 @@
-"""Losses: functions of a margin and a target, one number per row; no loss ever sees the features."""
-
-from discreet.losses.base import Loss
-from discreet.losses.multiclass import Multinomial, OneVsRest
-from discreet.losses.scalar import Huber, Logistic, SmoothedHinge, Squared
-
-__all__ = ["Huber", "Logistic", "Loss", "Multinomial", "OneVsRest", "SmoothedHinge", "Squared"]

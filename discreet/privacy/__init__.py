@@ -1,0 +1,1 @@
+"""Everything that makes a release private: relations, budgets, mechanisms, accounting, randomness, the ledger."""

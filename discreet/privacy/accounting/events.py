@@ -1,0 +1,140 @@
+"""Build privacy events, the field's own vocabulary (dp_accounting), from numbers that are checked here.
+
+Only this package and `discreet.privacy.mechanisms` deal with dp_accounting; it is imported on first use, because that
+takes most of a second.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from discreet.privacy.accounting.checks import at_least_zero, fraction, whole
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+
+def gaussian_event(multiplier: float, count: int = 1) -> DpEvent:
+    """Return `count` releases with Gaussian noise of standard deviation multiplier * sensitivity."""
+    from dp_accounting import GaussianDpEvent
+
+    return _repeat(GaussianDpEvent(at_least_zero("multiplier", multiplier)), count)
+
+
+def laplace_event(multiplier: float, count: int = 1) -> DpEvent:
+    """Return `count` releases with Laplace noise of scale multiplier * l1 sensitivity."""
+    from dp_accounting import LaplaceDpEvent
+
+    return _repeat(LaplaceDpEvent(at_least_zero("multiplier", multiplier)), count)
+
+
+def selection_event(epsilon: float, count: int = 1) -> DpEvent:
+    """Return `count` selections by the exponential mechanism, each of bounded range epsilon."""
+    from discreet.privacy.accounting.custom_events import BoundedRangeDpEvent
+
+    return _repeat(BoundedRangeDpEvent(at_least_zero("epsilon", epsilon)), count)
+
+
+def pure_event(epsilon: float, count: int = 1) -> DpEvent:
+    """Return `count` releases of which nothing is known but that each is epsilon-DP."""
+    from discreet.privacy.accounting.custom_events import PureDpEvent
+
+    return _repeat(PureDpEvent(at_least_zero("epsilon", epsilon)), count)
+
+
+def objective_event(shift: float, multiplier: float, tails: int = 1, count: int = 1) -> DpEvent:
+    """Return `count` minimisers of objectives with Gaussian noise of std multiplier * sensitivity on the gradient.
+
+    `shift` bounds the log-ratio of the two Hessian determinants. `tails` is how many Gaussian tails the proof
+    adds up: 1 for a slope of one sign, else 2, or 4 when a row is replaced (docs/guarantees/objective-perturbation.md).
+    """
+    from discreet.privacy.accounting.custom_events import ObjectiveDpEvent
+
+    shift, multiplier = at_least_zero("shift", shift), at_least_zero("multiplier", multiplier)
+    return _repeat(ObjectiveDpEvent(shift, multiplier, whole("tails", tails, least=1)), count)
+
+
+def poisson_event(rate: float, multiplier: float, count: int = 1) -> DpEvent:
+    """Return `count` noisy sums over Poisson samples; multiplier = std / C for rows clipped to C."""
+    from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
+
+    return _repeat(
+        PoissonSampledDpEvent(fraction("rate", rate), GaussianDpEvent(at_least_zero("multiplier", multiplier))),
+        count,
+    )
+
+
+def fixed_size_event(n: int, batch: int, multiplier: float, count: int = 1) -> DpEvent:
+    """Return `count` noisy sums over `batch` of n rows drawn without replacement; multiplier = std / (2 C).
+
+    With batch = 1 this is one uniform index a step.
+    """
+    from dp_accounting import GaussianDpEvent, SampledWithoutReplacementDpEvent
+
+    n, batch = whole("n", n, least=1), whole("batch", batch, least=1)
+    if batch > n:
+        raise ValueError(f"batch must be at most n, got batch={batch} and n={n}")
+    return _repeat(
+        SampledWithoutReplacementDpEvent(n, batch, GaussianDpEvent(at_least_zero("multiplier", multiplier))),
+        count,
+    )
+
+
+def randomised_response_event(noise: float, buckets: int = 2, count: int = 1) -> DpEvent:
+    """Return `count` randomised responses: with probability `noise` a uniform bucket, else the truth."""
+    from dp_accounting import RandomizedResponseDpEvent
+
+    return _repeat(RandomizedResponseDpEvent(fraction("noise", noise), whole("buckets", buckets, least=1)), count)
+
+
+def mixture_event(
+    multiplier: float, sensitivities: Sequence[float], probabilities: Sequence[float], count: int = 1
+) -> DpEvent:
+    """Return `count` releases with Gaussian noise of std `multiplier` on a sum that moves by a random amount.
+
+    A record moves the sum by sensitivities[i] with probability probabilities[i], independently of the data.
+    """
+    from dp_accounting.dp_event import MixtureOfGaussiansDpEvent
+
+    if len(sensitivities) != len(probabilities) or not len(sensitivities):
+        raise ValueError("sensitivities and probabilities must have the same length, at least 1")
+    moves = [at_least_zero("sensitivities", s) for s in sensitivities]
+    weights = [fraction("probabilities", p) for p in probabilities]
+    if abs(math.fsum(weights) - 1.0) > 1e-9:
+        raise ValueError(f"probabilities must sum to 1, got {math.fsum(weights)!r}")
+    return _repeat(MixtureOfGaussiansDpEvent(at_least_zero("multiplier", multiplier), moves, weights), count)
+
+
+def no_event() -> DpEvent:
+    """Return the event of releasing nothing."""
+    from dp_accounting import NoOpDpEvent
+
+    return NoOpDpEvent()
+
+
+def non_private_event() -> DpEvent:
+    """Return the event of a release without noise, which no finite budget covers."""
+    from dp_accounting import NonPrivateDpEvent
+
+    return NonPrivateDpEvent()
+
+
+def compose(events: Iterable[DpEvent]) -> DpEvent:
+    """Return the events one after the other, each of which may depend on the results before it."""
+    from dp_accounting import ComposedDpEvent, NoOpDpEvent
+
+    kept = [event for event in events if not isinstance(event, NoOpDpEvent)]
+    if not kept:
+        return NoOpDpEvent()
+    return kept[0] if len(kept) == 1 else ComposedDpEvent(kept)
+
+
+def _repeat(event: DpEvent, count: int) -> DpEvent:
+    from dp_accounting import SelfComposedDpEvent
+
+    count = whole("count", count, least=0)
+    if count == 0:
+        return no_event()
+    return event if count == 1 else SelfComposedDpEvent(event, count)

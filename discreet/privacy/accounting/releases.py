@@ -1,0 +1,229 @@
+"""Each kind of private release: what one of them costs in rho, mu and pure epsilon, and its dominating pair.
+
+A noise multiplier is the noise's standard deviation (Laplace: scale) over the sensitivity, with the relation
+already inside the sensitivity. The two sampled kinds are stated for the clip C of one row instead, because
+their pairs are: Poisson sampling has multiplier std / C, a batch of fixed size std / (2 C).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from discreet.privacy.accounting.pairs import (
+    BoundedRange,
+    FixedSizeGaussian,
+    Laplace,
+    MixtureOfGaussians,
+    Pair,
+    PoissonReplaceGaussian,
+    Reversed,
+    SampledGaussian,
+    ShiftedTails,
+    pure,
+    randomised_response,
+)
+from discreet.privacy.relation import Relation
+
+
+class Release:
+    """One private release; a cost that the release does not have is infinite."""
+
+    def resolve(self, relation: Relation) -> Release:
+        """Return the simplest release with the same cost under the relation, or refuse the relation."""
+        return self
+
+    def rho(self) -> float:
+        """Return the zCDP cost."""
+        return math.inf
+
+    def mu(self) -> float:
+        """Return the Gaussian DP cost."""
+        return math.inf
+
+    def pure_epsilon(self) -> float:
+        """Return the pure DP cost."""
+        return math.inf
+
+    def pairs(self) -> tuple[Pair, Pair] | None:
+        """Return a dominating pair for each direction (record in, record out), or None if there is none."""
+        return None
+
+
+@dataclass(frozen=True)
+class NonPrivate(Release):
+    """A release without noise."""
+
+
+@dataclass(frozen=True)
+class GaussianNoise(Release):
+    """Gaussian noise: exactly 1 / multiplier in mu."""
+
+    multiplier: float
+
+    def rho(self) -> float:
+        return 0.5 * self.mu() ** 2
+
+    def mu(self) -> float:
+        return 1.0 / self.multiplier
+
+    def pairs(self) -> tuple[Pair, Pair]:
+        pair = SampledGaussian(1.0, 1.0 / self.multiplier)
+        return pair, pair
+
+
+class _Pure(Release):
+    """A release with pure DP, which is epsilon^2 / 2-zCDP."""
+
+    def rho(self) -> float:
+        return 0.5 * self.pure_epsilon() ** 2
+
+
+@dataclass(frozen=True)
+class LaplaceNoise(_Pure):
+    """Laplace noise of scale multiplier times the l1 sensitivity."""
+
+    multiplier: float
+
+    def pure_epsilon(self) -> float:
+        return 1.0 / self.multiplier
+
+    def pairs(self) -> tuple[Pair, Pair]:
+        pair = Laplace(self.pure_epsilon())
+        return pair, pair
+
+
+@dataclass(frozen=True)
+class Selection(Release):
+    """An exponential-mechanism selection, of bounded range epsilon; it has no honest mu = epsilon / 2."""
+
+    epsilon: float
+
+    def rho(self) -> float:
+        return self.epsilon**2 / 8.0
+
+    def pure_epsilon(self) -> float:
+        return self.epsilon
+
+    def pairs(self) -> tuple[Pair, Pair]:
+        pair = BoundedRange(self.epsilon)
+        return pair, pair
+
+
+@dataclass(frozen=True)
+class Response(_Pure):
+    """Randomised response over some buckets: a uniform bucket with probability `noise`, else the truth."""
+
+    noise: float
+    buckets: int
+
+    def resolve(self, relation: Relation) -> Release:
+        if relation is Relation.ADD_REMOVE:
+            raise ValueError("randomised response reveals how many people answered; use replace or zero_out")
+        return self
+
+    def pure_epsilon(self) -> float:
+        return math.log1p(self.buckets * (1.0 - self.noise) / self.noise)
+
+    def pairs(self) -> tuple[Pair, Pair]:
+        pair = randomised_response(self.noise, self.buckets)
+        return pair, pair
+
+
+@dataclass(frozen=True)
+class PureNoise(_Pure):
+    """Any release with pure DP; randomised response of the same epsilon dominates it."""
+
+    epsilon: float
+
+    def pure_epsilon(self) -> float:
+        return self.epsilon
+
+    def pairs(self) -> tuple[Pair, Pair]:
+        pair = pure(self.epsilon)
+        return pair, pair
+
+
+@dataclass(frozen=True)
+class Objective(Release):
+    """The minimiser of an objective with Gaussian noise on its gradient; it has no cost in rho or mu."""
+
+    shift: float
+    multiplier: float
+    tails: int
+
+    def pairs(self) -> tuple[Pair, Pair]:
+        pair = ShiftedTails(self.shift, 1.0 / self.multiplier, self.tails)
+        return pair, pair
+
+
+class _Sampled(Release):
+    """A sampled Gaussian; its mu and rho leave out the amplification, since it has no finite closed form."""
+
+    def rho(self) -> float:
+        return 0.5 * self.mu() ** 2
+
+
+@dataclass(frozen=True)
+class PoissonGaussian(_Sampled):
+    """Gaussian noise on a Poisson sample; multiplier = std / C. The relation is filled in by `resolve`."""
+
+    rate: float
+    multiplier: float
+    relation: Relation = Relation.REPLACE
+
+    def resolve(self, relation: Relation) -> Release:
+        if self.rate == 1.0:
+            return GaussianNoise(self.multiplier / relation.factor)
+        return PoissonGaussian(self.rate, self.multiplier, relation)
+
+    def mu(self) -> float:
+        return self.relation.factor / self.multiplier
+
+    def pairs(self) -> tuple[Pair, Pair]:
+        shift = 1.0 / self.multiplier
+        if self.relation is Relation.REPLACE:
+            pair = PoissonReplaceGaussian(self.rate, shift)
+            return pair, pair
+        removed = SampledGaussian(self.rate, shift)
+        return removed, Reversed(removed)
+
+
+@dataclass(frozen=True)
+class FixedSizeGaussianNoise(_Sampled):
+    """Gaussian noise on a batch of fixed size drawn without replacement; multiplier = std / (2 C)."""
+
+    rate: float
+    multiplier: float
+
+    def resolve(self, relation: Relation) -> Release:
+        if relation is Relation.ADD_REMOVE:
+            raise ValueError("a batch of fixed size needs a public number of rows; use replace or zero_out")
+        return GaussianNoise(self.multiplier) if self.rate == 1.0 else self
+
+    def mu(self) -> float:
+        return 1.0 / self.multiplier
+
+    def pairs(self) -> tuple[Pair, Pair]:
+        pair = FixedSizeGaussian(self.rate, 1.0 / self.multiplier)
+        return pair, pair
+
+
+@dataclass(frozen=True)
+class GaussianMixture(_Sampled):
+    """Gaussian noise on a sum that a record moves by a random amount: shifts (over std) and weights."""
+
+    shifts: tuple[float, ...]
+    weights: tuple[float, ...]
+
+    def resolve(self, relation: Relation) -> Release:
+        if relation is Relation.REPLACE:
+            raise ValueError("a mixture of Gaussians has no known pair under replace; use zero_out or add_remove")
+        return self
+
+    def mu(self) -> float:
+        return max(self.shifts)
+
+    def pairs(self) -> tuple[Pair, Pair]:
+        removed = MixtureOfGaussians(self.shifts, self.weights)
+        return removed, Reversed(removed)

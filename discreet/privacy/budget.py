@@ -1,0 +1,154 @@
+"""A privacy budget: the promise that a plan must keep, in one of four currencies."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Literal
+
+BudgetKind = Literal["approximate", "pure", "zcdp", "gdp"]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much privacy loss is allowed.
+
+    `Budget(epsilon=1.0, delta=1e-6)` is approximate differential privacy, `Budget.pure(1.0)` has no delta,
+    `Budget.zcdp(rho)` is zero-concentrated and `Budget.gdp(mu)` Gaussian differential privacy. An infinite
+    epsilon, rho or mu is allowed and means no noise and no privacy.
+
+    Parameters
+    ----------
+    epsilon, delta : float, optional
+        The approximate or (with delta = 0) pure budget; None for the other kinds.
+    rho : float, optional
+        The zCDP budget.
+    mu : float, optional
+        The Gaussian DP budget.
+    """
+
+    epsilon: float | None = None
+    delta: float | None = None
+    rho: float | None = None
+    mu: float | None = None
+
+    def __post_init__(self) -> None:
+        given = [name for name in ("epsilon", "rho", "mu") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"a budget needs exactly one of epsilon, rho and mu; got {given or 'none of them'}")
+        if self.epsilon is None and self.delta is not None:
+            raise ValueError(f"delta goes with epsilon only; leave it out of a budget in {given[0]}")
+        if self.epsilon is not None and self.delta is None:
+            raise ValueError("delta is missing; give a delta such as 1e-6, or use Budget.pure(epsilon)")
+        object.__setattr__(self, given[0], _positive(given[0], getattr(self, given[0])))
+        if self.delta is not None:
+            object.__setattr__(self, "delta", _probability("delta", self.delta))
+
+    @classmethod
+    def pure(cls, epsilon: float) -> Budget:
+        """Return a budget of pure epsilon-DP, without a delta."""
+        return cls(epsilon=epsilon, delta=0.0)
+
+    @classmethod
+    def zcdp(cls, rho: float) -> Budget:
+        """Return a budget of rho-zCDP (zero-concentrated differential privacy)."""
+        return cls(rho=rho)
+
+    @classmethod
+    def gdp(cls, mu: float) -> Budget:
+        """Return a budget of mu-GDP (Gaussian differential privacy)."""
+        return cls(mu=mu)
+
+    @property
+    def kind(self) -> BudgetKind:
+        """The currency: "approximate", "pure", "zcdp" or "gdp"."""
+        if self.rho is not None:
+            return "zcdp"
+        if self.mu is not None:
+            return "gdp"
+        return "approximate" if self.delta else "pure"
+
+    @property
+    def amount(self) -> float:
+        """The epsilon, rho or mu, whichever the budget is written in."""
+        return next(value for value in (self.epsilon, self.rho, self.mu) if value is not None)
+
+    @property
+    def is_infinite(self) -> bool:
+        """Whether the budget allows anything, so that no noise is needed."""
+        return self.amount == math.inf
+
+    def gaussian_mu(self) -> float:
+        """Return the largest mu such that a mu-GDP release stays within the budget, rounded down.
+
+        Guarantee: Gaussian releases whose squared sensitivity-to-noise ratios sum to mu^2 fit the budget.
+
+        Raises
+        ------
+        ValueError
+            For a pure budget, which no amount of Gaussian noise meets.
+        """
+        if self.is_infinite:
+            return math.inf
+        if self.mu is not None:
+            return self.mu
+        if self.rho is not None:
+            mu = math.sqrt(2.0 * self.rho)
+            return mu if 0.5 * mu * mu <= self.rho else math.nextafter(mu, 0.0)
+        if not self.delta or self.epsilon is None:
+            raise ValueError("Gaussian noise never gives pure DP; use Laplace noise or a budget with delta > 0")
+        from discreet.privacy.accounting.gaussian import gaussian_mu  # here: accounting imports budgets
+
+        return gaussian_mu(self.epsilon, self.delta)
+
+    def to_dict(self) -> dict[str, float | str]:
+        """Return the budget as a JSON-safe dictionary; an infinite amount is written as "inf"."""
+        fields = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "mu")}
+        return {name: "inf" if v == math.inf else v for name, v in fields.items() if v is not None}
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Budget:
+        """Return the budget that `to_dict` wrote."""
+        unknown = sorted(set(fields) - {"epsilon", "delta", "rho", "mu"})
+        if unknown:
+            raise ValueError(f"a budget has no field {unknown[0]!r}; it has epsilon and delta, rho, or mu")
+        return cls(**{name: math.inf if v == "inf" else v for name, v in fields.items()})
+
+    def __str__(self) -> str:
+        if self.rho is not None:
+            return f"(rho = {self.rho:g}, zCDP)"
+        if self.mu is not None:
+            return f"(mu = {self.mu:g}, Gaussian DP)"
+        return f"(epsilon = {self.epsilon:g}, delta = {self.delta:g})"
+
+
+def _positive(name: str, value: Any) -> float:
+    number = _real(name, value)
+    if not number > 0.0:
+        raise ValueError(f"{name} must be positive, got {value!r}; use a larger {name}, or inf for no privacy")
+    return number
+
+
+def _probability(name: str, value: Any) -> float:
+    number = _real(name, value)
+    if not 0.0 <= number < 1.0:
+        raise ValueError(f"{name} must be at least 0 and below 1, got {value!r}; a usual choice is 1 / n^2")
+    return number
+
+
+def _real(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ValueError(f"{name} must be a number, got {value!r} of type {type(value).__name__}")
+    return float(value)
+
+
+def budget_from(epsilon: Any, delta: float | None, rows: int) -> Budget:
+    """A Budget from plain numbers; delta=None stands for 1/rows^2, delta=0 for pure epsilon-DP."""
+    if isinstance(epsilon, Budget):
+        return epsilon
+    if delta is None:
+        delta = 1.0 / max(rows, 2) ** 2
+    if delta == 0 and epsilon != math.inf:
+        return Budget.pure(epsilon)
+    return Budget(epsilon, delta)

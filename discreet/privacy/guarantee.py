@@ -1,0 +1,89 @@
+"""What is promised: the guarantee that comes with every private result."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet._common.types import FloatArray
+from discreet.privacy import accounting
+from discreet.privacy.budget import Budget
+from discreet.privacy.relation import Relation
+
+
+@dataclass(frozen=True, eq=False)
+class Guarantee:
+    """An (epsilon, delta) promise, the event that backs it and the relation it holds for.
+
+    `epsilon` and `delta` are what was promised; `certified` is what the accountant finds for the event.
+    """
+
+    epsilon: float
+    delta: float
+    relation: Relation
+    event: Any
+    leaks: tuple[str, ...] = ()
+
+    @property
+    def is_private(self) -> bool:
+        return math.isfinite(self.epsilon)
+
+    @property
+    def certified(self) -> Any:
+        """The accountant's finding at the promised delta: epsilon, delta and the route that proves it."""
+        return accounting.certify(self.event, self.delta, self.relation)
+
+    def epsilon_at(self, delta: float) -> float:
+        """The epsilon that holds together with another delta."""
+        return accounting.epsilon_of(self.event, delta, self.relation) if self.is_private else math.inf
+
+    def delta_at(self, epsilon: float) -> float:
+        """The delta that holds together with another epsilon."""
+        return accounting.delta_of(self.event, epsilon, self.relation) if self.is_private else 1.0
+
+    def tradeoff(self, points: int = 200) -> tuple[FloatArray, FloatArray]:
+        """The best that any attacker can do: type I errors and the smallest possible type II errors."""
+        if not self.is_private:
+            return np.array([0.0, 1.0]), np.array([0.0, 0.0])
+        return accounting.tradeoff(self.event, self.relation, points)
+
+    def statement(self) -> str:
+        """A paragraph that can be quoted to people who decide about the data."""
+        if not self.is_private:
+            return "This result was computed without privacy protection (epsilon is infinite)."
+        return (
+            f"This result is ({self.epsilon:.6g}, {self.delta:.3g})-differentially private: "
+            f"{self.relation.explanation}. For every set of possible results S and every two neighbouring "
+            f"tables A and B, P[result from A in S] <= exp({self.epsilon:.6g}) * P[result from B in S] + "
+            f"{self.delta:.3g}. The protection covers everything released from the training rows: the "
+            "coefficients, the intercept and any scales that were learned. It covers one row per person, holds "
+            "against an attacker who knows all other rows, and does not weaken when the result is processed "
+            "further. It does not cover facts declared as public (number of rows, column names, bounds, classes) "
+            "or other releases from the same table, which a ledger adds up."
+            + "".join(f" Outside this guarantee, {leak} were read from the rows." for leak in self.leaks)
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "epsilon": self.epsilon if self.is_private else "inf",
+            "delta": self.delta,
+            "relation": str(self.relation),
+            "event": accounting.event_to_dict(self.event),
+            "leaks": list(self.leaks),
+            "statement": self.statement(),
+        }
+
+
+def guarantee_for(event: Any, budget: Budget, relation: Relation, rows: int, leaks: tuple[str, ...] = ()) -> Guarantee:
+    """The promise a budget makes; zCDP and GDP budgets are stated at delta = 1/rows^2."""
+    if budget.is_infinite:
+        return Guarantee(math.inf, 0.0, relation, event, leaks)
+    if budget.kind in ("zcdp", "gdp"):
+        delta = 1.0 / max(rows, 2) ** 2
+        return Guarantee(accounting.epsilon_of(event, delta, relation), delta, relation, event, leaks)
+    assert budget.epsilon is not None
+    assert budget.delta is not None
+    return Guarantee(budget.epsilon, budget.delta, relation, event, leaks)

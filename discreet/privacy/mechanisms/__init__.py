@@ -1,0 +1,45 @@
+"""Mechanisms: one object draws the noise and states what it costs, so the two cannot disagree.
+
+A mechanism stores only its noise multiplier, the ratio of the noise (standard deviation or Laplace
+scale) to the sensitivity of what it protects. How far a released quantity can move between neighbouring
+tables is computed here and nowhere else, so the factor 2 of the replace relation is applied exactly once.
+What most solvers use is named here; the rest is in the modules of this folder. The proofs are in
+docs/guarantees/mechanisms.md.
+"""
+
+from discreet.privacy.mechanisms.additive import Additive, Gaussian, Laplace, additive
+from discreet.privacy.mechanisms.sampled import AnchoredGaussian, FixedSizeGaussian, PoissonGaussian, anchored_ratio
+from discreet.privacy.mechanisms.selections import GumbelGreedy, LaplaceGreedy
+from discreet.privacy.mechanisms.sensitivity import (
+    Sensitivity,
+    bounded_fractions,
+    bounded_moments,
+    bounded_values,
+    clipped_sum,
+    counted_rows,
+    one_hot_counts,
+    outer_products,
+    rank_error,
+)
+
+__all__ = [
+    "Additive",
+    "AnchoredGaussian",
+    "FixedSizeGaussian",
+    "Gaussian",
+    "GumbelGreedy",
+    "Laplace",
+    "LaplaceGreedy",
+    "PoissonGaussian",
+    "Sensitivity",
+    "additive",
+    "anchored_ratio",
+    "bounded_fractions",
+    "bounded_moments",
+    "bounded_values",
+    "clipped_sum",
+    "counted_rows",
+    "one_hot_counts",
+    "outer_products",
+    "rank_error",
+]

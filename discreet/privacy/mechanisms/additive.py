@@ -1,0 +1,100 @@
+"""Noise that is added: Gaussian and Laplace."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from discreet._common.types import FloatArray
+from discreet.privacy import accounting
+from discreet.privacy.mechanisms.sensitivity import Sensitivity
+
+if TYPE_CHECKING:
+    from discreet.privacy.budget import Budget
+    from discreet.privacy.random.generator import RandomGenerator
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Adds N(0, (multiplier * l2 sensitivity)^2) to every entry, `count` times.
+
+    Guarantee: mu-Gaussian DP with mu = sqrt(count) / multiplier, for adaptively chosen queries.
+    """
+
+    multiplier: float
+    count: int = 1
+
+    @property
+    def event(self) -> Any:
+        return event_unless_noiseless(self.multiplier, accounting.gaussian_event, self.count)
+
+    def scale(self, sensitivity: Sensitivity) -> float:
+        """Standard deviation of the noise."""
+        return self.multiplier * sensitivity.l2
+
+    deviation = scale
+
+    def level(self, sensitivity: Sensitivity, probability: float) -> float:
+        """The level that the noise of one entry exceeds with this probability, at most 1/2."""
+        from scipy.special import ndtri
+
+        return -float(ndtri(probability)) * self.scale(sensitivity)
+
+    def noise(self, rng: RandomGenerator, sensitivity: Sensitivity, size: int | tuple[int, ...]) -> FloatArray:
+        draws = rng.normal(size)
+        draws *= self.scale(sensitivity)
+        return draws
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """Adds Laplace noise of scale multiplier * l1 sensitivity to every entry, `count` times.
+
+    Guarantee: pure epsilon-DP with epsilon = count / multiplier, for adaptively chosen queries.
+    """
+
+    multiplier: float
+    count: int = 1
+
+    @property
+    def event(self) -> Any:
+        return event_unless_noiseless(self.multiplier, accounting.laplace_event, self.count)
+
+    def scale(self, sensitivity: Sensitivity) -> float:
+        """Scale parameter of the Laplace noise."""
+        return self.multiplier * sensitivity.l1
+
+    def deviation(self, sensitivity: Sensitivity) -> float:
+        """Standard deviation of the noise."""
+        return math.sqrt(2.0) * self.scale(sensitivity)
+
+    def level(self, sensitivity: Sensitivity, probability: float) -> float:
+        """The level that the noise of one entry exceeds with this probability, at most 1/2."""
+        return math.log(0.5 / probability) * self.scale(sensitivity)
+
+    def noise(self, rng: RandomGenerator, sensitivity: Sensitivity, size: int | tuple[int, ...]) -> FloatArray:
+        draws = rng.laplace(size)
+        draws *= self.scale(sensitivity)
+        return draws
+
+
+Additive = Gaussian | Laplace
+
+
+def additive(budget: Budget, share: float, count: int = 1) -> Additive:
+    """The additive mechanism that spends a share of the budget on `count` equal releases.
+
+    BudgetSplit add in the currency in which the mechanism composes exactly: mu^2 for Gaussian noise, epsilon
+    for Laplace noise (pure budgets). An infinite budget gives a mechanism without noise.
+    """
+    if budget.is_infinite:
+        return Gaussian(0.0, count)
+    if budget.kind == "pure":
+        assert budget.epsilon is not None
+        return Laplace(count / (share * budget.epsilon), count)
+    return Gaussian(math.sqrt(count / share) / budget.gaussian_mu(), count)
+
+
+def event_unless_noiseless(multiplier: float, make: Any, count: int) -> Any:
+    return accounting.non_private_event() if multiplier == 0.0 else make(multiplier, count)

@@ -1,0 +1,100 @@
+"""How far released quantities can move between neighbouring tables: the only home of the factor 2.
+
+Proofs: docs/guarantees/mechanisms.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from discreet.privacy.relation import Relation
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How far a vector can move between neighbouring tables, in the Euclidean and in the L1 norm."""
+
+    l2: float
+    l1: float
+
+    def __mul__(self, factor: float) -> Sensitivity:
+        return Sensitivity(self.l2 * factor, self.l1 * factor)
+
+
+def clipped_sum(relation: Relation, dimension: int = 1) -> Sensitivity:
+    """Sum over the rows of vectors clipped to Euclidean norm 1.
+
+    Guarantee: a replaced row moves the sum by at most 2, a removed or null row by at most 1; in L1 by at
+    most sqrt(dimension) times that (Cauchy-Schwarz).
+    """
+    return Sensitivity(float(relation.factor), relation.factor * math.sqrt(dimension))
+
+
+def one_hot_counts(relation: Relation, columns: int) -> Sensitivity:
+    """Histograms of several columns; each row puts one count (at most 1) into one bin of each column.
+
+    Guarantee: replacing a row takes one count from a bin and adds one to another in every column, so the
+    vector of counts moves by at most sqrt(2 columns); a removed row moves it by sqrt(columns).
+    """
+    return Sensitivity(math.sqrt(relation.factor * columns), float(relation.factor * columns))
+
+
+def counted_rows() -> Sensitivity:
+    """The number of rows with some property.
+
+    Guarantee: one row, replaced, removed or null, changes a count by at most 1.
+    """
+    return Sensitivity(1.0, 1.0)
+
+
+def bounded_moments(relation: Relation, columns: int) -> Sensitivity:
+    """Sums of x and of x^2 for several columns with |x| <= 1, released together.
+
+    Guarantee: with d = a - b and s = a + b, |d| + |s| <= 2, the squared move of one column is
+    d^2 (1 + s^2) <= 4 and the L1 move |d| (1 + |s|) <= 9/4, so the second moments ride along for free
+    under replacement; a removed row moves each column by (1, 1) at most.
+    """
+    if relation is Relation.REPLACE:
+        return Sensitivity(2.0 * math.sqrt(columns), 2.25 * columns)
+    return Sensitivity(math.sqrt(2.0 * columns), 2.0 * columns)
+
+
+def bounded_values(relation: Relation, columns: int) -> Sensitivity:
+    """Sums of several columns with |x| <= 1.
+
+    Guarantee: a replaced row moves each sum by at most 2, a removed or null row by at most 1.
+    """
+    return Sensitivity(relation.factor * math.sqrt(columns), float(relation.factor * columns))
+
+
+def bounded_fractions(columns: int) -> Sensitivity:
+    """Sums of several columns with 0 <= x <= 1.
+
+    Guarantee: one row, replaced, removed or null, moves each sum by at most 1: no factor 2.
+    """
+    return Sensitivity(math.sqrt(columns), float(columns))
+
+
+def rank_error(relation: Relation, quantile: float) -> Sensitivity:
+    """How far (weight below x) - quantile * (all weight) can move, at any x.
+
+    Guarantee: a removed or null row takes away at most 1 - quantile (if below x) or quantile (else); a replaced
+    row may go from one to the other, which is at most 1. The number of rows need not be known.
+    """
+    move = 1.0 if relation is Relation.REPLACE else max(quantile, 1.0 - quantile)
+    return Sensitivity(move, move)
+
+
+def outer_products(relation: Relation, columns: int) -> Sensitivity:
+    """Sum of x x' over rows of Euclidean norm at most 1, as a symmetric matrix in the Frobenius norm.
+
+    Guarantee: |x x' - y y'|^2 = |x|^4 + |y|^4 - 2 (x . y)^2 <= 2 when a row is replaced; a removed or null row
+    moves the sum by |x|^2 <= 1. Noise for it must be symmetric: docs/guarantees/newton.md.
+    """
+    l2 = math.sqrt(relation.factor)
+    return Sensitivity(l2, l2 * math.sqrt(columns * (columns + 1) / 2))

@@ -1,0 +1,298 @@
+"""Random numbers for noise and sampling: cryptographic by default, seeded only on request.
+
+Both kinds of stream are the same machine, an AES-256 counter keystream turned into draws by vectorised
+kernels; they differ only in the key. `docs/guarantees/randomness.md` says what is and is not claimed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import numbers
+import operator
+import os
+import threading
+import warnings
+import weakref
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet._common.exceptions import InsecureRandomnessWarning
+
+Shape: TypeAlias = int | tuple[int, ...]
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+
+# Words per block: key stream, zeros and draws of one block fit in a second-level cache together.
+_BLOCK = 16_384
+# Requests of at most _SMALL words are served from a buffer; larger ones are made to measure.
+_BUFFER = 4_096
+_SMALL = 512
+_BYTES_PER_KEY = 1 << 26
+_MAX_INTEGER = 1 << 62
+_ZEROS = memoryview(bytes(8 * _BLOCK))
+
+
+class _Keystream:
+    """AES-256 in counter mode over zeros; every 64 MiB the stream supplies its own next key.
+
+    Changing the key bounds how far the stream can be told from random words, and means that a key found
+    in memory does not give away the noise drawn before it.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._set_key(key)
+
+    def _set_key(self, key: bytes) -> None:
+        from cryptography.hazmat.primitives.ciphers import Cipher
+        from cryptography.hazmat.primitives.ciphers.algorithms import AES
+        from cryptography.hazmat.primitives.ciphers.modes import CTR
+
+        self._encrypt = Cipher(AES(key), CTR(bytes(16))).encryptor()
+        self._bytes_left = _BYTES_PER_KEY
+
+    def fill(self, words: NDArray[np.uint64], count: int) -> None:
+        """Overwrite the first `count` words; the array is 2 words longer than is ever asked for."""
+        size = 8 * count
+        if size > self._bytes_left:
+            self._set_key(self._encrypt.update(bytes(32)))
+        self._bytes_left -= size
+        # Older versions of cryptography want room for 15 bytes more than they write.
+        self._encrypt.update_into(_ZEROS[:size], words[: count + 2].view(np.uint8).data)
+
+
+class RandomGenerator:
+    """A source of random draws that cannot be copied.
+
+    Made by `secure_generator`, `seeded_generator` or `generator_from`. One stream may be shared by threads. The
+    same seed and the same sequence of calls give the same numbers; one call for 10 draws need not give
+    the numbers of two calls for 5.
+
+    Two copies of a stream would draw the same noise, and the difference of two releases would then be
+    free of noise. Pickling and copying therefore raise `TypeError`: use `spawn`. After a fork, a secure
+    stream in the child takes a new key from the operating system before its next draw, and a seeded one
+    refuses to draw.
+
+    Guarantee: nothing here reads data. Nobody without the key of a secure stream can in practice tell its
+    draws from independent draws of the stated law, rounded to doubles.
+
+    Attributes
+    ----------
+    secure : bool
+        True if the key came from the operating system; False if whoever knows the seed can redo the draws.
+    """
+
+    def __init__(self, key: bytes, *, secure: bool) -> None:
+        self.secure = secure
+        self._keystream: _Keystream | None = _Keystream(key)
+        self._lock = threading.RLock()
+        self._buffer = np.empty(_BUFFER + 2, np.uint64)
+        self._buffered = 0
+        self._block = np.empty(_BLOCK + 2, np.uint64)
+        _generators.add(self)
+
+    def __repr__(self) -> str:
+        return f"<RandomGenerator, {'secure' if self.secure else 'seeded'}>"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(
+            "a RandomGenerator cannot be copied or pickled: use spawn() for each thread or task,"
+            " and secure_generator() or a drawn seed in another process"
+        )
+
+    def _forget_key(self) -> None:
+        """Called in the child after a fork; a new lock, as a thread of the parent may have held the old."""
+        self._lock = threading.RLock()
+        self._keystream = None
+        self._buffered = 0
+
+    def _words(self, count: int) -> NDArray[np.uint64]:
+        """Fresh random words, at most a block; a view that lasts until the next call, so hold the lock."""
+        if self._keystream is None:
+            if not self.secure:
+                raise RuntimeError("a seeded RandomGenerator cannot be used after a fork: make one in the child")
+            self._keystream = _Keystream(os.urandom(32))
+        if count > _SMALL:
+            self._keystream.fill(self._block, count)
+            return self._block[:count]
+        if count > self._buffered:
+            self._keystream.fill(self._buffer, _BUFFER)
+            self._buffered = _BUFFER
+        start = _BUFFER - self._buffered
+        self._buffered -= count
+        return self._buffer[start : start + count]
+
+    def _transform(self, kernel: Callable[..., None], out: NDArray[Any], *tables: NDArray[Any]) -> None:
+        """Fill `out` block by block; an even number of words for each, since normals come in pairs."""
+        flat = out.reshape(-1)
+        with self._lock:
+            for start in range(0, flat.size, _BLOCK):
+                part = flat[start : start + _BLOCK]
+                kernel(self._words(part.size + part.size % 2), *tables, part)
+
+    def uniform(self, size: Shape) -> Floats:
+        """Uniform draws on the open interval (0, 1): odd multiples of 2^-53."""
+        out = np.empty(size)
+        self._transform(_kernels().fill_uniform, out)
+        return out
+
+    def normal(self, size: Shape, out: Floats | None = None) -> Floats:
+        """Standard normal draws, written into `out` (contiguous, float64) if it is given."""
+        if out is None:
+            out = np.empty(size)
+        wanted = (size,) if isinstance(size, numbers.Integral) else tuple(size)  # type: ignore[arg-type]
+        if out.dtype != np.float64 or not out.flags.carray or out.shape != wanted:
+            raise ValueError(f"out must be a writeable, C-contiguous float64 array of shape {wanted}")
+        self._transform(_kernels().fill_normal, out)
+        return out
+
+    def laplace(self, size: Shape) -> Floats:
+        """Laplace draws of scale 1 (standard deviation sqrt 2)."""
+        out = np.empty(size)
+        self._transform(_kernels().fill_laplace, out)
+        return out
+
+    def gumbel(self, size: Shape) -> Floats:
+        """Standard Gumbel draws, -ln(-ln U)."""
+        out = np.empty(size)
+        self._transform(_kernels().fill_gumbel, out)
+        return out
+
+    def integers(self, high: int, size: Shape) -> Integers:
+        """Unbiased draws from 0, 1, ..., high - 1, for high up to 2^62."""
+        high = operator.index(high)
+        if not 1 <= high <= _MAX_INTEGER:
+            raise ValueError(f"high must be between 1 and 2^62, got {high}")
+        out = np.empty(size, np.int64)
+        flat = out.reshape(-1)
+        filled = 0
+        with self._lock:
+            while filled < flat.size:
+                words = self._words(min(flat.size - filled, _BLOCK))
+                filled += _kernels().bounded_integers(words, high, flat[filled:])
+        return out
+
+    def permutation(self, n: int) -> Integers:
+        """A uniformly random order of 0, 1, ..., n - 1."""
+        unplaced = operator.index(n)
+        order = np.arange(unplaced, dtype=np.int64)
+        with self._lock:
+            while unplaced > 1:
+                unplaced = _kernels().shuffle(self._words(min(unplaced, _BLOCK)), order, unplaced)
+        return order
+
+    def choice(self, probabilities: ArrayLike, size: Shape) -> Integers:
+        """Independent indices with the given probabilities, by the alias method; never one of probability 0.
+
+        The time taken depends on the probabilities, which must therefore be public.
+        """
+        p = np.ascontiguousarray(probabilities, dtype=np.float64)
+        if p.ndim != 1 or p.size == 0 or not (np.isfinite(p).all() and (p >= 0).all()):
+            raise ValueError("probabilities must be a non-empty list of finite numbers >= 0")
+        if not math.isclose(p.sum(), 1.0, abs_tol=1e-8):
+            raise ValueError(f"probabilities must sum to 1, not to {p.sum()}")
+        out = np.empty(size, np.int64)
+        self._transform(_kernels().fill_choice, out, *_kernels().alias_table(p))
+        return out
+
+    def bernoulli_indices(self, n: int, rate: float) -> Integers:
+        """Rows of a Poisson sample: each of 0..n-1 independently with probability `rate`, in order."""
+        return self.poisson_batches(n, rate, 1)[1]
+
+    def poisson_batches(self, n: int, rate: float, steps: int) -> tuple[Integers, Integers]:
+        """Independent Poisson samples of the rows 0..n-1, each row with probability `rate` in (0, 1].
+
+        Returns
+        -------
+        indptr, indices : ndarray of int64
+            The rows of sample t, in increasing order, are indices[indptr[t]:indptr[t + 1]].
+        """
+        n, rate, steps = operator.index(n), float(rate), operator.index(steps)
+        if n < 0 or steps < 0 or n * steps > _MAX_INTEGER:
+            raise ValueError(f"n and steps must be >= 0 and their product at most 2^62, got {n} and {steps}")
+        if not 0.0 < rate <= 1.0:
+            raise ValueError(f"rate must be in (0, 1], got {rate}")
+        decay = -math.log1p(-rate) if rate < 1.0 else math.inf
+        expected = rate * n * steps
+        indices = np.empty(int(expected + 5.0 * math.sqrt(expected)) + 16, np.int64)
+        indptr = np.zeros(steps + 1, np.int64)
+        step, row, count = 0, 0, 0
+        with self._lock:
+            while step < steps:
+                if count == indices.size:
+                    indices = np.concatenate((indices, np.empty_like(indices)))
+                words = self._words(min(indices.size - count, _BLOCK))
+                state = _kernels().poisson_sample(words, decay, n, indptr, indices, step, row, count)
+                step, row, count = state
+        return indptr, indices[:count]
+
+    def bytes(self, n: int) -> bytes:
+        """Uniformly random bytes."""
+        words = np.empty(-(-n // 8), np.uint64)
+        with self._lock:
+            for start in range(0, words.size, _BLOCK):
+                part = words[start : start + _BLOCK]
+                part[:] = self._words(part.size)
+        return words.tobytes()[:n]
+
+    def spawn(self, k: int) -> list[RandomGenerator]:
+        """Make k independent streams, as secure as this one: one for each worker."""
+        domain = b"discreet spawned stream 1:"
+        keys = (hashlib.sha256(domain + self.bytes(32)).digest() for _ in range(k))
+        return [RandomGenerator(key, secure=self.secure) for key in keys]
+
+
+_generators: weakref.WeakSet[RandomGenerator] = weakref.WeakSet()
+
+
+def _forget_keys_after_fork() -> None:
+    for stream in list(_generators):
+        stream._forget_key()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_keys_after_fork)
+
+
+def _kernels() -> ModuleType:
+    """Import Numba and the kernels at the first draw, not before."""
+    from discreet.kernels import sampling
+
+    return sampling
+
+
+def secure_generator() -> RandomGenerator:
+    """Return a cryptographic stream, keyed by the operating system; the default for all noise."""
+    return RandomGenerator(os.urandom(32), secure=True)
+
+
+def seeded_generator(seed: int) -> RandomGenerator:
+    """Return a reproducible stream: noise that anyone who knows the seed can subtract."""
+    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or seed < 0:
+        raise TypeError(f"a seed must be an integer >= 0, got {seed!r}")
+    return RandomGenerator(hashlib.sha256(b"discreet seeded stream 1:%d" % int(seed)).digest(), secure=False)
+
+
+def generator_from(random_state: object = None) -> RandomGenerator:
+    """Turn scikit-learn's `random_state` into a stream.
+
+    None gives a secure stream and a stream is returned as it is. An integer, or a seed drawn from a NumPy
+    generator, gives a seeded stream and raises `InsecureRandomnessWarning`.
+    """
+    if random_state is None:
+        return secure_generator()
+    if isinstance(random_state, RandomGenerator):
+        return random_state
+    if isinstance(random_state, np.random.Generator | np.random.RandomState):
+        random_state = int.from_bytes(random_state.bytes(16), "little")
+    if isinstance(random_state, bool) or not isinstance(random_state, numbers.Integral) or random_state < 0:
+        raise TypeError(
+            f"random_state must be None, an integer >= 0, a RandomGenerator or a NumPy generator, got {random_state!r}"
+        )
+    message = "random_state makes the noise reproducible: whoever knows the seed can remove it"
+    warnings.warn(message, InsecureRandomnessWarning, stacklevel=2)
+    return seeded_generator(int(random_state))

@@ -1,0 +1,27 @@
+"""What is minimised: a loss, a penalty, a set, and the optimum without privacy."""
+
+from discreet.problem.constraints import Box, Constraint, L1Ball, L2Ball, Simplex
+from discreet.problem.losses import Huber, Logistic, Loss, Multinomial, OneVsRest, SmoothedHinge, Squared
+from discreet.problem.penalties import L1, L2, ElasticNet, Penalty, Zero
+from discreet.problem.problem import Problem
+
+__all__ = [
+    "L1",
+    "L2",
+    "Box",
+    "Constraint",
+    "ElasticNet",
+    "Huber",
+    "L1Ball",
+    "L2Ball",
+    "Logistic",
+    "Loss",
+    "Multinomial",
+    "OneVsRest",
+    "Penalty",
+    "Problem",
+    "Simplex",
+    "SmoothedHinge",
+    "Squared",
+    "Zero",
+]

@@ -1,0 +1,158 @@
+"""The solver's own coordinates: each column clipped, centred and scaled by public or released numbers.
+
+A linear model in the frame's columns is a linear model in the user's columns. The map between the two is
+exact (with an unpenalised intercept, centring changes nothing; scaling moves into the penalty), so solvers
+may work where every column has about unit size while the objective stays the one the user wrote.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from discreet._common.types import FloatArray
+from discreet.data import moments
+from discreet.data.rows import BLOCK_ENTRIES
+from discreet.data.validation import LARGEST_BOUND
+from discreet.problem.penalties import Coefficients
+
+if TYPE_CHECKING:
+    from discreet.data.rows import Data
+
+
+SMALLEST_SPREAD = 1e-7  # of the radius: a constant column must not be divided by zero
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnScaling:
+    """An affine map of the columns, x -> (clip(x, low, high) - shift) / scale, and of the target.
+
+    `second_moment` bounds (declared) or estimates (released) the mean square of each scaled column;
+    `frozen` marks columns about which nothing could be learned: their coefficient stays 0.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    shift: FloatArray
+    scale: FloatArray
+    second_moment: FloatArray
+    frozen: npt.NDArray[np.bool_]
+    target_low: float = -np.inf
+    target_high: float = np.inf
+    target_shift: float = 0.0
+    target_scale: float = 1.0
+
+    @property
+    def columns(self) -> int:
+        return self.scale.size
+
+    def matrix(self, data: Data, order: Literal["C", "F"], intercept: bool) -> Any:
+        """The scaled rows, as one fresh copy in the wanted order, with a last column of ones if asked."""
+        if data.sparse:
+            return self._sparse_matrix(data.X, order, intercept)
+        if data.owned and not intercept and data.X.flags[f"{order}_CONTIGUOUS"]:
+            scaled = data.X
+        else:
+            scaled = np.empty((data.rows, self.columns + intercept), dtype=data.X.dtype, order=order)
+            scaled[:, self.columns :] = 1.0
+        block = max(1, BLOCK_ENTRIES // max(1, self.columns))
+        layout: Literal["C", "F"] = "F" if block > self.columns else "C"  # long inner loops are the fast ones
+        gain = np.where(self.frozen, 0.0, 1.0 / self.scale)
+        for start in range(0, data.rows, block):
+            rows = np.array(data.X[start : start + block], dtype=np.float64, order=layout)
+            np.maximum(rows, self.low, out=rows)
+            np.minimum(rows, self.high, out=rows)
+            rows -= self.shift
+            rows *= gain
+            scaled[start : start + block, : self.columns] = rows
+        return scaled
+
+    def _sparse_matrix(self, X: Any, order: Literal["C", "F"], intercept: bool) -> Any:
+        columns = sp.csc_array(X, copy=True)
+        columns.sum_duplicates()
+        owner = np.repeat(np.arange(self.columns), np.diff(columns.indptr))
+        values = np.clip(columns.data, self.low[owner], self.high[owner])
+        columns.data = np.where(self.frozen[owner], 0.0, values / self.scale[owner])
+        if intercept:
+            columns = sp.hstack([columns, sp.csc_array(np.ones((X.shape[0], 1)))], format="csc")
+        return columns if order == "F" else sp.csr_array(columns)
+
+    def target(self, y: FloatArray) -> FloatArray:
+        """The clipped and centred regression target (classification frames leave labels alone)."""
+        return np.clip(y, self.target_low, self.target_high) - self.target_shift
+
+    def coefficients(self, coefficients: Coefficients) -> Coefficients:
+        """The user's separable penalty, written for the scaled weights w_j * scale_j."""
+        return Coefficients(
+            l1=coefficients.l1 / self.scale,
+            l2=coefficients.l2 / self.scale**2,
+            low=coefficients.low * self.scale,
+            high=coefficients.high * self.scale,
+        )
+
+    def coef(self, weights: FloatArray) -> FloatArray:
+        """Coefficients for the user's columns; `weights` is (p,) or (outputs, p)."""
+        return np.where(self.frozen, 0.0, weights / self.scale)
+
+    def intercept(self, intercept: Any, coef: FloatArray) -> Any:
+        """The intercept that goes with user coefficients."""
+        return intercept + self.target_shift - coef @ self.shift
+
+    def uniform(self) -> ColumnScaling:
+        """The same frame with one scale for all columns, for sets that are not separable."""
+        scale = np.sqrt(np.mean(self.scale[~self.frozen] ** 2)) if not self.frozen.all() else 1.0
+        return replace(
+            self,
+            scale=np.full(self.columns, scale),
+            # Nothing is known about a frozen column, and nothing is left of it; its old scale means nothing.
+            second_moment=np.where(
+                self.frozen & ~self.frozen.all(), 0.0, self.second_moment * (self.scale / scale) ** 2
+            ),
+        )
+
+    def from_user(self, coef: FloatArray) -> FloatArray:
+        """The scaled weights of user coefficients."""
+        return coef * self.scale
+
+
+def identity_scaling(columns: int) -> ColumnScaling:
+    """No centring, no scaling, and no clipping but of absurd entries, which could overflow a margin."""
+    return ColumnScaling(
+        low=np.full(columns, -LARGEST_BOUND),
+        high=np.full(columns, LARGEST_BOUND),
+        shift=np.zeros(columns),
+        scale=np.ones(columns),
+        second_moment=np.ones(columns),
+        frozen=np.zeros(columns, dtype=bool),
+    )
+
+
+def exact_scaling(data: Data, centred: bool, target: bool) -> ColumnScaling:
+    """Columns (and a regression target) centred and scaled by their exact moments. Not private."""
+    p = data.X.shape[1]
+    radius = np.minimum(np.append(largest_entries(data.X), np.abs(data.y).max(initial=0.0)), LARGEST_BOUND)
+    limits = moments.Limits(-radius, radius, np.zeros(p + 1), radius)
+    mean, square = moments.moment_sums(data, limits, slice(0, p + 1)) / data.rows
+    if not centred:
+        mean = np.zeros(p + 1)
+    known = radius > 0.0
+    scale = np.where(known, radius * np.sqrt(np.maximum(square - mean**2, SMALLEST_SPREAD**2)), 1.0)
+    shift = mean * radius
+    scaling = replace(
+        identity_scaling(p), low=-radius[:p], high=radius[:p], shift=shift[:p], scale=scale[:p], frozen=~known[:p]
+    )
+    if not target:
+        return scaling
+    low, high, centre, spread = (float(part[p]) for part in (-radius, radius, shift, scale))
+    return replace(scaling, target_low=low, target_high=high, target_shift=centre, target_scale=spread)
+
+
+def largest_entries(X: Any) -> FloatArray:
+    """The largest absolute value of each column. Not private."""
+    if sp.issparse(X):
+        return np.asarray(abs(X).max(axis=0).toarray(), dtype=np.float64).ravel()
+    return np.maximum(X.max(axis=0, initial=0.0), -X.min(axis=0, initial=0.0)).astype(np.float64)

@@ -1,0 +1,7 @@
+"""Losses: functions of a margin and a target, one number per row; no loss ever sees the features."""
+
+from discreet.problem.losses.base import Loss
+from discreet.problem.losses.multiclass import Multinomial, OneVsRest
+from discreet.problem.losses.scalar import Huber, Logistic, SmoothedHinge, Squared
+
+__all__ = ["Huber", "Logistic", "Loss", "Multinomial", "OneVsRest", "SmoothedHinge", "Squared"]

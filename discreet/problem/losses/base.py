@@ -1,0 +1,84 @@
+"""What every loss offers, so that a solver need not know which one it minimises."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+Values = npt.ArrayLike
+
+
+class Loss(ABC):
+    """What a solver may ask of a loss; a value too large for a float is returned as infinity, never as NaN.
+
+    Attributes
+    ----------
+    classification : bool
+        Whether targets are labels: -1 or +1 with one margin per row, 0 to outputs - 1 with several.
+    monotone : bool
+        Whether, for a given target, the slope has the same sign at every margin (objective
+        perturbation then adds up fewer tails).
+    discontinuous_curvature : bool
+        Whether most rows may have no curvature where one looks, and much of it a step away: what is measured at
+        one point then says little of its neighbourhood.
+    """
+
+    __slots__ = ()
+    classification: ClassVar[bool] = False
+    monotone: ClassVar[bool] = False
+    discontinuous_curvature: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Short name, for tables and messages."""
+
+    @property
+    @abstractmethod
+    def code(self) -> int:
+        """Number by which compiled kernels know the loss."""
+
+    @property
+    def parameter(self) -> float:
+        """Number that compiled kernels need besides the code."""
+        return 0.0
+
+    @property
+    @abstractmethod
+    def lipschitz(self) -> float:
+        """Bound on the slope (its Euclidean norm, with several margins), infinite if there is none."""
+
+    @property
+    @abstractmethod
+    def smoothness(self) -> float:
+        """Bound on the second derivative (the largest eigenvalue, with several margins)."""
+
+    @property
+    def outputs(self) -> int:
+        """Margins per row."""
+        return 1
+
+    @abstractmethod
+    def value(self, margin: Values, y: Values) -> Array:
+        """Loss of each row."""
+
+    @abstractmethod
+    def slope(self, margin: Values, y: Values) -> Array:
+        """Derivative in the margin; same shape as the margins."""
+
+    @abstractmethod
+    def curvature(self, margin: Values, y: Values) -> Array:
+        """Second derivative in the margin, the larger one-sided value at a kink; the Hessian's diagonal."""
+
+    @abstractmethod
+    def conjugate(self, dual: Values, y: Values) -> Array:
+        """Supremum over margins m of <dual, m> - value(m, y), one per row; infinite outside its domain."""
+
+
+def floats(values: Values) -> Array:
+    """Double precision, whatever the input; no copy if it is so already."""
+    return np.asarray(values, dtype=np.float64)

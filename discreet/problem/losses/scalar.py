@@ -1,0 +1,179 @@
+"""Losses of one margin per row: two for real targets, two for labels -1 and +1."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+
+import numpy as np
+from scipy.special import expit, xlog1py, xlogy
+
+from discreet.problem.losses.base import Array, Loss, Values, floats
+
+
+@dataclass(frozen=True, slots=True)
+class Squared(Loss):
+    """Half the squared residual, (m - y)^2 / 2. The slope has no bound: private solvers must clip it."""
+
+    name = "squared"
+    code = 0
+    lipschitz = math.inf
+    smoothness = 1.0
+
+    def value(self, margin: Values, y: Values) -> Array:
+        residual = _residual(margin, y)
+        with np.errstate(over="ignore"):
+            return 0.5 * residual * residual
+
+    def slope(self, margin: Values, y: Values) -> Array:
+        return _residual(margin, y)
+
+    def curvature(self, margin: Values, y: Values) -> Array:
+        return np.ones_like(_residual(margin, y))
+
+    def conjugate(self, dual: Values, y: Values) -> Array:
+        return _half_square_conjugate(floats(dual), floats(y))
+
+
+@dataclass(frozen=True, slots=True)
+class Logistic(Loss):
+    """Logistic loss, log(1 + exp(-y m)), for labels y in {-1, +1}.
+
+    Guarantee: for every margin, |slope| <= 1 and 0 <= curvature <= 1/4.
+    """
+
+    name = "logistic"
+    code = 1
+    lipschitz = 1.0
+    smoothness = 0.25
+    classification = True
+    monotone = True
+
+    def value(self, margin: Values, y: Values) -> Array:
+        return np.logaddexp(0.0, -floats(y) * floats(margin))
+
+    def slope(self, margin: Values, y: Values) -> Array:
+        label = floats(y)
+        return expit(-label * floats(margin)) * -label  # in this order one array fewer is alive
+
+    def curvature(self, margin: Values, y: Values) -> Array:
+        signed = floats(y) * floats(margin)
+        return expit(signed) * expit(-signed)
+
+    def conjugate(self, dual: Values, y: Values) -> Array:
+        weight, inside = _label_weight(dual, y)
+        return np.where(weight == inside, xlogy(inside, inside) + xlog1py(1.0 - inside, -inside), np.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Huber(Loss):
+    """Residual r = m - y costs r^2 / 2 up to the threshold and grows linearly beyond it.
+
+    Guarantee: for every margin, |slope| <= threshold and 0 <= curvature <= 1.
+    """
+
+    threshold: float = 1.35
+
+    name = "huber"
+    code = 2
+    smoothness = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "threshold", _positive("threshold", self.threshold))
+
+    @property
+    def parameter(self) -> float:
+        return self.threshold
+
+    @property
+    def lipschitz(self) -> float:
+        return self.threshold
+
+    def value(self, margin: Values, y: Values) -> Array:
+        residual = _residual(margin, y)
+        slope = np.clip(residual, -self.threshold, self.threshold)
+        with np.errstate(over="ignore"):
+            return slope * (residual - 0.5 * slope)
+
+    def slope(self, margin: Values, y: Values) -> Array:
+        return np.clip(_residual(margin, y), -self.threshold, self.threshold)
+
+    def curvature(self, margin: Values, y: Values) -> Array:
+        return np.where(np.abs(_residual(margin, y)) <= self.threshold, 1.0, 0.0)
+
+    def conjugate(self, dual: Values, y: Values) -> Array:
+        slope = floats(dual)
+        return np.where(np.abs(slope) <= self.threshold, _half_square_conjugate(slope, floats(y)), np.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothedHinge(Loss):
+    """Hinge loss max(0, 1 - y m), y in {-1, +1}, with a parabola for 1 - width <= y m <= 1 + width.
+
+    Guarantee: for every margin, |slope| <= 1 and 0 <= curvature <= 1 / (2 width).
+    """
+
+    width: float = 0.5
+
+    name = "smoothed-hinge"
+    code = 3
+    lipschitz = 1.0
+    classification = True
+    monotone = True
+    discontinuous_curvature = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "width", _positive("width", self.width))
+
+    @property
+    def parameter(self) -> float:
+        return self.width
+
+    @property
+    def smoothness(self) -> float:
+        return 0.5 / self.width
+
+    def value(self, margin: Values, y: Values) -> Array:
+        shortfall = 1.0 - floats(y) * floats(margin)
+        steepness = self._steepness(shortfall)
+        return self.width * steepness * steepness + np.maximum(shortfall - self.width, 0.0)
+
+    def slope(self, margin: Values, y: Values) -> Array:
+        label = floats(y)
+        return -label * self._steepness(1.0 - label * floats(margin))
+
+    def curvature(self, margin: Values, y: Values) -> Array:
+        shortfall = 1.0 - floats(y) * floats(margin)
+        return np.where(np.abs(shortfall) <= self.width, self.smoothness, 0.0)
+
+    def conjugate(self, dual: Values, y: Values) -> Array:
+        weight, inside = _label_weight(dual, y)
+        return np.where(weight == inside, -inside * (1.0 + self.width * (1.0 - inside)), np.inf)
+
+    def _steepness(self, shortfall: Array) -> Array:
+        with np.errstate(over="ignore"):
+            return np.clip(0.5 * (shortfall / self.width + 1.0), 0.0, 1.0)
+
+
+def _residual(margin: Values, y: Values) -> Array:
+    with np.errstate(over="ignore"):
+        return np.subtract(floats(margin), floats(y))
+
+
+def _half_square_conjugate(slope: Array, y: Array) -> Array:
+    # Factored, because slope^2 / 2 + slope * y would be inf - inf for huge arguments of opposite sign.
+    with np.errstate(over="ignore"):
+        return slope * (0.5 * slope + y)
+
+
+def _label_weight(dual: Values, y: Values) -> tuple[Array, Array]:
+    weight = -floats(y) * floats(dual)
+    return weight, np.clip(weight, 0.0, 1.0)
+
+
+def _positive(name: str, value: object) -> float:
+    # Noise is in proportion to the slopes of a loss, so absurd sizes could make it vanish or overflow.
+    if not isinstance(value, Real) or not 1e-50 <= float(value) <= 1e50:
+        raise ValueError(f"{name} must be a positive number between 1e-50 and 1e50, got {value!r}.")
+    return float(value)

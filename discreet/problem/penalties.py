@@ -1,0 +1,218 @@
+"""Penalties: sums over the coefficients (never the intercept) of convex functions of one number.
+
+Every penalty here is l1 |w| + l2 / 2 w^2 on an interval [low, high], coordinate by coordinate, so these
+four numbers per coordinate (`Coefficients`) are all that a penalty defines; everything else follows.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from numbers import Real
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from discreet.problem import constraints
+from discreet.problem.constraints import Array, Values, floats
+
+
+class Coefficients(NamedTuple):
+    """The penalty of each coordinate: l1 |w| + l2 / 2 w^2 if low <= w <= high, else infinity."""
+
+    l1: Array
+    l2: Array
+    low: Array
+    high: Array
+
+
+def prox(v: Values, step: Values, coefficients: Coefficients) -> Array:
+    """Minimise (w - v)^2 / (2 step) + penalty(w) in each coordinate: shrink, scale, then clip.
+
+    Parameters
+    ----------
+    v : array
+        Points, one per coordinate.
+    step : float or array
+        Non-negative step, or one per coordinate.
+    coefficients : Coefficients
+        The penalty of each coordinate.
+    """
+    with np.errstate(over="ignore"):
+        shrunk = _shrink(floats(v), floats(step) * coefficients.l1)
+        scaled = shrunk / (1.0 + floats(step) * coefficients.l2)
+    return np.clip(scaled, coefficients.low, coefficients.high)
+
+
+def signed_subgradient_distance(w: Values, gradient: Values, coefficients: Coefficients) -> Array:
+    """Signed distance of -gradient to the subdifferential at w in each coordinate, negative inside.
+
+    It is 1-Lipschitz in the gradient; infinite where w breaks its bounds, minus infinity where low == high.
+    """
+    point, slope = floats(w), floats(gradient)
+    l1, l2, low, high = coefficients
+    with np.errstate(over="ignore"):
+        smallest = np.where(point <= low, -np.inf, l2 * point + np.where(point > 0.0, l1, -l1))
+        largest = np.where(point >= high, np.inf, l2 * point + np.where(point < 0.0, -l1, l1))
+        distance = np.maximum(smallest + slope, -slope - largest)
+    return np.where((low <= point) & (point <= high), distance, np.inf)
+
+
+class Penalty(ABC):
+    """A separable convex penalty; arrays of any shape are treated as one long vector of coefficients.
+
+    Attributes
+    ----------
+    name : str
+        Short name, for tables and messages.
+    separable : bool
+        True: coordinate methods may be used.
+    """
+
+    __slots__ = ()
+    name: ClassVar[str]
+    separable: ClassVar[bool] = True
+
+    @abstractmethod
+    def coefficients(self, size: int) -> Coefficients:
+        """Return the penalty of each of that many coordinates, as compiled kernels need it."""
+
+    @property
+    def strong_convexity(self) -> float:
+        """Largest m such that the penalty minus m / 2 ||w||^2 is convex."""
+        return 0.0
+
+    def value(self, w: Values) -> float:
+        """Penalty of the coefficients, infinite where they break their bounds."""
+        point = floats(w)
+        l1, l2, low, high = self._coefficients_like(point)
+        if not ((low <= point) & (point <= high)).all():
+            return math.inf
+        with np.errstate(over="ignore"):
+            return float((l1 * np.abs(point) + 0.5 * l2 * point * point).sum())
+
+    def prox(self, v: Values, step: Values) -> Array:
+        """Minimise ||w - v||^2 / (2 step) + value(w)."""
+        point = floats(v)
+        return prox(point, step, self._coefficients_like(point))
+
+    def subgradient_distance(self, w: Values, gradient: Values) -> Array:
+        """Distance of -gradient to the subdifferential at w in each coordinate: all zero at an optimum."""
+        point = floats(w)
+        signed = signed_subgradient_distance(point, gradient, self._coefficients_like(point))
+        return np.maximum(signed, 0.0)
+
+    def conjugate(self, u: Values) -> float:
+        """Supremum over w of <u, w> - value(w), possibly infinite."""
+        slope = floats(u)
+        l1, l2, low, high = self._coefficients_like(slope)
+        shrunk = _shrink(slope, l1)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            free = np.where(shrunk == 0.0, 0.0, shrunk / l2)
+            best = np.clip(free, low, high)
+            # Factored: u w and l2 w^2 may both overflow where their difference does not.
+            terms = best * (slope - np.sign(best) * l1 - 0.5 * l2 * best)
+        return constraints.extended_sum(np.where(np.isinf(best), np.inf, terms))
+
+    def _coefficients_like(self, point: Array) -> Coefficients:
+        return Coefficients(*(column.reshape(point.shape) for column in self.coefficients(point.size)))
+
+
+@dataclass(frozen=True, slots=True)
+class Zero(Penalty):
+    """No penalty."""
+
+    name = "zero"
+
+    def coefficients(self, size: int) -> Coefficients:
+        return _unbounded(size, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class L1(Penalty):
+    """The sum of absolute values, alpha ||w||_1, which sets small coefficients to zero."""
+
+    alpha: float
+
+    name = "l1"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alpha", _in_range("alpha", self.alpha, _LARGEST))
+
+    def coefficients(self, size: int) -> Coefficients:
+        return _unbounded(size, self.alpha, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class L2(Penalty):
+    """Half the sum of squares, alpha / 2 ||w||^2."""
+
+    alpha: float
+
+    name = "l2"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alpha", _in_range("alpha", self.alpha, _LARGEST))
+
+    @property
+    def strong_convexity(self) -> float:
+        return self.alpha
+
+    def coefficients(self, size: int) -> Coefficients:
+        return _unbounded(size, 0.0, self.alpha)
+
+
+@dataclass(frozen=True, slots=True)
+class ElasticNet(Penalty):
+    """A mixture, alpha (l1_ratio ||w||_1 + (1 - l1_ratio) / 2 ||w||^2), written as scikit-learn writes it."""
+
+    alpha: float
+    l1_ratio: float
+
+    name = "elastic-net"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alpha", _in_range("alpha", self.alpha, _LARGEST))
+        object.__setattr__(self, "l1_ratio", _in_range("l1_ratio", self.l1_ratio, 1.0))
+
+    @property
+    def strong_convexity(self) -> float:
+        return self.alpha * (1.0 - self.l1_ratio)
+
+    def coefficients(self, size: int) -> Coefficients:
+        return _unbounded(size, self.alpha * self.l1_ratio, self.strong_convexity)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Box(Penalty):
+    """The constraint low <= w <= high as a penalty: zero inside, infinite outside."""
+
+    limits: constraints.Box
+
+    name = "box"
+
+    def __init__(self, low: Values, high: Values) -> None:
+        object.__setattr__(self, "limits", constraints.Box(low, high))
+
+    def coefficients(self, size: int) -> Coefficients:
+        low, high = self.limits.bounds(size)
+        return Coefficients(np.zeros(size), np.zeros(size), low.copy(), high.copy())
+
+
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+def _shrink(v: Array, amount: Array) -> Array:
+    return v - np.clip(v, -amount, amount)
+
+
+def _unbounded(size: int, l1: float, l2: float) -> Coefficients:
+    return Coefficients(*(np.full(size, constant) for constant in (l1, l2, -np.inf, np.inf)))
+
+
+def _in_range(name: str, value: object, largest: float) -> float:
+    if not isinstance(value, Real) or not 0.0 <= float(value) <= largest:
+        limit = "finite" if largest == _LARGEST else f"at most {largest:g}"
+        raise ValueError(f"{name} must be a number, non-negative and {limit}, got {value!r}.")
+    return float(value)

@@ -1,0 +1,71 @@
+"""What is minimised: mean loss + penalty, over a convex set, with or without an intercept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet._common.types import FloatArray
+from discreet.problem.constraints import Box, Constraint
+from discreet.problem.losses import Loss
+from discreet.problem.penalties import Coefficients, Penalty, Zero
+
+if TYPE_CHECKING:
+    from discreet.problem.optimum import Optimum
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Minimise (1/n) sum_i loss(x_i . w + b, y_i) + penalty(w) over w in the constraint and any b.
+
+    Neither the penalty nor the constraint touches the intercept b. For losses with several outputs w has
+    one row per output.
+    """
+
+    loss: Loss
+    penalty: Penalty = field(default_factory=Zero)
+    constraint: Constraint | None = None
+    fit_intercept: bool = True
+
+    @property
+    def separable(self) -> bool:
+        """Whether penalty and constraint act on each coordinate alone."""
+        return self.constraint is None or self.constraint.separable
+
+    def coefficients(self, columns: int) -> Coefficients:
+        """Penalty and separable constraint, coordinate by coordinate."""
+        own = self.penalty.coefficients(columns)
+        if not isinstance(self.constraint, Box):
+            return own
+        low, high = self.constraint.bounds(columns)
+        return Coefficients(own.l1, own.l2, np.maximum(own.low, low), np.minimum(own.high, high))
+
+    def check_labels(self, y: FloatArray) -> None:
+        """Refuse targets that are not labels in the loss's own coding; regression losses take any."""
+        if not self.loss.classification:
+            return
+        outputs = self.loss.outputs
+        allowed = np.array([-1.0, 1.0]) if outputs == 1 else np.arange(outputs, dtype=np.float64)
+        if not np.isin(y, allowed).all():
+            wanted = "-1 and +1" if outputs == 1 else f"0, 1, ..., {outputs - 1}"
+            raise ValueError(f"y must hold the labels {wanted} for this loss; recode it, or use an estimator.")
+
+    def objective(
+        self, X: Any, y: FloatArray, coef: FloatArray, intercept: Any = 0.0, weight: FloatArray | None = None
+    ) -> float:
+        """The objective on a table, in the user's columns. Not private."""
+        margins = np.asarray(X @ np.asarray(coef).T) + intercept
+        losses = self.loss.value(margins, y)
+        total = float(losses.sum() if weight is None else losses @ weight)
+        return total / X.shape[0] + sum(self.penalty.value(row) for row in np.atleast_2d(coef))
+
+    def optimum(
+        self, X: Any, y: FloatArray, sample_weight: FloatArray | None = None, tolerance: float = 1e-10
+    ) -> Optimum:
+        """The non-private optimum with a certificate of how far from optimal it can be. Not private."""
+        from discreet.data.validation import load
+        from discreet.problem.optimum import minimise
+
+        return minimise(self, load(X, y, sample_weight), tolerance)

@@ -1,0 +1,1 @@
+"""What several solvers use; nothing here is a solver."""

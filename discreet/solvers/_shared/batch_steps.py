@@ -1,0 +1,55 @@
+"""Proximal gradient steps on batches of rows, with noise or without: what `sgd` and `bolt-on` share."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from discreet._common.types import FloatArray, IndexArray
+from discreet.kernels.gradient import clipped_gradient_sum
+from discreet.problem.scaled_problem import ScaledProblem
+
+
+class BatchSteps:
+    """Weights, the running total of the iterates and everything the kernels need, for one run.
+
+    Gradients of rows are clipped to norm `clip`; their sum is divided by `batch`, whatever the size of a batch is.
+    """
+
+    def __init__(self, scaled: ScaledProblem, clip: float, length: float, batch: float) -> None:
+        self.scaled, self.clip, self.length, self.batch = scaled, clip, length, float(batch)
+        self.norms = scaled.norms()
+        self.weight = scaled.kernel_weight
+        self.w = np.array(scaled.start())
+        self.total = np.zeros(scaled.shape)
+
+    def run(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
+        """One step per batch; batches and noise were drawn before the rows are looked at."""
+        if self.scaled.outputs > 1 or not self.scaled.problem.separable:
+            self._with_matrix_products(indptr, indices, noise)
+        else:
+            self._with_kernel(indptr, indices, noise)
+
+    def _with_kernel(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
+        from discreet.kernels import stochastic
+
+        scaled, c, loss = self.scaled, self.scaled.coefficients, self.scaled.problem.loss
+        rows = (self.norms, scaled.y, self.weight, loss.code, float(loss.parameter), indptr, indices, noise)
+        settings = (self.clip, self.length, self.batch, c.l1, c.l2, c.low, c.high)
+        if sp.issparse(scaled.X):
+            table = (scaled.X.indptr, scaled.X.indices, scaled.X.data)
+            stochastic.steps_sparse(*table, *rows, *settings, self.w, self.total)
+        else:
+            plain = not c.l1.any() and bool(np.isinf(c.low).all() and np.isinf(c.high).all())
+            stochastic.steps_dense(scaled.X, *rows, *settings, plain, self.w, self.total)
+
+    def _with_matrix_products(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
+        scaled, loss = self.scaled, self.scaled.problem.loss
+        for t in range(indptr.size - 1):
+            chosen = indices[indptr[t] : indptr[t + 1]]
+            X, y = scaled.X[chosen], scaled.y[chosen]
+            slopes = loss.slope(np.asarray(X @ self.w.T), y)
+            weight = None if scaled.weight is None else scaled.weight[chosen]
+            total = clipped_gradient_sum(X, slopes, self.norms[chosen], self.clip, weight) + noise[t]
+            self.w = scaled.prox(self.w - self.length / self.batch * total, self.length)
+            self.total += self.w

@@ -1,0 +1,146 @@
+"""Minimise a strongly convex problem with short rows to a distance that is proved, not hoped for.
+
+Shared by output and objective perturbation, whose guarantees need to know how far from the minimiser they are.
+Distances are in the norm of the penalty, sqrt(sum of l2_j w_j^2): a coordinate that is penalised more is known better.
+Theorem and proof: docs/guarantees/output-perturbation.md. Nothing here adds noise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from discreet._common.types import FloatArray
+from discreet.kernels.gradient import row_norms
+from discreet.problem.scaled_problem import ScaledProblem
+
+if TYPE_CHECKING:
+    from discreet.problem.losses import Loss
+
+
+@dataclass(frozen=True, eq=False)
+class WithLinearTerm(ScaledProblem):
+    """A scaled problem with a linear term <tilt, w> in its objective."""
+
+    linear_term: FloatArray
+
+    def value(self, w: FloatArray) -> float:
+        return super().value(w) + float((self.linear_term * w).sum())
+
+    def gradient(self, w: FloatArray) -> FloatArray:
+        return super().gradient(w) + self.linear_term
+
+
+def with_linear_term(scaled: ScaledProblem, linear_term: FloatArray) -> WithLinearTerm:
+    """The same problem with a linear term in its objective."""
+    return WithLinearTerm(
+        **{field.name: getattr(scaled, field.name) for field in fields(scaled)}, linear_term=linear_term
+    )
+
+
+@dataclass(frozen=True)
+class Restarts:
+    """So many rounds of so many accelerated steps, each of which at least halves the distance to the minimiser."""
+
+    rounds: int
+    length: int
+
+    @property
+    def steps(self) -> int:
+        return self.rounds * self.length
+
+
+def restarts_for(smoothness: float, convexity: float, steepness: float, distance: float) -> Restarts:
+    """How many steps certify a distance: `steepness` bounds the gradient of the smooth part at the minimiser.
+
+    Guarantee: starting from the minimiser of the penalty, the certificate is below `distance` after these steps.
+    """
+    condition = smoothness / convexity
+    halvings = math.log2(max(4.0 * condition * steepness / (math.sqrt(convexity) * distance), 2.0))
+    return Restarts(math.ceil(halvings), math.ceil(4.0 * math.sqrt(condition)))
+
+
+def row_curvature(loss: Loss, radius: float) -> float:
+    """Smoothness of the mean loss, for rows of norm at most `radius`."""
+    return loss.smoothness * radius**2
+
+
+def clip_rows(scaled: ScaledProblem, radius: float, ridge: float) -> ScaledProblem:
+    """The same problem with rows of norm at most `radius` and an l2 penalty of at least `ridge` everywhere.
+
+    The entry 1 of the intercept stays, so that the model stays linear: the other entries give way. Each row is
+    changed on its own.
+    """
+    coefficients = scaled.coefficients._replace(l2=np.maximum(scaled.coefficients.l2, ridge))
+    # A little less than the radius allows, for what single precision rounds up.
+    room = math.sqrt(radius**2 - scaled.problem.fit_intercept) * (1.0 - 4.0 * float(np.finfo(scaled.X.dtype).eps))
+    inner = scaled.scaling.columns
+    factor = np.minimum(1.0, room / row_norms(scaled.X[:, :inner]))
+    X = scaled.X  # a copy of the solver's own, see ColumnScaling.matrix
+    if sp.issparse(X):
+        X.data *= np.repeat(factor, np.diff(X.indptr))
+        X.data[X.indices == inner] = 1.0
+    else:
+        X[:, :inner] *= factor[:, None]
+    return replace(scaled, X=X, coefficients=coefficients)
+
+
+def minimum_within(scaled: ScaledProblem, radius: float, distance: float) -> FloatArray:
+    """A point at most `distance` from the minimiser; rows have norm at most `radius`.
+
+    Newton or quasi-Newton steps come first where they are possible. Whatever they give must pass the certificate,
+    else the steps that cannot fail are made.
+    """
+    loss, convexity = scaled.problem.loss, float(scaled.coefficients.l2.min())
+    mass = scaled.X.shape[0] / scaled.rows  # 1, unless the number of rows is private
+    smoothness = mass * row_curvature(loss, radius)
+    guess = _quick_guess(scaled, distance / math.sqrt(1.0 + smoothness / convexity))
+    w, error = certified_step(scaled, guess, smoothness)
+    if error <= distance:
+        return w
+    linear_term = float(np.linalg.norm(scaled.linear_term)) if isinstance(scaled, WithLinearTerm) else 0.0
+    limit = restarts_for(smoothness, convexity, mass * loss.lipschitz * radius + linear_term, distance)
+    w = scaled.start()
+    for _ in range(limit.rounds):
+        w, error = certified_step(scaled, _accelerated(scaled, w, 1.0 / smoothness, limit.length), smoothness)
+        if error <= distance:
+            return w
+    raise RuntimeError(f"no minimum was certified within {distance:g} in {limit.steps} steps; nothing is released.")
+
+
+def certified_step(scaled: ScaledProblem, w: FloatArray, smoothness: float) -> tuple[FloatArray, float]:
+    """One proximal gradient step, and a proved bound on its distance from the minimiser.
+
+    Guarantee: the step leaves a subgradient of the objective at the new point; its norm, with each entry divided by
+    the root of the l2 penalty, bounds the distance.
+    """
+    step = 1.0 / smoothness
+    slope = scaled.gradient(w)
+    moved = scaled.prox(w - step * slope, step)
+    subgradient = (w - moved) / step - slope + scaled.gradient(moved)
+    return moved, float(np.linalg.norm(subgradient / np.sqrt(scaled.coefficients.l2)))
+
+
+def _quick_guess(scaled: ScaledProblem, decrement: float) -> FloatArray:
+    """Where the problem is smooth: Newton steps to about this decrement, or L-BFGS if there are many weights."""
+    from discreet.problem.optimum import LARGEST_NEWTON, is_smooth, lbfgs, newton
+
+    if not is_smooth(scaled):
+        return scaled.start()
+    return newton(scaled, decrement) if scaled.outputs == 1 and scaled.columns <= LARGEST_NEWTON else lbfgs(scaled)
+
+
+def _accelerated(scaled: ScaledProblem, w: FloatArray, step: float, count: int) -> FloatArray:
+    """Proximal gradient steps with Nesterov's momentum (Beck and Teboulle 2009)."""
+    point: Any = w
+    momentum = 1.0
+    for _ in range(count):
+        moved = scaled.prox(point - step * scaled.gradient(point), step)
+        following = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * momentum**2))
+        point = moved + (momentum - 1.0) / following * (moved - w)
+        w, momentum = moved, following
+    return w

@@ -1,0 +1,91 @@
+"""Noisy gradients over all rows, for the methods that make full-batch steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet._common.types import FloatArray
+from discreet.kernels.gradient import clipped_gradient_sum
+from discreet.privacy import mechanisms
+from discreet.problem.scaled_problem import ScaledProblem
+from discreet.scaling.plan import ScalingPlan
+from discreet.solvers._shared.noise_rules import GRADIENT_CLIP
+from discreet.solvers.base import Mechanism, Plan, Run, calibrated
+
+if TYPE_CHECKING:
+    from discreet.data.public import Public
+    from discreet.privacy.budget import Budget
+    from discreet.privacy.random.generator import RandomGenerator
+from discreet.solvers._shared.clipping import row_threshold
+
+Move = Callable[[FloatArray, FloatArray], FloatArray]  # weights and a released gradient -> new weights
+
+
+FEWEST_STEPS, MOST_STEPS, STEPS_PER_COORDINATE, PURE_STEPS = 100, 500, 5, 10
+
+
+WEAK_NOISE = 360.0  # rows over noise and columns; twice as many steps where it is four times as large
+
+
+def full_batch_mechanism(
+    steps: int | None, scaling_plan: ScalingPlan, budget: Budget, public: Public
+) -> tuple[Mechanism, Mapping[str, Any]]:
+    """Noise for so many releases of the gradient of all rows."""
+    default = PURE_STEPS if budget.kind == "pure" else _default_steps(public, budget)
+    count = int(steps) if steps is not None else default
+    kind = mechanisms.Laplace if budget.kind == "pure" else mechanisms.Gaussian
+    return calibrated(lambda z: kind(z, count), scaling_plan, budget, public), {"steps": count}
+
+
+class NoisyGradient:
+    """What full-batch methods release at every step: the sum of the clipped gradients of the rows, with noise.
+
+    Guarantee: a call costs one of the `steps` releases of the plan's mechanism.
+    """
+
+    def __init__(self, scaled: ScaledProblem, plan: Plan, clip: float | None) -> None:
+        assert isinstance(plan.mechanism, (mechanisms.Gaussian, mechanisms.Laplace))
+        self.scaled, self.mechanism, self.steps = scaled, plan.mechanism, plan.settings["steps"]
+        relation = plan.public.relation
+        noise = self.mechanism.deviation(mechanisms.clipped_sum(relation)) / scaled.rows
+        factor = GRADIENT_CLIP.at(noise)
+        self.clip = row_threshold(clip, factor, scaled, plan)
+        self.norms = scaled.norms()
+        self.sensitivity = mechanisms.clipped_sum(relation, scaled.outputs * scaled.columns)
+        if math.isfinite(self.clip):
+            self.sensitivity = self.sensitivity * self.clip
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of an entry."""
+        return self.mechanism.deviation(self.sensitivity) / self.scaled.rows
+
+    def __call__(self, w: FloatArray, rng: RandomGenerator) -> FloatArray:
+        """The mean of the clipped gradients at w, with noise."""
+        scaled = self.scaled
+        total = clipped_gradient_sum(scaled.X, scaled.slopes(w), self.norms, self.clip, scaled.weight)
+        total += self.mechanism.noise(rng, self.sensitivity, scaled.shape)
+        return total / scaled.rows
+
+
+def descend(gradient: NoisyGradient, run: Run, w: FloatArray, move: Move, average: bool) -> tuple[FloatArray, int]:
+    """All planned steps; the mean of the second half of the iterates, or the last one."""
+    steps, tail = gradient.steps, np.zeros(w.shape)
+    for t in range(steps):
+        w = move(w, gradient(w, run.rng))
+        if 2 * t >= steps - 1:
+            tail += w
+        run.report(t + 1, steps, gradient.scaled, w)
+    return (tail / (steps - steps // 2) if average else w), steps
+
+
+def _default_steps(public: Public, budget: Budget) -> int:
+    """More columns need more, shorter steps; weak noise allows more; each is a pass over the table, hence the limit."""
+    steps = max(FEWEST_STEPS, STEPS_PER_COORDINATE * public.columns)
+    noise = mechanisms.additive(budget, 1.0).deviation(mechanisms.clipped_sum(public.relation))
+    room = public.rows / (WEAK_NOISE * noise * (public.columns + 1)) if noise > 0.0 else math.inf
+    return round(min(MOST_STEPS, steps * math.sqrt(max(1.0, room))))

@@ -1,0 +1,40 @@
+"""A quadratic model with a separable penalty, and its exact minimiser; sees released numbers only."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from discreet._common.types import FloatArray
+from discreet.problem.penalties import Coefficients
+
+TOLERANCE = 1e-12
+SWEEPS = 10_000
+
+
+class QuadraticModel:
+    """w' matrix w / 2 - linear . w + penalty(w) for one positive definite matrix and many linear parts."""
+
+    def __init__(self, matrix: FloatArray, coefficients: Coefficients) -> None:
+        self.matrix, self.coefficients = np.ascontiguousarray(matrix), coefficients
+        free = np.isneginf(coefficients.low).all() and np.isposinf(coefficients.high).all()
+        self._factor = self._cholesky() if free and not coefficients.l1.any() else None
+
+    def minimise(self, linear: FloatArray, start: FloatArray) -> FloatArray:
+        """The minimiser; `start` only saves time."""
+        if self._factor is not None:
+            from scipy.linalg import cho_solve
+
+            return np.asarray(cho_solve(self._factor, linear))
+        from discreet.kernels.quadratic import minimise_quadratic
+
+        w = np.clip(start, self.coefficients.low, self.coefficients.high)
+        size = float(np.abs(linear).max(initial=0.0))
+        minimise_quadratic(self.matrix, linear, *self.coefficients, w, TOLERANCE * max(size, 1.0), SWEEPS)
+        return w
+
+    def _cholesky(self) -> tuple[FloatArray, bool]:
+        from scipy.linalg import cho_factor
+
+        ridged = self.matrix + np.diag(self.coefficients.l2)
+        factor, lower = cho_factor(ridged)
+        return np.asarray(factor), bool(lower)

@@ -1,0 +1,36 @@
+"""Which solver: by name, as an object, or chosen from public facts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from discreet.data.public import Public
+from discreet.privacy.budget import Budget
+from discreet.problem.problem import Problem
+from discreet.solvers import SOLVERS, Solver
+
+if TYPE_CHECKING:
+    pass
+
+
+FEW_COLUMNS = 200  # up to which `auto` preconditions: docs/benchmarks/solvers.md
+
+
+def make_solver(solver: Any, problem: Problem, public: Public, budget: Budget) -> Solver:
+    """A solver by name, or the object itself; "auto" decides by public facts."""
+    if isinstance(solver, Solver):
+        return solver
+    if solver == "auto":
+        return SOLVERS[_automatic(problem, public, budget)]()
+    if isinstance(solver, str) and solver in SOLVERS:
+        return SOLVERS[solver]()
+    known = ", ".join(repr(name) for name in ("auto", *SOLVERS))
+    raise ValueError(f"solver must be one of {known} or a solver object; got {solver!r}.")
+
+
+def _automatic(problem: Problem, public: Public, budget: Budget) -> str:
+    """Preconditioned steps for few columns, coordinate descent for many, gradient steps for sets it cannot take."""
+    few = 0 < public.columns <= FEW_COLUMNS and not budget.is_infinite
+    if few and SOLVERS["newton"]().why_incompatible(problem, budget) is None:
+        return "newton"
+    return "cd" if problem.separable else "gd"

@@ -1,0 +1,235 @@
+"""The exponential mechanism: one exact draw from the density exp(-rate * sum of losses) on a bounded set.
+
+For few columns. Whether it can be drawn is known from public facts, before a row is read. Theorem and proof:
+docs/guarantees/exponential.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from discreet._common.checks import check_threshold
+from discreet._common.types import FloatArray
+from discreet.privacy import accounting, mechanisms
+from discreet.privacy.mechanisms import Sensitivity
+from discreet.problem.constraints import Box, L1Ball, L2Ball
+from discreet.problem.losses import Squared
+from discreet.problem.penalties import Zero
+from discreet.problem.scaled_problem import ScaledProblem
+from discreet.scaling.plan import ScalingPlan
+from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated
+from discreet.solvers.exponential.cell_sampler import CellSampler, Energy
+from discreet.solvers.exponential.cells import Cells, Shape, best_pieces, covering, log_tries
+
+if TYPE_CHECKING:
+    from discreet.data.public import Public
+    from discreet.privacy.budget import Budget
+    from discreet.problem.constraints import Constraint
+    from discreet.problem.losses import Loss
+    from discreet.problem.problem import Problem
+
+
+LABEL_REACH, TARGET_REACH = 2.0, 1.0  # what the weights of scaled columns seldom exceed
+TARGET_SPREADS = 4.0  # regression targets are clipped at so many of their scales
+SURFACE_TRIES = 4.0  # logarithm of the share of tries that may be lost outside a ball; fewer would need more cells
+MOST_CELLS = 1_000_000
+MOST_WORK = 2e8  # rows * (cells + tries); 1e8 take about two seconds
+SMALLEST_RANGE = 1e-6  # of a row's losses over the region, in units of the largest
+GRID = 2.0**30  # of the released points, in each direction
+
+
+@dataclass(frozen=True)
+class PointSelection:
+    """Draws a point of a set with density proportional to exp(-energy / (multiplier * sensitivity)).
+
+    The sensitivity is how far the energy's differences between two points can move.
+
+    Guarantee: bounded range, and so pure DP, with epsilon = 1 / multiplier.
+    """
+
+    multiplier: float
+
+    @property
+    def event(self) -> Any:
+        if self.multiplier == 0.0:
+            return accounting.non_private_event()
+        return accounting.selection_event(1.0 / self.multiplier)
+
+    def rate(self, sensitivity: Sensitivity) -> float:
+        """What the energy is multiplied by; one that cannot move, because the set is a point, does not matter."""
+        return 1.0 / (self.multiplier * sensitivity.l2) if sensitivity.l2 > 0.0 else 0.0
+
+
+@dataclass(frozen=True)
+class ExponentialMechanism(Solver):
+    """One draw from the exponential mechanism, by an exact sampler.
+
+    Parameters
+    ----------
+    reach : float, optional
+        The weights are sought in the constraint and within [-reach, reach] (a ball: up to this norm), in the
+        solver's (scaled) columns and, for regressions, in units of the target's scale; so is the intercept. The
+        default, 2 for labels and 1 for regressions, needs a bounded constraint.
+    row_size : float
+        Rows are shortened until no margin in the set exceeds that of a row with all entries equal to this.
+    scale_share : float, optional
+        Share of the budget for learning scales (default 0.1; 0 needs declared bounds).
+    """
+
+    name: ClassVar[str] = "exponential"
+    order: ClassVar[Literal["C", "F"]] = "C"
+    needs_separable: ClassVar[bool] = False
+    pure: ClassVar[bool] = True
+    single_output: ClassVar[bool] = True
+    selects: ClassVar[bool] = True
+
+    reach: float | None = None
+    row_size: float = 1.0
+    scale_share: float | None = None
+
+    def __post_init__(self) -> None:
+        check_threshold("reach", self.reach)
+        check_threshold("row_size", self.row_size)
+
+    def why_incompatible(self, problem: Problem, budget: Budget) -> str | None:
+        constraint = problem.constraint
+        if not isinstance(problem.penalty, Zero):
+            return f"it has no form for the {problem.penalty.name} penalty (the constraint does its work)"
+        if constraint is not None and not isinstance(constraint, (Box, L2Ball, L1Ball)):
+            return f"it has no form for the {constraint.name} constraint"
+        if self.reach is None and not _is_bounded(constraint):
+            return "it needs a bounded set: constraint=L2Ball(...), L1Ball(...) or Box(...)"
+        if isinstance(constraint, Box) and not constraint.contains(np.zeros(constraint.low.size), 0.0):
+            return "its box must contain 0"
+        if not (problem.loss.classification or isinstance(problem.loss, Squared)):
+            return f"how long a draw takes has no public bound for the {problem.loss.name} loss"
+        return super().why_incompatible(problem, budget)
+
+    def _decide(
+        self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
+    ) -> tuple[Mechanism, Mapping[str, Any]]:
+        mechanism = calibrated(PointSelection, scaling_plan, budget, public)
+        if budget.is_infinite:
+            return mechanism, {}
+        assert isinstance(mechanism, PointSelection)
+        shape, columns, extra = _shape(problem, public.columns), public.columns, problem.fit_intercept
+        weight = public.rows * mechanism.rate(mechanisms.clipped_sum(public.relation))
+        ratio = self._curvature_ratio(problem, shape, columns) * shape.excess(columns) ** 2
+        slack = 0.0 if shape is Shape.BOX else SURFACE_TRIES / (weight + columns)
+        pieces = best_pieces(weight, ratio, columns + extra)
+        tries = math.exp(min(log_tries(weight, ratio, slack, columns, pieces), 700.0))
+        cells = covering(shape, columns, extra, pieces, slack, MOST_CELLS)
+        if cells is None or public.rows * (cells.count + tries) > MOST_WORK:
+            reason = f"an exact draw for {public.rows} rows and {columns} columns would take too long under this budget"
+            raise self._refused(reason, problem, budget)
+        return mechanism, {"pieces": pieces, "slack": slack, "cells": cells.count, "most_expected_tries": tries}
+
+    def _curvature_ratio(self, problem: Problem, shape: Shape, columns: int) -> float:
+        """A bound on smoothness * (largest margin)^2 / (range of the loss), for every set within the reach."""
+        if not problem.loss.classification:
+            return 2.0  # the range of the squared loss is at least half the square of the margin
+        reach = self.reach or LABEL_REACH
+        margin = reach * (self.row_size * float(shape.support(np.ones(columns))) + problem.fit_intercept)
+        return problem.loss.smoothness * margin**2 / loss_range(problem.loss, margin, 0.0)
+
+    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+        if plan.budget.is_infinite:
+            return until_optimal(scaled, run)
+        region = self.region(scaled)
+        point = self.sampler(scaled, region, plan).draw(run.rng)[0]
+        w = region.weights(np.round(point * GRID) / GRID)  # no digit beyond the grid is told
+        run.report(1, 1, scaled, w)
+        return w, 1
+
+    def region(self, scaled: ScaledProblem) -> Region:
+        """The part of the set that is within reach, from the released frame."""
+        problem, scaling, c = scaled.problem, scaled.scaling, scaled.coefficients
+        labels = problem.loss.classification
+        reach = (self.reach or LABEL_REACH) if labels else (self.reach or TARGET_REACH) * scaling.target_scale
+        low, high = np.clip(c.low, -reach, reach), np.clip(c.high, -reach, reach)
+        if isinstance(problem.constraint, (L1Ball, L2Ball)):
+            radius = min(reach, problem.constraint.radius * float(scaling.scale[0]))
+            low[: scaling.columns], high[: scaling.columns] = -radius, radius
+        return Region(_shape(problem, scaling.columns), scaling.columns, 0.5 * (low + high), 0.5 * (high - low))
+
+    def sampler(self, scaled: ScaledProblem, region: Region, plan: Plan) -> CellSampler:
+        """Draws from the density of the theorem, in the unit coordinates of the region."""
+        mechanism, settings, loss = plan.mechanism, plan.settings, scaled.problem.loss
+        assert isinstance(mechanism, PointSelection)
+        X = np.array(scaled.X.toarray() if sp.issparse(scaled.X) else scaled.X, dtype=np.float64)
+        X, margin = region.clip_rows(X, self.row_size)
+        y, largest = _clipped_target(scaled)
+        sensitivity = mechanisms.clipped_sum(plan.public.relation) * loss_range(loss, margin, largest)
+        energy = Energy(X * region.half, X @ region.middle, y, scaled.weight, loss, mechanism.rate(sensitivity))
+        intercept = scaled.problem.fit_intercept
+        cells = covering(region.shape, region.inner, intercept, settings["pieces"], settings["slack"], MOST_CELLS)
+        assert isinstance(cells, Cells)
+        return CellSampler(energy, cells, region.contains)
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """Weights middle + half * u, where the first `inner` entries of u fill a unit set and the rest [-1, 1]."""
+
+    shape: Shape
+    inner: int
+    middle: FloatArray
+    half: FloatArray
+
+    def weights(self, point: FloatArray) -> FloatArray:
+        return self.middle + self.half * point
+
+    def contains(self, points: FloatArray) -> npt.NDArray[np.bool_]:
+        return np.asarray(self.shape.gauge(points[:, : self.inner]) <= 1.0)
+
+    def clip_rows(self, X: FloatArray, row_size: float) -> tuple[FloatArray, float]:
+        """The rows, each shortened on its own, and the largest margin that they can have in the region."""
+        inner, farthest = X[:, : self.inner], np.abs(self.middle) + self.half
+        room = row_size * float(self.shape.support(farthest[: self.inner]))
+        size = self.shape.support(inner * farthest[: self.inner])
+        inner *= (room / np.maximum(size, room or 1.0))[:, None]
+        return X, room + float(farthest[self.inner :].sum())
+
+
+def loss_range(loss: Loss, margin: float, target: float) -> float:
+    """A bound on the difference of a row's losses at two margins in [-margin, margin], for |targets| <= target.
+
+    Guarantee: a convex loss is largest at an end. One whose slope keeps its sign is least at the other end; every
+    other one is at least 0. It is never taken to be less than a fixed fraction of the losses themselves, so that their
+    rounding errors stay small against it.
+    """
+    if not loss.classification:
+        return float(loss.value(np.array([margin]), np.array([-target]))[0])
+    ends = loss.value(np.array([-margin, margin]), np.ones(2))
+    return float(max(ends.max() - (ends.min() if loss.monotone else 0.0), SMALLEST_RANGE * ends.max()))
+
+
+def _clipped_target(scaled: ScaledProblem) -> tuple[FloatArray, float]:
+    """Targets within a few of their scales, and the largest of them that is possible; labels as they are."""
+    if scaled.problem.loss.classification:
+        return scaled.y, 0.0
+    scaling = scaled.scaling
+    farthest = max(scaling.target_high - scaling.target_shift, scaling.target_shift - scaling.target_low)
+    largest = min(farthest, TARGET_SPREADS * scaling.target_scale)
+    return np.clip(scaled.y, -largest, largest), largest
+
+
+def _shape(problem: Problem, columns: int) -> Shape:
+    """The unit set; in one dimension all sets are intervals."""
+    if columns == 1 or not isinstance(problem.constraint, (L1Ball, L2Ball)):
+        return Shape.BOX
+    return Shape.L1_BALL if isinstance(problem.constraint, L1Ball) else Shape.L2_BALL
+
+
+def _is_bounded(constraint: Constraint | None) -> bool:
+    if isinstance(constraint, Box):
+        return bool(np.isfinite(constraint.low).all() and np.isfinite(constraint.high).all())
+    return isinstance(constraint, (L1Ball, L2Ball))

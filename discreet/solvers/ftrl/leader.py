@@ -1,0 +1,67 @@
+"""The state of follow-the-regularised-leader: noisy running sums of gradients, and the leader they define."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from discreet._common.types import FloatArray
+from discreet.privacy.mechanisms.aggregation import Draw, RunningNoise
+
+Prox = Callable[[FloatArray, float], FloatArray]
+
+
+class Leader:
+    """The minimiser of (sum of gradients so far) . w + (their number) penalty(w) + ||w||^2 / (2 length).
+
+    Gradients come in leaves of about equal size. Several trees (one per pass, or one per part of a stream) follow
+    each other: `base` holds the noisy sums of those that are finished. `length` is the step a leaf makes.
+    """
+
+    def __init__(self, start: FloatArray, length: float) -> None:
+        self.w, self.length = start, length
+        self.base = np.zeros_like(start)
+        self.total = np.zeros_like(start)  # exact, not released: the noise is added on the way out
+        self.latest = np.zeros_like(start)
+        self.average = TailAverage(start)
+        self.noise: RunningNoise | None = None
+
+    def begin(self, noise: RunningNoise) -> None:
+        """A new tree, on top of what the old one has released."""
+        self.base = self.base + self.latest
+        self.total, self.latest = np.zeros_like(self.base), np.zeros_like(self.base)
+        self.noise = noise
+
+    def follow(self, gradient: FloatArray, leaf_rows: float, draw: Draw, prox: Prox) -> None:
+        """Take one leaf's sum of clipped gradients and move to the next leader.
+
+        Guarantee: `w` and `average` depend on the gradients only through their running sums with noise.
+        """
+        assert self.noise is not None
+        self.total = self.total + gradient
+        self.latest = (self.total + self.noise.next(draw)) / leaf_rows
+        leaves = self.average.count + 1
+        self.w = prox(-self.length * (self.base + self.latest), self.length * leaves)
+        self.average.add(self.w)
+
+
+class TailAverage:
+    """The mean of the latest iterates, between a half and three quarters of all, in the memory of two of them."""
+
+    def __init__(self, start: FloatArray) -> None:
+        self.count = 0
+        self.older, self.newer = np.zeros_like(start), np.zeros_like(start)
+        self.start = start
+
+    def add(self, w: FloatArray) -> None:
+        self.count += 1
+        if self.count & (self.count - 1) == 0:  # at powers of two the windows move on
+            self.older, self.newer = self.newer, np.zeros_like(self.newer)
+        self.newer = self.newer + w
+
+    def mean(self) -> FloatArray:
+        if self.count == 0:
+            return self.start
+        first = max(1, 1 << (self.count.bit_length() - 2)) if self.count > 1 else 1
+        return (self.older + self.newer) / (self.count - first + 1)

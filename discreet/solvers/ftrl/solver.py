@@ -1,0 +1,159 @@
+"""DP-FTRL: follow the regularised leader of noisy running sums of gradients; every pass reads each row once.
+
+No sampling and no secrecy of the order is needed, so that the rows may come as a stream (discreet/streams.py).
+Theorem and proof: docs/guarantees/ftrl.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from discreet._common.checks import check_threshold, one_of, positive
+from discreet._common.types import FloatArray, IndexArray
+from discreet.kernels.gradient import clipped_gradient_sum
+from discreet.privacy import mechanisms
+from discreet.privacy.mechanisms.aggregation import Draw, Kind, Shape, row_norm, running_noise
+from discreet.privacy.relation import Relation
+from discreet.problem.scaled_problem import ScaledProblem
+from discreet.scaling.plan import ScalingPlan
+from discreet.solvers._shared.batches import assign_rows
+from discreet.solvers._shared.clipping import curvature_bound, row_threshold
+from discreet.solvers._shared.noise_rules import BATCH_CLIP
+from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated
+from discreet.solvers.ftrl.leader import Leader
+
+if TYPE_CHECKING:
+    from discreet.data.public import Public
+    from discreet.privacy.budget import Budget
+    from discreet.privacy.random.generator import RandomGenerator
+    from discreet.problem.problem import Problem
+
+
+LEAVES, EPOCHS = 128, 8
+
+
+@dataclass(frozen=True)
+class FTRL(Solver):
+    """Follow the regularised leader.
+
+    Parameters
+    ----------
+    leaves : int, optional
+        Number of updates in one pass; each uses an equal part of the rows.
+    epochs : int, optional
+        Number of passes, each with fresh noise.
+    aggregation : {"square-root", "tree"}
+        How the noise of the running sums is correlated; the square root needs less, the tree less memory.
+    shuffle : bool
+        Put the rows into a random order, anew for every pass; False takes them as they come.
+    clip : float, optional
+        Norm to which each row's gradient is clipped, in the solver's (scaled) columns.
+    step : float
+        Length of an update in units of 1/beta, beta being a public bound on the curvature.
+    average : bool
+        Return the average of the latest half of the iterates or more, instead of the last one.
+    scale_share : float, optional
+        Share of the budget for learning scales (default 0.1; 0 needs declared bounds).
+    """
+
+    name: ClassVar[str] = "ftrl"
+    order: ClassVar[Literal["C", "F"]] = "C"
+    needs_separable: ClassVar[bool] = False
+    pure: ClassVar[bool] = False
+
+    leaves: int | None = None
+    epochs: int | None = None
+    aggregation: Kind = "square-root"
+    shuffle: bool = True
+    clip: float | None = None
+    step: float = 1.9
+    average: bool = True
+    scale_share: float | None = None
+
+    def __post_init__(self) -> None:
+        positive("leaves", self.leaves, whole=True)
+        positive("epochs", self.epochs, whole=True)
+        check_threshold("clip", self.clip)
+        positive("step", self.step)
+        one_of("aggregation", self.aggregation, ("square-root", "tree"))
+
+    def _decide(
+        self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
+    ) -> tuple[Mechanism, Mapping[str, Any]]:
+        if public.relation is Relation.ADD_REMOVE and not self.shuffle:
+            raise ValueError('shuffle=False needs a public place for every row; use relation="replace" or "zero_out".')
+        leaf_rows = math.ceil(public.rows / (self.leaves or LEAVES))
+        epochs = int(self.epochs or EPOCHS)
+        mechanism = calibrated(lambda z: mechanisms.Gaussian(z, epochs), scaling_plan, budget, public)
+        return mechanism, {"leaves": math.ceil(public.rows / leaf_rows), "leaf_rows": leaf_rows, "epochs": epochs}
+
+    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+        if plan.budget.is_infinite and self.leaves is None and self.epochs is None:
+            return until_optimal(scaled, run)
+        leader = new_leader(self, scaled)
+        updates = plan.settings["leaves"] * plan.settings["epochs"]
+        for done, _ in enumerate(self.follow(leader, scaled, plan, run.rng), start=1):
+            if done % plan.settings["leaves"] == 0:
+                run.report(done, updates, scaled, leader.w)
+        return (leader.average.mean() if self.average else leader.w), updates
+
+    def follow(self, leader: Leader, scaled: ScaledProblem, plan: Plan, rng: RandomGenerator) -> Iterator[IndexArray]:
+        """Run the plan; yields the rows of each leaf after the leader has followed them.
+
+        Guarantee: all iterates together cost the plan's mechanism.
+        """
+        clip, norms = threshold(self, scaled, plan, scaled.rows), scaled.norms()
+        draw = noise_source(self, scaled, plan, clip, rng)
+        leaves, leaf_rows = plan.settings["leaves"], plan.settings["leaf_rows"]
+        for _ in range(plan.settings["epochs"]):
+            leader.begin(running_noise(self.aggregation, leaves, scaled.shape))
+            for rows in self._parts(plan, scaled.X.shape[0], rng):
+                gradient = leaf_gradient(scaled, norms, rows, leader.w, clip)
+                leader.follow(gradient, leaf_rows, draw, scaled.prox)
+                yield rows
+
+    def _parts(self, plan: Plan, rows: int, rng: RandomGenerator) -> list[IndexArray]:
+        """Which rows each leaf holds; every row is in exactly one, chosen without looking at any row."""
+        settings, relation = plan.settings, plan.public.relation
+        return assign_rows(relation, rows, settings["leaves"], settings["leaf_rows"], rng, self.shuffle)
+
+
+def new_leader(solver: FTRL, scaled: ScaledProblem) -> Leader:
+    return Leader(scaled.start(), solver.step / curvature_bound(scaled))
+
+
+def threshold(solver: FTRL, scaled: ScaledProblem, plan: Plan, rows: int) -> float:
+    """The clipping norm for a tree over so many rows, from public and released numbers."""
+    assert isinstance(plan.mechanism, mechanisms.Gaussian)
+    unit = plan.mechanism.deviation(mechanisms.clipped_sum(plan.public.relation))
+    noise = unit * row_norm(solver.aggregation, plan.settings["leaves"]) ** 2 / rows  # on the last sum
+    return row_threshold(solver.clip, BATCH_CLIP.at(noise), scaled, plan)
+
+
+def noise_source(solver: FTRL, scaled: ScaledProblem, plan: Plan, clip: float, rng: RandomGenerator) -> Draw:
+    """Draws with the noise that a row's whole path through the tree (or the square root) calls for."""
+    mechanism = plan.mechanism
+    assert isinstance(mechanism, mechanisms.Gaussian)
+    length = row_norm(solver.aggregation, plan.settings["leaves"])
+    sensitivity = mechanisms.clipped_sum(plan.public.relation, scaled.outputs * scaled.columns) * length
+    if math.isfinite(clip):
+        sensitivity = sensitivity * clip
+
+    def draw(shape: Shape) -> FloatArray:
+        return mechanism.noise(rng, sensitivity, shape)
+
+    return draw
+
+
+def leaf_gradient(scaled: ScaledProblem, norms: FloatArray, rows: Any, w: FloatArray, clip: float) -> FloatArray:
+    """The sum of the clipped gradients of some rows."""
+    X = scaled.X[rows]
+    slopes = scaled.problem.loss.slope(np.asarray(X @ w.T, dtype=np.float64), scaled.y[rows])
+    weight = None if scaled.weight is None else scaled.weight[rows]
+    return clipped_gradient_sum(X, slopes, norms[rows], clip, weight)

@@ -1,0 +1,265 @@
+"""Learning from rows that come in chunks: follow the leader through a stream that is never held in memory.
+
+The whole stream is planned and booked when it begins; later chunks are part of that one release and cost nothing
+more. What is kept is a handful of vectors per level of the tree. Theorem and proof: docs/guarantees/ftrl.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from discreet._common.types import FloatArray
+from discreet.data.rows import Data
+from discreet.privacy.mechanisms.aggregation import TreeNoise
+from discreet.privacy.random.generator import RandomGenerator, generator_from, seeded_generator
+from discreet.privacy.relation import Relation
+from discreet.problem.scaled_problem import scale_problem
+from discreet.scaling.learn import learn_scaling
+from discreet.solvers import Plan, Solution
+from discreet.solvers.ftrl.solver import FTRL, leaf_gradient, new_leader, noise_source, threshold
+from discreet.solvers.run import reserve, warn_about
+
+if TYPE_CHECKING:
+    from discreet.data.public import Public
+    from discreet.privacy.budget import Budget
+    from discreet.privacy.ledger import Ledger
+    from discreet.problem.problem import Problem
+    from discreet.problem.scaled_problem import ScaledProblem
+
+
+CAPPED_LEAVES, OPEN_LEAVES = 512, 128  # updates of the one tree, and of each tree of an endless stream
+FIRST_ROWS = 2_048  # rows of the first tree where nobody said how long the stream will be
+
+
+def begin_stream(
+    plan: Plan,
+    capped: bool,
+    first: Data,
+    random_state: Any = None,
+    ledger: Ledger | str | None = None,
+    dataset: str | None = None,
+    note: str = "",
+) -> Stream:
+    """Book the whole stream in the ledger and return it open; nothing is booked for a `first` chunk that does not fit.
+
+    Guarantee: whatever the stream shows until it ends costs exactly `plan.event`, which is booked here. Of the first
+    chunk only its shape and its coding of labels were looked at.
+    """
+    warn_about(plan)
+    stream = Stream(plan, capped, random_state)
+    stream.check(first)
+    reservation = reserve(plan, ledger, dataset, note)
+    if reservation is not None:
+        reservation.commit()
+        stream.booked = (ledger, dataset)
+    return stream
+
+
+def plan_stream(problem: Problem, public: Public, budget: Budget, solver: FTRL, capped: bool) -> Plan:
+    """The plan of a stream of `public.rows` rows (or of its first tree): a tree, one pass, declared bounds."""
+    refuse_shifting(public.relation)
+    leaves = solver.leaves or (CAPPED_LEAVES if capped else OPEN_LEAVES)
+    solver = replace(solver, leaves=leaves, aggregation="tree", epochs=1, shuffle=False, scale_share=0.0)
+    return solver.plan(problem, public, budget)
+
+
+def refuse_shifting(relation: Relation) -> None:
+    """The place of a row in a stream decides its leaf, so one row less must not move the others."""
+    if relation is Relation.ADD_REMOVE:
+        raise ValueError(
+            'a stream needs relation="replace" or "zero_out": under "add_remove" one row less would shift the place '
+            "of every row after it."
+        )
+
+
+class Stream:
+    """The state of a stream: the leader, the open leaf, and how many rows have come.
+
+    `capped` says that the plan's number of rows is the most that may ever come. Otherwise trees follow each other,
+    each with leaves twice as large as the last, so that the noise of an update fades while the stream goes on.
+    Threads may share a stream: they take turns.
+
+    Guarantee: `solution` is a function of public numbers and of tree nodes with noise; see docs/guarantees/ftrl.md.
+    """
+
+    def __init__(self, plan: Plan, capped: bool, random_state: Any = None) -> None:
+        assert isinstance(plan.solver, FTRL)
+        assert plan.scaling_plan.histogram is None, "the scales of a stream are declared"
+        assert plan.scaling_plan.moments is None, "the scales of a stream are declared"
+        self.plan, self.solver, self.capped = plan, plan.solver, capped
+        self.source = LeafNoise(random_state)
+        nothing = Data(np.zeros((0, plan.public.columns)), np.zeros(0))
+        self.scaling = learn_scaling(
+            plan.scaling_plan, nothing, plan.public, generator_from(None)
+        )  # declared: nothing is drawn
+        self.scaled = self._scale(nothing)
+        self.leader = new_leader(plan.solver, self.scaled)
+        self.position = 0  # rows that have come
+        self.in_leaf = 0  # of them, in the open leaf
+        self.leaf = np.zeros(self.scaled.shape)  # exact sum of their gradients: not released
+        self.closed = ""  # why no more rows are taken
+        self.booked: tuple[Any, str | None] | None = None  # ledger and data set that count it
+        self.process = os.getpid()
+        self._turn = threading.RLock()
+        self._start_tree(0)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Have the open stream to oneself, against other threads."""
+        self._check_open()  # before the wait: in a forked process the lock may belong to a thread that is not there
+        with self._turn:
+            self._check_open()  # after it: another thread may have closed the stream
+            yield
+
+    def read(self, data: Data, show: Callable[[Solution], None] | None = None) -> None:
+        """Follow the leader through one more chunk of rows, then `show` the model.
+
+        A chunk that is refused leaves no trace. Once its first row has been used, any failure, also of `show`, closes
+        the stream: who feeds the chunk again would use its rows twice.
+        """
+        with self.alone():
+            self.check(data)
+            scaled = self._scale(data)
+            try:
+                self._follow(data, scaled)
+                if show is not None:
+                    show(self.solution())
+            except BaseException:
+                self.close("reading a chunk was interrupted; begin a new stream with a clone of the estimator")
+                raise
+
+    def _follow(self, data: Data, scaled: ScaledProblem) -> None:
+        norms = scaled.norms()
+        done = 0
+        while done < data.rows:
+            rows = slice(done, min(data.rows, done + self._rows_left_in_leaf()))
+            self.leaf = self.leaf + leaf_gradient(scaled, norms, rows, self.leader.w, self.clip)
+            done = rows.stop
+            self.position += rows.stop - rows.start
+            self.in_leaf += rows.stop - rows.start
+            if self._rows_left_in_leaf() == 0:
+                self._finish_leaf()
+
+    def solution(self) -> Solution:
+        """The model after the last whole leaf."""
+        with self.alone():
+            average = self.leader.average
+            coef, intercept = self.scaled.to_user(average.mean() if self.solver.average else self.leader.w)
+            return Solution(coef, intercept, average.count, self.plan, self.scaled.scaling)
+
+    def close(self, reason: str) -> None:
+        """Take no further rows, and show nothing more."""
+        self.closed = reason
+
+    def state(self) -> dict[str, Any]:
+        """Everything needed to go on, as JSON values.
+
+        Not private: it holds exact sums and the noise of published models. Keep it as safe as the rows.
+        """
+        with self.alone():
+            leader, noise = self.leader, self.noise
+            vectors = {name: getattr(leader, name).tolist() for name in _LEADER_VECTORS}
+            average = {"older": leader.average.older.tolist(), "newer": leader.average.newer.tolist()}
+            return {
+                **{"position": self.position, "in_leaf": self.in_leaf, "leaf": self.leaf.tolist(), "tree": self.tree},
+                **{"leaves": leader.average.count, "leaves_in_tree": noise.done, "open": noise.open.tolist()},
+                **{"leader": vectors, "average": average},
+            }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a saved state; the noise to come is drawn afresh."""
+        self._start_tree(int(state["tree"]))
+        for name in _LEADER_VECTORS:
+            setattr(self.leader, name, _vector(state["leader"][name], self.scaled.shape))
+        average = self.leader.average
+        average.count = int(state["leaves"])
+        average.older, average.newer = (_vector(state["average"][n], self.scaled.shape) for n in ("older", "newer"))
+        self.noise.done = int(state["leaves_in_tree"])
+        self.noise.open = _vector(state["open"], self.noise.open.shape)
+        self.leaf = _vector(state["leaf"], self.scaled.shape)
+        self.position, self.in_leaf = int(state["position"]), int(state["in_leaf"])
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(
+            "an open stream cannot be copied or pickled: two copies would spend the budget twice; "
+            "use discreet.pause_stream, or save_model for the model alone."
+        )
+
+    def _start_tree(self, tree: int) -> None:
+        """Begin tree number `tree`: noise, threshold and size of its leaves."""
+        settings = self.plan.settings
+        self.tree = tree
+        self.leaf_rows = settings["leaf_rows"] << tree
+        self.clip = threshold(self.solver, self.scaled, self.plan, self.plan.public.rows << tree)
+        self.noise = TreeNoise(settings["leaves"], self.scaled.shape)
+        self.leader.begin(self.noise)
+
+    def _finish_leaf(self) -> None:
+        rng = self.source.of_leaf(self.leader.average.count)
+        draw = noise_source(self.solver, self.scaled, self.plan, self.clip, rng)
+        self.leader.follow(self.leaf, self.leaf_rows, draw, self.scaled.prox)
+        self.leaf, self.in_leaf = np.zeros(self.scaled.shape), 0
+        if self.noise.done == self.noise.leaves and not self.capped:
+            self._start_tree(self.tree + 1)
+
+    def _rows_left_in_leaf(self) -> int:
+        left = self.leaf_rows - self.in_leaf
+        return min(left, self.plan.public.rows - self.position) if self.capped else left
+
+    def _scale(self, data: Data) -> ScaledProblem:
+        return scale_problem(self.plan.problem, data, self.scaling, self.plan.public.rows, self.solver.order)
+
+    def _check_open(self) -> None:
+        if os.getpid() != self.process:
+            raise ValueError("this stream is open in another process; going on here as well would spend twice.")
+        if self.closed:
+            raise ValueError(f"this stream is closed: {self.closed}.")
+
+    def check(self, data: Data) -> None:
+        """Refuse a chunk that does not fit the plan; only its shape and its coding of labels are looked at."""
+        public = self.plan.public
+        self.plan.problem.check_labels(data.y)
+        if data.X.shape[1] != public.columns or data.sparse != public.sparse:
+            raise ValueError("all chunks of a stream must have the same columns, and all be dense or all sparse.")
+        if self.capped and self.position + data.rows > public.rows:
+            raise ValueError(
+                f"the stream was declared to have at most {public.rows} rows (public_n) and has {self.position}; "
+                f"{data.rows} more would not be covered by its noise."
+            )
+
+
+_LEADER_VECTORS = ("w", "base", "total", "latest")
+
+
+class LeafNoise:
+    """Where the noise of each leaf comes from: one secure stream, or a seed and the number of the leaf.
+
+    Whatever was seeded (an integer, a NumPy generator, a seeded stream) gives one seed, drawn here. Numbering the
+    leaves makes a resumed run equal to an uninterrupted one, and keeps it from drawing the noise of the first leaves
+    again.
+    """
+
+    def __init__(self, random_state: Any) -> None:
+        self._stream = generator_from(random_state)
+        self._seed = None if self._stream.secure else self._stream.bytes(32)
+
+    def of_leaf(self, number: int) -> RandomGenerator:
+        if self._seed is None:
+            return self._stream
+        words = hashlib.sha256(b"discreet leaf %d of seed " % number + self._seed).digest()
+        return seeded_generator(int.from_bytes(words, "little"))
+
+
+def _vector(content: Any, shape: tuple[int, ...]) -> FloatArray:
+    values = np.array(content, dtype=np.float64)
+    if values.shape != shape or not np.isfinite(values).all():
+        raise ValueError("the saved state does not fit the model.")
+    return values

@@ -1,0 +1,53 @@
+"""The clipped gradient sums of every coordinate of a scaled problem, kept while single coordinates move."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from discreet._common.types import FloatArray
+from discreet.problem.scaled_problem import ScaledProblem
+
+
+class CoordinateGradients:
+    """Weights, margins and all clipped coordinate sums; one output.
+
+    Dense rows: a full pass per refresh. Sparse rows: a move touches the rows of its column only, so that an
+    iteration costs their non-zeros instead of a pass over the table.
+    """
+
+    def __init__(self, scaled: ScaledProblem, clip: FloatArray) -> None:
+        self.scaled, self.clip = scaled, clip
+        self.weight = scaled.kernel_weight
+        self.w = np.array(scaled.start(), dtype=np.float64)
+        self.margins = np.ascontiguousarray(scaled.margins(self.w))
+        self.slopes = np.ascontiguousarray(scaled.problem.loss.slope(self.margins, scaled.y))
+        self.sums = np.empty(scaled.columns)
+        self.rows = sp.csr_array(scaled.X) if sp.issparse(scaled.X) else None
+        self._refresh()
+
+    def move(self, j: int, value: float) -> None:
+        """Set coordinate j and bring everything else up to date."""
+        from discreet.kernels import greedy
+
+        change = value - self.w[j]
+        self.w[j] = value
+        X, loss, rows = self.scaled.X, self.scaled.problem.loss, self.rows
+        if rows is None:
+            self.margins += change * X[:, j]
+            self.slopes = np.ascontiguousarray(loss.slope(self.margins, self.scaled.y))
+            self._refresh()
+            return
+        greedy.move_sparse(
+            X.indptr, X.indices, X.data, rows.indptr, rows.indices, rows.data, j, change, self.scaled.y, self.weight,
+            loss.code, float(loss.parameter), self.clip, self.margins, self.slopes, self.sums,
+        )  # fmt: skip
+
+    def _refresh(self) -> None:
+        from discreet.kernels import greedy
+
+        X = self.scaled.X
+        if self.rows is None:
+            greedy.sums_dense(X.T, self.slopes, self.weight, self.clip, self.sums)
+        else:
+            greedy.sums_sparse(X.indptr, X.indices, X.data, self.slopes, self.weight, self.clip, self.sums)

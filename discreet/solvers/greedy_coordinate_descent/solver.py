@@ -1,0 +1,155 @@
+"""DP-GCD: at every step the coordinate that promises most is chosen privately and moved.
+
+Starts at zero and changes one coordinate a step, so the result is sparse and the noise grows with the number of
+steps and the logarithm of the number of columns, not with the columns themselves. Theorem and proof:
+docs/guarantees/greedy-cd.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from discreet._common.checks import check_threshold, one_of, positive
+from discreet._common.types import FloatArray
+from discreet.privacy import mechanisms
+from discreet.problem.penalties import prox, signed_subgradient_distance
+from discreet.problem.scaled_problem import ScaledProblem
+from discreet.scaling.plan import ScalingPlan
+from discreet.solvers._shared.coordinates import scaling_for_declared, smoothness_bounds, thresholds
+from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated
+from discreet.solvers.greedy_coordinate_descent.coordinate_gradients import CoordinateGradients
+
+if TYPE_CHECKING:
+    from discreet.data.public import Public
+    from discreet.privacy.budget import Budget
+    from discreet.problem.problem import Problem
+
+
+FEWEST_STEPS, MOST_STEPS = 5, 50
+NOISELESS_TOLERANCE = 1e-9
+NOISELESS_STEPS = 100_000
+
+
+@dataclass(frozen=True)
+class GreedyCoordinateDescent(Solver):
+    """Proximal greedy coordinate descent.
+
+    Parameters
+    ----------
+    steps : int, optional
+        Number of coordinates to move; by default from the budget and the number of rows.
+    clip : float, optional
+        The one threshold C; a row's gradient in coordinate j is clipped to C sqrt(M_j / sum M), which gives
+        every score the same sensitivity.
+    step : float
+        Step length in units of 1/M_j.
+    rule : {"gs-s", "gs-r", "gs-q"}
+        How promising a coordinate is: violation of optimality, length of its proximal step, or decrease.
+    signed : bool
+        With "gs-s": let coordinates inside their optimality interval score below zero, by how far inside they
+        are, instead of all scoring zero. It separates signal from noise and costs nothing.
+    selection : {"gumbel", "laplace"}
+        Exponential mechanism, or the report-noisy-max of the thesis at its true cost (for comparison).
+    smoothness, scale_share : as for coordinate descent
+    """
+
+    name: ClassVar[str] = "greedy-cd"
+    order: ClassVar[Literal["C", "F"]] = "F"
+    needs_separable: ClassVar[bool] = True
+    pure: ClassVar[bool] = False
+    single_output: ClassVar[bool] = True
+    selects: ClassVar[bool] = True
+
+    steps: int | None = None
+    clip: float | None = None
+    step: float = 1.0
+    rule: str = "gs-s"
+    signed: bool = True
+    selection: str = "gumbel"
+    smoothness: tuple[float, ...] | None = None
+    scale_share: float | None = None
+
+    def __post_init__(self) -> None:
+        positive("steps", self.steps, whole=True)
+        check_threshold("clip", self.clip)
+        positive("step", self.step)
+        one_of("rule", self.rule, ("gs-s", "gs-r", "gs-q"))
+        one_of("selection", self.selection, ("gumbel", "laplace"))
+
+    def _decide(
+        self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
+    ) -> tuple[Mechanism, Mapping[str, Any]]:
+        steps = int(self.steps) if self.steps is not None else _default_steps(public, budget)
+        kind = mechanisms.GumbelGreedy if self.selection == "gumbel" else mechanisms.LaplaceGreedy
+        mechanism = calibrated(lambda z: kind(z, steps), scaling_plan, budget, public)
+        return mechanism, {"steps": steps, "rule": self.rule, "signed": self.signed, "selection": self.selection}
+
+    def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
+        if self.smoothness is None:
+            return super()._plan_scaling(problem, public, budget, target)
+        return scaling_for_declared(self.smoothness, self.clip, problem, public)
+
+    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+        mechanism = plan.mechanism
+        assert isinstance(mechanism, (mechanisms.GumbelGreedy, mechanisms.LaplaceGreedy))
+        bound = smoothness_bounds(self.smoothness, scaled)
+        unit = mechanisms.clipped_sum(plan.public.relation)
+        clip = thresholds(self.clip, mechanism.deviation(unit) / plan.public.rows, scaled, plan, bound)
+        state = CoordinateGradients(scaled, clip)
+        if plan.budget.is_infinite and self.steps is None:
+            return self._until_optimal(scaled, state, bound, run)
+        # C_j / sqrt(M_j) is the same for all j, so one number is the sensitivity of every score.
+        score_sensitivity = unit * float((clip / np.sqrt(bound)).max() / scaled.rows) if plan.is_noisy else None
+        steps = plan.settings["steps"]
+        for t in range(steps):
+            scores = self._scores(scaled, state, bound)
+            j = mechanism.choose(run.rng, scores, score_sensitivity)
+            noise = float(mechanism.noise(run.rng, unit * clip[j], 1)[0]) if plan.is_noisy else 0.0
+            self._move(scaled, state, bound, j, noise)
+            run.report(t + 1, steps, scaled, state.w)
+        return state.w, steps
+
+    def _scores(self, scaled: ScaledProblem, state: CoordinateGradients, bound: FloatArray) -> FloatArray:
+        """Each is 1/sqrt(M_j)-Lipschitz in the mean gradient of its coordinate."""
+        gradient, w, c = state.sums / scaled.rows, state.w, scaled.coefficients
+        if self.rule == "gs-s":
+            distance = signed_subgradient_distance(w, gradient, c)
+            return (distance if self.signed else np.maximum(distance, 0.0)) / np.sqrt(bound)
+        move = prox(w - gradient / bound, 1.0 / bound, c) - w
+        if self.rule == "gs-r":
+            return np.sqrt(bound) * np.abs(move)
+        penalty = c.l1 * (np.abs(w + move) - np.abs(w)) + 0.5 * c.l2 * ((w + move) ** 2 - w**2)
+        decrease = -(gradient * move + 0.5 * bound * move**2 + penalty)
+        return np.sqrt(2.0 * np.maximum(decrease, 0.0))
+
+    def _move(self, scaled: ScaledProblem, state: CoordinateGradients, bound: FloatArray, j: int, noise: float) -> None:
+        step = self.step / bound[j]
+        value = state.w[j] - step * (state.sums[j] + noise) / scaled.rows
+        own = type(scaled.coefficients)(*(part[j : j + 1] for part in scaled.coefficients))
+        state.move(j, float(prox(np.array([value]), step, own)[0]))
+
+    def _until_optimal(
+        self, scaled: ScaledProblem, state: CoordinateGradients, bound: FloatArray, run: Run
+    ) -> tuple[FloatArray, int]:
+        """Without noise there is nothing to ration: move the best coordinate until the certificate is small."""
+        from discreet.problem.optimum import is_optimal
+
+        done = 0
+        for done in range(1, NOISELESS_STEPS + 1):
+            self._move(scaled, state, bound, int(np.argmax(self._scores(scaled, state, bound))), 0.0)
+            run.report(done, NOISELESS_STEPS, scaled, state.w)
+            if done % (10 * scaled.columns) == 0 and is_optimal(scaled, state.w, NOISELESS_TOLERANCE, bound):
+                break
+        return state.w, done
+
+
+def _default_steps(public: Public, budget: Budget) -> int:
+    """More steps for more signal: the square root of rows times mu, within limits."""
+    if budget.is_infinite:
+        return MOST_STEPS
+    signal = public.rows * budget.gaussian_mu()
+    return int(min(MOST_STEPS, max(FEWEST_STEPS, round(signal**0.5))))

@@ -1,0 +1,129 @@
+"""Plan, have the ledger grant the cost, solve, commit: in that order, for everything that fits a model.
+
+Shared by the estimators and by `discreet.solve`, so that the ledger cannot be forgotten on any way in.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+from discreet._common.exceptions import NotPrivateWarning, UtilityWarning
+from discreet.data.public import describe
+from discreet.data.rows import Data
+from discreet.data.validation import load
+from discreet.privacy.budget import Budget, budget_from
+from discreet.privacy.relation import Relation, relation_from
+from discreet.problem.problem import Problem
+from discreet.solvers import Plan, Solution, Solver
+from discreet.solvers.choose import make_solver
+
+if TYPE_CHECKING:
+    from discreet.privacy.ledger import Ledger
+    from discreet.privacy.ledger.book import Reservation
+
+
+Progress = Callable[[int, int], None]
+
+
+def run_plan(
+    plan: Plan,
+    data: Data,
+    rng: Any,
+    ledger: Ledger | str | None = None,
+    dataset: str | None = None,
+    note: str = "",
+    progress: Progress | None = None,
+    trace: Literal["non-private"] | None = None,
+) -> Solution:
+    """Reserve the plan's cost, solve, commit. A run that dies in between stays counted.
+
+    Guarantee: nothing is computed from the rows before the ledger has granted the plan's event.
+    """
+    warn_about(plan)
+    reservation = reserve(plan, ledger, dataset, note)
+    solution = plan.solver.solve(plan.problem, data, plan, rng, progress, trace)
+    if reservation is not None:
+        reservation.commit()
+    warn_of_nothing_learned(solution)
+    return solution
+
+
+def reserve(plan: Plan, ledger: Ledger | str | None, dataset: str | None, note: str) -> Reservation | None:
+    """Have the plan's cost counted; None where no ledger is kept."""
+    if ledger is None:
+        return None
+    from discreet.privacy.ledger import Ledger
+
+    if dataset is None:
+        raise ValueError("ledger needs dataset= as well: the name under which the table's budget was opened.")
+    return Ledger.of(ledger).reserve(dataset, plan.event, note, relation=plan.public.relation)
+
+
+def warn_about(plan: Plan) -> None:
+    """Say what a person should know before the run."""
+    if plan.budget.is_infinite:
+        warnings.warn("epsilon is infinite: the result is not private.", NotPrivateWarning, stacklevel=3)
+    elif plan.scaling_plan.method == "common":
+        warnings.warn(
+            f"{plan.public.rows} rows are too few to learn a scale for each of {plan.public.columns} columns "
+            "privately, so one common scale is used; pass bounds=(low, high) for a better model.",
+            UtilityWarning,
+            stacklevel=3,
+        )
+
+
+def warn_of_nothing_learned(solution: Solution) -> None:
+    """Say that the noise hid all columns; the frame has been released, so this tells nothing more."""
+    scaling = solution.scaling
+    if scaling.columns and scaling.frozen.all():
+        warnings.warn(
+            "no column could be told from noise, so the model is a constant; pass bounds=(low, high), or spend more "
+            "epsilon on more rows.",
+            UtilityWarning,
+            stacklevel=3,
+        )
+
+
+def solve(
+    problem: Problem,
+    X: Any,
+    y: Any,
+    solver: str | Solver = "auto",
+    budget: Budget | float = 1.0,
+    *,
+    bounds: Any = None,
+    y_bounds: Any = None,
+    sample_weight: Any = None,
+    relation: str | Relation = "replace",
+    public_n: int | None = None,
+    random_state: Any = None,
+    callback: Progress | None = None,
+    trace: Literal["non-private"] | None = None,
+    ledger: Ledger | str | None = None,
+    dataset: str | None = None,
+) -> Solution:
+    """Solve a problem privately.
+
+    Parameters
+    ----------
+    problem : Problem
+    X, y : table and numeric target (labels -1 and +1, or class numbers 0..K-1, for classification losses)
+    solver : a name, a solver object, or "auto"
+    budget : Budget, or an epsilon for which delta = 1/n^2
+    bounds, y_bounds : public (low, high) of the columns and of a regression target; None learns scales
+    callback : called as callback(done, total) while the solver runs
+    trace : "non-private" records the objective after every pass, outside the guarantee
+
+    Guarantee: the returned coefficients are differentially private as `solution.guarantee` states.
+    """
+    from discreet.privacy.random.generator import generator_from
+
+    data = load(X, y, sample_weight)
+    problem.check_labels(data.y)
+    kind = relation_from(relation)
+    public = describe(data.X, data.y, kind, bounds, y_bounds, public_n, not problem.loss.classification)
+    granted = budget_from(budget, None, public.rows)
+    plan = make_solver(solver, problem, public, granted).plan(problem, public, granted)
+    return run_plan(plan, data, generator_from(random_state), ledger, dataset, "solve", callback, trace)

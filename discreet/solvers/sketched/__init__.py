@@ -1,0 +1,5 @@
+"""DP-SkGD: descent that moves a random set of coordinates a step, drawn by any unbiased diagonal sketch."""
+
+from discreet.solvers.sketched.solver import SketchedDescent
+
+__all__ = ["SketchedDescent"]

@@ -1,0 +1,250 @@
+"""DP-SkGD: descent that moves a random set of coordinates a step, drawn by any unbiased diagonal sketch.
+
+One coordinate a step is coordinate descent, all of them a clipped gradient step; blocks lie between. A set of
+size m costs one release, with noise larger by sqrt(m), so at equal passes all sketches have equal noise; they
+differ in how far a step may go. Theorem and proof: docs/guarantees/sketched.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from discreet._common.checks import check_threshold, one_of, positive
+from discreet._common.types import FloatArray
+from discreet.privacy import mechanisms
+from discreet.problem.scaled_problem import ScaledProblem
+from discreet.scaling.plan import ScalingPlan, plan_scaling
+from discreet.solvers._shared.coordinates import default_steps, scaling_for_declared, smoothness_bounds, thresholds
+from discreet.solvers._shared.noise_rules import COORDINATE_CLIP, GRADIENT_CLIP
+from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated
+from discreet.solvers.sketched.block_state import BlockState, limit_support
+from discreet.solvers.sketched.sketches import (
+    Independent,
+    Nice,
+    Partition,
+    Sets,
+    Singletons,
+    Sketch,
+    complete_partition,
+)
+
+if TYPE_CHECKING:
+    from discreet.data.public import Public
+    from discreet.privacy.budget import Budget
+    from discreet.problem.problem import Problem
+
+
+SKETCHES = ("single", "importance", "nice", "independent", "blocks", "full")
+SIZE = 8
+LARGE_SET = 4  # from this mean size on, defaults are those of gradient descent rather than coordinate descent
+LARGE_SET_STEP = 1.5
+NOISELESS_TOLERANCE = 1e-9
+NOISELESS_PASSES = 50_000
+
+
+@dataclass(frozen=True)
+class SketchedDescent(Solver):
+    """Proximal descent on random sets of coordinates.
+
+    Parameters
+    ----------
+    sketch : {"single", "importance", "nice", "independent", "blocks", "full"}
+        One coordinate, uniformly or in proportion to its smoothness (the same thing unless `smoothness` is
+        declared: the frame makes all columns alike); `size` coordinates; every coordinate by its own coin,
+        `size` on average before empty sets are drawn again; one block of `blocks`; all.
+    size : int, optional
+        For "nice" and "independent"; by default 8, or all coordinates if there are fewer.
+    blocks : tuple of tuples of int, optional
+        For "blocks": a partition of the columns, numbered from 0. The intercept comes after the last column
+        and has a block of its own unless it is listed.
+    block_sampling : {"uniform", "proportional"}
+        For "blocks": all alike, or in proportion to the sum of a block's smoothness constants.
+    passes : float, optional
+        How often each coordinate moves, on average; by default from the sketch, the rows and the budget.
+    steps : int, optional
+        Number of steps, instead of `passes`.
+    clip : float, optional
+        The one threshold C. It gives coordinate j the threshold C_j = C sqrt(M_j / sum M); a row's gradient in a
+        set is clipped to a ball around the box of the thresholds.
+    step : float, optional
+        Step length in units of 1/v_j, v_j being M_j times what moving several coordinates at once demands; below
+        2 it is safe. By default 1, or 1.5 for sets of 4 and more.
+    noise : {"equalised", "isotropic"}
+        The shape of the ball and of the noise: in proportion to each coordinate's threshold, or the same for all
+        coordinates of a set.
+    omega : int, optional
+        Public bound on the non-zeros of a row (the intercept not counted): allows longer steps. Columns are
+        then not centred, and of longer rows only the largest entries are kept.
+    average, outer, smoothness, scale_share : as for coordinate descent
+    """
+
+    name: ClassVar[str] = "sketched"
+    order: ClassVar[Literal["C", "F"]] = "F"
+    needs_separable: ClassVar[bool] = True
+    pure: ClassVar[bool] = False
+    single_output: ClassVar[bool] = True
+
+    sketch: str = "nice"
+    size: int | None = None
+    blocks: tuple[tuple[int, ...], ...] | None = None
+    block_sampling: str = "uniform"
+    passes: float | None = None
+    steps: int | None = None
+    clip: float | None = None
+    step: float | None = None
+    noise: str = "equalised"
+    omega: int | None = None
+    average: bool = True
+    outer: int = 2
+    smoothness: tuple[float, ...] | None = None
+    scale_share: float | None = None
+
+    def __post_init__(self) -> None:
+        one_of("sketch", self.sketch, SKETCHES)
+        one_of("block_sampling", self.block_sampling, ("uniform", "proportional"))
+        one_of("noise", self.noise, ("equalised", "isotropic"))
+        for name in ("passes", "step"):
+            positive(name, getattr(self, name))
+        check_threshold("clip", self.clip)
+        for name in ("size", "steps", "omega", "outer"):
+            positive(name, getattr(self, name), whole=True)
+        if self.passes is not None and self.steps is not None:
+            raise ValueError("passes and steps say the same; give one of them.")
+        if (self.blocks is None) == (self.sketch == "blocks"):
+            raise ValueError('blocks and sketch="blocks" need each other.')
+        if self.size is not None and self.sketch not in ("nice", "independent"):
+            raise ValueError(f'size is for sketch="nice" and "independent", not for {self.sketch!r}.')
+
+    def _decide(
+        self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
+    ) -> tuple[Mechanism, Mapping[str, Any]]:
+        coordinates = public.columns + problem.fit_intercept
+        known = np.ones(coordinates) if self.smoothness is None else np.asarray(self.smoothness, dtype=np.float64)
+        sketch = self._sketch(public.columns, problem.fit_intercept, known)
+        if not (sketch.probabilities() > 0.0).all():
+            raise ValueError("smoothness is so uneven that some coordinates would never be drawn; sample uniformly.")
+        if self.steps is not None:
+            steps = int(self.steps)
+        elif self.passes is not None:
+            steps = max(1, round(self.passes * coordinates / sketch.mean_size))
+        else:
+            steps = self._default_steps(sketch, problem, public, budget)
+        mechanism = calibrated(lambda z: mechanisms.Gaussian(z, steps), scaling_plan, budget, public)
+        return mechanism, {
+            "passes": steps * sketch.mean_size / coordinates,
+            "steps": steps,
+            "sketch": self.sketch,
+            "mean_size": sketch.mean_size,
+            "outer": int(self.outer),
+        }
+
+    def _default_steps(self, sketch: Sketch, problem: Problem, public: Public, budget: Budget) -> int:
+        """As many as coordinate descent takes, or fewer where rows and budget leave them nothing but noise.
+
+        Shorter steps are made up for by their number: a set of m coordinates whose steps are m times shorter
+        goes as far as one coordinate.
+        """
+        single = default_steps(sketch.coordinates, public, budget)
+        inflation = sketch.inflation(self._support(sketch.coordinates, problem.fit_intercept))
+        return max(1, round(single * float(inflation.mean()) / sketch.mean_size))
+
+    def _sketch(self, columns: int, intercept: bool, bound: FloatArray) -> Sketch:
+        d = bound.size
+        if self.sketch == "full":
+            return Partition((tuple(range(d)),))
+        if self.sketch == "blocks":
+            assert self.blocks is not None
+            blocks = complete_partition(self.blocks, columns, intercept)
+            return Partition(blocks, bound if self.block_sampling == "proportional" else None)
+        if self.sketch in ("single", "importance"):
+            return Singletons(d, bound if self.sketch == "importance" else None)
+        size = min(d, SIZE if self.size is None else int(self.size))
+        if self.sketch == "independent":
+            return Independent(d, size)
+        return Nice(d, size) if size < d else Partition((tuple(range(d)),))
+
+    def _support(self, coordinates: int, intercept: bool) -> int:
+        """The most non-zeros of a scaled row, the intercept's 1 among them."""
+        return coordinates if self.omega is None else min(coordinates, int(self.omega) + intercept)
+
+    def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
+        if self.smoothness is not None:
+            return scaling_for_declared(self.smoothness, self.clip, problem, public)
+        if self.omega is None:
+            return super()._plan_scaling(problem, public, budget, target)
+        return plan_scaling(public, budget, self.scale_share, False, target)  # a centred zero is not a zero
+
+    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+        mechanism = plan.mechanism
+        assert isinstance(mechanism, mechanisms.Gaussian)
+        if self.omega is not None:
+            scaled = limit_support(scaled, int(self.omega))
+        intercept = scaled.problem.fit_intercept
+        bound = smoothness_bounds(self.smoothness, scaled)
+        sketch = self._sketch(scaled.scaling.columns, intercept, bound)
+        inflation = sketch.inflation(self._support(scaled.columns, intercept))
+        unit = mechanisms.clipped_sum(plan.public.relation)
+        # Steps that are shorter by the inflation average the noise of as many more of them.
+        noise_level = mechanism.deviation(unit) / plan.public.rows * np.sqrt(sketch.mean_size / inflation.mean())
+        large = sketch.mean_size >= LARGE_SET
+        rule = GRADIENT_CLIP if large else COORDINATE_CLIP  # the length of a long vector varies little
+        step = self.step if self.step is not None else LARGE_SET_STEP if large else 1.0
+        clip = thresholds(self.clip, float(noise_level), scaled, plan, bound, rule)
+        state = BlockState(scaled, clip, step / (bound * inflation))
+        per_pass = max(1, round(scaled.columns / sketch.mean_size))
+        if plan.budget.is_infinite and self.passes is None and self.steps is None:
+            return self._until_optimal(scaled, state, sketch, bound, run)
+        steps, outer = plan.settings["steps"], min(plan.settings["outer"], plan.settings["steps"])
+        done = 0
+        for loop in range(outer):
+            end = steps * (loop + 1) // outer
+            while done < end:
+                count = min(per_pass, end - done)
+                sets = sketch.draw(run.rng, count)
+                noise = mechanism.noise(run.rng, unit, sets.members.size)
+                limit = row_limits(sets, clip, self.noise)
+                if plan.is_noisy:
+                    noise *= limit
+                state.run_sets(sets, noise, limit)
+                done += count
+                run.report(done, steps, scaled, state.w)
+            if self.average:
+                state.restart(state.average())
+        return state.w, steps
+
+    def _until_optimal(
+        self, scaled: ScaledProblem, state: BlockState, sketch: Sketch, bound: FloatArray, run: Run
+    ) -> tuple[FloatArray, int]:
+        """Without noise there is nothing to ration: descend until the certificate is small."""
+        from discreet.problem.optimum import is_optimal
+
+        count = max(1, round(10 * scaled.columns / sketch.mean_size))
+        done = 0
+        for done in range(10, NOISELESS_PASSES + 1, 10):
+            sets = sketch.draw(run.rng, count)
+            state.run_sets(sets, np.zeros(sets.members.size), row_limits(sets, state.clip, self.noise))
+            run.report(done, NOISELESS_PASSES, scaled, state.w)
+            if is_optimal(scaled, state.w, NOISELESS_TOLERANCE, bound):
+                break
+        return state.w, done // 10 * count
+
+
+def row_limits(sets: Sets, clip: FloatArray, kind: str) -> FloatArray:
+    """The unit of each member of each set: a row's gradient is cut to length 1 in it, and noise is scaled by it.
+
+    The ball of a set is the smallest of its shape (own unit per coordinate, or one for all) around the box of the
+    thresholds, so a set clips no more than its coordinates would one by one.
+    """
+    own = clip[sets.members]
+    if np.isinf(clip).any() or sets.members.size == sets.starts.size - 1:
+        return own
+    if kind == "equalised":
+        return own * sets.spread(np.sqrt(sets.sizes))
+    largest = sets.spread(np.maximum.reduceat(own, sets.starts[:-1]))
+    # Squares of tiny thresholds would vanish, and the noise with them; shares of the largest do not.
+    share = np.divide(own, largest, out=np.zeros_like(own), where=largest > 0.0)
+    return largest * sets.spread(np.sqrt(np.add.reduceat(share**2, sets.starts[:-1])))

@@ -1,0 +1,334 @@
+"""Running sums and their noise, the laws behind docs/guarantees/ftrl.md, and an audit of the solver.
+
+False alarms: the statistical tests are seeded, and their limits are 6 standard errors or a confidence of 1 - 1e-6,
+so that a correct library fails this file with probability below 1e-5.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.audit.lower_bound import epsilon_lower_bound
+from discreet.data.public import Public
+from discreet.data.rows import Data
+from discreet.privacy import mechanisms
+from discreet.privacy.accounting import mu_of
+from discreet.privacy.budget import Budget
+from discreet.privacy.mechanisms.aggregation import (
+    SquareRootNoise,
+    TreeNoise,
+    nodes_above,
+    row_norm,
+    running_noise,
+    square_root_column,
+    times_square_root,
+)
+from discreet.privacy.random.generator import seeded_generator
+from discreet.privacy.relation import Relation
+from discreet.problem.column_scaling import identity_scaling
+from discreet.problem.losses import Logistic
+from discreet.problem.problem import Problem
+from discreet.problem.scaled_problem import scale_problem
+from discreet.solvers import FTRL
+from discreet.solvers.ftrl.leader import Leader, TailAverage
+from discreet.solvers.ftrl.solver import new_leader
+
+KINDS = ["tree", "square-root"]
+SIZES = [*range(1, 301), 1024]
+PROBLEM = Problem(Logistic(), fit_intercept=False)
+
+
+def nodes_of_tree(leaves):
+    """The completed nodes in the order of their release: (first leaf, last leaf), counted from 1."""
+    for last in range(1, leaves + 1):
+        size = 1
+        while last % size == 0:
+            yield last - size + 1, last
+            size *= 2
+
+
+def matrix(kind, leaves):
+    """What is released before post-processing: one row per node, or the square root."""
+    if kind == "tree":
+        t = np.arange(1, leaves + 1)
+        return np.array([(first <= t) & (t <= last) for first, last in nodes_of_tree(leaves)], dtype=float)
+    k = np.arange(leaves)
+    lag = k[:, None] - k
+    return np.where(lag >= 0, square_root_column(leaves)[np.maximum(lag, 0)], 0.0)
+
+
+def weights_on_draws(noise):
+    """The matrix that turns independent draws into the noise of the running sums, read off one draw at a time."""
+    rows, drawn = [], 0
+    total = 2 * noise.leaves
+
+    def draw(shape):
+        nonlocal drawn
+        unit = np.zeros((shape[0], total))
+        unit[np.arange(shape[0]), drawn + np.arange(shape[0])] = 1.0
+        drawn += shape[0]
+        return unit
+
+    for _ in range(noise.leaves):
+        rows.append(noise.next(draw).copy())
+    return np.array(rows)[:, :drawn]
+
+
+@pytest.mark.parametrize("reduced", [True, False])
+def test_running_sums_of_the_tree_are_exact_combinations_of_released_nodes(reduced):
+    """If node noise is replaced by node sums, the same combination must give the running sums."""
+    for leaves in SIZES:
+        g = np.arange(1.0, leaves + 1.0) ** 2
+        sums = (g[first - 1 : last].sum() for first, last in nodes_of_tree(leaves))
+
+        def draw(shape, sums=sums):
+            return np.array([next(sums) for _ in range(shape[0])])
+
+        noise = TreeNoise(leaves, (), reduced)
+        np.testing.assert_allclose([noise.next(draw) for _ in range(leaves)], np.cumsum(g), rtol=1e-12)
+        assert next(sums, None) is None  # every node has been drawn for, once
+
+
+def test_no_leaf_is_in_more_nodes_than_the_noise_is_made_for():
+    for leaves in SIZES:
+        counts = np.zeros(leaves, dtype=int)
+        for first, last in nodes_of_tree(leaves):
+            counts[first - 1 : last] += 1
+        assert counts.max() == counts[0] == math.floor(math.log2(leaves)) + 1 == nodes_above(leaves)
+
+
+@pytest.mark.parametrize("leaves", [1, 2, 3, 16, 100])
+def test_the_square_root_is_one_and_its_first_column_is_the_longest(leaves):
+    B = matrix("square-root", leaves)
+    np.testing.assert_allclose(B @ B, np.tril(np.ones((leaves, leaves))), atol=1e-12)
+    assert np.linalg.norm(B, axis=0).max() == pytest.approx(row_norm("square-root", leaves), rel=1e-12)
+    z = np.random.default_rng(0).standard_normal((leaves, 2, 3))
+    np.testing.assert_allclose(times_square_root(z), np.einsum("ts,sab->tab", B, z), atol=1e-12)
+    if leaves > 1:
+        np.testing.assert_allclose(weights_on_draws(SquareRootNoise(leaves, (2 * leaves,))), B, atol=1e-12)
+
+
+def test_fourier_blocks_do_not_change_the_product(monkeypatch):
+    z = np.random.default_rng(0).standard_normal((40, 7))
+    whole = times_square_root(z)
+    monkeypatch.setattr("discreet.privacy.mechanisms.aggregation.BLOCK_ENTRIES", 100)
+    np.testing.assert_allclose(times_square_root(z), whole, atol=1e-13)
+
+
+@pytest.mark.parametrize("leaves", [1, 2, 7, 64, 100])
+def test_nodes_known_twice_have_the_least_variance_and_stay_unbiased(leaves):
+    plain, reduced = (weights_on_draws(TreeNoise(leaves, (2 * leaves,), flag)) for flag in (False, True))
+    variance, less = (plain**2).sum(axis=1), (reduced**2).sum(axis=1)
+    tiles = [[1 << h for h in range(20) if t >> h & 1] for t in range(1, leaves + 1)]
+    np.testing.assert_allclose(variance, [len(tile) for tile in tiles])
+    np.testing.assert_allclose(less, [sum(size / (2 * size - 1) for size in tile) for tile in tiles])
+    # Unbiased: the combination must hold for the nodes' true sums, whatever the leaves are.
+    np.testing.assert_allclose(reduced @ matrix("tree", leaves), np.tril(np.ones((leaves, leaves))), atol=1e-12)
+
+
+def test_other_weights_on_nodes_known_twice_are_noticed():
+    """Half and half is unbiased as well, but has more variance; weights that do not sum to 1 are biased."""
+
+    class Mixed(TreeNoise):
+        def __init__(self, own, below):
+            super().__init__(8, (16,))
+            self.mix = own, below
+
+        def _joined(self, own, below, variance_below):
+            return self.mix[0] * own + self.mix[1] * below, 0.0
+
+    best = (weights_on_draws(TreeNoise(8, (16,))) ** 2).sum(axis=1)
+    half = weights_on_draws(Mixed(0.5, 0.5))
+    assert ((half**2).sum(axis=1)[[1, 3, 7]] > best[[1, 3, 7]] + 0.01).all()
+    np.testing.assert_allclose(half @ matrix("tree", 8), np.tril(np.ones((8, 8))), atol=1e-12)
+    assert not np.allclose(weights_on_draws(Mixed(0.5, 0.6)) @ matrix("tree", 8), np.tril(np.ones((8, 8))))
+
+
+def sampled_deviation(noise, runs=4_000, seed=0):
+    stream = seeded_generator(seed)
+    last = np.zeros(0)
+    for _ in range(noise.leaves):
+        last = noise.next(stream.normal)
+    assert last.shape == (runs,)
+    return last.std()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("leaves", [1, 2, 7, 32])
+def test_the_noise_has_its_law_and_a_wrong_law_is_noticed(kind, leaves):
+    runs = 4_000
+    found = sampled_deviation(running_noise(kind, leaves, (runs,)))
+    if kind == "tree":
+        wanted = math.sqrt(sum((1 << h) / ((2 << h) - 1) for h in range(8) if leaves >> h & 1))
+    else:
+        wanted = row_norm(kind, leaves)
+    error = wanted / math.sqrt(2 * runs)
+    assert abs(found - wanted) < 6 * error
+    assert abs(0.8 * found - wanted) > 6 * error
+
+
+@pytest.mark.parametrize("leaves", [128, 1024, 16_384])
+def test_the_square_root_needs_much_less_noise_than_the_plain_tree(leaves):
+    ones = np.array([t.bit_count() for t in range(1, leaves + 1)])
+    tree = row_norm("tree", leaves) * math.sqrt(ones.mean())
+    square = np.cumsum(square_root_column(leaves) ** 2)
+    root = row_norm("square-root", leaves) * math.sqrt(square.mean())
+    assert 2.15 <= tree / root <= 2.6  # root mean square over the sums: 2.16, 2.39, 2.57
+
+
+def test_more_leaves_than_planned_are_refused():
+    for kind in KINDS:
+        noise = running_noise(kind, 2, (1,))
+        noise.next(np.zeros), noise.next(np.zeros)
+        with pytest.raises(ValueError, match="2 running sums"):
+            noise.next(np.zeros)
+
+
+def released(scaled, plan, rng):
+    """The exact sums that a run would release, in the order of their release."""
+    solver = plan.solver
+    leader = new_leader(solver, scaled)
+    seen = []
+    for _ in solver.follow(leader, scaled, plan, rng):
+        seen.append(leader.latest * plan.settings["leaf_rows"])
+    return np.array(seen)
+
+
+@settings(max_examples=60)
+@given(
+    kind=st.sampled_from(KINDS),
+    relation=st.sampled_from(list(Relation)),
+    rows=st.integers(1, 40),
+    leaves=st.integers(1, 40),
+    seed=st.integers(0, 10_000),
+    hostile=st.sampled_from([0.5, 3.0, 1e300, -1e300, 5e-324]),
+)
+def test_everything_released_moves_by_at_most_mu_in_units_of_its_noise(kind, relation, rows, leaves, seed, hostile):
+    """Steps of length zero keep the weights, hence the other gradients, as under a fixed past."""
+    rng = np.random.default_rng(seed)
+    solver = FTRL(leaves=leaves, epochs=1, aggregation=kind, clip=0.3, step=1e-300, scale_share=0.0)
+    X, y = 3.0 * rng.standard_normal((rows, 2)), np.where(rng.random(rows) < 0.5, -1.0, 1.0)
+    at = int(rng.integers(rows))
+    public = Public(rows, 2, relation, low=np.full(2, -1e100), high=np.full(2, 1e100))
+    plan = solver.plan(PROBLEM, public, Budget(1.0, 1e-3))
+    silent = replace(plan, mechanism=mechanisms.Gaussian(0.0, 1))
+    other, weight = X.copy(), np.ones(rows)
+    other[at], y_other = hostile, y.copy()
+    if relation is Relation.REPLACE:
+        y_other[at] = -y[at]
+    else:
+        other, weight[at] = X, 0.0  # a null row stands for a missing one: its place is its own draw
+    tables = Data(X, y), Data(other, y_other, weight)
+    scaled = [scale_problem(PROBLEM, data, identity_scaling(2), rows, "C") for data in tables]
+    sums = [released(f, silent, seeded_generator(seed)) for f in scaled]
+    change = np.diff(np.vstack([np.zeros((1, 2)), sums[0] - sums[1]]), axis=0)  # per leaf
+    moved = matrix(kind, plan.settings["leaves"]) @ change
+    deviation = plan.mechanism.deviation(mechanisms.clipped_sum(relation) * (0.3 * row_norm(kind, change.shape[0])))
+    assert (moved**2).sum() / deviation**2 <= mu_of(plan.event, relation) ** 2 * (1 + 1e-9)
+
+
+def test_the_bound_is_attained_by_the_first_leaf_and_by_no_less_noise():
+    for kind in KINDS:
+        for leaves in (1, 2, 7, 8):
+            column = matrix(kind, leaves)[:, 0]
+            assert np.linalg.norm(column) == pytest.approx(row_norm(kind, leaves), rel=1e-12)
+
+
+def test_under_add_remove_the_other_rows_keep_their_leaves():
+    """With the same coins, one more row at the end moves no other; a permutation would move nearly all."""
+
+    def leaf_of_rows(relation, rows):
+        solver = FTRL(leaves=8)
+        plan = solver.plan(PROBLEM, Public(64, 2, relation), Budget(1.0, 1e-3))
+        parts = solver._parts(plan, rows, seeded_generator(3))
+        assert sorted(np.concatenate(parts)) == list(range(rows))
+        return {row: leaf for leaf, part in enumerate(parts) for row in part}
+
+    for relation, stays in ((Relation.ADD_REMOVE, True), (Relation.REPLACE, False)):
+        fewer, more = (leaf_of_rows(relation, rows) for rows in (64, 65))
+        assert all(more[row] == fewer[row] for row in fewer) == stays
+    with pytest.raises(ValueError, match="shuffle=False"):
+        FTRL(shuffle=False).plan(PROBLEM, Public(64, 2, Relation.ADD_REMOVE), Budget(1.0, 1e-3))
+
+
+@pytest.mark.parametrize("relation", [Relation.REPLACE, Relation.ZERO_OUT])
+@pytest.mark.parametrize("rows", [1, 2, 50, 64, 1000])
+def test_every_row_is_in_one_leaf_of_every_pass(rows, relation):
+    for shuffle in (True, False):
+        solver = FTRL(leaves=32, shuffle=shuffle)
+        plan = solver.plan(PROBLEM, Public(rows, 2, relation), Budget(1.0, 1e-3))
+        parts = solver._parts(plan, rows, seeded_generator(0))
+        assert sorted(np.concatenate(parts)) == list(range(rows))
+        assert len(parts) == plan.settings["leaves"] <= 32
+
+
+def test_passes_add_in_squares():
+    plans = [FTRL(epochs=e).plan(PROBLEM, Public(500, 2), Budget.gdp(1.0)) for e in (1, 4)]
+    assert plans[1].mechanism.multiplier == pytest.approx(2 * plans[0].mechanism.multiplier, rel=1e-6)
+
+
+def test_the_latest_half_is_a_mean_of_the_latest_iterates():
+    average = TailAverage(np.zeros(1))
+    assert average.mean() == 0.0
+    for t in range(1, 200):
+        average.add(np.array([float(t)]))
+        first = 1 if t == 1 else 1 << (t.bit_length() - 2)
+        assert average.mean()[0] == pytest.approx(np.mean(np.arange(first, t + 1)))
+        assert t == 1 or t / 2 <= t - first + 1
+
+
+def test_the_leader_without_noise_is_dual_averaging():
+    leader = Leader(np.zeros(2), 0.5)
+    g = np.random.default_rng(0).standard_normal((6, 2))
+    for epoch in (g[:4], g[4:]):
+        leader.begin(TreeNoise(4, (2,)))
+        for row in epoch:
+            leader.follow(row, 2.0, np.zeros, lambda v, step: v / (1.0 + step))
+    np.testing.assert_allclose(leader.w, -0.5 * g.sum(axis=0) / 2.0 / (1.0 + 0.5 * 6))
+
+
+def audit_statistic(kind, table, noise, runs, stream):
+    """The best test there is: the released sums, whitened and projected on the path of the first leaf."""
+    solver = FTRL(leaves=4, epochs=1, aggregation=kind, shuffle=False, clip=0.25, step=1e-9, scale_share=0.0)
+    public = Public(4, 1, Relation.REPLACE, low=-np.ones(1), high=np.ones(1))
+    plan = solver.plan(PROBLEM, public, Budget(1.0, 0.1))
+    plan = replace(plan, mechanism=replace(plan.mechanism, multiplier=noise * plan.mechanism.multiplier))
+    scaled = scale_problem(PROBLEM, Data(table, np.ones(4)), identity_scaling(1), 4, "C")
+    weights = weights_on_draws(running_noise(kind, 4, (8,)))
+    path = np.linalg.solve(weights @ weights.T, np.ones(4))  # the row moves all four running sums alike
+    return np.array([released(scaled, plan, stream).ravel() @ path for _ in range(runs)])
+
+
+def audited(kind, noise):
+    stream, X = seeded_generator(11), np.zeros((4, 1))
+    X[0] = 1.0
+    return epsilon_lower_bound(*(audit_statistic(kind, table, noise, 1_500, stream) for table in (X, -X)), 0.1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_audit_accepts(kind):
+    assert audited(kind, 1.0) <= 1.0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_audit_rejects_half_the_noise(kind):
+    assert audited(kind, 0.5) > 1.0
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"leaves": 0}, "leaves must be a positive"),
+        ({"epochs": 1.5}, "epochs must be a whole"),
+        ({"aggregation": "forest"}, "aggregation must be one of"),
+    ],
+)
+def test_wrong_settings_are_refused_by_name(setting, message):
+    with pytest.raises(ValueError, match=message):
+        FTRL(**setting)
