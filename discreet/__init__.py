@@ -5,8 +5,9 @@ Names are loaded on first use, so that `import discreet` and `discreet --help` s
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from discreet._common.lazy import lazy_names
 
 __version__ = "0.1.0"
 
@@ -34,11 +35,11 @@ _HOMES = {
     "UtilityWarning": "_common.exceptions",
     "BudgetExceededError": "_common.exceptions",
     "IncompatibleSolverError": "_common.exceptions",
+    "preprocessing": "preprocessing",
 }
 
-_ROOMS = ("preprocessing",)
-
-__all__ = ["__version__", *_HOMES, *_ROOMS]  # noqa: PLE0604 - every entry is a string
+__all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - every entry is a string
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)
 
 if TYPE_CHECKING:
     from discreet import preprocessing as preprocessing
@@ -65,15 +66,3 @@ if TYPE_CHECKING:
     from discreet.privacy.relation import Relation as Relation
     from discreet.problem.problem import Problem as Problem
     from discreet.solvers.run import solve as solve
-
-
-def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        return import_module(f"discreet.{name}")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'discreet' has no attribute {name!r}")
-    return getattr(import_module(f"discreet.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -44,7 +44,7 @@ def standardised(X: FloatArray) -> FloatArray:
 
 def benchmark_folder() -> Path:
     """Where benchmark tables are kept: the environment variable DISCREET_DATA, else ../shared/data."""
-    default = Path(__file__).resolve().parents[2] / "shared" / "data"
+    default = Path(__file__).resolve().parents[3] / "shared" / "data"
     return Path(os.environ.get("DISCREET_DATA", default))
 
 

@@ -1,20 +1,32 @@
 """scikit-learn estimators: thin, they turn parameters into a problem, a budget and a solver."""
 
-from discreet.estimators.base import PrivateLinearModel, clip_columns, only_weights
-from discreet.estimators.classifiers import LinearSVC, LogisticRegression, PrivateClassifier
-from discreet.estimators.regressors import ElasticNet, HuberRegressor, Lasso, LinearRegression, PrivateRegressor, Ridge
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ElasticNet",
-    "HuberRegressor",
-    "Lasso",
-    "LinearRegression",
-    "LinearSVC",
-    "LogisticRegression",
-    "PrivateClassifier",
-    "PrivateLinearModel",
-    "PrivateRegressor",
-    "Ridge",
-    "clip_columns",
-    "only_weights",
-]
+from discreet._common.lazy import lazy_names
+
+_HOMES = {
+    "PrivateLinearModel": "base",
+    "LinearSVC": "classifiers",
+    "LogisticRegression": "classifiers",
+    "PrivateClassifier": "classifiers",
+    "ElasticNet": "regressors",
+    "HuberRegressor": "regressors",
+    "Lasso": "regressors",
+    "LinearRegression": "regressors",
+    "PrivateRegressor": "regressors",
+    "Ridge": "regressors",
+}
+__all__ = [*_HOMES]  # noqa: PLE0604 - every entry is a string
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+
+if TYPE_CHECKING:
+    from discreet.estimators.base import PrivateLinearModel as PrivateLinearModel
+    from discreet.estimators.classifiers import LinearSVC as LinearSVC
+    from discreet.estimators.classifiers import LogisticRegression as LogisticRegression
+    from discreet.estimators.classifiers import PrivateClassifier as PrivateClassifier
+    from discreet.estimators.regressors import ElasticNet as ElasticNet
+    from discreet.estimators.regressors import HuberRegressor as HuberRegressor
+    from discreet.estimators.regressors import Lasso as Lasso
+    from discreet.estimators.regressors import LinearRegression as LinearRegression
+    from discreet.estimators.regressors import PrivateRegressor as PrivateRegressor
+    from discreet.estimators.regressors import Ridge as Ridge

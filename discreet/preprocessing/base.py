@@ -14,7 +14,7 @@ from discreet._common.types import FloatArray
 from discreet.data.public import Public, public_rows
 from discreet.data.rows import Data
 from discreet.data.validation import canonical, check_bounds, huge_entries
-from discreet.estimators import clip_columns, only_weights
+from discreet.estimators.base import clip_columns, only_weights
 from discreet.preprocessing.release import Terms
 from discreet.privacy.budget import budget_from
 from discreet.privacy.guarantee import Guarantee

@@ -99,14 +99,14 @@ def test_the_audit_rejects_half_the_noise(name):
 
 # Solvers whose worst case needs tables of another kind, and the module with both arms of their audit.
 AUDITED_IN: dict[str, str] = {
-    "sufficient-statistics": "tests.test_sufficient_statistics",
-    "ftrl": "tests.test_ftrl",
-    "dual-cd": "tests.test_dual_cd",
-    "exponential": "tests.test_exponential",
-    "output-perturbation": "tests.test_output_perturbation",
-    "objective-perturbation": "tests.test_objective_perturbation",
-    "mirror-descent": "tests.test_mirror_descent",
-    "bolt-on": "tests.test_bolt_on",
+    "sufficient-statistics": "tests.solvers.test_sufficient_statistics",
+    "ftrl": "tests.solvers.test_ftrl",
+    "dual-cd": "tests.solvers.test_dual_cd",
+    "exponential": "tests.solvers.test_exponential",
+    "output-perturbation": "tests.solvers.test_output_perturbation",
+    "objective-perturbation": "tests.solvers.test_objective_perturbation",
+    "mirror-descent": "tests.solvers.test_mirror_descent",
+    "bolt-on": "tests.solvers.test_bolt_on",
 }
 
 

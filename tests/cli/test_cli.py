@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import discreet
 from discreet import load_model
-from discreet.cli import app
+from discreet.cli.app import app
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import Ledger
@@ -38,7 +38,7 @@ def in_process(*arguments, folder):
 
 def test_help_is_cheap():
     code = (
-        "import sys\nfrom discreet.cli import app\n"
+        "import sys\nfrom discreet.cli.app import app\n"
         "try:\n    app(['{}', '--help'])\nexcept SystemExit as end:\n    assert end.code == 0\n"
         "print(' '.join(sys.modules), file=sys.stderr)"
     )

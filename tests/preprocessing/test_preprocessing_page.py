@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "preprocessing.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "preprocessing.md"
 
 
 @pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning")

@@ -215,10 +215,10 @@ def test_every_sum_carries_the_planned_noise(budget, relation):
     assert sensitivity.l2 == pytest.approx(factor * np.sqrt(COLUMNS))
     means = plan.learn(ZEROS, public, seeded_generator(1))
     both_arms(means * public.rows / 2.0, law(plan.mechanism, sensitivity))
-    moments = plan_scaler(public, budget).moments
+    mechanism = plan_scaler(public, budget).moments
     limits = moments.limits_between(public.low, public.high, False)
-    found, _ = learn_moments(moments, limits, ZEROS, public, seeded_generator(2))
-    both_arms(found * public.rows / 2.0, law(moments, mechanisms.bounded_moments(relation, COLUMNS)))
+    found, _ = learn_moments(mechanism, limits, ZEROS, public, seeded_generator(2))
+    both_arms(found * public.rows / 2.0, law(mechanism, mechanisms.bounded_moments(relation, COLUMNS)))
 
 
 @pytest.mark.parametrize("relation", list(Relation))

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from discreet.problem import constraints
 from discreet.problem.penalties import (
     L1,
     L2,
@@ -24,7 +25,6 @@ from discreet.problem.penalties import (
     prox,
     signed_subgradient_distance,
 )
-from discreet.problem.problem import constraints
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ import scipy.sparse as sp
 from sklearn import linear_model
 
 from discreet.data.validation import load
+from discreet.problem import optimum
 from discreet.problem.constraints import Box, L1Ball, L2Ball, Simplex
 from discreet.problem.losses import Logistic, SmoothedHinge, Squared
 from discreet.problem.penalties import L1, L2, ElasticNet, Zero
-from discreet.problem.problem import Problem, optimum
+from discreet.problem.problem import Problem
 from tests.catalogue import name_of, problems, table
 
 

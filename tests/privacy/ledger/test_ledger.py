@@ -256,7 +256,9 @@ def test_only_what_this_ledger_granted_can_be_committed(ledger: Ledger, tmp_path
 
 def test_a_killed_process_has_spent_its_reservation(ledger: Ledger) -> None:
     script = (
-        "import os, sys; from discreet.privacy.ledger import Ledger; from discreet.privacy.accounting import laplace_event\n"
+        "import os, sys\n"
+        "from discreet.privacy.ledger import Ledger\n"
+        "from discreet.privacy.accounting import laplace_event\n"
         "with Ledger(sys.argv[1]).reserve('pure', laplace_event(4.0)): os.kill(os.getpid(), 9)"
     )
     done = subprocess.run([sys.executable, "-c", script, ledger.url], check=False)
