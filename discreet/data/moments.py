@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-from discreet._common.types import FloatArray
-from discreet.data.rows import BLOCK_ENTRIES, Data
+from discreet._common.types import BoolArray, FloatArray
+from discreet.data.rows import Data, Rows, sum_over_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +26,7 @@ class Limits:
         return self.radius.size
 
     @property
-    def known(self) -> npt.NDArray[np.bool_]:
+    def known(self) -> BoolArray:
         return self.radius > 0.0
 
 
@@ -35,6 +34,55 @@ def limits_between(low: FloatArray, high: FloatArray, sparse: bool = False) -> L
     """Ranges with the middle as centre, so that the radius is small; zeros of sparse tables stay zeros."""
     centre = np.zeros_like(low) if sparse else low + 0.5 * (high - low)
     return Limits(low, high, centre, np.maximum(high - centre, centre - low))
+
+
+def moment_sums(rows: Rows, limits: Limits, measured: slice) -> FloatArray:
+    """Weighted sums of u and u^2, u = (clip(x) - centre) / radius in [-1, 1], for the measured columns.
+
+    The target counts as one more column, after the last one.
+    """
+    return sum_over_blocks(rows.blocks(), lambda block: _block_sums(block, limits, measured))
+
+
+def _block_sums(data: Data, limits: Limits, measured: slice) -> FloatArray:
+    columns = range(*measured.indices(limits.size))
+    sums = np.zeros((2, len(columns)))
+    weight = np.ones(data.rows) if data.weight is None else data.weight
+    inside = [j for j in columns if j < data.columns]
+    if inside and data.sparse:
+        sums[:, : len(inside)] = _sparse_sums(data.X, limits, weight)
+    elif inside:
+        u = _unit(data.X, limits, slice(0, data.columns))
+        sums[0, : len(inside)] = weight @ u
+        sums[1, : len(inside)] = weight @ np.square(u, out=u)
+    if data.columns in columns:
+        u = _unit(data.y, limits, data.columns)
+        sums[:, -1] = weight @ u, weight @ u**2
+    return sums
+
+
+def _sparse_sums(X: Any, limits: Limits, weight: FloatArray) -> FloatArray:
+    # Sparse columns are never centred, so a zero stays a zero and contributes nothing.
+    entries = sp.coo_array(X)
+    u = np.clip(entries.data, limits.low[entries.col], limits.high[entries.col])
+    u = np.where(limits.known[entries.col], u / np.where(limits.known, limits.radius, 1.0)[entries.col], 0.0)
+    w = weight[entries.row]
+    p = X.shape[1]
+    return np.stack([np.bincount(entries.col, w * u, minlength=p), np.bincount(entries.col, w * u**2, minlength=p)])
+
+
+def _unit(values: Any, limits: Limits, which: Any) -> FloatArray:
+    """(clip(x) - centre) / radius in [-1, 1]; 0 for a column of which nothing is known."""
+    known = limits.known[which]
+    # A copy in column order: the inner loops of NumPy then run along the rows, which are many.
+    u = np.array(values, dtype=np.float64, order="F")
+    np.maximum(u, limits.low[which], out=u)
+    np.minimum(u, limits.high[which], out=u)
+    u -= limits.centre[which]
+    u /= np.where(known, limits.radius[which], 1.0)
+    np.clip(u, -1.0, 1.0, out=u)
+    u *= known
+    return u
 
 
 def column(X: Any, j: int) -> FloatArray:
@@ -45,50 +93,3 @@ def column(X: Any, j: int) -> FloatArray:
     stored = slice(X.indptr[j], X.indptr[j + 1])
     values[X.indices[stored]] = X.data[stored]
     return values
-
-
-def moment_sums(data: Data, limits: Limits, measured: slice) -> FloatArray:
-    """Weighted sums of u and u^2, u = (clip(x) - centre) / radius in [-1, 1], for the measured columns."""
-    columns = range(*measured.indices(limits.size))
-    sums = np.zeros((2, len(columns)))
-    p = data.X.shape[1]
-    weight = np.ones(data.rows) if data.weight is None else data.weight
-    inside = [j for j in columns if j < p]
-    if inside and data.sparse:
-        sums[:, : len(inside)] = _sparse_moments(data.X, limits, weight)
-    elif inside:
-        sums[:, : len(inside)] = _dense_moments(data.X, limits, weight)
-    if p in columns:
-        u = _unit(data.y, limits, p)
-        sums[:, -1] = weight @ u, weight @ u**2
-    return sums
-
-
-def _dense_moments(X: Any, limits: Limits, weight: FloatArray) -> FloatArray:
-    p = X.shape[1]
-    sums = np.zeros((2, p))
-    block = max(1, BLOCK_ENTRIES // max(1, p))
-    for start in range(0, X.shape[0], block):
-        u = _unit(X[start : start + block].astype(np.float64), limits, slice(0, p))
-        w = weight[start : start + block]
-        sums[0] += w @ u
-        sums[1] += w @ np.square(u, out=u)
-    return sums
-
-
-def _sparse_moments(X: Any, limits: Limits, weight: FloatArray) -> FloatArray:
-    # Sparse columns are never centred, so a zero stays a zero and contributes nothing.
-    entries = sp.coo_array(X)
-    u = np.clip(entries.data, limits.low[entries.col], limits.high[entries.col])
-    u = np.where(limits.known[entries.col], u / np.where(limits.known, limits.radius, 1.0)[entries.col], 0.0)
-    w = weight[entries.row]
-    p = X.shape[1]
-    return np.stack([np.bincount(entries.col, w * u, minlength=p), np.bincount(entries.col, w * u**2, minlength=p)])
-
-
-def _unit(values: FloatArray, limits: Limits, which: Any) -> FloatArray:
-    known = limits.known[which]
-    u = (np.clip(values, limits.low[which], limits.high[which]) - limits.centre[which]) / np.where(
-        known, limits.radius[which], 1.0
-    )
-    return np.where(known, np.clip(u, -1.0, 1.0), 0.0)

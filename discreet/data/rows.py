@@ -1,20 +1,82 @@
-"""Validated rows, and how solvers that need only sums over rows get at them."""
+"""Validated rows, and the one interface by which whatever needs only sums over rows gets at them.
+
+A table is read in blocks of consecutive rows. Where the blocks begin depends on the number of columns alone, and sums
+are added in the order of the blocks; an array, a file larger than memory and any other store of the same rows therefore
+give the same sums to the last bit. Once the contribution of each row lies on a common grid, additions are exact and
+even the order no longer matters.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
+import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
 
-BLOCK_ENTRIES = 1 << 16  # entries handled at once, so that temporaries stay in the cache
+BLOCK_ENTRIES = 1 << 18  # of a block: what is computed of it stays in a second-level cache
+
+Block = TypeVar("Block")
+
+
+def block_rows(columns: int) -> int:
+    """The number of rows of every block but the last, from the number of columns alone."""
+    return max(1, BLOCK_ENTRIES // max(1, columns))
+
+
+def block_slices(rows: int, columns: int) -> list[slice]:
+    """Which rows each block of a table in memory holds."""
+    size = block_rows(columns)
+    return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
+
+
+def sum_over_blocks(blocks: Iterable[Block], part: Callable[[Block], FloatArray]) -> FloatArray:
+    """The sum of one array per block, added in the order of the blocks."""
+    total: FloatArray | None = None
+    for block in blocks:
+        term = part(block)
+        total = np.array(term, dtype=np.float64) if total is None else np.add(total, term, out=total)
+    if total is None:
+        raise ValueError("a table without rows has no sums.")
+    return total
+
+
+class Rows(Protocol):
+    """A table of validated rows that may be read as often as needed, one block after the other.
+
+    Attributes
+    ----------
+    rows, columns : int
+        The size of the table, the target not counted.
+    sparse : bool
+        Whether the blocks are SciPy sparse matrices.
+    in_memory : bool
+        Whether all rows are at hand at once, as `Data`.
+    """
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def columns(self) -> int: ...
+
+    @property
+    def sparse(self) -> bool: ...
+
+    @property
+    def in_memory(self) -> bool: ...
+
+    def blocks(self) -> Iterator[Data]:
+        """The rows in their order; every block but the last has `block_rows(columns)` of them."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Validated rows: a dense array in either order, or a SciPy sparse matrix; y; optional weights.
+    """Validated rows in memory: a dense array in either order, or a SciPy sparse matrix; y; optional weights.
 
     `owned` says that X is a copy of our own, which may be overwritten to save memory: such Data serves one run.
     """
@@ -29,5 +91,21 @@ class Data:
         return int(self.X.shape[0])
 
     @property
+    def columns(self) -> int:
+        return int(self.X.shape[1])
+
+    @property
     def sparse(self) -> bool:
         return sp.issparse(self.X)
+
+    @property
+    def in_memory(self) -> bool:
+        return True
+
+    def blocks(self) -> Iterator[Data]:
+        """Views of consecutive rows; a sparse table is one block."""
+        if self.sparse or self.rows <= block_rows(self.columns):
+            yield self
+            return
+        for part in block_slices(self.rows, self.columns):
+            yield Data(self.X[part], self.y[part], None if self.weight is None else self.weight[part])

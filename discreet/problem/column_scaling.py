@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
 from discreet.data import moments
-from discreet.data.rows import BLOCK_ENTRIES
+from discreet.data.rows import block_rows
 from discreet.data.validation import LARGEST_BOUND
 from discreet.problem.penalties import Coefficients
 
@@ -59,7 +59,7 @@ class ColumnScaling:
         else:
             scaled = np.empty((data.rows, self.columns + intercept), dtype=data.X.dtype, order=order)
             scaled[:, self.columns :] = 1.0
-        block = max(1, BLOCK_ENTRIES // max(1, self.columns))
+        block = block_rows(self.columns)
         layout: Literal["C", "F"] = "F" if block > self.columns else "C"  # long inner loops are the fast ones
         gain = np.where(self.frozen, 0.0, 1.0 / self.scale)
         for start in range(0, data.rows, block):

@@ -10,35 +10,32 @@ import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
 from discreet.data.moments import column
-from discreet.data.rows import Data
+from discreet.data.rows import Data, Rows, sum_over_blocks
 
 LOWEST_EXPONENT, HIGHEST_EXPONENT = -64, 63
-
-
 BINS = HIGHEST_EXPONENT - LOWEST_EXPONENT + 2  # the last bin counts the zeros
-
-
 LARGEST_RADIUS = 2.0 ** (HIGHEST_EXPONENT + 1)  # stands for everything beyond the bins as well
-
-
 SIGNED_BINS = 2 * BINS - 1  # negative numbers, zero, positive numbers, in the order of the real line
 
 
-def exponent_counts(data: Data, groups: list[range], origin: FloatArray) -> FloatArray:
+def exponent_counts(rows: Rows, groups: list[range], origin: FloatArray) -> FloatArray:
     """For each group of columns, the weighted number of rows by the binary exponent of their largest entry.
 
     Entries count by their distance from the public origin of their column, which is 0 in groups of several columns
-    and in sparse tables.
+    and in sparse tables. The target counts as one more column, after the last one.
 
     Every row adds its weight (at most 1) to exactly one bin of each group; exponents beyond the public
     range go to its ends, so that no value, however large, has a bin of its own.
     """
-    counts = np.zeros((len(groups), BINS))
-    X = sp.csc_array(data.X) if data.sparse else data.X
-    for k, group in enumerate(groups):
-        bins = _exponent_bins(_largest_per_row(X, data.y, group, origin))
-        counts[k] = np.bincount(bins, weights=data.weight, minlength=BINS)
-    return counts
+
+    def of_block(block: Data) -> FloatArray:
+        if not block.sparse:
+            return _counts(_exponent_bins(_distances(block, groups, origin)), block.weight, BINS)
+        X = sp.csc_array(block.X)  # column by column: a dense copy of all of them may not fit into memory
+        found = (_exponent_bins(_largest_per_row(X, block.y, group, origin)) for group in groups)
+        return np.stack([_counts(bins[:, None], block.weight, BINS)[0] for bins in found])
+
+    return sum_over_blocks(rows.blocks(), of_block)
 
 
 def radius_of(noisy_counts: FloatArray, sure: float, doubtful: float = np.inf, tail: float = np.inf) -> float:
@@ -87,20 +84,25 @@ def _place_of(radius: float) -> int:
     return int(np.log2(radius)) - 1 - LOWEST_EXPONENT
 
 
-def signed_exponent_counts(data: Data) -> FloatArray:
+def signed_exponent_counts(rows: Rows) -> FloatArray:
     """For each column, the weighted number of rows by the sign and the binary exponent of their entry.
 
     Every row adds its weight (at most 1) to exactly one bin of each column, as in `exponent_counts`.
     """
-    p = data.X.shape[1]
-    counts = np.zeros((p, SIGNED_BINS))
-    X = sp.csc_array(data.X) if data.sparse else data.X
-    for j in range(p):
-        values = column(X, j)
-        place = _exponent_bins(np.abs(values)) + 1  # 1 for the smallest magnitude, BINS for zero
-        bins = np.where(values == 0.0, 0, np.sign(values).astype(np.int64) * place) + BINS - 1
-        counts[j] = np.bincount(bins, weights=data.weight, minlength=SIGNED_BINS)
-    return counts
+
+    def of_block(block: Data) -> FloatArray:
+        if not block.sparse:
+            return _counts(_signed_bins(np.asarray(block.X, dtype=np.float64)), block.weight, SIGNED_BINS)
+        X = sp.csc_array(block.X)
+        found = (_signed_bins(column(X, j)[:, None]) for j in range(block.columns))
+        return np.concatenate([_counts(bins, block.weight, SIGNED_BINS) for bins in found])
+
+    return sum_over_blocks(rows.blocks(), of_block)
+
+
+def _signed_bins(values: FloatArray) -> npt.NDArray[np.int64]:
+    place = _exponent_bins(np.abs(values)) + 1  # 1 for the smallest magnitude, BINS for zero
+    return np.where(values == 0.0, 0, np.sign(values).astype(np.int64) * place) + BINS - 1
 
 
 def range_of(noisy_counts: FloatArray, threshold: float) -> tuple[float, float]:
@@ -121,17 +123,29 @@ def _outer_end(place: int) -> float:
     return 0.0 if place == 0 else -float(2.0 ** (-place - 1 + LOWEST_EXPONENT))
 
 
-def largest(data: Data, groups: list[range], origin: FloatArray) -> list[float]:
+def largest(rows: Rows, groups: list[range], origin: FloatArray) -> list[float]:
     """The largest distance from the origin in each group of columns. Not private: for infinite budgets only."""
-    X = sp.csc_array(data.X) if data.sparse else data.X
-    return [float(_largest_per_row(X, data.y, group, origin).max(initial=0.0)) for group in groups]
+    found = [0.0] * len(groups)
+    for block in rows.blocks():
+        X = sp.csc_array(block.X) if block.sparse else block.X
+        parts = [float(_largest_per_row(X, block.y, group, origin).max(initial=0.0)) for group in groups]
+        found = [max(pair) for pair in zip(found, parts, strict=True)]
+    return found
+
+
+def _distances(block: Data, groups: list[range], origin: FloatArray) -> FloatArray:
+    """The distance from the origin of each row's entry in each group of columns, dense: (rows, groups)."""
+    p = block.columns
+    if groups[:p] == [range(j, j + 1) for j in range(p)]:  # one histogram for each column
+        entries = np.array(block.X, dtype=np.float64)
+        entries -= origin[:p]
+        np.abs(entries, out=entries)
+        return entries if len(groups) == p else np.column_stack([entries, np.abs(block.y - origin[p])])
+    return np.column_stack([_largest_per_row(block.X, block.y, group, origin) for group in groups])
 
 
 def _largest_per_row(X: Any, y: FloatArray, group: range, origin: FloatArray) -> FloatArray:
-    """The distance from the origin of each row's entry in a group of columns: the largest one of several.
-
-    X is dense or in compressed columns.
-    """
+    """The same for one group, the largest of several entries; X is dense or in compressed columns."""
     p = X.shape[1]
     if group.start >= p:
         return np.abs(y - origin[p])
@@ -145,6 +159,14 @@ def _largest_per_row(X: Any, y: FloatArray, group: range, origin: FloatArray) ->
     if len(group) == 1:
         return np.abs(X[:, group.start].astype(np.float64) - origin[group.start])
     return np.maximum(X.max(axis=1), -X.min(axis=1)).astype(np.float64)
+
+
+def _counts(bins: npt.NDArray[Any], weight: FloatArray | None, size: int) -> FloatArray:
+    """For each column of bin numbers, the weighted number of rows in each of `size` bins."""
+    columns = bins.shape[1]
+    places = (bins + size * np.arange(columns, dtype=np.int64)).ravel()  # one row of bins after the other
+    each = None if weight is None else np.repeat(weight, columns)
+    return np.bincount(places, weights=each, minlength=columns * size).astype(np.float64).reshape(columns, size)
 
 
 def _exponent_bins(magnitude: FloatArray) -> npt.NDArray[np.int32]:

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from discreet._common.exceptions import IncompatibleSolverError
 from discreet._common.types import FloatArray
-from discreet.data.rows import BLOCK_ENTRIES
+from discreet.data.rows import block_slices
 from discreet.kernels.gradient import SMALLEST_NORM
 from discreet.privacy import mechanisms
 
@@ -57,21 +57,18 @@ def noise_edge(columns: int, deviation: float) -> float:
 
 
 def release(
-    X: Any,
-    norms: FloatArray,
-    radius: float,
-    weight: FloatArray | None,
-    rows: int,
-    mechanism: Gaussian,
-    relation: Relation,
-    rng: RandomGenerator,
+    total: FloatArray, radius: float, rows: int, mechanism: Gaussian, relation: Relation, rng: RandomGenerator
 ) -> SecondMoment:
-    """The second moment of the rows, clipped to the radius, with noise; `rows` is the public number.
+    """The mean of outer products of rows no longer than the radius, with noise, from their sum over all rows.
+
+    `rows` is the public number of rows.
 
     Guarantee: costs one event of the mechanism under the relation.
     """
-    total = clipped_second_moment(X, norms, radius, weight)
-    return _with_noise(total, radius, rows, mechanism, relation, rng)
+    columns = total.shape[0]
+    sensitivity = mechanisms.outer_products(relation, columns) * radius**2
+    noisy = total + symmetric_noise(mechanism, rng, sensitivity, columns)
+    return SecondMoment(noisy / rows, mechanism.deviation(sensitivity) / rows)
 
 
 def symmetric_noise(mechanism: Gaussian, rng: RandomGenerator, sensitivity: Sensitivity, columns: int) -> FloatArray:
@@ -82,55 +79,31 @@ def symmetric_noise(mechanism: Gaussian, rng: RandomGenerator, sensitivity: Sens
 
 def clipped_second_moment(X: Any, norms: FloatArray, radius: float, weight: FloatArray | None) -> FloatArray:
     """The weighted sum of a a', a being the rows shortened to the radius; the norms may be overstated."""
-    factor = np.maximum(norms, radius)
-    np.divide(radius, factor, out=factor)
+    factor = radius / np.maximum(norms, radius)
     if weight is not None:
-        factor = factor * np.sqrt(weight)
+        factor *= np.sqrt(weight)
     if sp.issparse(X):
-        clip_rows = sp.csr_array(X.multiply(factor[:, None]))
-        return np.asarray((clip_rows.T @ clip_rows).toarray(), dtype=np.float64)
-    total = np.zeros((X.shape[1], X.shape[1]))
-    for block in _blocks(X):
-        rows = X[block] * factor[block, None]
-        total += rows.T @ rows
-    return total
+        clipped = sp.csr_array(X.multiply(factor[:, None]))
+        return np.asarray((clipped.T @ clipped).toarray(), dtype=np.float64)
+    clipped = X * factor[:, None]
+    return np.asarray(clipped.T @ clipped)
 
 
-def release_whitened(
-    X: Any,
-    metric: Metric,
-    factor: FloatArray,
-    norms: FloatArray,
-    radius: float,
-    weight: FloatArray | None,
-    rows: int,
-    mechanism: Gaussian,
-    relation: Relation,
-    rng: RandomGenerator,
-) -> SecondMoment:
-    """The second moment of `factor` times the rows in the metric; `norms` are those of the rows there, without factor.
+def whitened_second_moment(
+    X: Any, metric: Metric, factor: FloatArray, norms: FloatArray, radius: float, weight: FloatArray | None
+) -> FloatArray:
+    """The same of `factor` times the rows in the metric; `norms` are those of the rows there, without the factor.
 
-    Guarantee: costs one event of the mechanism under the relation, for every metric and for factors in [0, 1] that
-    depend on their own row alone.
+    Factors must lie in [0, 1] and depend on their own row alone.
     """
     total = np.zeros((X.shape[1], X.shape[1]))
-    for block, white in metric.whitened(X):  # rows first: whitening their sum would magnify its rounding
-        scale = factor[block] * (radius / np.maximum(factor[block] * norms[block], radius))
+    for part, white in metric.whitened(X):  # rows first: whitening their sum would magnify its rounding
+        scale = factor[part] * (radius / np.maximum(factor[part] * norms[part], radius))
         if weight is not None:
-            scale *= np.sqrt(weight[block])
-        clip_rows = white * scale[:, None]
-        total += clip_rows.T @ clip_rows
-    return _with_noise(total, radius, rows, mechanism, relation, rng)
-
-
-def _with_noise(
-    total: FloatArray, radius: float, rows: int, mechanism: Gaussian, relation: Relation, rng: RandomGenerator
-) -> SecondMoment:
-    """The mean of outer products of rows no longer than the radius, from their sum."""
-    columns = total.shape[0]
-    sensitivity = mechanisms.outer_products(relation, columns) * radius**2
-    noisy = total + symmetric_noise(mechanism, rng, sensitivity, columns)
-    return SecondMoment(noisy / rows, mechanism.deviation(sensitivity) / rows)
+            scale *= np.sqrt(weight[part])
+        clipped = white * scale[:, None]
+        total += clipped.T @ clipped
+    return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,17 +125,20 @@ class Metric:
         return np.asarray((self.vectors * self.values) @ self.vectors.T)
 
     def whitened(self, X: Any) -> Iterator[tuple[slice, FloatArray]]:
-        """The rows as they are in the metric, in blocks."""
+        """The rows as they are in the metric; a sparse table in parts, as they are dense there."""
         whiten = self.vectors / np.sqrt(self.values)
-        table = sp.csr_array(X) if sp.issparse(X) else X
-        for block in _blocks(X):
-            yield block, np.asarray(table[block] @ whiten, dtype=np.float64)
+        if not sp.issparse(X):
+            yield slice(0, X.shape[0]), np.asarray(X @ whiten, dtype=np.float64)
+            return
+        table = sp.csr_array(X)
+        for part in block_slices(*X.shape):
+            yield part, np.asarray(table[part] @ whiten, dtype=np.float64)
 
     def norms(self, X: Any) -> FloatArray:
         """The norms of the rows, floored like those of `row_norms`."""
         squares = np.empty(X.shape[0])
-        for block, rows in self.whitened(X):
-            squares[block] = np.einsum("ij,ij->i", rows, rows)
+        for part, rows in self.whitened(X):
+            squares[part] = np.einsum("ij,ij->i", rows, rows)
         np.sqrt(squares, out=squares)
         return np.maximum(squares, SMALLEST_NORM, out=squares)
 
@@ -174,8 +150,3 @@ class Metric:
     def spread(self, draws: FloatArray) -> FloatArray:
         """White noise in the metric: L^(1/2) along the eigenvectors."""
         return np.asarray(self.vectors @ (np.sqrt(self.values) * draws))
-
-
-def _blocks(X: Any) -> Iterator[slice]:
-    size = max(1, BLOCK_ENTRIES // max(1, X.shape[1]))
-    return (slice(start, start + size) for start in range(0, X.shape[0], size))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from discreet._common.checks import check_threshold, positive
 from discreet._common.types import FloatArray
-from discreet.problem.scaled_problem import ScaledProblem
+from discreet.problem.blockwise import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import curvature_bound
 from discreet.solvers._shared.full_batch import NoisyGradient, descend, full_batch_mechanism
@@ -63,7 +63,7 @@ class GradientDescent(Solver):
     ) -> tuple[Mechanism, Mapping[str, Any]]:
         return full_batch_mechanism(self.steps, scaling_plan, budget, public)
 
-    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: BlockwiseProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.steps is None:
             return until_optimal(scaled, run)
         length = self.step / curvature_bound(scaled)

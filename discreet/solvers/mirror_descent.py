@@ -15,8 +15,8 @@ import numpy as np
 
 from discreet._common.checks import check_threshold, positive
 from discreet._common.types import FloatArray
+from discreet.problem.blockwise import BlockwiseProblem
 from discreet.problem.constraints import L1Ball, Simplex
-from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import typical_slope
 from discreet.solvers._shared.full_batch import NoisyGradient, descend, full_batch_mechanism
@@ -88,7 +88,7 @@ class MirrorDescent(Solver):
             steps = round(min(MOST_STEPS, max(FEWEST_STEPS, ENTRIES_READ / entries)))
         return full_batch_mechanism(steps, scaling_plan, budget, public)
 
-    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: BlockwiseProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.steps is None:
             return until_optimal(scaled, run)
         gradient = NoisyGradient(scaled, plan, self.clip)
@@ -102,7 +102,7 @@ class VertexWeights:
     The ball has two opposite vertices per column and one more at 0, so that the shares may leave some weight unused.
     """
 
-    def __init__(self, scaled: ScaledProblem, step: float, gradient: NoisyGradient) -> None:
+    def __init__(self, scaled: BlockwiseProblem, step: float, gradient: NoisyGradient) -> None:
         constraint, self.columns = scaled.problem.constraint, scaled.scaling.columns
         scale = float(scaled.scaling.scale[0])  # the same for all columns
         self.paired = isinstance(constraint, L1Ball)

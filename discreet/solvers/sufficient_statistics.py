@@ -18,10 +18,10 @@ from discreet._common.checks import check_threshold
 from discreet._common.types import FloatArray
 from discreet.kernels.gradient import row_norms
 from discreet.privacy.mechanisms.budget_split import BudgetSplit
+from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock
 from discreet.problem.losses import Squared
-from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling import second_moment
-from discreet.scaling.norm_bound import private_norm_bound
+from discreet.scaling.norm_bound import norm_counts, private_norm_bound
 from discreet.scaling.plan import ScalingPlan
 from discreet.scaling.second_moment import SecondMoment, check_columns
 from discreet.solvers._shared.noiseless import until_optimal
@@ -76,7 +76,7 @@ class SufficientStatistics(Solver):
         shares = (limit, 1.0 - limit)
         return calibrated(lambda z: BudgetSplit(z, shares), scaling_plan, budget, public), {}
 
-    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: BlockwiseProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite:
             return until_optimal(scaled, run)
         scale = scaled.scaling.target_scale
@@ -88,18 +88,22 @@ class SufficientStatistics(Solver):
         run.report(1, 1, scaled, w)
         return w, 1
 
-    def _release(self, scaled: ScaledProblem, scale: float, plan: Plan, run: Run) -> SecondMoment:
-        """Two releases: how long the augmented rows are, and their second moment."""
-        shares, relation, weight = plan.mechanism, plan.public.relation, scaled.weight
-        assert isinstance(shares, BudgetSplit)
-        table = _augmented(scaled, scale)
-        norms, rows = row_norms(table), scaled.rows
-        if self.radius is not None:
-            radius = self.radius
-        else:
-            unit, part = math.sqrt(table.shape[1]), shares.part(RADIUS)
-            radius = private_norm_bound(norms, weight, unit, LONG_ROWS * rows, part, relation, run.rng)
-        return second_moment.release(table, norms, radius, weight, rows, shares.part(MOMENT), relation, run.rng)
+    def _release(self, scaled: BlockwiseProblem, scale: float, plan: Plan, run: Run) -> SecondMoment:
+        """Two releases: a bound on the norms of the augmented rows, and their second moment."""
+        split, relation = plan.mechanism, plan.public.relation
+        assert isinstance(split, BudgetSplit)
+        radius = self.radius
+        if radius is None:
+            unit = math.sqrt(scaled.columns + 1)
+            counts = scaled.sum(lambda block: norm_counts(row_norms(augmented(block, scale)), block.weight, unit))
+            allowed = LONG_ROWS * scaled.rows
+            radius = private_norm_bound(counts, unit, allowed, split.part(RADIUS), relation, run.rng)
+
+        def of_block(block: ScaledBlock) -> FloatArray:
+            table = augmented(block, scale)
+            return second_moment.clipped_second_moment(table, row_norms(table), radius, block.weight)
+
+        return second_moment.release(scaled.sum(of_block), radius, scaled.rows, split.part(MOMENT), relation, run.rng)
 
 
 def noise_ridge(moment: SecondMoment) -> float:
@@ -107,9 +111,9 @@ def noise_ridge(moment: SecondMoment) -> float:
     return max(0.0, moment.noise_edge - float(np.linalg.eigvalsh(moment.matrix)[0]))
 
 
-def _augmented(scaled: ScaledProblem, scale: float) -> Any:
+def augmented(block: ScaledBlock, scale: float) -> Any:
     """The scaled rows with the target, scaled to about unit size, as a last column."""
-    target = (scaled.y / scale)[:, None]
-    if sp.issparse(scaled.X):
-        return sp.hstack([scaled.X, sp.csr_array(target)], format="csr")
-    return np.hstack([scaled.X, target])
+    target = (block.y / scale)[:, None]
+    if sp.issparse(block.X):
+        return sp.hstack([block.X, sp.csr_array(target)], format="csr")
+    return np.hstack([block.X, target])

@@ -104,14 +104,14 @@ def test_size_counts_move_by_at_most_their_sensitivity(relation, X, weight, row,
     for scaled in scaled_neighbours(relation, Squared(), X, weight, row, at, seed, "C"):
         with np.errstate(all="ignore"):
             sizes = np.abs(scaled.slopes(some_weights(scaled, seed))) * scaled.norms()
-        counts.append(norm_bound.size_counts(sizes, scaled.weight, unit))
+        counts.append(norm_bound.norm_counts(sizes, scaled.weight, unit))
         assert counts[-1].sum() == pytest.approx(scaled.weight.sum())
     assert np.linalg.norm(counts[0] - counts[1]) <= mechanisms.one_hot_counts(relation, 1).l2 * (1 + 1e-12)
 
 
 def test_every_size_has_a_bin():
     sizes = np.array([0.0, 5e-324, 1.0, 1e308, np.inf, np.nan])
-    counts = norm_bound.size_counts(sizes, None, 1.0)
+    counts = norm_bound.norm_counts(sizes, None, 1.0)
     assert counts.sum() == sizes.size
     assert counts[0] == 2
     assert counts[-1] == 3
@@ -120,7 +120,12 @@ def test_every_size_has_a_bin():
 def test_a_limit_leaves_about_the_allowed_number_of_rows_above():
     sizes = np.random.default_rng(0).lognormal(sigma=1.0, size=20_000)
     found = norm_bound.private_norm_bound(
-        sizes, None, 1.0, 500.0, mechanisms.Gaussian(3.0), Relation.REPLACE, seeded_generator(0)
+        norm_bound.norm_counts(sizes, None, 1.0),
+        1.0,
+        500.0,
+        mechanisms.Gaussian(3.0),
+        Relation.REPLACE,
+        seeded_generator(0),
     )
     assert (sizes > found).sum() <= 550
     assert (sizes > found * 2 ** (-1 / norm_bound.PER_OCTAVE)).sum() >= 450
@@ -131,7 +136,12 @@ def test_a_limit_reaches_over_a_gap():
     for share in (0.55, 0.9, 0.97):
         sizes = np.where(np.arange(100_000) < share * 100_000, 1.0, 4.0)
         found = norm_bound.private_norm_bound(
-            sizes, None, 1.0, 100.0, mechanisms.Gaussian(10.0), Relation.REPLACE, seeded_generator(0)
+            norm_bound.norm_counts(sizes, None, 1.0),
+            1.0,
+            100.0,
+            mechanisms.Gaussian(10.0),
+            Relation.REPLACE,
+            seeded_generator(0),
         )
         assert 4.0 <= found < 8.0
 
@@ -140,9 +150,10 @@ def test_a_limit_reaches_over_a_gap():
 def test_noise_alone_seldom_sets_an_absurd_limit(level, holds, monkeypatch):
     """Rows of one size and many empty bins: the limit stays, in all but one draw of 20,000. A lower level fails."""
     monkeypatch.setattr(norm_bound, "CLEAR", level)
-    sizes, mechanism, stream = np.ones(50_000), mechanisms.Gaussian(100.0), seeded_generator(1)
+    counts = norm_bound.norm_counts(np.ones(50_000), None, 1.0)
+    mechanism, stream = mechanisms.Gaussian(100.0), seeded_generator(1)
     found = [
-        norm_bound.private_norm_bound(sizes, None, 1.0, 50.0, mechanism, Relation.REPLACE, stream) for _ in range(1_000)
+        norm_bound.private_norm_bound(counts, 1.0, 50.0, mechanism, Relation.REPLACE, stream) for _ in range(1_000)
     ]
     assert (max(found) < 2.0) == holds
 
@@ -154,9 +165,8 @@ def test_hessians_move_by_at_most_their_sensitivity_in_the_metric(relation, X, w
     for scaled in scaled_neighbours(relation, loss, X, weight, row, at, seed, "C"):
         metric = some_metric(scaled.columns, seed)
         factor = np.sqrt(loss.curvature(scaled.margins(some_weights(scaled, seed)), scaled.y) / loss.smoothness)
-        silent, norms = mechanisms.Gaussian(0.0), metric.norms(scaled.X)
-        arguments = (radius, scaled.weight, 1, silent, relation, seeded_generator(0))
-        sums.append(second_moment.release_whitened(scaled.X, metric, factor, norms, *arguments).matrix)
+        norms = metric.norms(scaled.X)
+        sums.append(second_moment.whitened_second_moment(scaled.X, metric, factor, norms, radius, scaled.weight))
     claimed = mechanisms.outer_products(relation, sums[0].shape[0]) * radius**2
     assert np.linalg.norm(coordinates(sums[0] - sums[1])) <= claimed.l2 * (1 + 1e-6)
 
@@ -165,8 +175,9 @@ def test_hessians_move_by_at_most_their_sensitivity_in_the_metric(relation, X, w
 def test_the_whitened_release_carries_the_noise_of_its_radius(relation):
     """On rows of zeros all is noise: accepted as it is, rejected at 2/3 of it; both arms at level 1e-4."""
     X, metric = np.zeros((50, 60)), some_metric(60, 0)
-    arguments = (np.ones(50), metric.norms(X), 3.0, None, 1, mechanisms.Gaussian(1.7), relation, seeded_generator(4))
-    draws = coordinates(second_moment.release_whitened(X, metric, *arguments).matrix)
+    total = second_moment.whitened_second_moment(X, metric, np.ones(50), metric.norms(X), 3.0, None)
+    arguments = (3.0, 1, mechanisms.Gaussian(1.7), relation, seeded_generator(4))
+    draws = coordinates(second_moment.release(total, *arguments).matrix)
     both_arms(draws, stats.norm(scale=1.7 * 9.0 * math.sqrt(relation.factor)))
 
 
@@ -179,8 +190,9 @@ def test_the_audit_of_the_hessian(noise, broken):
 
     def draws(direction):
         row = (np.sqrt(metric.values) * np.eye(2)[direction] @ metric.vectors.T)[None, :] * 2.0
-        arguments = (np.ones(1), metric.norms(row), 2.0, None, 1, mechanism, Relation.REPLACE, stream)
-        found = [second_moment.release_whitened(row, metric, *arguments).matrix for _ in range(10_000)]
+        total = second_moment.whitened_second_moment(row, metric, np.ones(1), metric.norms(row), 2.0, None)
+        arguments = (2.0, 1, mechanism, Relation.REPLACE, stream)
+        found = [second_moment.release(total, *arguments).matrix for _ in range(10_000)]
         return np.array([matrix[0, 0] - matrix[1, 1] for matrix in found])
 
     assert (epsilon_lower_bound(draws(0), draws(1), DELTA) > EPSILON) == broken
@@ -189,13 +201,12 @@ def test_the_audit_of_the_hessian(noise, broken):
 def test_the_whitened_release_is_that_of_whitened_rows():
     rng = np.random.default_rng(0)
     X, factor, weight = rng.standard_normal((200, 4)), rng.random(200), rng.random(200)
-    metric, silent = some_metric(4, 1), mechanisms.Gaussian(0.0)
+    metric = some_metric(4, 1)
     white = factor[:, None] * X @ (metric.vectors / np.sqrt(metric.values))
-    wanted = second_moment.clipped_second_moment(white, row_norms(white), 0.3, weight) / 200
-    found = second_moment.release_whitened(
-        X, metric, factor, metric.norms(X), 0.3, weight, 200, silent, Relation.REPLACE, seeded_generator(0)
-    )
-    np.testing.assert_allclose(found.matrix, wanted, rtol=1e-9, atol=1e-12)
+    wanted = second_moment.clipped_second_moment(white, row_norms(white), 0.3, weight)
+    for table_ in (X, sp.csr_array(X)):
+        found = second_moment.whitened_second_moment(table_, metric, factor, metric.norms(table_), 0.3, weight)
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
     white = X @ (metric.vectors / np.sqrt(metric.values))
     np.testing.assert_allclose(metric.unwhitened(white.T @ white), X.T @ X, rtol=1e-9)
 

@@ -25,6 +25,7 @@ from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
+from discreet.problem.blockwise import ScaledBlock
 from discreet.problem.constraints import Box
 from discreet.problem.losses import Huber, Logistic, Squared
 from discreet.problem.penalties import L1, L2
@@ -32,7 +33,7 @@ from discreet.problem.problem import Problem
 from discreet.scaling import second_moment
 from discreet.scaling.second_moment import SecondMoment
 from discreet.solvers import CoordinateDescent, SufficientStatistics
-from discreet.solvers.sufficient_statistics import _augmented, noise_ridge
+from discreet.solvers.sufficient_statistics import augmented, noise_ridge
 from tests.catalogue import degenerate_tables, table
 from tests.neighbours import CASE, scaled_neighbours
 
@@ -48,12 +49,13 @@ def solve_seeded(problem, X, y, solver="sufficient-statistics", budget=None, see
 
 @settings(max_examples=150)
 @given(**CASE, radius=st.sampled_from([1e-3, 1.0, 1e4]), sparse=st.booleans())
-def test_augmented_moments_move_by_at_most_their_sensitivity(relation, X, weight, row, at, seed, radius, sparse):
+def testaugmented_moments_move_by_at_most_their_sensitivity(relation, X, weight, row, at, seed, radius, sparse):
     """Targets as large as bounds may be, beside hostile rows: the target is inside the norm that clips."""
     sums = []
     for scaled in scaled_neighbours(relation, Squared(), X, weight, row, at, seed, "C"):
         table_ = sp.csr_array(scaled.X) if sparse else scaled.X
-        rows = _augmented(replace(scaled, X=table_, y=np.clip(scaled.y, -LARGEST_BOUND, LARGEST_BOUND)), 0.5)
+        y = np.clip(scaled.y, -LARGEST_BOUND, LARGEST_BOUND)
+        rows = augmented(ScaledBlock(table_, y, None, Squared()), 0.5)
         sums.append(second_moment.clipped_second_moment(rows, row_norms(rows), radius, scaled.weight))
     claimed = mechanisms.outer_products(relation, sums[0].shape[0]) * radius**2
     move = sums[0] - sums[1]

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
 from discreet.kernels.gradient import row_norms
+from discreet.problem.fista import accelerated_steps
 from discreet.problem.scaled_problem import ScaledProblem
 
 if TYPE_CHECKING:
@@ -106,7 +108,7 @@ def minimum_within(scaled: ScaledProblem, radius: float, distance: float) -> Flo
     limit = restarts_for(smoothness, convexity, mass * loss.lipschitz * radius + linear_term, distance)
     w = scaled.start()
     for _ in range(limit.rounds):
-        w, error = certified_step(scaled, _accelerated(scaled, w, 1.0 / smoothness, limit.length), smoothness)
+        w, error = certified_step(scaled, _after(scaled, w, 1.0 / smoothness, limit.length), smoothness)
         if error <= distance:
             return w
     raise RuntimeError(f"no minimum was certified within {distance:g} in {limit.steps} steps; nothing is released.")
@@ -134,13 +136,6 @@ def _quick_guess(scaled: ScaledProblem, decrement: float) -> FloatArray:
     return newton(scaled, decrement) if scaled.outputs == 1 and scaled.columns <= LARGEST_NEWTON else lbfgs(scaled)
 
 
-def _accelerated(scaled: ScaledProblem, w: FloatArray, step: float, count: int) -> FloatArray:
-    """Proximal gradient steps with Nesterov's momentum (Beck and Teboulle 2009)."""
-    point: Any = w
-    momentum = 1.0
-    for _ in range(count):
-        moved = scaled.prox(point - step * scaled.gradient(point), step)
-        following = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * momentum**2))
-        point = moved + (momentum - 1.0) / following * (moved - w)
-        w, momentum = moved, following
-    return w
+def _after(scaled: ScaledProblem, w: FloatArray, step: float, count: int) -> FloatArray:
+    """The last of so many accelerated steps; without restarts, as the bound on their number is for those."""
+    return next(islice(accelerated_steps(scaled, w, step, restarts=False), count - 1, None))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.problem.scaled_problem import ScaledProblem
+from discreet.problem.blockwise import BlockwiseProblem
 from discreet.solvers.base import Plan
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def typical_slope(problem: Problem, scaling: ColumnScaling) -> float:
     return float(min(problem.loss.lipschitz, scaling.target_scale))
 
 
-def row_threshold(clip: float | None, factor: float, scaled: ScaledProblem, plan: Plan) -> float:
+def row_threshold(clip: float | None, factor: float, scaled: BlockwiseProblem, plan: Plan) -> float:
     """The clipping norm of a row's gradient: as asked, none without noise, else from typical sizes."""
     if clip is not None:
         return clip
@@ -31,10 +31,10 @@ def row_threshold(clip: float | None, factor: float, scaled: ScaledProblem, plan
     return factor * typical_slope(plan.problem, scaled.scaling) * math.sqrt(_mean_square_norm(scaled))
 
 
-def curvature_bound(scaled: ScaledProblem) -> float:
+def curvature_bound(scaled: BlockwiseProblem) -> float:
     """beta: the largest eigenvalue of the Hessian is at most its trace."""
     return scaled.problem.loss.smoothness * _mean_square_norm(scaled)
 
 
-def _mean_square_norm(scaled: ScaledProblem) -> float:
+def _mean_square_norm(scaled: BlockwiseProblem) -> float:
     return float(scaled.scaling.second_moment.sum()) + scaled.problem.fit_intercept

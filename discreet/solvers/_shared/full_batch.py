@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.kernels.gradient import clipped_gradient_sum
 from discreet.privacy import mechanisms
-from discreet.problem.scaled_problem import ScaledProblem
+from discreet.problem.blockwise import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan
+from discreet.solvers._shared.clipping import row_threshold
 from discreet.solvers._shared.noise_rules import GRADIENT_CLIP
 from discreet.solvers.base import Mechanism, Plan, Run, calibrated
 
@@ -20,14 +20,10 @@ if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
-from discreet.solvers._shared.clipping import row_threshold
 
 Move = Callable[[FloatArray, FloatArray], FloatArray]  # weights and a released gradient -> new weights
 
-
 FEWEST_STEPS, MOST_STEPS, STEPS_PER_COORDINATE, PURE_STEPS = 100, 500, 5, 10
-
-
 WEAK_NOISE = 360.0  # rows over noise and columns; twice as many steps where it is four times as large
 
 
@@ -47,14 +43,13 @@ class NoisyGradient:
     Guarantee: a call costs one of the `steps` releases of the plan's mechanism.
     """
 
-    def __init__(self, scaled: ScaledProblem, plan: Plan, clip: float | None) -> None:
+    def __init__(self, scaled: BlockwiseProblem, plan: Plan, clip: float | None) -> None:
         assert isinstance(plan.mechanism, (mechanisms.Gaussian, mechanisms.Laplace))
         self.scaled, self.mechanism, self.steps = scaled, plan.mechanism, plan.settings["steps"]
         relation = plan.public.relation
         noise = self.mechanism.deviation(mechanisms.clipped_sum(relation)) / scaled.rows
         factor = GRADIENT_CLIP.at(noise)
         self.clip = row_threshold(clip, factor, scaled, plan)
-        self.norms = scaled.norms()
         self.sensitivity = mechanisms.clipped_sum(relation, scaled.outputs * scaled.columns)
         if math.isfinite(self.clip):
             self.sensitivity = self.sensitivity * self.clip
@@ -67,7 +62,7 @@ class NoisyGradient:
     def __call__(self, w: FloatArray, rng: RandomGenerator) -> FloatArray:
         """The mean of the clipped gradients at w, with noise."""
         scaled = self.scaled
-        total = clipped_gradient_sum(scaled.X, scaled.slopes(w), self.norms, self.clip, scaled.weight)
+        total = scaled.sum(lambda block: block.gradient_sum(w, block.norms, self.clip))
         total += self.mechanism.noise(rng, self.sensitivity, scaled.shape)
         return total / scaled.rows
 

@@ -150,7 +150,7 @@ def _until_optimal(
     scaled: ScaledProblem, state: CoordinateState, bound: FloatArray, run: Run
 ) -> tuple[FloatArray, int]:
     """Without noise there is nothing to ration: sweep until the certificate is small."""
-    from discreet.problem.optimum import is_optimal
+    from discreet.problem.certificate import is_optimal
 
     order = np.arange(scaled.columns, dtype=np.int64)
     zero_noise = np.zeros((scaled.columns, *scaled.shape[:-1]))

@@ -136,7 +136,7 @@ class GreedyCoordinateDescent(Solver):
         self, scaled: ScaledProblem, state: CoordinateGradients, bound: FloatArray, run: Run
     ) -> tuple[FloatArray, int]:
         """Without noise there is nothing to ration: move the best coordinate until the certificate is small."""
-        from discreet.problem.optimum import is_optimal
+        from discreet.problem.certificate import is_optimal
 
         done = 0
         for done in range(1, NOISELESS_STEPS + 1):

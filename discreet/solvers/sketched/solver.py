@@ -220,7 +220,7 @@ class SketchedDescent(Solver):
         self, scaled: ScaledProblem, state: BlockState, sketch: Sketch, bound: FloatArray, run: Run
     ) -> tuple[FloatArray, int]:
         """Without noise there is nothing to ration: descend until the certificate is small."""
-        from discreet.problem.optimum import is_optimal
+        from discreet.problem.certificate import is_optimal
 
         count = max(1, round(10 * scaled.columns / sketch.mean_size))
         done = 0

@@ -1,0 +1,155 @@
+"""A problem whose rows are seen one block at a time: all that a solver needs which asks only for sums over rows.
+
+This is where loss, penalty, constraint, column scaling and rows meet. Solvers and the reference minimiser share it, so
+that the private and the non-private objective cannot drift apart. Nothing here adds noise.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet._common.types import FloatArray
+from discreet.data.rows import sum_over_blocks
+from discreet.kernels.gradient import clipped_gradient_sum, margins_of, row_norms
+from discreet.problem.column_scaling import ColumnScaling
+from discreet.problem.penalties import Coefficients, prox
+
+if TYPE_CHECKING:
+    from discreet.problem.losses import Loss
+    from discreet.problem.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledBlock:
+    """Consecutive rows in scaled columns, with their targets and weights."""
+
+    X: Any
+    y: FloatArray
+    weight: FloatArray | None
+    loss: Loss
+    kept: dict[Hashable, FloatArray] = field(default_factory=dict)
+
+    @cached_property
+    def norms(self) -> FloatArray:
+        """Euclidean norms of the rows, never understated."""
+        return row_norms(self.X)
+
+    def keep(self, key: Hashable, compute: Callable[[], FloatArray]) -> FloatArray:
+        """One number per row, computed once for each key as long as the block itself is kept in memory."""
+        if key not in self.kept:
+            self.kept[key] = compute()
+        return self.kept[key]
+
+    def margins(self, w: FloatArray) -> FloatArray:
+        return margins_of(self.X, w)
+
+    def slopes(self, w: FloatArray) -> FloatArray:
+        return self.loss.slope(self.margins(w), self.y)
+
+    def loss_sum(self, w: FloatArray) -> FloatArray:
+        """The weighted sum of the losses, as an array of one number."""
+        losses = self.loss.value(self.margins(w), self.y)
+        return np.array([losses.sum() if self.weight is None else losses @ self.weight])
+
+    def gradient_sum(self, w: FloatArray, norms: FloatArray, clip: float) -> FloatArray:
+        """The weighted sum of the rows' gradients, each clipped to `clip`; `norms` are the norms of the rows."""
+        return clipped_gradient_sum(self.X, self.slopes(w), norms, clip, self.weight)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BlockwiseProblem(ABC):
+    """Penalty, constraint and rows in scaled columns; with an intercept the last column is all ones.
+
+    Weights `w` have shape (columns,) or (outputs, columns). `rows` is the public number to divide by.
+    """
+
+    problem: Problem
+    scaling: ColumnScaling
+    rows: int
+    coefficients: Coefficients
+
+    @abstractmethod
+    def blocks(self) -> Iterable[ScaledBlock]:
+        """The rows in their order, cut as `discreet.data.rows` says; every call reads them anew."""
+
+    @property
+    def columns(self) -> int:
+        return self.coefficients.l1.size
+
+    @property
+    def outputs(self) -> int:
+        return self.problem.loss.outputs
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the weights."""
+        return (self.columns,) if self.outputs == 1 else (self.outputs, self.columns)
+
+    def start(self) -> FloatArray:
+        """The data-free starting point: the feasible point nearest to zero."""
+        return self.prox(np.zeros(self.shape), 1.0) if self.problem.constraint is not None else np.zeros(self.shape)
+
+    def sum(self, part: Callable[[ScaledBlock], FloatArray]) -> FloatArray:
+        """The sum of one array per block, added in the order of the blocks. Not private."""
+        return sum_over_blocks(self.blocks(), part)
+
+    def value(self, w: FloatArray) -> float:
+        """The objective: mean loss plus penalty. Not private."""
+        mean = float(self.sum(lambda block: block.loss_sum(w))[0]) / self.rows
+        c = self.coefficients
+        return mean + float((c.l1 * np.abs(w)).sum() + 0.5 * (c.l2 * w**2).sum())
+
+    def gradient(self, w: FloatArray) -> FloatArray:
+        """The exact gradient of the mean loss, without the penalty. Not private."""
+        return self.sum(lambda block: block.gradient_sum(w, np.ones(block.y.size), np.inf)) / self.rows
+
+    def prox(self, v: FloatArray, step: Any) -> FloatArray:
+        """Proximal map of the penalty, or projection onto a constraint that is not separable."""
+        moved = prox(v, step, self.coefficients)
+        constraint = self.problem.constraint
+        if constraint is None or constraint.separable:
+            return moved
+        # All columns have one scale here, so projecting commutes with the change of coordinates.
+        inner = self.scaling.columns
+        scale = float(self.scaling.scale[0])
+        for row in np.atleast_2d(moved):
+            row[:inner] = scale * constraint.project(row[:inner] / scale)
+        return moved
+
+    def residual(self, w: FloatArray, curvature: FloatArray) -> float:
+        """The largest scaled move of a proximal gradient step; 0 exactly at the optimum. Not private."""
+        if self.problem.separable:
+            step: Any = 1.0 / curvature
+        else:
+            step = 1.0 / float(curvature.sum())
+        move = (w - self.prox(w - step * self.gradient(w), step)) / np.sqrt(step)
+        return float(np.abs(move).max(initial=0.0))
+
+    def to_user(self, w: FloatArray) -> tuple[FloatArray, Any]:
+        """Coefficients and intercept in the user's columns; the coefficients are feasible."""
+        p = self.scaling.columns
+        coef = self.scaling.coef(w[..., :p])
+        constraint = self.problem.constraint
+        if constraint is not None:  # a frozen column's zero may lie outside; what is inside keeps its zeros
+            rows = [row if constraint.contains(row) else constraint.project(row) for row in np.atleast_2d(coef)]
+            coef = np.stack(rows).reshape(coef.shape)
+        intercept: Any = w[..., p] if self.problem.fit_intercept else np.zeros(w.shape[:-1])
+        return coef, self.scaling.intercept(intercept, coef)
+
+
+def scaled_coefficients(problem: Problem, scaling: ColumnScaling) -> Coefficients:
+    """The penalty in scaled columns, with that of the intercept, which is none, last."""
+    inner = scaling.coefficients(problem.coefficients(scaling.columns))
+    extra = int(problem.fit_intercept)
+    return Coefficients(
+        l1=np.append(inner.l1, np.zeros(extra)),
+        l2=np.append(inner.l2, np.zeros(extra)),
+        low=np.append(inner.low, np.full(extra, -np.inf)),
+        high=np.append(inner.high, np.full(extra, np.inf)),
+    )

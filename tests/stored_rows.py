@@ -1,0 +1,29 @@
+"""A table that is not in memory as far as solvers can tell: it hands out copies of its blocks, and counts passes."""
+
+from __future__ import annotations
+
+from discreet.data.rows import Data
+
+
+class StoredTable:
+    """Wraps rows in memory; every block is a fresh copy, as one read from a file would be."""
+
+    in_memory = False
+    sparse = False
+
+    def __init__(self, data: Data) -> None:
+        self.data, self.passes = data, 0
+
+    @property
+    def rows(self) -> int:
+        return self.data.rows
+
+    @property
+    def columns(self) -> int:
+        return self.data.columns
+
+    def blocks(self):
+        self.passes += 1
+        for block in self.data.blocks():
+            weight = None if block.weight is None else block.weight.copy()
+            yield Data(block.X.copy(), block.y.copy(), weight)
