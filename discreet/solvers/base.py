@@ -1,4 +1,4 @@
-"""Plan, Solution and the contract of a solver; no algorithm lives here.
+"""Solution and the contract of a solver; no algorithm lives here.
 
 Two steps that never mix: `plan` sees public facts only and fixes noise, steps, clipping and cost; `solve`
 reads the rows and may do only what the plan says.
@@ -8,99 +8,29 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal
 
 from discreet._common.exceptions import IncompatibleSolverError, PrivacyLeakWarning
 from discreet._common.types import FloatArray
 from discreet.privacy import accounting
-from discreet.privacy.guarantee import Guarantee, guarantee_for
 from discreet.privacy.relation import Relation
 from discreet.problem.scaled_problem import ScaledProblem, scale_problem
 from discreet.scaling.learn import learn_scaling
 from discreet.scaling.plan import ScalingPlan, plan_scaling
+from discreet.solvers.plan import M, Plan, S
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.data.rows import Data
     from discreet.privacy.budget import Budget
+    from discreet.privacy.guarantee import Guarantee
     from discreet.privacy.random.generator import RandomGenerator
     from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.problem import Problem
 
 Progress = Callable[[int, int], None]
-
-
-class Mechanism(Protocol):
-    """What a plan needs to know of a mechanism; solvers ask theirs for the draws."""
-
-    @property
-    def multiplier(self) -> float: ...
-
-    @property
-    def event(self) -> Any: ...
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """Everything that is decided before the first row is read."""
-
-    solver: Solver
-    problem: Problem
-    public: Public
-    budget: Budget
-    scaling_plan: ScalingPlan
-    mechanism: Mechanism
-    settings: Mapping[str, Any]
-
-    @cached_property
-    def event(self) -> Any:
-        """What the run will do to privacy, in the vocabulary of dp-accounting."""
-        if self.budget.is_infinite:
-            return accounting.non_private_event()
-        return accounting.compose([self.scaling_plan.event, self.mechanism.event])
-
-    @property
-    def is_noisy(self) -> bool:
-        return not self.budget.is_infinite
-
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        return guarantee_for(self.event, self.budget, self.public.relation, self.public.rows, self.public.leaks)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "solver": self.solver.name,
-            "public": self.public.to_dict(),
-            "budget": self.budget.to_dict(),
-            "scaling": self.scaling_plan.to_dict(),
-            "noise_multiplier": self.mechanism.multiplier,
-            "settings": dict(self.settings),
-            "event": accounting.event_to_dict(self.event),
-        }
-
-    def __str__(self) -> str:
-        public, scaling_plan = self.public, self.scaling_plan
-        lines = [
-            f"solver            {self.solver.name}",
-            f"public facts      {public.rows} rows, {public.columns} columns, relation {public.relation}",
-            f"budget            {self.budget}",
-            f"scales            {_SCALING_WORDS[scaling_plan.method]}",
-            f"noise multiplier  {self.mechanism.multiplier:.6g} (noise / sensitivity, per release)",
-        ]
-        return "\n".join(lines + [f"{name:<17} {value}" for name, value in self.settings.items()])
-
-
-_SCALING_WORDS = {
-    "declared": "declared bounds; nothing is learned about them",
-    "moments": "declared bounds; centres and widths are learned privately",
-    "narrowed": "declared bounds; ends of the bulk, centres and widths inside them are learned privately",
-    "columns": "radius, centre and width of every column are learned privately",
-    "common": "too little data for scales per column: one common radius is learned privately",
-    "none": "columns as they are",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +68,12 @@ class Run:
             self.trace.append(scaled.value(w))
 
 
-class Solver(ABC):
-    """A frozen set of settings with `plan` and `solve`; state is never stored on it."""
+class Solver(ABC, Generic[M, S]):
+    """A frozen set of parameters with `plan` and `solve`; state is never stored on it.
+
+    A solver names its types: `class Newton(Solver[BudgetSplit, NewtonSettings])` draws its noise from a `BudgetSplit`
+    and plans `NewtonSettings`.
+    """
 
     name: ClassVar[str]
     order: ClassVar[Literal["C", "F"]]  # in which order it wants the rows in memory
@@ -147,9 +81,11 @@ class Solver(ABC):
     pure: ClassVar[bool]  # whether it has a form with pure epsilon-DP
     single_output: ClassVar[bool] = False  # whether it knows losses of one output only
     selects: ClassVar[bool] = False  # whether it makes private selections, which have no cost in Gaussian DP
+    needs_all_rows: ClassVar[bool] = True
+    """Whether its loop needs all rows in memory; False: sums over blocks of rows are enough."""
     scale_share: float | None
 
-    def plan(self, problem: Problem, public: Public, budget: Budget) -> Plan:
+    def plan(self, problem: Problem, public: Public, budget: Budget) -> Plan[M, S]:
         """Fix noise, steps, clipping and the privacy event from public facts: data is not an argument."""
         self._check(problem, budget)
         target = not problem.loss.classification
@@ -161,7 +97,7 @@ class Solver(ABC):
         self,
         problem: Problem,
         data: Data,
-        plan: Plan,
+        plan: Plan[M, S],
         rng: RandomGenerator,
         progress: Progress | None = None,
         trace: Literal["non-private"] | None = None,
@@ -183,23 +119,20 @@ class Solver(ABC):
     def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
         return plan_scaling(public, budget, self.scale_share, problem.fit_intercept, target)
 
-    def _learn_scaling(self, plan: Plan, data: Data, rng: RandomGenerator) -> ColumnScaling:
+    def _learn_scaling(self, plan: Plan[M, S], data: Data, rng: RandomGenerator) -> ColumnScaling:
         return learn_scaling(plan.scaling_plan, data, plan.public, rng)
 
     @abstractmethod
-    def _decide(
-        self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[Mechanism, Mapping[str, Any]]:
+    def _decide(self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan) -> tuple[M, S]:
         """The mechanism that pays for the descent, and the settings."""
 
     @abstractmethod
-    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem, plan: Plan[M, S], run: Run) -> tuple[FloatArray, int]:
         """Weights in the frame, and the number of iterations."""
 
     def why_incompatible(self, problem: Problem, budget: Budget) -> str | None:
         """Why this solver cannot take this problem under this budget; None if it can."""
-        if self.needs_separable and not problem.separable:
-            assert problem.constraint is not None
+        if self.needs_separable and problem.constraint is not None and not problem.separable:
             return f"the {problem.constraint.name} constraint is not separable"
         if self.single_output and problem.loss.outputs > 1:
             return "it has no form for several classes"
@@ -238,9 +171,7 @@ class Solver(ABC):
             raise ValueError(f"plan was made for {plan.public.columns} columns, not {data.X.shape[1]}; plan again.")
 
 
-def calibrated(
-    make: Callable[[float], Mechanism], scaling_plan: ScalingPlan, budget: Budget, public: Public
-) -> Mechanism:
+def calibrated(make: Callable[[float], M], scaling_plan: ScalingPlan, budget: Budget, public: Public) -> M:
     """The mechanism with the least noise that fits the budget beside the planned scales."""
 
     def event_at(multiplier: float) -> Any:

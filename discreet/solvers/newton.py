@@ -9,9 +9,8 @@ is many times smaller. Theorem and proof: docs/guarantees/newton.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -29,7 +28,8 @@ from discreet.solvers._shared.clipping import typical_slope
 from discreet.solvers._shared.noise_rules import NoiseRule
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.quadratic_model import QuadraticModel
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated
+from discreet.solvers.base import Run, Solver, calibrated
+from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -55,7 +55,21 @@ RADIUS, MOMENT, CLIP, NEW_CLIP, CURVATURE_RADIUS, HESSIAN, GRADIENTS = range(7) 
 
 
 @dataclass(frozen=True)
-class Newton(Solver):
+class NewtonSettings(Settings):
+    """The gradient steps, and what is learned beside them."""
+
+    steps: int
+    learns_norm_bounds: bool  # from noisy counts of lengths; else the lowest bounds are used
+    halfway: int  # the step before which threshold and curvature are learned anew; 0: never
+    moment_share: float
+    hessian_share: float
+
+
+NewtonPlan = Plan[BudgetSplit, NewtonSettings]
+
+
+@dataclass(frozen=True)
+class Newton(Solver[BudgetSplit, NewtonSettings]):
     """Gradient steps preconditioned by a private second-moment matrix.
 
     Parameters
@@ -83,6 +97,7 @@ class Newton(Solver):
     needs_separable: ClassVar[bool] = True
     pure: ClassVar[bool] = False
     single_output: ClassVar[bool] = True
+    needs_all_rows: ClassVar[bool] = False
 
     steps: int | None = None
     clip: float | None = None
@@ -109,7 +124,7 @@ class Newton(Solver):
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[Mechanism, Mapping[str, Any]]:
+    ) -> tuple[BudgetSplit, NewtonSettings]:
         check_columns(self.name, public.columns)
         columns = public.columns + problem.fit_intercept
         steps = int(self.steps) if self.steps is not None else default_steps(budget, public, columns)
@@ -122,13 +137,7 @@ class Newton(Solver):
         hessian = self.hessian_share if wanted else 0.0
         shares = self._shares(steps, NORM_BOUND_SHARE if learned else 0.0, hessian)
         mechanism = calibrated(lambda z: BudgetSplit(z, shares), scaling_plan, budget, public)
-        return mechanism, {
-            "steps": steps,
-            "limits": "learned" if learned else "lowest",
-            "halfway": _halfway(steps),
-            "moment_share": self.moment_share,
-            "hessian_share": shares[HESSIAN],
-        }
+        return mechanism, NewtonSettings(steps, learned, _halfway(steps), self.moment_share, shares[HESSIAN])
 
     def _shares(self, steps: int, limit: float, hessian: float) -> tuple[float, ...]:
         """BudgetSplit in the order of the releases, summing to 1; what is not learned costs 0."""
@@ -144,16 +153,15 @@ class Newton(Solver):
         growing = min(GROWTH, MOST_GROWTH ** (1.0 / steps)) ** np.arange(steps)
         return (*before, *((1.0 - sum(before)) * growing / growing.sum()).tolist())
 
-    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem, plan: NewtonPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.steps is None:
             return until_optimal(scaled, run)
-        shares, steps = plan.mechanism, plan.settings["steps"]
-        assert isinstance(shares, BudgetSplit)
+        shares, steps = plan.mechanism, plan.settings.steps
         metric = self._learn_metric(scaled, plan, shares, run)
         model = QuadraticModel(scaled.problem.loss.smoothness * metric.matrix, scaled.coefficients)
         norms = metric.norms(scaled.X)
         unit = mechanisms.clipped_sum(plan.public.relation, scaled.columns)
-        looks = {_halfway(steps): NEW_CLIP} | {0: CLIP}
+        looks = {plan.settings.halfway: NEW_CLIP} | {0: CLIP}
         w, clip, tail, weight = scaled.start(), math.inf, np.zeros(scaled.shape), 0.0
         for t in range(steps):
             if t in looks:  # slopes are not kept for the next line: they are as large as the target
@@ -172,7 +180,7 @@ class Newton(Solver):
             run.report(t + 1, steps, scaled, w)
         return (tail / weight if self.average else w), steps
 
-    def _learn_metric(self, scaled: ScaledProblem, plan: Plan, shares: BudgetSplit, run: Run) -> Metric:
+    def _learn_metric(self, scaled: ScaledProblem, plan: NewtonPlan, shares: BudgetSplit, run: Run) -> Metric:
         """Two releases: how long rows are, and their second moment."""
         norms, relation = scaled.norms(), plan.public.relation
         radius = self._learn_radius(scaled, plan, shares, norms, RADIUS, run) if self.radius is None else self.radius
@@ -183,7 +191,7 @@ class Newton(Solver):
     def _learn_hessian(
         self,
         scaled: ScaledProblem,
-        plan: Plan,
+        plan: NewtonPlan,
         shares: BudgetSplit,
         metric: Metric,
         norms: FloatArray,
@@ -202,13 +210,13 @@ class Newton(Solver):
         return scaled.problem.loss.smoothness * metric.unwhitened(_safe_curvature(moment))
 
     def _learn_radius(
-        self, scaled: ScaledProblem, plan: Plan, shares: BudgetSplit, norms: FloatArray, which: int, run: Run
+        self, scaled: ScaledProblem, plan: NewtonPlan, shares: BudgetSplit, norms: FloatArray, which: int, run: Run
     ) -> float:
         """The radius of a second moment, from noisy counts of the norms."""
         unit = math.sqrt(scaled.columns)
         if plan.budget.is_infinite:
             return float(norms.max())
-        if plan.settings["limits"] != "learned":
+        if not plan.settings.learns_norm_bounds:
             return norm_bound_at(0, unit)
         allowed = min(LONG_ROWS * scaled.rows, _worth_clipping(shares, plan))
         return private_norm_bound(
@@ -216,7 +224,7 @@ class Newton(Solver):
         )
 
     def _learn_clip(
-        self, scaled: ScaledProblem, plan: Plan, shares: BudgetSplit, sizes: FloatArray, which: int, run: Run
+        self, scaled: ScaledProblem, plan: NewtonPlan, shares: BudgetSplit, sizes: FloatArray, which: int, run: Run
     ) -> float:
         """The threshold of the gradients, from noisy counts of their norms at the current weights.
 
@@ -227,13 +235,13 @@ class Newton(Solver):
         if plan.budget.is_infinite:
             return math.inf
         unit = math.sqrt(scaled.columns) * typical_slope(plan.problem, scaled.scaling)
-        if plan.settings["limits"] != "learned":
+        if not plan.settings.learns_norm_bounds:
             return norm_bound_at(0, unit)
         allowed, part = _worth_clipping(shares, plan), shares.part(which)
         return private_norm_bound(sizes, scaled.weight, unit, allowed, part, plan.public.relation, run.rng)
 
 
-def _worth_clipping(shares: BudgetSplit, plan: Plan) -> float:
+def _worth_clipping(shares: BudgetSplit, plan: NewtonPlan) -> float:
     """How many rows may be clipped.
 
     A row more that is clipped costs at most its excess; a lower threshold saves noise in proportion to the total
@@ -247,8 +255,7 @@ def enough_rows(budget: Budget, public: Public) -> bool:
     """Whether the longest rows can be told from noise while they are few; else the lowest limits are used."""
     if budget.is_infinite:
         return True
-    part = mechanisms.additive(budget, NORM_BOUND_SHARE)
-    assert isinstance(part, mechanisms.Gaussian)
+    part = mechanisms.Gaussian(1.0 / (math.sqrt(NORM_BOUND_SHARE) * budget.gaussian_mu()))
     return noticeable(part, public.relation) <= LONG_ROWS_AT_LEAST * public.rows
 
 
