@@ -74,7 +74,7 @@ class Setting:
 
     @property
     def steps(self) -> int:
-        return int(self.plan.settings["steps"])
+        return int(self.plan.settings.steps)
 
 
 def prepare(X: Any, y: Any) -> Setting:

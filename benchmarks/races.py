@@ -56,7 +56,7 @@ class Race:
     def theirs(self, reference: Reference, multiplier: float | None = None) -> Any:
         """A row is replaced, so the noise is the multiplier times twice the threshold."""
         noise = 2.0 * (self.plan.mechanism.multiplier if multiplier is None else multiplier)
-        steps = self.plan.settings["steps"]
+        steps = self.plan.settings.steps
         smoothness = 0.25 * self.columns
         if isinstance(self.solver, StochasticGradientDescent):
             call: Callable[..., Any] = reference.stochastic_gradient

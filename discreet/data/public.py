@@ -33,6 +33,7 @@ class Public:
     target_low: float | None = None
     target_high: float | None = None
     sparse: bool = False
+    streamed: bool = False  # whether the rows are read in blocks from where they are stored
     leaks: tuple[str, ...] = ()  # what the caller had read from the rows and now counts as public
 
     @property
@@ -53,6 +54,7 @@ class Public:
             "target_low": self.target_low,
             "target_high": self.target_high,
             "sparse": self.sparse,
+            "streamed": self.streamed,
             "leaks": list(self.leaks),
         }
 

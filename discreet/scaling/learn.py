@@ -12,7 +12,7 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.data import moments
 from discreet.data.public import Public
-from discreet.data.rows import Data
+from discreet.data.rows import Rows
 from discreet.privacy import mechanisms
 from discreet.problem.column_scaling import SMALLEST_SPREAD, ColumnScaling, identity_scaling
 from discreet.scaling import ranges
@@ -24,7 +24,7 @@ from discreet.scaling.plan import ScalingPlan
 GUESSED_SPREAD = 0.5  # of the radius, for a target whose spread is not learned
 
 
-def learn_scaling(scaling_plan: ScalingPlan, data: Data, public: Public, rng: RandomGenerator) -> ColumnScaling:
+def learn_scaling(scaling_plan: ScalingPlan, data: Rows, public: Public, rng: RandomGenerator) -> ColumnScaling:
     """Release the planned scales and build the frame from them.
 
     Guarantee: reads the rows only through the planned mechanisms; costs exactly `scaling.event`.
@@ -65,7 +65,7 @@ def _target_fields(found: ranges.Ranges, shift: FloatArray, scale: FloatArray) -
     }
 
 
-def _learn_ranges(scaling_plan: ScalingPlan, data: Data, public: Public, rng: RandomGenerator) -> ranges.Ranges:
+def _learn_ranges(scaling_plan: ScalingPlan, data: Rows, public: Public, rng: RandomGenerator) -> ranges.Ranges:
     """Declared ranges, narrowed or completed by the planned histograms."""
     found = _declared_ranges(scaling_plan, public)
     if scaling_plan.histogram is not None:
@@ -113,7 +113,7 @@ def _histogram_groups(scaling_plan: ScalingPlan, public: Public) -> list[range]:
 
 
 def _learn_moments(
-    limits: moments.Limits, measured: slice, scaling_plan: ScalingPlan, data: Data, public: Public, rng: RandomGenerator
+    limits: moments.Limits, measured: slice, scaling_plan: ScalingPlan, data: Rows, public: Public, rng: RandomGenerator
 ) -> tuple[FloatArray, FloatArray]:
     """Means and spreads (in units of the radius) of the measured columns, from one joint release."""
     assert scaling_plan.moments is not None

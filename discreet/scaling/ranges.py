@@ -22,7 +22,7 @@ from discreet.scaling import histograms
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
-    from discreet.data.rows import Data
+    from discreet.data.rows import Rows
     from discreet.privacy.random.generator import RandomGenerator
 
 
@@ -112,7 +112,7 @@ class Noise:
 class Counter:
     """Counts rows of one table by their distance from an origin, with noise."""
 
-    data: Data
+    data: Rows
     public: Public
     rng: RandomGenerator
 

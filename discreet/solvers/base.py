@@ -1,4 +1,4 @@
-"""Plan, Solution and the contract of a solver; no algorithm lives here.
+"""Solution and the contract of a solver; no algorithm lives here.
 
 Two steps that never mix: `plan` sees public facts only and fixes noise, steps, clipping and cost; `solve`
 reads the rows and may do only what the plan says.
@@ -8,115 +8,66 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal
 
 from discreet._common.exceptions import IncompatibleSolverError, PrivacyLeakWarning
-from discreet._common.types import FloatArray
+from discreet._common.types import FloatArray, Progress
+from discreet.data.rows import Data
 from discreet.privacy import accounting
-from discreet.privacy.guarantee import Guarantee, guarantee_for
 from discreet.privacy.relation import Relation
 from discreet.problem.scaled_problem import ScaledProblem, scale_problem
+from discreet.problem.streamed_problem import stream_problem
 from discreet.scaling.learn import learn_scaling
 from discreet.scaling.plan import ScalingPlan, plan_scaling
+from discreet.solvers.plan import M, Plan, S
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
-    from discreet.data.rows import Data
+    from discreet.data.rows import Rows
     from discreet.privacy.budget import Budget
+    from discreet.privacy.guarantee import Guarantee
     from discreet.privacy.random.generator import RandomGenerator
+    from discreet.problem.blockwise import BlockwiseProblem
     from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.problem import Problem
 
-Progress = Callable[[int, int], None]
-
-
-class Mechanism(Protocol):
-    """What a plan needs to know of a mechanism; solvers ask theirs for the draws."""
-
-    @property
-    def multiplier(self) -> float: ...
-
-    @property
-    def event(self) -> Any: ...
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """Everything that is decided before the first row is read."""
-
-    solver: Solver
-    problem: Problem
-    public: Public
-    budget: Budget
-    scaling_plan: ScalingPlan
-    mechanism: Mechanism
-    settings: Mapping[str, Any]
-
-    @cached_property
-    def event(self) -> Any:
-        """What the run will do to privacy, in the vocabulary of dp-accounting."""
-        if self.budget.is_infinite:
-            return accounting.non_private_event()
-        return accounting.compose([self.scaling_plan.event, self.mechanism.event])
-
-    @property
-    def is_noisy(self) -> bool:
-        return not self.budget.is_infinite
-
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        return guarantee_for(self.event, self.budget, self.public.relation, self.public.rows, self.public.leaks)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "solver": self.solver.name,
-            "public": self.public.to_dict(),
-            "budget": self.budget.to_dict(),
-            "scaling": self.scaling_plan.to_dict(),
-            "noise_multiplier": self.mechanism.multiplier,
-            "settings": dict(self.settings),
-            "event": accounting.event_to_dict(self.event),
-        }
-
-    def __str__(self) -> str:
-        public, scaling_plan = self.public, self.scaling_plan
-        lines = [
-            f"solver            {self.solver.name}",
-            f"public facts      {public.rows} rows, {public.columns} columns, relation {public.relation}",
-            f"budget            {self.budget}",
-            f"scales            {_SCALING_WORDS[scaling_plan.method]}",
-            f"noise multiplier  {self.mechanism.multiplier:.6g} (noise / sensitivity, per release)",
-        ]
-        return "\n".join(lines + [f"{name:<17} {value}" for name, value in self.settings.items()])
-
-
-_SCALING_WORDS = {
-    "declared": "declared bounds; nothing is learned about them",
-    "moments": "declared bounds; centres and widths are learned privately",
-    "narrowed": "declared bounds; ends of the bulk, centres and widths inside them are learned privately",
-    "columns": "radius, centre and width of every column are learned privately",
-    "common": "too little data for scales per column: one common radius is learned privately",
-    "none": "columns as they are",
-}
+ALL_ROWS_NEEDED = "its loop needs all rows in memory, and they are read in blocks"
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What a solver returns. `w` are the coefficients in the user's columns, (p,) or (outputs, p).
+    """What a solver returns.
 
-    Guarantee: `w`, `intercept` and `frame` are differentially private as `plan.guarantee` states;
-    `objective_trace` is not, and is None unless the caller asked for it by name.
+    Attributes
+    ----------
+    coef : array, (p,) or (outputs, p)
+        The coefficients in the user's columns; `w`, as the papers call them, is the same.
+    intercept : float or array
+    iterations : int
+        How many steps were made; planned, unless epsilon is infinite.
+    plan : Plan
+        What was decided before the rows were read.
+    scaling : ColumnScaling
+        Where columns were clipped, centred and scaled.
+    objective_trace : list of float or None
+        The objective after each pass, if the caller asked for it by name. Not private.
+
+    Guarantee: `coef`, `intercept` and `scaling` are differentially private as `guarantee` states.
     """
 
-    w: FloatArray
+    coef: FloatArray
     intercept: Any
     iterations: int
     plan: Plan
     scaling: ColumnScaling
     objective_trace: list[float] | None = None
+
+    @property
+    def w(self) -> FloatArray:
+        """The coefficients, by their name in the papers."""
+        return self.coef
 
     @property
     def guarantee(self) -> Guarantee:
@@ -131,15 +82,19 @@ class Run:
         self.progress = progress
         self.trace: list[float] | None = [] if traced else None
 
-    def report(self, done: int, total: int, scaled: ScaledProblem, w: FloatArray) -> None:
+    def report(self, done: int, total: int, scaled: BlockwiseProblem, w: FloatArray) -> None:
         if self.progress is not None:
             self.progress(done, total)
         if self.trace is not None:
             self.trace.append(scaled.value(w))
 
 
-class Solver(ABC):
-    """A frozen set of settings with `plan` and `solve`; state is never stored on it."""
+class Solver(ABC, Generic[M, S]):
+    """A frozen set of parameters with `plan` and `solve`; state is never stored on it.
+
+    A solver names its types: `class Newton(Solver[BudgetSplit, NewtonSettings])` draws its noise from a `BudgetSplit`
+    and plans `NewtonSettings`.
+    """
 
     name: ClassVar[str]
     order: ClassVar[Literal["C", "F"]]  # in which order it wants the rows in memory
@@ -147,11 +102,15 @@ class Solver(ABC):
     pure: ClassVar[bool]  # whether it has a form with pure epsilon-DP
     single_output: ClassVar[bool] = False  # whether it knows losses of one output only
     selects: ClassVar[bool] = False  # whether it makes private selections, which have no cost in Gaussian DP
+    needs_all_rows: ClassVar[bool] = True
+    """Whether its loop needs all rows in memory; False: sums over blocks of rows are enough."""
     scale_share: float | None
 
-    def plan(self, problem: Problem, public: Public, budget: Budget) -> Plan:
+    def plan(self, problem: Problem, public: Public, budget: Budget) -> Plan[M, S]:
         """Fix noise, steps, clipping and the privacy event from public facts: data is not an argument."""
         self._check(problem, budget)
+        if public.streamed and self.needs_all_rows:
+            raise self._refused(ALL_ROWS_NEEDED, problem, budget, streamed=True)
         target = not problem.loss.classification
         scaling_plan = self._plan_scaling(problem, public, budget, target)
         mechanism, settings = self._decide(problem, public, budget, scaling_plan)
@@ -160,19 +119,25 @@ class Solver(ABC):
     def solve(
         self,
         problem: Problem,
-        data: Data,
-        plan: Plan,
+        data: Rows,
+        plan: Plan[M, S],
         rng: RandomGenerator,
         progress: Progress | None = None,
         trace: Literal["non-private"] | None = None,
     ) -> Solution:
         """Learn the planned scales, then descend as planned.
 
+        The rows are in memory (`Data`) or stored elsewhere and read in blocks, which gives the same result.
+
         Guarantee: the result costs exactly `plan.event` under the plan's relation.
         """
         self._check_plan(problem, data, plan)
         scaling = self._learn_scaling(plan, data, rng)
-        scaled = scale_problem(problem, data, scaling, plan.public.rows, self.order)
+        scaled: Any = (
+            scale_problem(problem, data, scaling, plan.public.rows, self.order)
+            if isinstance(data, Data)
+            else stream_problem(problem, data, scaling, plan.public.rows)
+        )
         if trace == "non-private":
             warnings.warn("the objective trace is read from the rows without noise.", PrivacyLeakWarning, stacklevel=3)
         run = Run(rng, progress, trace == "non-private")
@@ -183,23 +148,20 @@ class Solver(ABC):
     def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
         return plan_scaling(public, budget, self.scale_share, problem.fit_intercept, target)
 
-    def _learn_scaling(self, plan: Plan, data: Data, rng: RandomGenerator) -> ColumnScaling:
+    def _learn_scaling(self, plan: Plan[M, S], data: Rows, rng: RandomGenerator) -> ColumnScaling:
         return learn_scaling(plan.scaling_plan, data, plan.public, rng)
 
     @abstractmethod
-    def _decide(
-        self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[Mechanism, Mapping[str, Any]]:
+    def _decide(self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan) -> tuple[M, S]:
         """The mechanism that pays for the descent, and the settings."""
 
     @abstractmethod
-    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
-        """Weights in the frame, and the number of iterations."""
+    def _descend(self, scaled: ScaledProblem, plan: Plan[M, S], run: Run) -> tuple[FloatArray, int]:
+        """Weights in scaled columns, and the number of iterations."""
 
     def why_incompatible(self, problem: Problem, budget: Budget) -> str | None:
         """Why this solver cannot take this problem under this budget; None if it can."""
-        if self.needs_separable and not problem.separable:
-            assert problem.constraint is not None
+        if self.needs_separable and problem.constraint is not None and not problem.separable:
             return f"the {problem.constraint.name} constraint is not separable"
         if self.single_output and problem.loss.outputs > 1:
             return "it has no form for several classes"
@@ -216,31 +178,38 @@ class Solver(ABC):
         if reason is not None:
             raise self._refused(reason, problem, budget)
 
-    def _refused(self, reason: str, problem: Problem, budget: Budget) -> IncompatibleSolverError:
+    def _refused(
+        self, reason: str, problem: Problem, budget: Budget, streamed: bool = False
+    ) -> IncompatibleSolverError:
         """The error that says why, and which other solvers would work."""
         from discreet.solvers import SOLVERS
 
-        others = [(name, kind()) for name, kind in SOLVERS.items() if name != self.name]
+        others = [
+            (name, kind())
+            for name, kind in SOLVERS.items()
+            if name != self.name and not (streamed and kind.needs_all_rows)
+        ]
         able = [repr(name) for name, solver in others if solver.why_incompatible(problem, budget) is None]
         advice = f"use one of {', '.join(able)}" if able else "no solver takes this problem as it stands"
         return IncompatibleSolverError(f"solver {self.name!r} cannot be used: {reason}; {advice}.")
 
-    def _check_plan(self, problem: Problem, data: Data, plan: Plan) -> None:
+    def _check_plan(self, problem: Problem, data: Rows, plan: Plan) -> None:
         """A plan's cost holds for its own solver and problem, and for tables with its public facts only."""
-        problem.check_labels(data.y)
+        if isinstance(data, Data):  # who reads stored rows checks their labels, block by block
+            problem.check_labels(data.y)
+        elif self.needs_all_rows:
+            raise self._refused(ALL_ROWS_NEEDED, problem, plan.budget, streamed=True)
         if plan.solver != self or plan.problem != problem:
             raise ValueError("plan was made by another solver or for another problem; plan again.")
         if plan.public.relation is not Relation.ADD_REMOVE and plan.public.rows != data.rows:
             raise ValueError(f"plan was made for {plan.public.rows} rows, but the table has {data.rows}; plan again.")
         if plan.public.sparse != data.sparse:
             raise ValueError("plan was made for the other of dense and sparse tables; plan again.")
-        if plan.public.columns != data.X.shape[1]:
-            raise ValueError(f"plan was made for {plan.public.columns} columns, not {data.X.shape[1]}; plan again.")
+        if plan.public.columns != data.columns:
+            raise ValueError(f"plan was made for {plan.public.columns} columns, not {data.columns}; plan again.")
 
 
-def calibrated(
-    make: Callable[[float], Mechanism], scaling_plan: ScalingPlan, budget: Budget, public: Public
-) -> Mechanism:
+def calibrated(make: Callable[[float], M], scaling_plan: ScalingPlan, budget: Budget, public: Public) -> M:
     """The mechanism with the least noise that fits the budget beside the planned scales."""
 
     def event_at(multiplier: float) -> Any:

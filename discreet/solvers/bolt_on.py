@@ -7,9 +7,9 @@ and proof: docs/guarantees/bolt-on.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,7 +18,7 @@ from discreet._common.checks import check_threshold, positive
 from discreet._common.types import FloatArray, IndexArray
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import stability
-from discreet.privacy.mechanisms.perturbations import SphericalLaplace
+from discreet.privacy.mechanisms.perturbations import OutputNoise
 from discreet.privacy.relation import Relation
 from discreet.problem.penalties import Coefficients
 from discreet.problem.scaled_problem import ScaledProblem
@@ -27,8 +27,9 @@ from discreet.solvers._shared.batch_steps import BatchSteps
 from discreet.solvers._shared.batches import assign_rows
 from discreet.solvers._shared.certified_minimum import clip_rows, row_curvature
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers._shared.row_clipping import default_ridge, radius_of, unbounded_slope
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated
+from discreet.solvers._shared.row_clipping import calibrated_output_noise, default_ridge, radius_of, unbounded_slope
+from discreet.solvers.base import Run, Solver
+from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -41,7 +42,22 @@ SMALLEST_LOT = 16
 
 
 @dataclass(frozen=True)
-class BoltOn(Solver):
+class BoltOnSettings(Settings):
+    """The steps, and the length of rows from which follows how far one row can move their end."""
+
+    row_norm: float  # to which rows are shortened; infinite without noise
+    passes: int
+    batches: int
+    batch_rows: int
+    total_step_length: float
+    step: float
+
+
+BoltOnPlan = Plan[OutputNoise, BoltOnSettings]
+
+
+@dataclass(frozen=True)
+class BoltOn(Solver[OutputNoise, BoltOnSettings]):
     """Stochastic gradient descent without noise, and noise on its result.
 
     Parameters
@@ -95,22 +111,18 @@ class BoltOn(Solver):
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[Mechanism, Mapping[str, Any]]:
-        kind: Any = SphericalLaplace if budget.kind == "pure" else mechanisms.Gaussian
-        mechanism = calibrated(kind, scaling_plan, budget, public)
+    ) -> tuple[OutputNoise, BoltOnSettings]:
+        mechanism = calibrated_output_noise(scaling_plan, budget, public)
         if budget.is_infinite:
-            return mechanism, {}
-        assert isinstance(mechanism, (mechanisms.Gaussian, SphericalLaplace))
+            return mechanism, BoltOnSettings(math.inf, 0, 0, 0, math.inf, 0.0)
         radius = radius_of(problem, public, budget, self.row_norm)
         # Stopping after a total_step_length t is worth a ridge of 1 / t: the rule of output perturbation serves both.
         total_step_length = self.total_step_length or 1.0 / default_ridge(problem, public, radius, mechanism)
         longest = self.step / row_curvature(problem.loss, radius)
         batch_rows, batches = self._batches(public.rows, total_step_length / longest)
         passes = int(self.passes or max(PASSES, math.ceil(total_step_length / (longest * batches))))
-        return mechanism, {
-            "row_norm": radius, "passes": passes, "batches": batches, "batch_rows": batch_rows,
-            "total_step_length": total_step_length, "step": min(longest, total_step_length / (passes * batches)),
-        }  # fmt: skip
+        step = min(longest, total_step_length / (passes * batches))
+        return mechanism, BoltOnSettings(radius, passes, batches, batch_rows, total_step_length, step)
 
     def _batches(self, rows: int, steps: float) -> tuple[int, int]:
         """The size of a lot and the number of batches, for about so many steps in all."""
@@ -118,48 +130,47 @@ class BoltOn(Solver):
         batch_rows = math.ceil(rows / wanted)
         return batch_rows, math.ceil(rows / batch_rows)
 
-    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem, plan: BoltOnPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite:
             return until_optimal(scaled, run)
         mechanism, settings = plan.mechanism, plan.settings
-        assert isinstance(mechanism, (mechanisms.Gaussian, SphericalLaplace))
-        light, gain = with_lighter_penalty(scaled, settings["total_step_length"])
-        light = clip_rows(light, settings["row_norm"], self.ridge)
+        light, gain = with_lighter_penalty(scaled, settings.total_step_length)
+        light = clip_rows(light, settings.row_norm, self.ridge)
         rows, relation = scaled.X.shape[0], plan.public.relation
-        parts = assign_rows(relation, rows, settings["batches"], settings["batch_rows"], run.rng)
+        parts = assign_rows(relation, rows, settings.batches, settings.batch_rows, run.rng)
         noise = mechanism.noise(run.rng, self.sensitivity(light, plan), scaled.shape)
         w = scaled.prox((self.walk(light, plan, parts) + noise) * gain, 0.0)  # back into the set, which is free
-        steps = settings["passes"] * settings["batches"]
+        steps = settings.passes * settings.batches
         run.report(steps, steps, scaled, w)
         return w, steps
 
-    def walk(self, scaled: ScaledProblem, plan: Plan, parts: Sequence[IndexArray]) -> FloatArray:
+    def walk(self, scaled: ScaledProblem, plan: BoltOnPlan, parts: Sequence[IndexArray]) -> FloatArray:
         """The passes over the (shortened) rows. Not private: the result has no noise yet."""
         settings, loss = plan.settings, plan.problem.loss
-        limit = loss.lipschitz * settings["row_norm"]  # no gradient exceeds it but by rounding
+        limit = loss.lipschitz * settings.row_norm  # no gradient exceeds it but by rounding
         if plan.public.relation is Relation.ADD_REMOVE:
-            room = 2.0 * settings["batch_rows"] / (settings["step"] * row_curvature(loss, settings["row_norm"]))
+            room = 2.0 * settings.batch_rows / (settings.step * row_curvature(loss, settings.row_norm))
             scaled = replace(scaled, weight=stability.thinned(scaled.weight, scaled.X.shape[0], parts, room))
-        steps = BatchSteps(scaled, limit, settings["step"], settings["batch_rows"])
+        steps = BatchSteps(scaled, limit, settings.step, settings.batch_rows)
         batches = np.append(0, np.cumsum([part.size for part in parts])), np.concatenate(parts)
         zero_noise = np.zeros((len(parts), *scaled.shape))
-        averaged = _averaged(settings["passes"])
-        for left in range(settings["passes"], 0, -1):
+        averaged = _averaged(settings.passes)
+        for left in range(settings.passes, 0, -1):
             if left == averaged:
                 steps.total[:] = 0.0
             steps.run(*batches, zero_noise)
         return steps.total / (averaged * len(parts)) if self.average else steps.w
 
-    def sensitivity(self, scaled: ScaledProblem, plan: Plan) -> mechanisms.Sensitivity:
+    def sensitivity(self, scaled: ScaledProblem, plan: BoltOnPlan) -> mechanisms.Sensitivity:
         """How far the end of the walk can move."""
         settings, loss = plan.settings, plan.problem.loss
-        shrink = 1.0 / (1.0 + settings["step"] * float(scaled.coefficients.l2.min(initial=math.inf)))
+        shrink = 1.0 / (1.0 + settings.step * float(scaled.coefficients.l2.min(initial=math.inf)))
         end = stability.path_end(
-            plan.public.relation, loss, settings["row_norm"], settings["step"], settings["batch_rows"], shrink,
-            settings["batches"], settings["passes"], _averaged(settings["passes"]) if self.average else 0,
+            plan.public.relation, loss, settings.row_norm, settings.step, settings.batch_rows, shrink,
+            settings.batches, settings.passes, _averaged(settings.passes) if self.average else 0,
         )  # fmt: skip
-        start, steps = scaled.start(), settings["passes"] * settings["batches"]
-        farthest = float(np.linalg.norm(start)) + steps * settings["step"] * loss.lipschitz * settings["row_norm"]
+        start, steps = scaled.start(), settings.passes * settings.batches
+        farthest = float(np.linalg.norm(start)) + steps * settings.step * loss.lipschitz * settings.row_norm
         rounding = stability.rounding_of(farthest, steps, start.size)
         return mechanisms.Sensitivity(end.l2 + rounding, end.l1)
 

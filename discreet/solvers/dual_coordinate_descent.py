@@ -6,7 +6,7 @@ The dual variables are a private memory that is never released. Theorem and proo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -22,7 +22,8 @@ from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import curvature_bound, row_threshold
 from discreet.solvers._shared.noise_rules import NoiseRule
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated
+from discreet.solvers.base import Run, Solver, calibrated
+from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -35,9 +36,24 @@ TRAVEL = NoiseRule(0.066, 0.45, 2.0)  # how far a dual variable may get in a run
 SMALLEST_RATE, SMALLEST_BATCH = 0.05, 64
 BLOCK_DRAWS = 1 << 17  # noise is drawn in blocks of about this many numbers
 
+BatchGaussian = mechanisms.PoissonGaussian | mechanisms.Gaussian
+
 
 @dataclass(frozen=True)
-class DualCoordinateDescent(Solver):
+class DualSettings(Settings):
+    """How often batches of rows are visited, and of which size."""
+
+    passes: float
+    batch: int
+    batches: int
+    steps: int
+
+
+DualPlan = Plan[BatchGaussian, DualSettings]
+
+
+@dataclass(frozen=True)
+class DualCoordinateDescent(Solver[BatchGaussian, DualSettings]):
     """Dual coordinate ascent on batches of rows.
 
     Parameters
@@ -87,7 +103,7 @@ class DualCoordinateDescent(Solver):
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[Mechanism, Mapping[str, Any]]:
+    ) -> tuple[BatchGaussian, DualSettings]:
         n = public.rows
         if self.batches == "shuffled" and public.relation is Relation.ADD_REMOVE:
             raise ValueError('batches="shuffled" needs a public number of rows; use relation="replace" or "poisson".')
@@ -96,30 +112,30 @@ class DualCoordinateDescent(Solver):
         per_pass = math.ceil(n / batch)
         steps = int(passes) * per_pass if self.batches == "shuffled" else max(1, round(passes * n / batch))
 
-        def make(multiplier: float) -> Mechanism:
+        def make(multiplier: float) -> BatchGaussian:
             if self.batches == "shuffled":
                 return mechanisms.Gaussian(multiplier, int(passes))
             return mechanisms.PoissonGaussian(multiplier, batch / n, steps)
 
         mechanism = calibrated(make, scaling_plan, budget, public)
-        return mechanism, {"passes": passes, "batch": batch, "batches": per_pass, "steps": steps}
+        return mechanism, DualSettings(passes, batch, per_pass, steps)
 
-    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem, plan: DualPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.passes is None:
             return until_optimal(scaled, run)
-        steps = plan.settings["steps"]
+        steps = plan.settings.steps
         ascent = _Ascent(self, scaled, plan)
         for indptr, indices in self._batches(run, plan, scaled):
             ascent.run(indptr, indices, run)
             run.report(ascent.done, steps, scaled, ascent.w)
         return (ascent.total / (steps - steps // 2) if self.average else ascent.w), steps
 
-    def _batches(self, run: Run, plan: Plan, scaled: ScaledProblem) -> Iterator[tuple[IndexArray, IndexArray]]:
+    def _batches(self, run: Run, plan: DualPlan, scaled: ScaledProblem) -> Iterator[tuple[IndexArray, IndexArray]]:
         """The batches of the run in blocks, drawn without a look at the rows."""
-        rows, batch, left = scaled.X.shape[0], plan.settings["batch"], plan.settings["steps"]
+        rows, batch, left = scaled.X.shape[0], plan.settings.batch, plan.settings.steps
         if self.batches == "shuffled":
-            cuts = np.minimum(np.arange(plan.settings["batches"] + 1, dtype=np.int64) * batch, rows)
-            for _ in range(int(plan.settings["passes"])):
+            cuts = np.minimum(np.arange(plan.settings.batches + 1, dtype=np.int64) * batch, rows)
+            for _ in range(int(plan.settings.passes)):
                 yield cuts, run.rng.permutation(rows)
             return
         block = max(1, BLOCK_DRAWS // scaled.columns)
@@ -131,20 +147,20 @@ class DualCoordinateDescent(Solver):
 class _Ascent:
     """Dual variables, their noisy sum, the weights and everything the kernels need, for one run."""
 
-    def __init__(self, solver: DualCoordinateDescent, scaled: ScaledProblem, plan: Plan) -> None:
-        self.scaled, self.done, self.half = scaled, 0, plan.settings["steps"] // 2
+    def __init__(self, solver: DualCoordinateDescent, scaled: ScaledProblem, plan: DualPlan) -> None:
+        self.scaled, self.done, self.half = scaled, 0, plan.settings.steps // 2
         settings, mechanism = plan.settings, plan.mechanism
         unit = _deviation(mechanism, plan)
-        noise = unit * math.sqrt(settings["steps"]) / (settings["passes"] * scaled.rows)  # of the mean, after the run
+        noise = unit * math.sqrt(settings.steps) / (settings.passes * scaled.rows)  # of the mean, after the run
         travel = TRAVEL.at(noise)
-        self.clip = row_threshold(solver.clip, travel / settings["passes"], scaled, plan)
+        self.clip = row_threshold(solver.clip, travel / settings.passes, scaled, plan)
         self.deviation = unit * self.clip if plan.is_noisy else 0.0
-        self.refresh = settings["batches"]
+        self.refresh = settings.batches
         smoothness = scaled.problem.loss.smoothness
         proximity = solver.proximity if solver.proximity is not None else PROXIMITY
         self.pull = np.full(scaled.columns, proximity * curvature_bound(scaled))
         size = _square_sums(scaled.X, 1.0 / (scaled.coefficients.l2 + self.pull))
-        self.damping = 1.0 + smoothness * settings["batch"] / scaled.rows * size
+        self.damping = 1.0 + smoothness * settings.batch / scaled.rows * size
         self.norms = scaled.norms()
         self.weight = scaled.kernel_weight
         self.w = np.array(scaled.start())
@@ -169,11 +185,10 @@ class _Ascent:
         self.done += indptr.size - 1
 
 
-def _deviation(mechanism: Mechanism, plan: Plan) -> float:
+def _deviation(mechanism: BatchGaussian, plan: DualPlan) -> float:
     """Standard deviation of the noise on a sum of moves of norm at most 1."""
     if isinstance(mechanism, mechanisms.PoissonGaussian):
         return mechanism.scale(1.0)
-    assert isinstance(mechanism, mechanisms.Gaussian)
     return mechanism.scale(mechanisms.clipped_sum(plan.public.relation))
 
 

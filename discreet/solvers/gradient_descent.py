@@ -5,18 +5,24 @@ Projected onto a constraint or proximal for a penalty. Theorem and proof: docs/g
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from discreet._common.checks import check_threshold, positive
 from discreet._common.types import FloatArray
+from discreet.privacy import mechanisms
 from discreet.problem.blockwise import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import curvature_bound
-from discreet.solvers._shared.full_batch import NoisyGradient, descend, full_batch_mechanism
+from discreet.solvers._shared.full_batch import (
+    FullBatchPlan,
+    FullBatchSettings,
+    NoisyGradient,
+    descend,
+    full_batch_mechanism,
+)
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers.base import Mechanism, Plan, Run, Solver
+from discreet.solvers.base import Run, Solver
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -25,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class GradientDescent(Solver):
+class GradientDescent(Solver[mechanisms.Additive, FullBatchSettings]):
     """Full-batch projected or proximal gradient descent.
 
     Parameters
@@ -46,6 +52,7 @@ class GradientDescent(Solver):
     order: ClassVar[Literal["C", "F"]] = "C"
     needs_separable: ClassVar[bool] = False
     pure: ClassVar[bool] = True
+    needs_all_rows: ClassVar[bool] = False
 
     steps: int | None = None
     clip: float | None = None
@@ -60,10 +67,10 @@ class GradientDescent(Solver):
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[Mechanism, Mapping[str, Any]]:
+    ) -> tuple[mechanisms.Additive, FullBatchSettings]:
         return full_batch_mechanism(self.steps, scaling_plan, budget, public)
 
-    def _descend(self, scaled: BlockwiseProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: BlockwiseProblem, plan: FullBatchPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.steps is None:
             return until_optimal(scaled, run)
         length = self.step / curvature_bound(scaled)

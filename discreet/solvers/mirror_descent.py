@@ -7,21 +7,27 @@ docs/guarantees/mirror-descent.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from discreet._common.checks import check_threshold, positive
 from discreet._common.types import FloatArray
+from discreet.privacy import mechanisms
 from discreet.problem.blockwise import BlockwiseProblem
 from discreet.problem.constraints import L1Ball, Simplex
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import typical_slope
-from discreet.solvers._shared.full_batch import NoisyGradient, descend, full_batch_mechanism
+from discreet.solvers._shared.full_batch import (
+    FullBatchPlan,
+    FullBatchSettings,
+    NoisyGradient,
+    descend,
+    full_batch_mechanism,
+)
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers.base import Mechanism, Plan, Run, Solver
+from discreet.solvers.base import Run, Solver
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -34,7 +40,7 @@ ENTRIES_READ = 2e9  # in all steps together; large tables get fewer steps
 
 
 @dataclass(frozen=True)
-class MirrorDescent(Solver):
+class MirrorDescent(Solver[mechanisms.Additive, FullBatchSettings]):
     """Full-batch mirror descent with the entropy (exponentiated gradients).
 
     Parameters
@@ -56,6 +62,7 @@ class MirrorDescent(Solver):
     order: ClassVar[Literal["C", "F"]] = "C"
     needs_separable: ClassVar[bool] = False
     pure: ClassVar[bool] = True
+    needs_all_rows: ClassVar[bool] = False
     single_output: ClassVar[bool] = True
 
     steps: int | None = None
@@ -81,14 +88,14 @@ class MirrorDescent(Solver):
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[Mechanism, Mapping[str, Any]]:
+    ) -> tuple[mechanisms.Additive, FullBatchSettings]:
         steps = self.steps
         if steps is None and budget.kind != "pure":  # Gaussian noise makes further steps cost time alone
             entries = public.rows * max(public.columns, 1)
             steps = round(min(MOST_STEPS, max(FEWEST_STEPS, ENTRIES_READ / entries)))
         return full_batch_mechanism(steps, scaling_plan, budget, public)
 
-    def _descend(self, scaled: BlockwiseProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: BlockwiseProblem, plan: FullBatchPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.steps is None:
             return until_optimal(scaled, run)
         gradient = NoisyGradient(scaled, plan, self.clip)
@@ -106,8 +113,12 @@ class VertexWeights:
         constraint, self.columns = scaled.problem.constraint, scaled.scaling.columns
         scale = float(scaled.scaling.scale[0])  # the same for all columns
         self.paired = isinstance(constraint, L1Ball)
-        assert isinstance(constraint, (L1Ball, Simplex))
-        self.radius = scale * (constraint.radius if isinstance(constraint, L1Ball) else constraint.total)
+        if isinstance(constraint, L1Ball):
+            self.radius = scale * constraint.radius
+        elif isinstance(constraint, Simplex):
+            self.radius = scale * constraint.total
+        else:
+            raise TypeError("mirror descent needs weights in an L1 ball or a simplex.")
         self.scaled = scaled
         self.logarithms = np.zeros(2 * self.columns + 1 if self.paired else self.columns)
         self.intercept = np.zeros(int(scaled.problem.fit_intercept))

@@ -7,9 +7,8 @@ docs/guarantees/objective-perturbation.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -27,7 +26,8 @@ from discreet.solvers._shared.certified_minimum import (
 )
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.row_clipping import MinimiserRelease, radius_of, unbounded_slope
-from discreet.solvers.base import Mechanism, Plan, Run, calibrated
+from discreet.solvers.base import Run, calibrated
+from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -41,7 +41,20 @@ TOLERANCE = 1e-6  # error of the minimiser, as a fraction of what the noise move
 
 
 @dataclass(frozen=True)
-class ObjectivePerturbation(MinimiserRelease):
+class ObjectivePerturbationSettings(Settings):
+    """The strongly convex problem that gets a random linear term."""
+
+    row_norm: float  # to which rows are shortened; infinite without noise
+    ridge: float  # least l2 penalty of a coordinate
+    determinant_epsilon: float  # what the Hessian determinants of neighbours cost
+    steps: int  # the most that the minimiser may need
+
+
+ObjectivePerturbationPlan = Plan[ObjectiveNoise, ObjectivePerturbationSettings]
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation(MinimiserRelease[ObjectiveNoise, ObjectivePerturbationSettings]):
     """Minimise the objective plus a random linear term.
 
     Parameters
@@ -74,17 +87,17 @@ class ObjectivePerturbation(MinimiserRelease):
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[Mechanism, Mapping[str, Any]]:
+    ) -> tuple[ObjectiveNoise, ObjectivePerturbationSettings]:
         tails, pure = perturbations.tails_of(public.relation, problem.loss), budget.kind == "pure"
         if budget.is_infinite:
-            return ObjectiveNoise(0.0, 0.0, tails, pure), {}
-        assert budget.epsilon is not None
+            return ObjectiveNoise(0.0, 0.0, tails, pure), ObjectivePerturbationSettings(math.inf, 0.0, 0.0, 0)
+        epsilon = budget.amount  # other kinds of budgets are refused
         radius = radius_of(problem, public, budget, self.row_norm)
-        wanted = min(DETERMINANT_SHARE * budget.epsilon, MOST_DETERMINANT)
+        wanted = min(DETERMINANT_SHARE * epsilon, MOST_DETERMINANT)
         ridge = self.ridge or _ridge_for(problem, public.rows, radius, wanted)
         shift = perturbations.log_determinants(problem.loss, radius, public.rows, ridge)
-        if shift >= budget.epsilon:
-            least = _ridge_for(problem, public.rows, radius, budget.epsilon)
+        if shift >= epsilon:
+            least = _ridge_for(problem, public.rows, radius, epsilon)
             raise ValueError(
                 f"ridge must be well above {least:.3g} for this budget and {public.rows} rows; got {ridge:g}."
             )
@@ -93,23 +106,22 @@ class ObjectivePerturbation(MinimiserRelease):
         limit = restarts_for(
             row_curvature(problem.loss, radius), ridge, steepness, _distance(mechanism, steepness, public.rows, ridge)
         )
-        return mechanism, {"row_norm": radius, "ridge": ridge, "determinant_epsilon": shift, "steps": limit.steps}
+        return mechanism, ObjectivePerturbationSettings(radius, ridge, shift, limit.steps)
 
-    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem, plan: ObjectivePerturbationPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite:
             return until_optimal(scaled, run)
         mechanism, settings, rows = plan.mechanism, plan.settings, scaled.rows
-        assert isinstance(mechanism, ObjectiveNoise)
-        scaled = clip_rows(scaled, settings["row_norm"], settings["ridge"])
-        gradient = perturbations.gradient_sum(plan.public.relation, plan.problem.loss, settings["row_norm"])
+        scaled = clip_rows(scaled, settings.row_norm, settings.ridge)
+        gradient = perturbations.gradient_sum(plan.public.relation, plan.problem.loss, settings.row_norm)
         linear_term = mechanism.linear.noise(run.rng, gradient, scaled.shape) / rows
         distance = _distance(mechanism, gradient.l2, rows, float(scaled.coefficients.l2.min()))
         output_noise = mechanism.output_noise.noise(run.rng, perturbations.within(distance), scaled.shape)
         output_noise /= np.sqrt(scaled.coefficients.l2)
-        w = minimum_within(with_linear_term(scaled, linear_term), settings["row_norm"], distance) + output_noise
+        w = minimum_within(with_linear_term(scaled, linear_term), settings.row_norm, distance) + output_noise
         # How many steps it took depends on the rows: the number that is told is the one that was planned.
-        run.report(settings["steps"], settings["steps"], scaled, w)
-        return w, settings["steps"]
+        run.report(settings.steps, settings.steps, scaled, w)
+        return w, settings.steps
 
 
 def _ridge_for(problem: Problem, rows: int, radius: float, shift: float) -> float:
@@ -117,6 +129,6 @@ def _ridge_for(problem: Problem, rows: int, radius: float, shift: float) -> floa
     return row_curvature(problem.loss, radius) / (rows * math.expm1(shift))
 
 
-def _distance(mechanism: Mechanism, gradient: float, rows: int, convexity: float) -> float:
+def _distance(mechanism: ObjectiveNoise, gradient: float, rows: int, convexity: float) -> float:
     """An error of the minimiser that is small against what the noise does to it, in the norm of the penalty."""
     return TOLERANCE * mechanism.multiplier * gradient / (rows * math.sqrt(convexity))

@@ -7,22 +7,27 @@ only so far. Theorem and proof: docs/guarantees/output-perturbation.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import perturbations
-from discreet.privacy.mechanisms.perturbations import SphericalLaplace
+from discreet.privacy.mechanisms.perturbations import OutputNoise
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.certified_minimum import clip_rows, minimum_within, restarts_for, row_curvature
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers._shared.row_clipping import MinimiserRelease, default_ridge, radius_of, unbounded_slope
-from discreet.solvers.base import Mechanism, Plan, Run, calibrated
+from discreet.solvers._shared.row_clipping import (
+    MinimiserRelease,
+    calibrated_output_noise,
+    default_ridge,
+    radius_of,
+    unbounded_slope,
+)
+from discreet.solvers.base import Run
+from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -34,7 +39,19 @@ TOLERANCE = 1e-3  # how much the error of the minimiser may add to the sensitivi
 
 
 @dataclass(frozen=True)
-class OutputPerturbation(MinimiserRelease):
+class OutputPerturbationSettings(Settings):
+    """The strongly convex problem whose minimiser is released."""
+
+    row_norm: float  # to which rows are shortened; infinite without noise
+    ridge: float  # least l2 penalty of a coordinate
+    steps: int  # the most that the minimiser may need
+
+
+OutputPerturbationPlan = Plan[OutputNoise, OutputPerturbationSettings]
+
+
+@dataclass(frozen=True)
+class OutputPerturbation(MinimiserRelease[OutputNoise, OutputPerturbationSettings]):
     """Minimise as well as one can, then add noise to the result, once.
 
     Parameters
@@ -63,35 +80,32 @@ class OutputPerturbation(MinimiserRelease):
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[Mechanism, Mapping[str, Any]]:
-        kind: Any = SphericalLaplace if budget.kind == "pure" else mechanisms.Gaussian
-        mechanism = calibrated(kind, scaling_plan, budget, public)
+    ) -> tuple[OutputNoise, OutputPerturbationSettings]:
+        mechanism = calibrated_output_noise(scaling_plan, budget, public)
         if budget.is_infinite:
-            return mechanism, {}
-        assert isinstance(mechanism, (mechanisms.Gaussian, SphericalLaplace))
+            return mechanism, OutputPerturbationSettings(math.inf, 0.0, 0)
         radius = radius_of(problem, public, budget, self.row_norm)
         ridge = self.ridge or default_ridge(problem, public, radius, mechanism)
         gradient = perturbations.gradient_sum(public.relation, problem.loss, radius)
         steepness = problem.loss.lipschitz * radius
         distance = _distance(gradient.l2, public.rows, ridge)
         limit = restarts_for(row_curvature(problem.loss, radius), ridge, steepness, distance)
-        return mechanism, {"row_norm": radius, "ridge": ridge, "steps": limit.steps}
+        return mechanism, OutputPerturbationSettings(radius, ridge, limit.steps)
 
-    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem, plan: OutputPerturbationPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite:
             return until_optimal(scaled, run)
         mechanism, settings, rows = plan.mechanism, plan.settings, scaled.rows
-        assert isinstance(mechanism, (mechanisms.Gaussian, SphericalLaplace))
-        scaled = clip_rows(scaled, settings["row_norm"], settings["ridge"])
+        scaled = clip_rows(scaled, settings.row_norm, settings.ridge)
         convexity = float(scaled.coefficients.l2.min())
-        gradient = perturbations.gradient_sum(plan.public.relation, plan.problem.loss, settings["row_norm"])
+        gradient = perturbations.gradient_sum(plan.public.relation, plan.problem.loss, settings.row_norm)
         distance = _distance(gradient.l2, rows, convexity)
         sensitivity = perturbations.minimiser(gradient, convexity, rows, distance)
         noise = mechanism.noise(run.rng, sensitivity, scaled.shape) / np.sqrt(scaled.coefficients.l2)
-        w = minimum_within(scaled, settings["row_norm"], distance) + noise
+        w = minimum_within(scaled, settings.row_norm, distance) + noise
         # How many steps it took depends on the rows: the number that is told is the one that was planned.
-        run.report(settings["steps"], settings["steps"], scaled, w)
-        return w, settings["steps"]
+        run.report(settings.steps, settings.steps, scaled, w)
+        return w, settings.steps
 
 
 def _distance(gradient: float, rows: int, convexity: float) -> float:

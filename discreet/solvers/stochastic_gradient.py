@@ -7,9 +7,8 @@ uniformly. Dominating pairs and proofs: docs/guarantees/sgd.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -23,7 +22,8 @@ from discreet.solvers._shared.batch_steps import BatchSteps
 from discreet.solvers._shared.clipping import curvature_bound, row_threshold
 from discreet.solvers._shared.noise_rules import BATCH_CLIP
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated
+from discreet.solvers.base import Run, Solver, calibrated
+from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -36,9 +36,24 @@ PASSES = 30
 SMALLEST_RATE, SMALLEST_BATCH = 0.05, 64
 BLOCK_DRAWS = 1 << 17  # noise is drawn in blocks of about this many numbers
 
+SampledGaussian = mechanisms.PoissonGaussian | mechanisms.FixedSizeGaussian
+
 
 @dataclass(frozen=True)
-class StochasticGradientDescent(Solver):
+class SGDSettings(Settings):
+    """How often batches are drawn, and of which size."""
+
+    passes: float
+    batch: int
+    steps: int
+    sampler: str
+
+
+SGDPlan = Plan[SampledGaussian, SGDSettings]
+
+
+@dataclass(frozen=True)
+class StochasticGradientDescent(Solver[SampledGaussian, SGDSettings]):
     """Mini-batch proximal stochastic gradient descent.
 
     Parameters
@@ -83,7 +98,7 @@ class StochasticGradientDescent(Solver):
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[Mechanism, Mapping[str, Any]]:
+    ) -> tuple[SampledGaussian, SGDSettings]:
         n = public.rows
         single = self.sampler == "single"
         if single and public.relation is Relation.ADD_REMOVE:
@@ -92,19 +107,18 @@ class StochasticGradientDescent(Solver):
         passes = self.passes if self.passes is not None else PASSES
         steps = max(1, round(passes * n / batch))
 
-        def make(multiplier: float) -> Mechanism:
+        def make(multiplier: float) -> SampledGaussian:
             if single:
                 return mechanisms.FixedSizeGaussian(multiplier, n, 1, steps)
             return mechanisms.PoissonGaussian(multiplier, batch / n, steps)
 
         mechanism = calibrated(make, scaling_plan, budget, public)
-        settings = {"passes": passes, "batch": batch, "steps": steps, "sampler": self.sampler}
-        return mechanism, settings
+        return mechanism, SGDSettings(passes, batch, steps, self.sampler)
 
-    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem, plan: SGDPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.passes is None and self.batch_size is None:
             return until_optimal(scaled, run)  # no noise: the best batch is the whole table
-        steps, half = plan.settings["steps"], plan.settings["steps"] // 2
+        steps, half = plan.settings.steps, plan.settings.steps // 2
         descent = _Descent(self, scaled, plan)
         block = max(1, BLOCK_DRAWS // (scaled.columns * scaled.outputs))
         done = 0
@@ -118,19 +132,18 @@ class StochasticGradientDescent(Solver):
             run.report(done, steps, scaled, descent.w)
         return (descent.total / (steps - half) if self.average else descent.w), steps
 
-    def _batches(self, run: Run, plan: Plan, scaled: ScaledProblem, steps: int) -> tuple[IndexArray, IndexArray]:
+    def _batches(self, run: Run, plan: SGDPlan, scaled: ScaledProblem, steps: int) -> tuple[IndexArray, IndexArray]:
         rows = scaled.X.shape[0]
         if self.sampler == "single":
             return np.arange(steps + 1, dtype=np.int64), run.rng.integers(rows, steps)
-        return run.rng.poisson_batches(rows, plan.settings["batch"] / plan.public.rows, steps)
+        return run.rng.poisson_batches(rows, plan.settings.batch / plan.public.rows, steps)
 
 
 class _Descent(BatchSteps):
     """The steps of one run, with the noise that its plan asks for."""
 
-    def __init__(self, solver: StochasticGradientDescent, scaled: ScaledProblem, plan: Plan) -> None:
-        mechanism, batch = plan.mechanism, plan.settings["batch"]
-        assert isinstance(mechanism, (mechanisms.PoissonGaussian, mechanisms.FixedSizeGaussian))
+    def __init__(self, solver: StochasticGradientDescent, scaled: ScaledProblem, plan: SGDPlan) -> None:
+        mechanism, batch = plan.mechanism, plan.settings.batch
         noise = mechanism.multiplier / math.sqrt(batch * scaled.rows)  # averaged over one pass
         factor = BATCH_CLIP.at(noise)
         clip = row_threshold(solver.clip, factor, scaled, plan)

@@ -7,7 +7,6 @@ docs/guarantees/sufficient-statistics.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -26,7 +25,8 @@ from discreet.scaling.plan import ScalingPlan
 from discreet.scaling.second_moment import SecondMoment, check_columns
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.quadratic_model import QuadraticModel
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated
+from discreet.solvers.base import Run, Solver, calibrated
+from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -40,7 +40,17 @@ RADIUS, MOMENT = range(2)  # the order of the releases
 
 
 @dataclass(frozen=True)
-class SufficientStatistics(Solver):
+class SufficientStatisticsSettings(Settings):
+    """What is learned beside the second moments."""
+
+    learns_norm_bound: bool  # of the rows, from noisy counts of their lengths
+
+
+SufficientStatisticsPlan = Plan[BudgetSplit, SufficientStatisticsSettings]
+
+
+@dataclass(frozen=True)
+class SufficientStatistics(Solver[BudgetSplit, SufficientStatisticsSettings]):
     """Squared loss only: the minimiser of the noisy quadratic.
 
     Parameters
@@ -56,6 +66,7 @@ class SufficientStatistics(Solver):
     needs_separable: ClassVar[bool] = True
     pure: ClassVar[bool] = False
     single_output: ClassVar[bool] = True
+    needs_all_rows: ClassVar[bool] = False
 
     radius: float | None = None
     scale_share: float | None = None
@@ -70,13 +81,14 @@ class SufficientStatistics(Solver):
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[Mechanism, Mapping[str, Any]]:
+    ) -> tuple[BudgetSplit, SufficientStatisticsSettings]:
         check_columns(self.name, public.columns)
         limit = NORM_BOUND_SHARE if self.radius is None else 0.0
         shares = (limit, 1.0 - limit)
-        return calibrated(lambda z: BudgetSplit(z, shares), scaling_plan, budget, public), {}
+        mechanism = calibrated(lambda z: BudgetSplit(z, shares), scaling_plan, budget, public)
+        return mechanism, SufficientStatisticsSettings(self.radius is None)
 
-    def _descend(self, scaled: BlockwiseProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: BlockwiseProblem, plan: SufficientStatisticsPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite:
             return until_optimal(scaled, run)
         scale = scaled.scaling.target_scale
@@ -88,10 +100,11 @@ class SufficientStatistics(Solver):
         run.report(1, 1, scaled, w)
         return w, 1
 
-    def _release(self, scaled: BlockwiseProblem, scale: float, plan: Plan, run: Run) -> SecondMoment:
+    def _release(
+        self, scaled: BlockwiseProblem, scale: float, plan: SufficientStatisticsPlan, run: Run
+    ) -> SecondMoment:
         """Two releases: a bound on the norms of the augmented rows, and their second moment."""
         split, relation = plan.mechanism, plan.public.relation
-        assert isinstance(split, BudgetSplit)
         radius = self.radius
         if radius is None:
             unit = math.sqrt(scaled.columns + 1)

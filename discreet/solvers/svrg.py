@@ -7,9 +7,8 @@ Theorem and proof: docs/guarantees/svrg.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,7 +22,8 @@ from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import curvature_bound, row_threshold
 from discreet.solvers._shared.noise_rules import GRADIENT_CLIP
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated
+from discreet.solvers.base import Run, Solver, calibrated
+from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -38,7 +38,19 @@ SMALLEST_RATE, SMALLEST_BATCH = 0.05, 64
 
 
 @dataclass(frozen=True)
-class SVRG(Solver):
+class SVRGSettings(Settings):
+    """How many gradients over all rows, and how many batches of which size after each."""
+
+    anchors: int
+    inner: int
+    batch: int
+
+
+SVRGPlan = Plan[mechanisms.AnchoredGaussian, SVRGSettings]
+
+
+@dataclass(frozen=True)
+class SVRG(Solver[mechanisms.AnchoredGaussian, SVRGSettings]):
     """Proximal stochastic gradient descent with variance reduction.
 
     Parameters
@@ -89,21 +101,21 @@ class SVRG(Solver):
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[Mechanism, Mapping[str, Any]]:
+    ) -> tuple[mechanisms.AnchoredGaussian, SVRGSettings]:
         n, anchors = public.rows, int(self.anchors or ANCHORS)
         inner = int(self.inner or _default_inner(anchors, public, budget))
         batch = min(n, int(self.batch_size or max(SMALLEST_BATCH, SMALLEST_RATE * n)))
         ratio = mechanisms.anchored_ratio(public.relation, batch / n, inner, self.anchor_share)
 
-        def make(multiplier: float) -> Mechanism:
+        def make(multiplier: float) -> mechanisms.AnchoredGaussian:
             return mechanisms.AnchoredGaussian(multiplier, ratio, batch / n, anchors, inner)
 
-        return calibrated(make, scaling_plan, budget, public), {"anchors": anchors, "inner": inner, "batch": batch}
+        return calibrated(make, scaling_plan, budget, public), SVRGSettings(anchors, inner, batch)
 
-    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem, plan: SVRGPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.anchors is None and self.inner is None:
             return until_optimal(scaled, run)
-        anchors, inner = plan.settings["anchors"], plan.settings["inner"]
+        anchors, inner = plan.settings.anchors, plan.settings.inner
         descent = _Descent(self, scaled, plan)
         for done in range(anchors):
             if done == anchors // 2:
@@ -127,8 +139,7 @@ def _default_inner(anchors: int, public: Public, budget: Budget) -> int:
 class _Descent:
     """Weights, anchor and everything the kernels need, for one run."""
 
-    def __init__(self, solver: SVRG, scaled: ScaledProblem, plan: Plan) -> None:
-        assert isinstance(plan.mechanism, mechanisms.AnchoredGaussian)
+    def __init__(self, solver: SVRG, scaled: ScaledProblem, plan: SVRGPlan) -> None:
         self.scaled, self.settings = scaled, plan.settings
         self.full, self.sampled = plan.mechanism.full, plan.mechanism.sampled
         unit = mechanisms.clipped_sum(plan.public.relation, scaled.outputs * scaled.columns)
@@ -157,7 +168,7 @@ class _Descent:
 
     def walk(self, run: Run) -> None:
         """The inner steps; batches and noise are drawn before the rows are looked at."""
-        scaled, steps = self.scaled, self.settings["inner"]
+        scaled, steps = self.scaled, self.settings.inner
         indptr, indices = run.rng.poisson_batches(scaled.X.shape[0], self.sampled.rate, steps)
         noise = run.rng.normal((steps, *scaled.shape))
         noise *= self.sampled.scale(1.0)  # zero for an infinite budget
@@ -172,7 +183,7 @@ class _Descent:
         scaled, c, loss = self.scaled, self.scaled.coefficients, self.scaled.problem.loss
         rows = (self.norms, scaled.y, self.weight, loss.code, float(loss.parameter), indptr, indices, noise)
         around = (np.ascontiguousarray(self.held), self.anchor, self.gradient, self.clip, self.reach)
-        settings = (self.length, float(self.settings["batch"]), c.l1, c.l2, c.low, c.high, self.w, self.total)
+        settings = (self.length, float(self.settings.batch), c.l1, c.l2, c.low, c.high, self.w, self.total)
         if sp.issparse(scaled.X):
             table = (scaled.X.indptr, scaled.X.indices, scaled.X.data)
             variance_reduced.inner_sparse(*table, *rows, *around, *settings)
@@ -180,7 +191,7 @@ class _Descent:
             variance_reduced.inner_dense(scaled.X, *rows, *around, *settings)
 
     def _with_matrix_products(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
-        scaled, loss, batch = self.scaled, self.scaled.problem.loss, self.settings["batch"]
+        scaled, loss, batch = self.scaled, self.scaled.problem.loss, self.settings.batch
         for t in range(indptr.size - 1):
             chosen = indices[indptr[t] : indptr[t + 1]]
             distance = float(np.linalg.norm(self.w - self.anchor))

@@ -147,7 +147,7 @@ def test_the_cap_is_the_last_row():
     with pytest.raises(ValueError, match="at most 240 rows"):
         model.partial_fit(X[:41], y[:41])
     feed(model, X[200:], y[200:])
-    assert model.n_iter_ == model.plan_.settings["leaves"] == ROWS  # a short last leaf counts as well
+    assert model.n_iter_ == model.plan_.settings.leaves == ROWS  # a short last leaf counts as well
     with pytest.raises(ValueError, match="at most 240 rows"):
         model.partial_fit(X[:1], y[:1])
 

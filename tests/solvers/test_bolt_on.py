@@ -82,7 +82,7 @@ def test_one_hostile_row_moves_the_end_by_at_most_its_sensitivity(
         rows = replace(
             scaled, problem=problem, scaling=scaling, coefficients=Coefficients(0.05 * ones, l2 * ones, -ones, ones)
         )
-        rows = clip_rows(rows, plan.settings["row_norm"], 0.0)
+        rows = clip_rows(rows, plan.settings.row_norm, 0.0)
         rows = replace(rows, X=sp.csr_array(rows.X)) if sparse else rows
         ends.append(solver.walk(rows, plan, parts))
     claimed = solver.sensitivity(rows, plan).l2
@@ -156,7 +156,7 @@ def test_the_walk_is_textbook_proximal_gradient_descent_and_reaches_the_optimum(
     scaled = exactly_scaled(problem, load(*table(Logistic())))
     solver = BoltOn(passes=2_000, batches=1, row_norm=50.0, average=False, **AS_FAR_AS_ALLOWED)
     plan = solver.plan(problem, public(120, 4), BUDGET)
-    plan = replace(plan, settings={**plan.settings, "step": 1.0})
+    plan = replace(plan, settings=replace(plan.settings, step=1.0))
     scaled = replace(scaled, X=np.ascontiguousarray(scaled.X))
     end = solver.walk(scaled, plan, [np.arange(120)])
     assert scaled.residual(end, np.ones(5)) < 1e-6
@@ -253,7 +253,7 @@ def test_only_the_noisy_result_is_ever_shown():
             problem, load(X, y), plan, seeded_generator(0), lambda *call: calls.append(call), trace="non-private"
         )
     assert len(calls) == len(solution.objective_trace) == 1
-    steps = plan.settings["passes"] * plan.settings["batches"]
+    steps = plan.settings.passes * plan.settings.batches
     assert calls == [(steps, steps)]
     assert solution.iterations == steps
 
@@ -274,13 +274,13 @@ def test_defaults_follow_from_public_facts():
     plans = [
         BoltOn().plan(problem, Public(n, 20), Budget(e, 1e-6)) for n, e in ((500, 0.1), (5_000, 1.0), (10**6, 10.0))
     ]
-    journeys = [plan.settings["total_step_length"] for plan in plans]
+    journeys = [plan.settings.total_step_length for plan in plans]
     assert journeys == sorted(journeys)
     for plan in plans:
         s = plan.settings
-        assert s["step"] <= 1.0 / (0.25 * s["row_norm"] ** 2) * (1 + 1e-12)
-        assert s["step"] * s["passes"] * s["batches"] == pytest.approx(s["total_step_length"])
-        assert s["batch_rows"] * s["batches"] >= plan.public.rows
+        assert s.step <= 1.0 / (0.25 * s.row_norm**2) * (1 + 1e-12)
+        assert s.step * s.passes * s.batches == pytest.approx(s.total_step_length)
+        assert s.batch_rows * s.batches >= plan.public.rows
 
 
 def test_it_learns_a_real_table():

@@ -149,7 +149,7 @@ def test_tries_succeed_as_often_as_the_plan_says():
         sampler, plan = planned(Problem(loss, constraint=constraint), *rows_for(loss, 300, 2), Budget.pure(1.0))
         points, tangent = sampler.propose(seeded_generator(0), 1000)
         kept = np.exp(tangent - sampler.energy.values(points)) * sampler.inside(points)
-        share = 1.0 / plan.settings["most_expected_tries"]
+        share = 1.0 / plan.settings.most_expected_tries
         assert kept.sum() >= 1000 * share - 5.0 * math.sqrt(1000 * share)
 
 
@@ -265,7 +265,7 @@ def test_refusals_come_with_the_plan_and_name_who_would_work(problem, public, re
 
 def test_a_reach_stands_in_for_a_constraint():
     plan = ExponentialMechanism(reach=1.0).plan(Problem(Logistic()), Public(100, 2), Budget(1.0, 1e-6))
-    assert plan.settings["cells"] > 1
+    assert plan.settings.cells > 1
     with pytest.raises(ValueError, match="reach must be a positive"):
         ExponentialMechanism(reach=-1.0)
 

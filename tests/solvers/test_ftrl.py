@@ -196,7 +196,7 @@ def released(scaled, plan, rng):
     leader = new_leader(solver, scaled)
     seen = []
     for _ in solver.follow(leader, scaled, plan, rng):
-        seen.append(leader.latest * plan.settings["leaf_rows"])
+        seen.append(leader.latest * plan.settings.leaf_rows)
     return np.array(seen)
 
 
@@ -228,7 +228,7 @@ def test_everything_released_moves_by_at_most_mu_in_units_of_its_noise(kind, rel
     scaled = [scale_problem(PROBLEM, data, identity_scaling(2), rows, "C") for data in tables]
     sums = [released(f, silent, seeded_generator(seed)) for f in scaled]
     change = np.diff(np.vstack([np.zeros((1, 2)), sums[0] - sums[1]]), axis=0)  # per leaf
-    moved = matrix(kind, plan.settings["leaves"]) @ change
+    moved = matrix(kind, plan.settings.leaves) @ change
     deviation = plan.mechanism.deviation(mechanisms.clipped_sum(relation) * (0.3 * row_norm(kind, change.shape[0])))
     assert (moved**2).sum() / deviation**2 <= mu_of(plan.event, relation) ** 2 * (1 + 1e-9)
 
@@ -265,7 +265,7 @@ def test_every_row_is_in_one_leaf_of_every_pass(rows, relation):
         plan = solver.plan(PROBLEM, Public(rows, 2, relation), Budget(1.0, 1e-3))
         parts = solver._parts(plan, rows, seeded_generator(0))
         assert sorted(np.concatenate(parts)) == list(range(rows))
-        assert len(parts) == plan.settings["leaves"] <= 32
+        assert len(parts) == plan.settings.leaves <= 32
 
 
 def test_passes_add_in_squares():

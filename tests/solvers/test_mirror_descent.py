@@ -208,7 +208,7 @@ def test_what_it_cannot_do_is_refused():
 
 def test_large_tables_get_fewer_steps():
     problem = Problem(Squared(), constraint=L1Ball(1.0))
-    steps = [MirrorDescent().plan(problem, Public(n, 100), BUDGET).settings["steps"] for n in (10**3, 10**5, 10**7)]
+    steps = [MirrorDescent().plan(problem, Public(n, 100), BUDGET).settings.steps for n in (10**3, 10**5, 10**7)]
     assert steps == [1_000, 200, 200]
 
 

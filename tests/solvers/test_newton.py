@@ -34,7 +34,7 @@ from discreet.scaling import norm_bound, second_moment
 from discreet.scaling.second_moment import Metric, SecondMoment
 from discreet.solvers import CoordinateDescent, Newton
 from discreet.solvers._shared.quadratic_model import QuadraticModel
-from discreet.solvers.newton import GRADIENTS, HESSIAN, MOMENT
+from discreet.solvers.newton.releases import GRADIENTS, HESSIAN, MOMENT
 from tests.audit_tools import DELTA, EPSILON
 from tests.catalogue import degenerate_tables, table
 from tests.neighbours import CASE, scaled_neighbours, some_weights
@@ -299,8 +299,8 @@ def test_shares_are_those_of_the_releases_that_are_made(settings_, copies, monke
     assert sum(shares.shares) == pytest.approx(1.0)
     assert sorted(used) == sorted(shares.part(k).multiplier for k, share in enumerate(shares.shares) if share > 0.0)
     assert shares.shares[MOMENT] == settings_.moment_share
-    assert (shares.shares[HESSIAN] > 0.0) == (copies > 1 and plan.settings["steps"] > 1)
-    assert len(shares.shares) == GRADIENTS + plan.settings["steps"]
+    assert (shares.shares[HESSIAN] > 0.0) == (copies > 1 and plan.settings.steps > 1)
+    assert len(shares.shares) == GRADIENTS + plan.settings.steps
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
@@ -369,7 +369,7 @@ def test_the_hessian_pays_where_outcomes_are_rare():
     errors = {}
     for share in (0.03, 0.0):
         runs = [solve_seeded(problem, X, y, Newton(hessian_share=share), budget, seed) for seed in range(3)]
-        assert [run.plan.settings["hessian_share"] for run in runs] == [share] * 3
+        assert [run.plan.settings.hessian_share for run in runs] == [share] * 3
         errors[share] = np.median([problem.objective(X, y, run.w, run.intercept) - best for run in runs])
     assert 3.0 * errors[0.03] < errors[0.0]
 
@@ -378,7 +378,7 @@ def test_a_hessian_lost_in_its_noise_is_not_planned():
     problem = Problem(Logistic(), L2(1e-3))
     for rows, columns, planned in ((50_000, 5, True), (300, 10, False), (20_000, 100, False)):
         plan = Newton().plan(problem, Public(rows, columns), Budget(1.0, 1e-9))
-        assert (plan.settings["hessian_share"] > 0.0) == planned
+        assert (plan.settings.hessian_share > 0.0) == planned
 
 
 def curved(name, rng):

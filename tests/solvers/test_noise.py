@@ -73,7 +73,7 @@ def test_stochastic_descent_adds_the_planned_noise(sampler):
     )
     public = Public(ROWS, COLUMNS, target_low=-1.0, target_high=1.0, **ONES)
     plan = solver.plan(problem, public, Budget(1.0, 1e-5))
-    assert plan.settings["steps"] == 1
+    assert plan.settings.steps == 1
     w = solver.solve(problem, ZEROS, plan, seeded_generator(4)).w
     shift = 3.0 if sampler == "poisson" else 6.0  # what the multiplier divides by, see mechanisms/sampled.py
     both_arms(w, stats.norm(scale=1.0 / COLUMNS / batch * shift * plan.mechanism.multiplier))

@@ -239,11 +239,11 @@ def test_the_required_ridge_is_computed_and_told():
     problem, public = Problem(Logistic(), L2(1e-5)), Public(1_000, 5)
     plan = ObjectivePerturbation().plan(problem, public, BUDGET)
     told = plan.settings
-    assert told["determinant_epsilon"] == pytest.approx(0.1)
-    assert math.log1p(0.25 * told["row_norm"] ** 2 / (1_000 * told["ridge"])) == pytest.approx(0.1)
+    assert told.determinant_epsilon == pytest.approx(0.1)
+    assert math.log1p(0.25 * told.row_norm**2 / (1_000 * told.ridge)) == pytest.approx(0.1)
     assert accounting.epsilon_of(plan.event, 1e-6, "replace") <= 1.0
     generous = ObjectivePerturbation().plan(problem, public, Budget(500.0, 1e-6))
-    assert generous.settings["determinant_epsilon"] == pytest.approx(1.0)
+    assert generous.settings.determinant_epsilon == pytest.approx(1.0)
     with pytest.raises(ValueError, match="ridge must be well above"):
         ObjectivePerturbation(ridge=1e-8).plan(problem, public, BUDGET)
 
@@ -269,4 +269,4 @@ def test_what_is_told_does_not_depend_on_the_rows():
         y = 2.0 * rng.integers(0, 2, 80) - 1.0
         found = solve(problem, X, y, "objective-perturbation", BUDGET, bounds=(-1.0, 1.0))
         told.add(found.iterations)
-    assert told == {found.plan.settings["steps"]}
+    assert told == {found.plan.settings.steps}

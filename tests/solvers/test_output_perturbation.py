@@ -151,7 +151,7 @@ def test_it_adds_the_planned_noise(relation):
     public = Public(ROWS, COLUMNS, relation, low=-np.ones(COLUMNS), high=np.ones(COLUMNS))
     plan = solver.plan(problem, public, Budget(50.0, 1e-5))
     w = solver.solve(problem, ZEROS, plan, seeded_generator(1)).w
-    ridge = max(plan.settings["ridge"], 0.3)
+    ridge = max(plan.settings.ridge, 0.3)
     sensitivity = relation.factor * 0.5 * math.sqrt(COLUMNS) / (ROWS * ridge) * 1.001
     law = stats.norm(scale=plan.mechanism.multiplier * sensitivity)
     assert looks_like(w, law)
@@ -212,7 +212,7 @@ def test_what_is_told_does_not_depend_on_the_rows():
         found = solve(
             problem, X, y, "output-perturbation", BUDGET, bounds=(-1.0, 1.0), callback=lambda *step: told.append(step)
         )
-        assert found.iterations == found.plan.settings["steps"]
+        assert found.iterations == found.plan.settings.steps
     assert told == [(found.iterations, found.iterations)] * 3
 
 

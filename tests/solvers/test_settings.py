@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+import ast
+import json
+from dataclasses import FrozenInstanceError, dataclass, fields, replace
+from pathlib import Path
+from typing import get_type_hints
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import discreet.solvers
 from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.privacy.budget import Budget
@@ -16,6 +21,10 @@ from discreet.problem.losses import Logistic
 from discreet.problem.penalties import L1
 from discreet.problem.problem import Problem
 from discreet.solvers import SOLVERS, BoltOn, CoordinateDescent, ExponentialMechanism, Newton, ObjectivePerturbation
+from discreet.solvers.ftrl.leader import Leader
+from discreet.solvers.ftrl.stream import Stream
+from discreet.solvers.plan import Settings
+from tests.catalogue import BUDGET, SIZES, problem_for
 
 CLIPPED = [name for name, kind in SOLVERS.items() if "clip" in {field.name for field in fields(kind)}]
 
@@ -61,3 +70,80 @@ def test_a_plan_serves_only_tables_with_its_public_facts(data, problem, message)
     plan = solver.plan(Problem(Logistic()), public, Budget(1.0, 1e-3))
     with pytest.raises(ValueError, match=message):
         solver.solve(problem, data, plan, secure_generator())
+
+
+def plan_of(name, budget=BUDGET):
+    rows, columns = SIZES.get(name, (400, 3))
+    return SOLVERS[name]().plan(problem_for(name), Public(rows, columns), budget)
+
+
+@pytest.mark.parametrize("budget", [BUDGET, Budget(float("inf"), 1e-6)], ids=str)
+@pytest.mark.parametrize("name", SOLVERS)
+def test_settings_are_frozen_typed_and_fit_into_json(name, budget):
+    settings = plan_of(name, budget).settings
+    assert isinstance(settings, Settings)
+    with pytest.raises(FrozenInstanceError):
+        setattr(settings, fields(settings)[0].name, 1)
+    hints = get_type_hints(type(settings))
+    for name_of_field, hint in hints.items():
+        allowed = (float, int) if hint is float else hint
+        assert isinstance(getattr(settings, name_of_field), allowed), name_of_field
+    written = json.dumps(settings.to_dict(), allow_nan=False)
+    assert plan_of(name, budget).to_dict()["settings"] == json.loads(written)
+
+
+def test_what_is_not_set_is_left_out_and_infinity_has_a_name():
+    @dataclass(frozen=True)
+    class Small(Settings):
+        clip: float
+        screening: int | None = None
+
+    assert Small(float("inf")).to_dict() == {"clip": "inf"}
+    assert Small(1.0, 3).to_dict() == {"clip": 1.0, "screening": 3}
+
+
+def test_the_plan_says_which_solvers_read_the_rows_block_by_block():
+    blockwise = {name for name, kind in SOLVERS.items() if not kind.needs_all_rows}
+    assert blockwise == {"newton", "gd", "mirror-descent", "sufficient-statistics"}
+    assert "block by block" in str(plan_of("newton"))
+    assert "all at once" in str(plan_of("cd"))
+    assert plan_of("gd").to_dict()["needs_all_rows"] is False
+    assert plan_of("cd").to_dict()["needs_all_rows"] is True
+
+
+def asserts_in(source):
+    return [node.lineno for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Assert)]
+
+
+def test_solvers_check_without_assert():
+    """python -O removes asserts; what guards noise or a plan must stay."""
+    folder = Path(discreet.solvers.__file__).parent
+    found = {path.name: asserts_in(path.read_text()) for path in folder.rglob("*.py")}
+    assert {name: lines for name, lines in found.items() if lines} == {}
+    assert asserts_in("def f(x):\n    assert x") == [2]  # the test can fail
+
+
+def test_a_stream_takes_plans_of_ftrl_with_declared_bounds_only():
+    public = Public(40, 2, low=np.zeros(2), high=np.ones(2))
+    problem = Problem(Logistic())
+    other = SOLVERS["gd"](scale_share=0.0).plan(problem, public, BUDGET)
+    with pytest.raises(TypeError, match="planned by FTRL, not by 'gd'"):
+        Stream(other, capped=True)
+    learned = SOLVERS["ftrl"](aggregation="tree", epochs=1, shuffle=False).plan(problem, Public(4_000, 2), BUDGET)
+    with pytest.raises(ValueError, match="declared bounds"):
+        Stream(learned, capped=True)
+
+
+def test_a_leader_without_noise_releases_nothing():
+    leader = Leader(np.zeros(2), 1.0)
+    with pytest.raises(RuntimeError, match="begin a tree first"):
+        leader.follow(np.ones(2), 1.0, np.zeros, lambda w, _: w)
+    np.testing.assert_array_equal(leader.w, 0.0)
+
+
+def test_a_changed_plan_changes_what_is_run():
+    """Settings steer the run: two planned steps are two steps."""
+    solver, problem = SOLVERS["gd"](steps=5), Problem(Logistic())
+    plan = solver.plan(problem, Public(6, 2, low=np.full(2, -1.0), high=np.full(2, 1.0)), Budget(1.0, 1e-3))
+    plan = replace(plan, settings=replace(plan.settings, steps=2))
+    assert solver.solve(problem, Data(X, Y), plan, secure_generator()).iterations == 2

@@ -255,17 +255,17 @@ def test_a_bound_on_the_support_allows_longer_steps():
     budget = Budget(1.0, 1e-9)
     free, bound = (SketchedDescent(omega=omega).plan(problem, public, budget) for omega in (None, 1))
     single = default_steps(100, public, budget)
-    assert free.settings["steps"] == round(single)
-    assert bound.settings["steps"] == round(single / 8)
+    assert free.settings.steps == round(single)
+    assert bound.settings.steps == round(single / 8)
     assert not bound.scaling_plan.centred
 
 
 def test_default_steps_come_from_public_facts_and_stop_where_noise_takes_over():
     problem, budget = Problem(Logistic()), Budget(1.0, 1e-7)
-    steps = [SketchedDescent().plan(problem, Public(n, 500), budget).settings["steps"] for n in (10**6, 1_000, 200)]
+    steps = [SketchedDescent().plan(problem, Public(n, 500), budget).settings.steps for n in (10**6, 1_000, 200)]
     assert steps[0] == round(default_steps(501, Public(10**6, 500), budget)) > 20 * 501
     assert steps[0] > 4 * steps[1] > 16 * steps[2] >= 16
-    relaxed = SketchedDescent().plan(problem, Public(1_000, 500, Relation.ZERO_OUT), budget).settings["steps"]
+    relaxed = SketchedDescent().plan(problem, Public(1_000, 500, Relation.ZERO_OUT), budget).settings.steps
     assert relaxed == pytest.approx(4 * steps[1], rel=0.01)
 
 

@@ -244,7 +244,7 @@ def test_trace_and_progress():
     solution = solve_seeded(
         problem, X, y, "cd", callback=lambda done, total: calls.append((done, total)), trace="non-private"
     )
-    assert calls[-1][0] == calls[-1][1] == solution.plan.settings["steps"]
+    assert calls[-1][0] == calls[-1][1] == solution.plan.settings.steps
     assert len(solution.objective_trace) == len(calls)
     assert solve_seeded(problem, X, y, "cd").objective_trace is None
 

@@ -90,8 +90,8 @@ def test_sums_of_differences_move_by_at_most_their_clip(relation, X, weight, row
             limit = min(descent.reach * np.linalg.norm(descent.w - descent.anchor), 2.0 * descent.clip)
             before, descent.gradient = descent.w.copy(), np.zeros(scaled.shape)
             descent.walk(run)
-        moved = (before - descent.w) / descent.length * descent.settings["batch"]
-        rounding = 1e-13 * np.abs(before).max() / descent.length * descent.settings["batch"]
+        moved = (before - descent.w) / descent.length * descent.settings.batch
+        rounding = 1e-13 * np.abs(before).max() / descent.length * descent.settings.batch
         sums.append((anchor_sum, moved))
     allowed = mechanisms.clipped_sum(relation).l2
     assert np.linalg.norm(sums[0][0] - sums[1][0]) <= allowed * 0.8 * (1 + 1e-9)
@@ -139,9 +139,9 @@ def test_both_noises_have_the_planned_size(loss, columns):
     distance = np.linalg.norm(descent.w - descent.anchor)
     start, limit = descent.w.copy(), min(descent.reach * distance, 2.0 * descent.clip)
     descent.gradient = np.zeros(scaled.shape)
-    descent.settings = {**descent.settings, "inner": 1}
+    descent.settings = replace(descent.settings, inner=1)
     descent.walk(run)
-    inner_noise = (start - descent.w) / descent.length * descent.settings["batch"]
+    inner_noise = (start - descent.w) / descent.length * descent.settings.batch
     planned = [2.0 * 0.8 * descent.full.multiplier, limit * descent.sampled.multiplier]
     for noise, deviation in zip((anchor_noise, inner_noise), planned, strict=True):
         assert variance_fits(noise, deviation)
@@ -178,7 +178,7 @@ def transcript_score(plan, scaled, stream):
     descent.w = descent.anchor + far
     descent.walk(run)
     total = (far - descent.w[0]) / descent.length - descent.gradient[0]
-    change = total * descent.settings["batch"] / (far * descent.reach)
+    change = total * descent.settings.batch / (far * descent.reach)
     mechanism = plan.mechanism
     return pull / mechanism.full.multiplier**2 + mechanism.rate * change / mechanism.sampled.multiplier**2
 
@@ -226,7 +226,7 @@ def test_the_anchors_take_about_their_share(relation, share):
 def test_defaults_follow_the_public_facts():
     problem = Problem(Logistic(), L2(0.1))
     inner = [
-        SVRG().plan(problem, Public(n, 5), Budget(epsilon, 1e-6)).settings["inner"]
+        SVRG().plan(problem, Public(n, 5), Budget(epsilon, 1e-6)).settings.inner
         for n, epsilon in ((100, 0.1), (1_000, 0.1), (10_000, 1.0), (100_000, 10.0))
     ]
     assert inner == sorted(inner)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +15,8 @@ from discreet.problem.blockwise import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import row_threshold
 from discreet.solvers._shared.noise_rules import GRADIENT_CLIP
-from discreet.solvers.base import Mechanism, Plan, Run, calibrated
+from discreet.solvers.base import Run, calibrated
+from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -27,14 +29,24 @@ FEWEST_STEPS, MOST_STEPS, STEPS_PER_COORDINATE, PURE_STEPS = 100, 500, 5, 10
 WEAK_NOISE = 360.0  # rows over noise and columns; twice as many steps where it is four times as large
 
 
+@dataclass(frozen=True)
+class FullBatchSettings(Settings):
+    """How often the gradient of all rows is released."""
+
+    steps: int
+
+
+FullBatchPlan = Plan[mechanisms.Additive, FullBatchSettings]
+
+
 def full_batch_mechanism(
     steps: int | None, scaling_plan: ScalingPlan, budget: Budget, public: Public
-) -> tuple[Mechanism, Mapping[str, Any]]:
+) -> tuple[mechanisms.Additive, FullBatchSettings]:
     """Noise for so many releases of the gradient of all rows."""
     default = PURE_STEPS if budget.kind == "pure" else _default_steps(public, budget)
     count = int(steps) if steps is not None else default
-    kind = mechanisms.Laplace if budget.kind == "pure" else mechanisms.Gaussian
-    return calibrated(lambda z: kind(z, count), scaling_plan, budget, public), {"steps": count}
+    kind: type[mechanisms.Additive] = mechanisms.Laplace if budget.kind == "pure" else mechanisms.Gaussian
+    return calibrated(lambda z: kind(z, count), scaling_plan, budget, public), FullBatchSettings(count)
 
 
 class NoisyGradient:
@@ -43,9 +55,8 @@ class NoisyGradient:
     Guarantee: a call costs one of the `steps` releases of the plan's mechanism.
     """
 
-    def __init__(self, scaled: BlockwiseProblem, plan: Plan, clip: float | None) -> None:
-        assert isinstance(plan.mechanism, (mechanisms.Gaussian, mechanisms.Laplace))
-        self.scaled, self.mechanism, self.steps = scaled, plan.mechanism, plan.settings["steps"]
+    def __init__(self, scaled: BlockwiseProblem, plan: FullBatchPlan, clip: float | None) -> None:
+        self.scaled, self.mechanism, self.steps = scaled, plan.mechanism, plan.settings.steps
         relation = plan.public.relation
         noise = self.mechanism.deviation(mechanisms.clipped_sum(relation)) / scaled.rows
         factor = GRADIENT_CLIP.at(noise)

@@ -10,18 +10,20 @@ from discreet._common.checks import check_threshold
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.perturbations import OutputNoise, SphericalLaplace
 from discreet.solvers._shared.noise_rules import NoiseRule
-from discreet.solvers.base import Solver
+from discreet.solvers.base import Solver, calibrated
+from discreet.solvers.plan import M, S
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
     from discreet.problem.problem import Problem
+    from discreet.scaling.plan import ScalingPlan
 
 ROW_NORM = NoiseRule(0.13, 0.38, 1.5)
 
 
 @dataclass(frozen=True)
-class MinimiserRelease(Solver):
+class MinimiserRelease(Solver[M, S]):
     """What the solvers that release a minimiser share: the length of rows and the least penalty of a coordinate."""
 
     order: ClassVar[Literal["C", "F"]] = "C"
@@ -34,6 +36,15 @@ class MinimiserRelease(Solver):
     def __post_init__(self) -> None:
         check_threshold("row_norm", self.row_norm)
         check_threshold("ridge", self.ridge)
+
+
+def calibrated_output_noise(scaling_plan: ScalingPlan, budget: Budget, public: Public) -> OutputNoise:
+    """The noise on a vector that is released once: Gaussian, or spherical Laplace for a pure budget."""
+
+    def make(multiplier: float) -> OutputNoise:
+        return SphericalLaplace(multiplier) if budget.kind == "pure" else mechanisms.Gaussian(multiplier)
+
+    return calibrated(make, scaling_plan, budget, public)
 
 
 def radius_of(problem: Problem, public: Public, budget: Budget, row_norm: float | None) -> float:

@@ -7,9 +7,8 @@ columns neither slow it down nor set each other's noise. Theorem and proof: docs
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -20,8 +19,9 @@ from discreet.problem.coordinate_state import CoordinateState
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.coordinates import default_steps, scaling_for_declared, smoothness_bounds, thresholds
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated
+from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.coordinate_descent.screening import Screening
+from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -35,7 +35,21 @@ NOISELESS_ROUNDS = 5_000
 
 
 @dataclass(frozen=True)
-class CoordinateDescent(Solver):
+class CoordinateDescentSettings(Settings):
+    """How often coordinates are moved, and in which order."""
+
+    passes: float
+    steps: int
+    sampling: str
+    outer: int
+    screening: int | None = None
+
+
+CoordinateDescentPlan = Plan[mechanisms.Additive, CoordinateDescentSettings]
+
+
+@dataclass(frozen=True)
+class CoordinateDescent(Solver[mechanisms.Additive, CoordinateDescentSettings]):
     """Proximal coordinate descent.
 
     Parameters
@@ -87,34 +101,33 @@ class CoordinateDescent(Solver):
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[Mechanism, Mapping[str, Any]]:
+    ) -> tuple[mechanisms.Additive, CoordinateDescentSettings]:
         coordinates = public.columns + problem.fit_intercept
         if self.passes is not None:
             steps = max(1, round(self.passes * coordinates))
         else:
             steps = max(1, round(default_steps(coordinates, public, budget)))
-        kind = mechanisms.Laplace if budget.kind == "pure" else mechanisms.Gaussian
+        kind: type[mechanisms.Additive] = mechanisms.Laplace if budget.kind == "pure" else mechanisms.Gaussian
         mechanism = calibrated(lambda z: kind(z, steps), scaling_plan, budget, public)
-        settings = {"passes": steps / coordinates, "steps": steps, "sampling": self.sampling, "outer": int(self.outer)}
-        if self.screening is not None:
-            settings["screening"] = int(self.screening)
-        return mechanism, settings
+        screening = None if self.screening is None else int(self.screening)
+        return mechanism, CoordinateDescentSettings(
+            steps / coordinates, steps, self.sampling, int(self.outer), screening
+        )
 
     def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
         if self.smoothness is None:
             return super()._plan_scaling(problem, public, budget, target)
         return scaling_for_declared(self.smoothness, self.clip, problem, public)
 
-    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem, plan: CoordinateDescentPlan, run: Run) -> tuple[FloatArray, int]:
         mechanism = plan.mechanism
-        assert isinstance(mechanism, (mechanisms.Gaussian, mechanisms.Laplace))
         bound = smoothness_bounds(self.smoothness, scaled)
         noise_level = mechanism.deviation(mechanisms.clipped_sum(plan.public.relation)) / plan.public.rows
         clip = thresholds(self.clip, noise_level, scaled, plan, bound)
         state = CoordinateState(scaled, clip, self.step / bound)
         if plan.budget.is_infinite and self.passes is None:
             return _until_optimal(scaled, state, bound, run)
-        steps, outer = plan.settings["steps"], min(plan.settings["outer"], plan.settings["steps"])
+        steps, outer = plan.settings.steps, min(plan.settings.outer, plan.settings.steps)
         unit = mechanisms.clipped_sum(plan.public.relation, scaled.outputs)
         spread = clip if plan.is_noisy else np.zeros(scaled.columns)  # of the noise, over that of a unit sum
         deviation = mechanism.deviation(unit) * math.sqrt(scaled.outputs) / plan.public.rows

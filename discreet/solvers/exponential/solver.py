@@ -7,7 +7,6 @@ docs/guarantees/exponential.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -25,9 +24,10 @@ from discreet.problem.penalties import Zero
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated
+from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.exponential.cell_sampler import CellSampler, Energy
-from discreet.solvers.exponential.cells import Cells, Shape, best_pieces, covering, log_tries
+from discreet.solvers.exponential.cells import Shape, best_pieces, covering, log_tries
+from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -69,7 +69,20 @@ class PointSelection:
 
 
 @dataclass(frozen=True)
-class ExponentialMechanism(Solver):
+class ExponentialSettings(Settings):
+    """The cells of the exact sampler, and how long a draw may take."""
+
+    pieces: int  # intervals per direction, whose products are the cells
+    slack: float
+    cells: int
+    most_expected_tries: float
+
+
+ExponentialPlan = Plan[PointSelection, ExponentialSettings]
+
+
+@dataclass(frozen=True)
+class ExponentialMechanism(Solver[PointSelection, ExponentialSettings]):
     """One draw from the exponential mechanism, by an exact sampler.
 
     Parameters
@@ -115,11 +128,10 @@ class ExponentialMechanism(Solver):
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[Mechanism, Mapping[str, Any]]:
+    ) -> tuple[PointSelection, ExponentialSettings]:
         mechanism = calibrated(PointSelection, scaling_plan, budget, public)
         if budget.is_infinite:
-            return mechanism, {}
-        assert isinstance(mechanism, PointSelection)
+            return mechanism, ExponentialSettings(1, 0.0, 1, 0.0)
         shape, columns, extra = _shape(problem, public.columns), public.columns, problem.fit_intercept
         weight = public.rows * mechanism.rate(mechanisms.clipped_sum(public.relation))
         ratio = self._curvature_ratio(problem, shape, columns) * shape.excess(columns) ** 2
@@ -130,7 +142,7 @@ class ExponentialMechanism(Solver):
         if cells is None or public.rows * (cells.count + tries) > MOST_WORK:
             reason = f"an exact draw for {public.rows} rows and {columns} columns would take too long under this budget"
             raise self._refused(reason, problem, budget)
-        return mechanism, {"pieces": pieces, "slack": slack, "cells": cells.count, "most_expected_tries": tries}
+        return mechanism, ExponentialSettings(pieces, slack, cells.count, tries)
 
     def _curvature_ratio(self, problem: Problem, shape: Shape, columns: int) -> float:
         """A bound on smoothness * (largest margin)^2 / (range of the loss), for every set within the reach."""
@@ -140,7 +152,7 @@ class ExponentialMechanism(Solver):
         margin = reach * (self.row_size * float(shape.support(np.ones(columns))) + problem.fit_intercept)
         return problem.loss.smoothness * margin**2 / loss_range(problem.loss, margin, 0.0)
 
-    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem, plan: ExponentialPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite:
             return until_optimal(scaled, run)
         region = self.region(scaled)
@@ -160,18 +172,18 @@ class ExponentialMechanism(Solver):
             low[: scaling.columns], high[: scaling.columns] = -radius, radius
         return Region(_shape(problem, scaling.columns), scaling.columns, 0.5 * (low + high), 0.5 * (high - low))
 
-    def sampler(self, scaled: ScaledProblem, region: Region, plan: Plan) -> CellSampler:
+    def sampler(self, scaled: ScaledProblem, region: Region, plan: ExponentialPlan) -> CellSampler:
         """Draws from the density of the theorem, in the unit coordinates of the region."""
         mechanism, settings, loss = plan.mechanism, plan.settings, scaled.problem.loss
-        assert isinstance(mechanism, PointSelection)
         X = np.array(scaled.X.toarray() if sp.issparse(scaled.X) else scaled.X, dtype=np.float64)
         X, margin = region.clip_rows(X, self.row_size)
         y, largest = _clipped_target(scaled)
         sensitivity = mechanisms.clipped_sum(plan.public.relation) * loss_range(loss, margin, largest)
         energy = Energy(X * region.half, X @ region.middle, y, scaled.weight, loss, mechanism.rate(sensitivity))
         intercept = scaled.problem.fit_intercept
-        cells = covering(region.shape, region.inner, intercept, settings["pieces"], settings["slack"], MOST_CELLS)
-        assert isinstance(cells, Cells)
+        cells = covering(region.shape, region.inner, intercept, settings.pieces, settings.slack, MOST_CELLS)
+        if cells is None:
+            raise RuntimeError("the planned cells do not fit the region; plan again.")
         return CellSampler(energy, cells, region.contains)
 
 

@@ -8,7 +8,6 @@ docs/guarantees/frank-wolfe.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -27,13 +26,14 @@ from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import typical_slope
 from discreet.solvers._shared.noise_rules import NoiseRule
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated
+from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.frank_wolfe.vertex_path import begin
 from discreet.solvers.frank_wolfe.vertex_selection import Corners, Hull, Polytope, VertexSelections
+from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
-    from discreet.data.rows import Data
+    from discreet.data.rows import Rows
     from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
     from discreet.problem.problem import Problem
@@ -45,7 +45,19 @@ ENTRY_CLIP = NoiseRule(0.3, 0.35, 2.0)
 
 
 @dataclass(frozen=True)
-class FrankWolfe(Solver):
+class FrankWolfeSettings(Settings):
+    """How many vertices are chosen, and among how many."""
+
+    steps: int
+    schedule: str
+    vertices: int
+
+
+FrankWolfePlan = Plan[VertexSelections, FrankWolfeSettings]
+
+
+@dataclass(frozen=True)
+class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
     """Frank-Wolfe (conditional gradient) with private choices of the vertex.
 
     Parameters
@@ -93,13 +105,13 @@ class FrankWolfe(Solver):
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[Mechanism, Mapping[str, Any]]:
+    ) -> tuple[VertexSelections, FrankWolfeSettings]:
         vertices = self._count_vertices(problem, public)
         steps = int(self.steps) if self.steps is not None else _default_steps(public, budget, vertices)
         kind: Literal["gaussian", "laplace"] = "laplace" if budget.kind == "pure" else "gaussian"
         intercept = kind if problem.fit_intercept else None
         mechanism = calibrated(lambda z: VertexSelections(z, steps, intercept), scaling_plan, budget, public)
-        return mechanism, {"steps": steps, "schedule": self.schedule, "vertices": vertices}
+        return mechanism, FrankWolfeSettings(steps, self.schedule, vertices)
 
     def _count_vertices(self, problem: Problem, public: Public) -> int:
         if self.vertices is None:
@@ -108,7 +120,7 @@ class FrankWolfe(Solver):
             raise ValueError(f"vertices have {len(self.vertices[0])} entries, but X has {public.columns} columns.")
         return len(self.vertices)
 
-    def _learn_scaling(self, plan: Plan, data: Data, rng: RandomGenerator) -> ColumnScaling:
+    def _learn_scaling(self, plan: FrankWolfePlan, data: Rows, rng: RandomGenerator) -> ColumnScaling:
         """No column is frozen: its coefficient belongs to a point of the set like any other."""
         scaling = super()._learn_scaling(plan, data, rng)
         if self.vertices is None:
@@ -116,12 +128,11 @@ class FrankWolfe(Solver):
         moments = np.where(scaling.frozen, 0.0, scaling.second_moment)  # its clipped entries are all 0
         return replace(scaling, frozen=np.zeros(scaling.columns, dtype=bool), second_moment=moments)
 
-    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem, plan: FrankWolfePlan, run: Run) -> tuple[FloatArray, int]:
         polytope = self._polytope(scaled)
         if plan.budget.is_infinite and self.steps is None:
             return _until_optimal(scaled, polytope, run)
-        mechanism, steps = plan.mechanism, plan.settings["steps"]
-        assert isinstance(mechanism, VertexSelections)
+        mechanism, steps = plan.mechanism, plan.settings.steps
         unit = mechanisms.clipped_sum(plan.public.relation)
         clip = self.threshold(scaled, plan)
         # A level <s, G>, |s|_1 <= 1, moves by at most the largest move of an entry of the clipped sum G.
@@ -144,10 +155,11 @@ class FrankWolfe(Solver):
         constraint, scale = scaled.problem.constraint, float(scaled.scaling.scale[0])
         if isinstance(constraint, L1Ball):
             return Corners(constraint.radius * scale, scaled.scaling.columns, paired=True)
-        assert isinstance(constraint, Simplex)
-        return Corners(constraint.total * scale, scaled.scaling.columns, paired=False)
+        if isinstance(constraint, Simplex):
+            return Corners(constraint.total * scale, scaled.scaling.columns, paired=False)
+        raise TypeError("Frank-Wolfe needs weights in an L1 ball or a simplex, or vertices.")
 
-    def threshold(self, scaled: ScaledProblem, plan: Plan) -> float:
+    def threshold(self, scaled: ScaledProblem, plan: FrankWolfePlan) -> float:
         """C: as asked, none without noise, else from typical sizes, and never above what an entry can be."""
         if self.clip is not None:
             return self.clip
@@ -155,7 +167,6 @@ class FrankWolfe(Solver):
             return math.inf
         scaling, loss = scaled.scaling, scaled.problem.loss
         mechanism = plan.mechanism
-        assert isinstance(mechanism, VertexSelections)
         relative_noise = mechanism.scale(mechanisms.clipped_sum(plan.public.relation)) / plan.public.rows
         intercept = float(scaled.problem.fit_intercept)  # its column is all ones
         unit = typical_slope(plan.problem, scaling) * math.sqrt(
@@ -204,8 +215,7 @@ def _default_steps(public: Public, budget: Budget, vertices: int) -> int:
         return NOISELESS_STEPS
     noise_per_row = public.relation.factor * math.log(2.0 + vertices)
     if budget.kind == "pure":
-        assert budget.epsilon is not None
-        best = math.sqrt(public.rows * budget.epsilon / noise_per_row)
+        best = math.sqrt(public.rows * budget.amount / noise_per_row)
     else:
         best = (public.rows * budget.gaussian_mu() / noise_per_row) ** (2.0 / 3.0)
     return int(min(MOST_STEPS, max(FEWEST_STEPS, round(best))))

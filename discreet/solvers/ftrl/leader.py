@@ -38,7 +38,8 @@ class Leader:
 
         Guarantee: `w` and `average` depend on the gradients only through their running sums with noise.
         """
-        assert self.noise is not None
+        if self.noise is None:
+            raise RuntimeError("begin a tree first: without its noise the sums would be released as they are.")
         self.total = self.total + gradient
         self.latest = (self.total + self.noise.next(draw)) / leaf_rows
         leaves = self.average.count + 1

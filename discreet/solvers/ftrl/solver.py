@@ -7,7 +7,7 @@ Theorem and proof: docs/guarantees/ftrl.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -25,8 +25,9 @@ from discreet.solvers._shared.batches import assign_rows
 from discreet.solvers._shared.clipping import curvature_bound, row_threshold
 from discreet.solvers._shared.noise_rules import BATCH_CLIP
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated
+from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.ftrl.leader import Leader
+from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -39,7 +40,19 @@ LEAVES, EPOCHS = 128, 8
 
 
 @dataclass(frozen=True)
-class FTRL(Solver):
+class FTRLSettings(Settings):
+    """How many updates a pass makes, of how many rows each, and how many passes there are."""
+
+    leaves: int
+    leaf_rows: int
+    epochs: int
+
+
+FTRLPlan = Plan[mechanisms.Gaussian, FTRLSettings]
+
+
+@dataclass(frozen=True)
+class FTRL(Solver[mechanisms.Gaussian, FTRLSettings]):
     """Follow the regularised leader.
 
     Parameters
@@ -85,62 +98,62 @@ class FTRL(Solver):
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[Mechanism, Mapping[str, Any]]:
+    ) -> tuple[mechanisms.Gaussian, FTRLSettings]:
         if public.relation is Relation.ADD_REMOVE and not self.shuffle:
             raise ValueError('shuffle=False needs a public place for every row; use relation="replace" or "zero_out".')
         leaf_rows = math.ceil(public.rows / (self.leaves or LEAVES))
         epochs = int(self.epochs or EPOCHS)
         mechanism = calibrated(lambda z: mechanisms.Gaussian(z, epochs), scaling_plan, budget, public)
-        return mechanism, {"leaves": math.ceil(public.rows / leaf_rows), "leaf_rows": leaf_rows, "epochs": epochs}
+        return mechanism, FTRLSettings(math.ceil(public.rows / leaf_rows), leaf_rows, epochs)
 
-    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem, plan: FTRLPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.leaves is None and self.epochs is None:
             return until_optimal(scaled, run)
         leader = new_leader(self, scaled)
-        updates = plan.settings["leaves"] * plan.settings["epochs"]
+        updates = plan.settings.leaves * plan.settings.epochs
         for done, _ in enumerate(self.follow(leader, scaled, plan, run.rng), start=1):
-            if done % plan.settings["leaves"] == 0:
+            if done % plan.settings.leaves == 0:
                 run.report(done, updates, scaled, leader.w)
         return (leader.average.mean() if self.average else leader.w), updates
 
-    def follow(self, leader: Leader, scaled: ScaledProblem, plan: Plan, rng: RandomGenerator) -> Iterator[IndexArray]:
+    def follow(
+        self, leader: Leader, scaled: ScaledProblem, plan: FTRLPlan, rng: RandomGenerator
+    ) -> Iterator[IndexArray]:
         """Run the plan; yields the rows of each leaf after the leader has followed them.
 
         Guarantee: all iterates together cost the plan's mechanism.
         """
         clip, norms = threshold(self, scaled, plan, scaled.rows), scaled.norms()
         draw = noise_source(self, scaled, plan, clip, rng)
-        leaves, leaf_rows = plan.settings["leaves"], plan.settings["leaf_rows"]
-        for _ in range(plan.settings["epochs"]):
+        leaves, leaf_rows = plan.settings.leaves, plan.settings.leaf_rows
+        for _ in range(plan.settings.epochs):
             leader.begin(running_noise(self.aggregation, leaves, scaled.shape))
             for rows in self._parts(plan, scaled.X.shape[0], rng):
                 gradient = leaf_gradient(scaled, norms, rows, leader.w, clip)
                 leader.follow(gradient, leaf_rows, draw, scaled.prox)
                 yield rows
 
-    def _parts(self, plan: Plan, rows: int, rng: RandomGenerator) -> list[IndexArray]:
+    def _parts(self, plan: FTRLPlan, rows: int, rng: RandomGenerator) -> list[IndexArray]:
         """Which rows each leaf holds; every row is in exactly one, chosen without looking at any row."""
         settings, relation = plan.settings, plan.public.relation
-        return assign_rows(relation, rows, settings["leaves"], settings["leaf_rows"], rng, self.shuffle)
+        return assign_rows(relation, rows, settings.leaves, settings.leaf_rows, rng, self.shuffle)
 
 
 def new_leader(solver: FTRL, scaled: ScaledProblem) -> Leader:
     return Leader(scaled.start(), solver.step / curvature_bound(scaled))
 
 
-def threshold(solver: FTRL, scaled: ScaledProblem, plan: Plan, rows: int) -> float:
+def threshold(solver: FTRL, scaled: ScaledProblem, plan: FTRLPlan, rows: int) -> float:
     """The clipping norm for a tree over so many rows, from public and released numbers."""
-    assert isinstance(plan.mechanism, mechanisms.Gaussian)
     unit = plan.mechanism.deviation(mechanisms.clipped_sum(plan.public.relation))
-    noise = unit * row_norm(solver.aggregation, plan.settings["leaves"]) ** 2 / rows  # on the last sum
+    noise = unit * row_norm(solver.aggregation, plan.settings.leaves) ** 2 / rows  # on the last sum
     return row_threshold(solver.clip, BATCH_CLIP.at(noise), scaled, plan)
 
 
-def noise_source(solver: FTRL, scaled: ScaledProblem, plan: Plan, clip: float, rng: RandomGenerator) -> Draw:
+def noise_source(solver: FTRL, scaled: ScaledProblem, plan: FTRLPlan, clip: float, rng: RandomGenerator) -> Draw:
     """Draws with the noise that a row's whole path through the tree (or the square root) calls for."""
     mechanism = plan.mechanism
-    assert isinstance(mechanism, mechanisms.Gaussian)
-    length = row_norm(solver.aggregation, plan.settings["leaves"])
+    length = row_norm(solver.aggregation, plan.settings.leaves)
     sensitivity = mechanisms.clipped_sum(plan.public.relation, scaled.outputs * scaled.columns) * length
     if math.isfinite(clip):
         sensitivity = sensitivity * clip

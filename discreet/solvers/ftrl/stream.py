@@ -91,9 +91,10 @@ class Stream:
     """
 
     def __init__(self, plan: Plan, capped: bool, random_state: Any = None) -> None:
-        assert isinstance(plan.solver, FTRL)
-        assert plan.scaling_plan.histogram is None, "the scales of a stream are declared"
-        assert plan.scaling_plan.moments is None, "the scales of a stream are declared"
+        if not isinstance(plan.solver, FTRL):
+            raise TypeError(f"a stream is planned by FTRL, not by {plan.solver.name!r}.")
+        if plan.scaling_plan.method != "declared" or plan.scaling_plan.learns_target:
+            raise ValueError("a stream needs declared bounds of columns and target; plan with scale_share=0.")
         self.plan, self.solver, self.capped = plan, plan.solver, capped
         self.source = LeafNoise(random_state)
         nothing = Data(np.zeros((0, plan.public.columns)), np.zeros(0))
@@ -197,9 +198,9 @@ class Stream:
         """Begin tree number `tree`: noise, threshold and size of its leaves."""
         settings = self.plan.settings
         self.tree = tree
-        self.leaf_rows = settings["leaf_rows"] << tree
+        self.leaf_rows = settings.leaf_rows << tree
         self.clip = threshold(self.solver, self.scaled, self.plan, self.plan.public.rows << tree)
-        self.noise = TreeNoise(settings["leaves"], self.scaled.shape)
+        self.noise = TreeNoise(settings.leaves, self.scaled.shape)
         self.leader.begin(self.noise)
 
     def _finish_leaf(self) -> None:

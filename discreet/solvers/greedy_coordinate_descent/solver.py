@@ -7,9 +7,8 @@ docs/guarantees/greedy-cd.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -20,8 +19,9 @@ from discreet.problem.penalties import prox, signed_subgradient_distance
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.coordinates import scaling_for_declared, smoothness_bounds, thresholds
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated
+from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.greedy_coordinate_descent.coordinate_gradients import CoordinateGradients
+from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -33,9 +33,24 @@ FEWEST_STEPS, MOST_STEPS = 5, 50
 NOISELESS_TOLERANCE = 1e-9
 NOISELESS_STEPS = 100_000
 
+Greedy = mechanisms.GumbelGreedy | mechanisms.LaplaceGreedy
+
 
 @dataclass(frozen=True)
-class GreedyCoordinateDescent(Solver):
+class GreedySettings(Settings):
+    """How many coordinates are chosen, and how."""
+
+    steps: int
+    rule: str
+    signed: bool
+    selection: str
+
+
+GreedyPlan = Plan[Greedy, GreedySettings]
+
+
+@dataclass(frozen=True)
+class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
     """Proximal greedy coordinate descent.
 
     Parameters
@@ -82,20 +97,19 @@ class GreedyCoordinateDescent(Solver):
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[Mechanism, Mapping[str, Any]]:
+    ) -> tuple[Greedy, GreedySettings]:
         steps = int(self.steps) if self.steps is not None else _default_steps(public, budget)
-        kind = mechanisms.GumbelGreedy if self.selection == "gumbel" else mechanisms.LaplaceGreedy
+        kind: type[Greedy] = mechanisms.GumbelGreedy if self.selection == "gumbel" else mechanisms.LaplaceGreedy
         mechanism = calibrated(lambda z: kind(z, steps), scaling_plan, budget, public)
-        return mechanism, {"steps": steps, "rule": self.rule, "signed": self.signed, "selection": self.selection}
+        return mechanism, GreedySettings(steps, self.rule, self.signed, self.selection)
 
     def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
         if self.smoothness is None:
             return super()._plan_scaling(problem, public, budget, target)
         return scaling_for_declared(self.smoothness, self.clip, problem, public)
 
-    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem, plan: GreedyPlan, run: Run) -> tuple[FloatArray, int]:
         mechanism = plan.mechanism
-        assert isinstance(mechanism, (mechanisms.GumbelGreedy, mechanisms.LaplaceGreedy))
         bound = smoothness_bounds(self.smoothness, scaled)
         unit = mechanisms.clipped_sum(plan.public.relation)
         clip = thresholds(self.clip, mechanism.deviation(unit) / plan.public.rows, scaled, plan, bound)
@@ -104,7 +118,7 @@ class GreedyCoordinateDescent(Solver):
             return self._until_optimal(scaled, state, bound, run)
         # C_j / sqrt(M_j) is the same for all j, so one number is the sensitivity of every score.
         score_sensitivity = unit * float((clip / np.sqrt(bound)).max() / scaled.rows) if plan.is_noisy else None
-        steps = plan.settings["steps"]
+        steps = plan.settings.steps
         for t in range(steps):
             scores = self._scores(scaled, state, bound)
             j = mechanism.choose(run.rng, scores, score_sensitivity)

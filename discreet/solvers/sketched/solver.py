@@ -7,9 +7,8 @@ differ in how far a step may go. Theorem and proof: docs/guarantees/sketched.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -20,7 +19,8 @@ from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan, plan_scaling
 from discreet.solvers._shared.coordinates import default_steps, scaling_for_declared, smoothness_bounds, thresholds
 from discreet.solvers._shared.noise_rules import COORDINATE_CLIP, GRADIENT_CLIP
-from discreet.solvers.base import Mechanism, Plan, Run, Solver, calibrated
+from discreet.solvers.base import Run, Solver, calibrated
+from discreet.solvers.plan import Plan, Settings
 from discreet.solvers.sketched.block_state import BlockState, limit_support
 from discreet.solvers.sketched.sketches import (
     Independent,
@@ -47,7 +47,21 @@ NOISELESS_PASSES = 50_000
 
 
 @dataclass(frozen=True)
-class SketchedDescent(Solver):
+class SketchedSettings(Settings):
+    """How often sets of coordinates are moved, and how large they are."""
+
+    passes: float
+    steps: int
+    sketch: str
+    mean_size: float
+    outer: int
+
+
+SketchedPlan = Plan[mechanisms.Gaussian, SketchedSettings]
+
+
+@dataclass(frozen=True)
+class SketchedDescent(Solver[mechanisms.Gaussian, SketchedSettings]):
     """Proximal descent on random sets of coordinates.
 
     Parameters
@@ -121,7 +135,7 @@ class SketchedDescent(Solver):
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[Mechanism, Mapping[str, Any]]:
+    ) -> tuple[mechanisms.Gaussian, SketchedSettings]:
         coordinates = public.columns + problem.fit_intercept
         known = np.ones(coordinates) if self.smoothness is None else np.asarray(self.smoothness, dtype=np.float64)
         sketch = self._sketch(public.columns, problem.fit_intercept, known)
@@ -134,13 +148,8 @@ class SketchedDescent(Solver):
         else:
             steps = self._default_steps(sketch, problem, public, budget)
         mechanism = calibrated(lambda z: mechanisms.Gaussian(z, steps), scaling_plan, budget, public)
-        return mechanism, {
-            "passes": steps * sketch.mean_size / coordinates,
-            "steps": steps,
-            "sketch": self.sketch,
-            "mean_size": sketch.mean_size,
-            "outer": int(self.outer),
-        }
+        passes = steps * sketch.mean_size / coordinates
+        return mechanism, SketchedSettings(passes, steps, self.sketch, sketch.mean_size, int(self.outer))
 
     def _default_steps(self, sketch: Sketch, problem: Problem, public: Public, budget: Budget) -> int:
         """As many as coordinate descent takes, or fewer where rows and budget leave them nothing but noise.
@@ -156,8 +165,7 @@ class SketchedDescent(Solver):
         d = bound.size
         if self.sketch == "full":
             return Partition((tuple(range(d)),))
-        if self.sketch == "blocks":
-            assert self.blocks is not None
+        if self.blocks is not None:  # that is, sketch="blocks"
             blocks = complete_partition(self.blocks, columns, intercept)
             return Partition(blocks, bound if self.block_sampling == "proportional" else None)
         if self.sketch in ("single", "importance"):
@@ -178,9 +186,8 @@ class SketchedDescent(Solver):
             return super()._plan_scaling(problem, public, budget, target)
         return plan_scaling(public, budget, self.scale_share, False, target)  # a centred zero is not a zero
 
-    def _descend(self, scaled: ScaledProblem, plan: Plan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem, plan: SketchedPlan, run: Run) -> tuple[FloatArray, int]:
         mechanism = plan.mechanism
-        assert isinstance(mechanism, mechanisms.Gaussian)
         if self.omega is not None:
             scaled = limit_support(scaled, int(self.omega))
         intercept = scaled.problem.fit_intercept
@@ -198,7 +205,7 @@ class SketchedDescent(Solver):
         per_pass = max(1, round(scaled.columns / sketch.mean_size))
         if plan.budget.is_infinite and self.passes is None and self.steps is None:
             return self._until_optimal(scaled, state, sketch, bound, run)
-        steps, outer = plan.settings["steps"], min(plan.settings["outer"], plan.settings["steps"])
+        steps, outer = plan.settings.steps, min(plan.settings.outer, plan.settings.steps)
         done = 0
         for loop in range(outer):
             end = steps * (loop + 1) // outer

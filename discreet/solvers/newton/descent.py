@@ -1,0 +1,168 @@
+"""One run of Newton: the metric, the clipping threshold and the curvature it has released, and its gradient steps.
+
+Everything it asks of the rows is a sum over blocks of them, so that a table in memory and one in a file give the same
+result. Order, noise and proof of the releases: docs/guarantees/newton.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet._common.types import FloatArray
+from discreet.privacy import mechanisms
+from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock
+from discreet.scaling import second_moment
+from discreet.scaling.norm_bound import norm_bound_at, norm_counts, private_norm_bound
+from discreet.scaling.second_moment import Metric, SecondMoment
+from discreet.solvers._shared.clipping import typical_slope
+from discreet.solvers._shared.quadratic_model import QuadraticModel
+from discreet.solvers.newton.releases import CLIP, CURVATURE_RADIUS, GRADIENTS, HESSIAN, MOMENT, NEW_CLIP, RADIUS
+
+if TYPE_CHECKING:
+    from discreet.problem.problem import Problem
+    from discreet.solvers.base import Run
+    from discreet.solvers.newton.solver import Newton, NewtonPlan
+
+    NormsOf = Callable[[ScaledBlock], FloatArray]  # one norm per row of a block
+
+LEAST_CURVATURE = 0.05  # in units of its bound: no step is more than 20 times as long as one that is safe everywhere
+FLOOR = 0.5  # of the eigenvalues, in units of the noise's largest one
+LONG_ROWS = 0.05  # fraction of the rows that the second moment may clip at most
+CLIPPED_ROWS = 6.0  # gradients that may be clipped, in units of the total noise: fewer would not pay for the noise
+
+
+class Descent:
+    """The state of a run: everything in it but `scaled` has been released, or is public."""
+
+    def __init__(self, solver: Newton, scaled: BlockwiseProblem, plan: NewtonPlan, run: Run) -> None:
+        self.solver, self.scaled, self.plan, self.run = solver, scaled, plan, run
+        self.split, self.relation = plan.mechanism, plan.public.relation
+        self.metric = self._learn_metric()
+        self.model = QuadraticModel(scaled.problem.loss.smoothness * self.metric.matrix, scaled.coefficients)
+        self.w, self.clip = scaled.start(), math.inf
+
+    def step(self, t: int) -> None:
+        """Gradient step t, and before the first and the middle one what is learned for the steps to come."""
+        if t == 0:
+            self.clip = self._learn_clip(CLIP)
+        elif t == self.plan.settings.halfway:
+            self.clip = max(self._learn_clip(NEW_CLIP), self.clip * least_shrinkage(self.scaled.problem))
+            if self.split.shares[HESSIAN] > 0.0:
+                self.model = QuadraticModel(self._learn_hessian(), self.scaled.coefficients)
+        gradient = self._noisy_gradient(t)
+        self.w = self.model.minimise(self.model.matrix @ self.w - gradient, self.w)
+
+    def _norms(self, block: ScaledBlock) -> FloatArray:
+        """The norms of the rows in the metric."""
+        return block.keep(self.metric, lambda: self.metric.norms(block.X))
+
+    def _noisy_gradient(self, t: int) -> FloatArray:
+        """The mean of the gradients at the current weights, clipped in the metric, with noise that is white in it.
+
+        Guarantee: costs the planned share of one gradient step.
+        """
+        scaled = self.scaled
+        total = scaled.sum(lambda block: block.gradient_sum(self.w, self._norms(block), self.clip))
+        if self.plan.is_noisy:
+            sensitivity = mechanisms.clipped_sum(self.relation, scaled.columns) * self.clip
+            part = self.split.part(GRADIENTS + t)
+            total += self.metric.spread(part.noise(self.run.rng, sensitivity, scaled.shape))
+        return total / scaled.rows
+
+    def _learn_metric(self) -> Metric:
+        """Two releases: a bound on the norms of the rows, and their second moment."""
+        radius = self.solver.radius
+        if radius is None:
+            radius = self._learn_radius(RADIUS, lambda block: block.norms)
+        total = self.scaled.sum(
+            lambda block: second_moment.clipped_second_moment(block.X, block.norms, radius, block.weight)
+        )
+        return Metric.from_second_moment(self._release(total, radius, MOMENT), FLOOR)
+
+    def _learn_hessian(self) -> FloatArray:
+        """Two releases: a bound on the norms of the rows times their root curvatures, and the Hessian in the metric."""
+        radius = self._learn_radius(CURVATURE_RADIUS, lambda block: self._root_curvatures(block) * self._norms(block))
+        radius = max(radius, math.sqrt(self.scaled.columns))  # rows without curvature say nothing about the others
+
+        def of_block(block: ScaledBlock) -> FloatArray:
+            factor, norms = self._root_curvatures(block), self._norms(block)
+            return second_moment.whitened_second_moment(block.X, self.metric, factor, norms, radius, block.weight)
+
+        moment = self._release(self.scaled.sum(of_block), radius, HESSIAN)
+        return self.scaled.problem.loss.smoothness * self.metric.unwhitened(safe_curvature(moment))
+
+    def _release(self, total: FloatArray, radius: float, which: int) -> SecondMoment:
+        """A sum of outer products with the noise of its share of the budget."""
+        part = self.split.part(which)
+        return second_moment.release(total, radius, self.scaled.rows, part, self.relation, self.run.rng)
+
+    def _learn_radius(self, which: int, norms: NormsOf) -> float:
+        """The radius of a second moment, from noisy counts of norms."""
+        unit = math.sqrt(self.scaled.columns)
+        if self.plan.budget.is_infinite:
+            return float(max(norms(block).max() for block in self.scaled.blocks()))
+        allowed = min(LONG_ROWS * self.scaled.rows, self._worth_clipping())
+        return self._norm_bound(which, norms, unit, allowed)
+
+    def _learn_clip(self, which: int) -> float:
+        """The clipping threshold of the gradients, from noisy counts of their norms at the current weights."""
+        if self.solver.clip is not None:
+            return self.solver.clip
+        if self.plan.budget.is_infinite:
+            return math.inf
+        unit = math.sqrt(self.scaled.columns) * typical_slope(self.plan.problem, self.scaled.scaling)
+
+        def norms(block: ScaledBlock) -> FloatArray:
+            return np.abs(block.slopes(self.w)) * self._norms(block)
+
+        return self._norm_bound(which, norms, unit, self._worth_clipping())
+
+    def _norm_bound(self, which: int, norms: NormsOf, unit: float, allowed: float) -> float:
+        """A bound that about the allowed number of rows exceed; the lowest one where rows are too few to learn it."""
+        if not self.plan.settings.learns_norm_bounds:
+            return norm_bound_at(0, unit)
+        counts = self.scaled.sum(lambda block: norm_counts(norms(block), block.weight, unit))
+        return private_norm_bound(counts, unit, allowed, self.split.part(which), self.relation, self.run.rng)
+
+    def _worth_clipping(self) -> float:
+        """How many rows may be clipped.
+
+        A row more that is clipped costs at most its excess; a lower threshold saves noise in proportion to the total
+        noise and to the root of the number of columns. The number balances the two.
+        """
+        noise = self.split.whole.deviation(mechanisms.clipped_sum(self.relation))
+        return CLIPPED_ROWS * noise * math.sqrt(self.scaled.columns)
+
+    def _root_curvatures(self, block: ScaledBlock) -> FloatArray:
+        """The roots of the rows' curvatures, in units of their bound.
+
+        A gradient that is clipped no longer changes with the weights, so that its row has no curvature.
+        """
+        margins, loss = block.margins(self.w), block.loss
+        clipped = np.abs(loss.slope(margins, block.y)) * self._norms(block) > self.clip
+        curvature = np.clip(np.nan_to_num(loss.curvature(margins, block.y)) / loss.smoothness, 0.0, 1.0)
+        return np.sqrt(np.where(clipped, 0.0, curvature))
+
+
+def least_shrinkage(problem: Problem) -> float:
+    """By how much the threshold may fall halfway.
+
+    Residuals shrink; slopes of labels grow where labels are rare, and these few rows, which may be too few to be seen
+    in the counts, must not be clipped.
+    """
+    return 1.0 if problem.loss.classification else 0.5
+
+
+def safe_curvature(moment: SecondMoment) -> FloatArray:
+    """The noisy Hessian in the metric, in units of the bound on the curvature; so large that steps do not overshoot.
+
+    It is lifted by the edge of its noise. In directions of little curvature few rows have a say, and the mean of all
+    directions keeps the steps short there.
+    """
+    values, vectors = np.linalg.eigh(moment.matrix)
+    lifted = np.maximum(values + moment.noise_edge, max(float(values.mean()), LEAST_CURVATURE))
+    return np.asarray((vectors * np.minimum(lifted, 1.0)) @ vectors.T)

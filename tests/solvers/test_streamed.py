@@ -1,0 +1,89 @@
+"""Rows read in blocks from where they are stored: the same model, to the last bit, as with all rows in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from discreet import IncompatibleSolverError
+from discreet.data import rows
+from discreet.data.public import Public
+from discreet.data.rows import Data
+from discreet.privacy.budget import Budget
+from discreet.privacy.random.generator import seeded_generator
+from discreet.problem import L2, L2Ball, Logistic, Multinomial, Problem, Simplex, Squared
+from discreet.solvers import SOLVERS, GradientDescent, MirrorDescent, Newton, SufficientStatistics
+from tests.catalogue import table
+from tests.stored_rows import StoredTable
+
+PLANNED_FOR_BLOCKS = {"newton", "gd", "mirror-descent", "sufficient-statistics"}
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    """About thirty blocks."""
+    monkeypatch.setattr(rows, "BLOCK_ENTRIES", 400)
+
+
+def solved(solver, problem, data, public, budget):
+    plan = solver.plan(problem, public, budget)
+    return solver.solve(problem, data, plan, seeded_generator(7))
+
+
+CASES = {
+    "newton-logistic": (Newton(), Problem(Logistic(), L2(1e-3))),
+    "newton-squared": (Newton(), Problem(Squared(), L2(1e-3))),
+    "newton-given-thresholds": (Newton(steps=3, clip=2.0, radius=3.0), Problem(Logistic())),
+    "gd-logistic": (GradientDescent(steps=20), Problem(Logistic(), L2(1e-3))),
+    "gd-ball": (GradientDescent(steps=20), Problem(Squared(), constraint=L2Ball(1.0))),
+    "gd-multinomial": (GradientDescent(steps=10), Problem(Multinomial(3))),
+    "mirror-descent": (MirrorDescent(steps=10), Problem(Squared(), constraint=Simplex(1.0))),
+    "sufficient-statistics": (SufficientStatistics(), Problem(Squared(), L2(1e-3))),
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("budget", [Budget(1.0, 1e-6), Budget(0.1, 1e-6)], ids=str)
+@pytest.mark.parametrize("case", CASES)
+def test_stored_rows_give_the_same_model_to_the_last_bit(case, budget, weighted):
+    solver, problem = CASES[case]
+    X, y = table(problem.loss, rows=3_000, columns=4)
+    data = Data(X, y, np.random.default_rng(2).random(3_000) if weighted else None)
+    public = Public(3_000, 4)
+    stored = StoredTable(data)
+    expected = solved(solver, problem, data, public, budget)
+    found = solved(solver, problem, stored, replace(public, streamed=True), budget)
+    np.testing.assert_array_equal(found.coef, expected.coef)
+    np.testing.assert_array_equal(found.intercept, expected.intercept)
+    assert stored.passes > 1
+
+
+@pytest.mark.parametrize("epsilon", [np.inf])
+@pytest.mark.parametrize("case", ["newton-logistic", "gd-logistic", "sufficient-statistics"])
+def test_without_noise_stored_rows_reach_the_same_optimum(case, epsilon):
+    solver, problem = CASES[case]
+    X, y = table(problem.loss, rows=500, columns=4)
+    found = solved(
+        type(solver)(), problem, StoredTable(Data(X, y)), Public(500, 4, streamed=True), Budget(epsilon, 0.1)
+    )
+    best = problem.optimum(X, y)
+    assert problem.objective(X, y, found.coef, found.intercept) <= best.value + 1e-7
+
+
+def test_solvers_that_need_all_rows_say_so_before_anything_is_read():
+    X, y = table(Logistic(), rows=300)
+    problem, stored = Problem(Logistic(), L2(1e-3)), StoredTable(Data(X, y))
+    for name, kind in SOLVERS.items():
+        assert kind.needs_all_rows == (name not in PLANNED_FOR_BLOCKS)
+        solver = kind()
+        if not kind.needs_all_rows or solver.why_incompatible(problem, Budget(1.0, 1e-6)) is not None:
+            continue
+        with pytest.raises(IncompatibleSolverError, match=r"needs all rows in memory.*'newton'"):
+            solver.plan(problem, Public(300, 4, streamed=True), Budget(1.0, 1e-6))
+    solver = SOLVERS["cd"]()
+    plan = solver.plan(problem, Public(300, 4), Budget(1.0, 1e-6))
+    with pytest.raises(IncompatibleSolverError, match="needs all rows"):
+        solver.solve(problem, stored, plan, seeded_generator(0))
+    assert stored.passes == 0
