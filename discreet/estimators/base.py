@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from discreet._common.docstrings import InheritedDocstring
 from discreet._common.types import FloatArray
 from discreet.data.public import Public, describe, public_rows
 from discreet.data.rows import Data
@@ -32,37 +33,69 @@ from discreet.solvers.run import run_plan
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateLinearModel(StreamLearner, BaseEstimator):
-    """What all estimators share.
+class PrivateLinearModel(InheritedDocstring, StreamLearner, BaseEstimator):
+    """Base class of all private estimators: the parameters and attributes that they share.
+
+    Use one of its subclasses, such as `LogisticRegression` or `Ridge`.
+
+    Guarantee: everything that `fit` learns from the rows is differentially private as `guarantee_` states.
 
     Parameters
     ----------
-    epsilon : float or Budget
+    epsilon : float or Budget, default=1.0
         Privacy budget; smaller is more private. `float("inf")` turns privacy off, with a warning. A
         `Budget` may state it as rho-zCDP or mu-GDP instead.
     delta : float, optional
         Failure probability of the promise; None means 1/n^2, 0 asks for pure epsilon-DP.
-    fit_intercept : bool
+    fit_intercept : bool, default=True
         Whether to learn an intercept, under the same budget.
-    bounds : (low, high), optional
-        Public limits of the columns, numbers or one per column; entries outside are clipped, and so are extremes
-        inside, far from where nearly all rows lie, as a tenth of the budget goes into learning scales (a solver with
-        `scale_share=0` learns none). None learns ranges as well. "data" reads them from the rows, which leaks.
+    bounds : tuple (low, high) or "data", optional
+        Public limits of the columns, two numbers or two sequences with one number per column. Entries outside are
+        clipped. Entries inside that lie far from nearly all others are clipped as well, because a tenth of the
+        budget goes into learning scales (a solver with `scale_share=0` learns none). None learns the ranges
+        privately too. "data" reads them from the rows, which is not private, and warns.
     constraint : Constraint, optional
         A set from `discreet.problem.constraints` that the coefficients must lie in, such as `L1Ball(10.0)`.
-    solver : str or solver object
+    solver : str or Solver, default="auto"
         "auto" ("newton" up to 200 columns, else "cd", or "gd" for sets that "cd" cannot take), a name from
         `discreet.solvers.SOLVERS`, or an object from there with settings of your own.
-    relation : {"replace", "zero_out", "add_remove"}
-        Which tables count as neighbours.
+    relation : {"replace", "zero_out", "add_remove"}, default="replace"
+        Which tables count as neighbours: one row replaced, one row turned into an empty one, or one row more or
+        less. The number of rows is public, except under "add_remove".
     public_n : int, optional
         With relation="add_remove": a public estimate of the number of rows. With `partial_fit`: the most rows
         that the stream may bring.
-    ledger, dataset : Ledger or URL, and the name under which the data set's budget was opened
+    ledger : Ledger or str, optional
+        Where the cost of the fit is booked before any row is used; a `Ledger` or its address. A fit that the
+        budget of the data set does not cover is refused. Needs `dataset`.
+    dataset : str, optional
+        The name under which the data set's budget was opened in the ledger.
     random_state : int, optional
-        A seed makes the run reproducible and the noise removable; None is secure.
-    verbose : int
+        None draws cryptographically secure noise. A seed makes the run reproducible, and whoever knows it can
+        remove the noise: for tests only, with a warning.
+    verbose : int, default=0
         1 shows a progress bar.
+
+    Attributes
+    ----------
+    n_iter_ : int
+        Number of iterations that the solver ran.
+    plan_ : Plan
+        What was fixed before any row was read: solver, noise, steps and cost; `print(model.plan_)` shows it.
+    guarantee_ : Guarantee
+        The promise that holds for the fitted model; `guarantee_.statement()` is a paragraph to quote.
+    solution_ : Solution
+        What the solver returned, with the column scaling that it learned or was given.
+    ranges_ : tuple of two ndarray
+        Lower and upper ends of the columns; `predict` clips entries to them, as `fit` did.
+    weighted_ : bool
+        Whether `fit` was given `sample_weight`.
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the columns; only if X was a table whose column names are all strings.
+    stream_ : Stream
+        The state of `partial_fit`; only after it was called. It holds exact sums and must not be published.
     """
 
     epsilon: Any = 1.0
@@ -93,7 +126,22 @@ class PrivateLinearModel(StreamLearner, BaseEstimator):
         return Problem(self._loss(classes), self._penalty(), self.constraint, bool(self.fit_intercept))
 
     def plan(self, n_samples: int, n_features: int, n_classes: int = 2, sparse: bool = False) -> Plan:
-        """The plan for a table of this size: noise, steps and cost, without any data."""
+        """Return what a fit would do with a table of this size: noise, steps and cost. No data is needed.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            Number of rows and of columns.
+        n_classes : int, default=2
+            Number of classes; regressors ignore it.
+        sparse : bool, default=False
+            Whether the table would be sparse.
+
+        Returns
+        -------
+        Plan
+            Printable; `plan.guarantee` is the promise, `plan.event` the cost.
+        """
         return self._make_plan(self._public(n_samples, n_features, sparse), n_classes)
 
     def _public(self, n_samples: int, n_features: int, sparse: bool) -> Public:
@@ -177,7 +225,7 @@ class PrivateLinearModel(StreamLearner, BaseEstimator):
     def guarantee_(self) -> Guarantee:
         """The promise that holds for this fitted model.
 
-        It is the plan's, unless the model comes from a file or was fitted together with other releases.
+        It is that of the plan, unless the model comes from a file or was fitted together with other releases.
         """
         check_is_fitted(self, "coef_")
         return self._guarantee if self._guarantee is not None else self.plan_.guarantee
@@ -187,7 +235,7 @@ class PrivateLinearModel(StreamLearner, BaseEstimator):
         self._guarantee = guarantee
 
     def _margins(self, X: Any) -> Any:
-        """Linear predictor on columns clipped to the ranges of training."""
+        """Linear predictor, with entries clipped to the ranges that the fit used."""
         check_is_fitted(self, "coef_")
         with huge_entries():
             table = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), reset=False)

@@ -19,12 +19,46 @@ from discreet.problem.penalties import L2, Penalty
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
-    """Classifiers add `classes`: the public list of labels. None reads them from y, which leaks."""
+    """Base class of the private classifiers, which need to know the labels.
+
+    Parameters
+    ----------
+    classes : sequence, optional
+        The public list of labels. None reads them from y, which reveals them, and warns.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Coefficients; one row for two classes.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercept; 0 if `fit_intercept` is False.
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    """
 
     classes: Any = None
 
     def fit(self, X: Any, y: Any, **metadata: Any) -> PrivateClassifier:
-        """Fit privately; the optional `sample_weight` must lie in [0, 1]."""
+        """Fit the model privately.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or table of shape (n_samples, n_features)
+            The private rows; finite numbers.
+        y : array of shape (n_samples,)
+            The labels, each one of `classes`.
+        sample_weight : array of shape (n_samples,), optional
+            Weights between 0 and 1, passed by name. They are as private as the rows. Larger weights are refused: a
+            row may not count more than once.
+
+        Returns
+        -------
+        self
+            The fitted estimator itself.
+
+        Guarantee: what is learned is differentially private as `guarantee_` states; the ledger, if there is one,
+        grants the cost before anything is computed from the rows.
+        """
         table, labels, owned = self._validate(X, y)
         weight = only_weights(metadata, labels.shape[0])
         check_classification_targets(labels)
@@ -84,12 +118,12 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         self.intercept_ = np.atleast_1d(np.asarray(intercept, dtype=np.float64))
 
     def decision_function(self, X: Any) -> Any:
-        """Signed scores: (n,) for two classes, (n, classes) otherwise."""
+        """Return signed scores, of shape (n_samples,) for two classes and (n_samples, n_classes) for more."""
         margins = self._margins(X)
         return margins.ravel() if self.classes_.size == 2 else margins
 
     def predict(self, X: Any) -> Any:
-        """The most likely class of each row."""
+        """Return the most likely class of each row."""
         scores = self.decision_function(X)
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[index]
@@ -97,20 +131,46 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LogisticRegression(PrivateClassifier):
-    """Private logistic regression.
+    """Logistic regression with differential privacy.
 
-    Minimises mean log-loss + alpha * (l1_ratio * ||w||_1 + (1 - l1_ratio) / 2 * ||w||_2^2); the parameters
-    common to all estimators are those of `PrivateLinearModel`.
+    Minimises the mean log-loss plus alpha * (l1_ratio * ||w||_1 + (1 - l1_ratio) / 2 * ||w||_2^2) for
+    penalty="elasticnet"; "l2" and "l1" are its two ends.
+
+    Guarantee: the fitted model is differentially private as `guarantee_` states.
 
     Parameters
     ----------
-    alpha : float
+    alpha : float, default=1e-5
         Strength of the penalty.
-    penalty : {"l2", "l1", "elasticnet", None}
-    l1_ratio : float
-        Mix of the elastic net.
-    multi_class : {"multinomial", "ovr"}
-        How more than two classes are modelled; both use one joint gradient, so K classes do not cost K budgets.
+    penalty : {"l2", "l1", "elasticnet", None}, default="l2"
+        Which penalty; the intercept is never penalised.
+    l1_ratio : float, default=0.5
+        Share of the L1 norm in the elastic net; used with penalty="elasticnet" only.
+    multi_class : {"multinomial", "ovr"}, default="multinomial"
+        How more than two classes are modelled: softmax, or one class against the rest. Both release one joint
+        gradient, so K classes do not cost K budgets.
+
+    See Also
+    --------
+    LinearSVC : The same with the hinge loss.
+    discreet.solvers : The solvers and their settings.
+
+    Notes
+    -----
+    Unlike scikit-learn's, the penalty is alpha times a norm beside a mean, not C times a sum.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet import LogisticRegression
+    >>> X = np.random.default_rng(0).uniform(-1.0, 1.0, (2000, 3))
+    >>> y = (X[:, 0] > 0.0).astype(int)
+    >>> model = LogisticRegression(epsilon=1.0, bounds=(-1.0, 1.0), classes=[0, 1], random_state=0)
+    >>> model = model.fit(X, y)  # a seed, so that this example repeats; leave it out
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    >>> model.guarantee_.epsilon, model.guarantee_.delta
+    (1.0, 2.5e-07)
     """
 
     alpha: float = 1e-5
@@ -129,7 +189,7 @@ class LogisticRegression(PrivateClassifier):
         return make_penalty(self.penalty, self.alpha, self.l1_ratio)
 
     def predict_proba(self, X: Any) -> Any:
-        """Class probabilities, (n, classes)."""
+        """Return class probabilities of shape (n_samples, n_classes), in the order of `classes_`."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.column_stack([expit(-scores), expit(scores)])
@@ -140,16 +200,40 @@ class LogisticRegression(PrivateClassifier):
         return np.where(total > 0.0, each / np.where(total > 0.0, total, 1.0), 1.0 / scores.shape[1])
 
     def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of the class probabilities."""
+        """Return the logarithms of the class probabilities."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LinearSVC(PrivateClassifier):
-    """Private linear support vector classifier: hinge loss smoothed over `width`, ridge penalty.
+    """Linear support vector classifier with differential privacy.
 
-    More than two classes are modelled one against the rest, with one joint gradient.
+    Minimises the mean hinge loss max(0, 1 - y m), smoothed to a parabola within `width` of its kink, plus
+    alpha / 2 * ||w||_2^2. More than two classes are modelled one against the rest, with one joint gradient.
+
+    Guarantee: the fitted model is differentially private as `guarantee_` states.
+
+    Parameters
+    ----------
+    alpha : float, default=1e-5
+        Strength of the penalty.
+    width : float, default=0.5
+        Half-width of the smoothed part of the hinge loss, in margins.
+
+    See Also
+    --------
+    LogisticRegression : Gives probabilities as well.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet import LinearSVC
+    >>> X = np.random.default_rng(0).uniform(-1.0, 1.0, (2000, 3))
+    >>> y = np.where(X[:, 0] > 0.0, "yes", "no")
+    >>> model = LinearSVC(epsilon=1.0, bounds=(-1.0, 1.0), classes=["no", "yes"], random_state=0).fit(X, y)
+    >>> model.predict([[0.9, 0.0, 0.0], [-0.9, 0.0, 0.0]]).tolist()
+    ['yes', 'no']
     """
 
     alpha: float = 1e-5

@@ -16,13 +16,46 @@ from discreet.problem.penalties import ElasticNet as ElasticNetPenalty
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateRegressor(RegressorMixin, PrivateLinearModel):
-    """Regressors add `y_bounds`: public (low, high) of the target. None learns its scale privately."""
+    """Base class of the private regressors, which need a scale for the target.
+
+    Parameters
+    ----------
+    y_bounds : tuple (low, high) or "data", optional
+        Public limits of the target; targets outside are clipped. None learns them privately. "data" reads them from
+        the rows, which is not private, and warns.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Coefficients.
+    intercept_ : float
+        Intercept; 0 if `fit_intercept` is False.
+    """
 
     y_bounds: Any = None
     _regression: ClassVar[bool] = True
 
     def fit(self, X: Any, y: Any, **metadata: Any) -> PrivateRegressor:
-        """Fit privately; the optional `sample_weight` must lie in [0, 1]."""
+        """Fit the model privately.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or table of shape (n_samples, n_features)
+            The private rows; finite numbers.
+        y : array of shape (n_samples,)
+            The targets; finite numbers.
+        sample_weight : array of shape (n_samples,), optional
+            Weights between 0 and 1, passed by name. They are as private as the rows. Larger weights are refused: a
+            row may not count more than once.
+
+        Returns
+        -------
+        self
+            The fitted estimator itself.
+
+        Guarantee: what is learned is differentially private as `guarantee_` states; the ledger, if there is one,
+        grants the cost before anything is computed from the rows.
+        """
         table, target, owned = self._validate(X, y)
         weight = only_weights(metadata, target.shape[0])
         self._fit(table, target, owned, 1, weight)
@@ -43,13 +76,34 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
         self.coef_, self.intercept_ = coef, float(intercept)
 
     def predict(self, X: Any) -> Any:
-        """The predicted target of each row."""
+        """Return the predicted target of each row."""
         return self._margins(X)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LinearRegression(PrivateRegressor):
-    """Private least squares without a penalty."""
+    """Least squares with differential privacy, without a penalty.
+
+    Minimises the mean of (x . w + b - y)^2 / 2.
+
+    Guarantee: the fitted model is differentially private as `guarantee_` states.
+
+    See Also
+    --------
+    Ridge, Lasso, ElasticNet : The same with a penalty.
+    HuberRegressor : Bounds the influence of large residuals.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet import LinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1.0, 1.0, (5000, 3))
+    >>> y = 2.0 * X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=5000)
+    >>> model = LinearRegression(epsilon=1.0, bounds=(-1.0, 1.0), y_bounds=(-4.0, 4.0), random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)  # a seed, so that this example repeats; leave it out
+    True
+    """
 
     def _loss(self, classes: int) -> Loss:
         return Squared()
@@ -57,7 +111,32 @@ class LinearRegression(PrivateRegressor):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Ridge(PrivateRegressor):
-    """Private ridge regression: mean (x.w - y)^2 / 2 + alpha / 2 * ||w||_2^2."""
+    """Ridge regression with differential privacy.
+
+    Minimises the mean of (x . w + b - y)^2 / 2, plus alpha / 2 * ||w||_2^2.
+
+    Guarantee: the fitted model is differentially private as `guarantee_` states.
+
+    Parameters
+    ----------
+    alpha : float, default=1e-5
+        Strength of the penalty.
+
+    See Also
+    --------
+    Lasso, ElasticNet : Penalties that set coefficients to zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet import Ridge
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1.0, 1.0, (5000, 3))
+    >>> y = 2.0 * X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=5000)
+    >>> model = Ridge(epsilon=1.0, bounds=(-1.0, 1.0), y_bounds=(-4.0, 4.0), random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)  # a seed, so that this example repeats; leave it out
+    True
+    """
 
     alpha: float = 1e-5
 
@@ -70,7 +149,32 @@ class Ridge(PrivateRegressor):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Lasso(PrivateRegressor):
-    """Private lasso: mean (x.w - y)^2 / 2 + alpha * ||w||_1."""
+    """Lasso with differential privacy.
+
+    Minimises the mean of (x . w + b - y)^2 / 2, plus alpha * ||w||_1.
+
+    Guarantee: the fitted model is differentially private as `guarantee_` states.
+
+    Parameters
+    ----------
+    alpha : float, default=1e-2
+        Strength of the penalty.
+
+    See Also
+    --------
+    ElasticNet : Mixes this penalty with that of `Ridge`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet import Lasso
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1.0, 1.0, (5000, 3))
+    >>> y = 2.0 * X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=5000)
+    >>> model = Lasso(epsilon=1.0, bounds=(-1.0, 1.0), y_bounds=(-4.0, 4.0), random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)  # a seed, so that this example repeats; leave it out
+    True
+    """
 
     alpha: float = 1e-2
 
@@ -83,7 +187,35 @@ class Lasso(PrivateRegressor):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ElasticNet(PrivateRegressor):
-    """Private elastic net: mean (x.w - y)^2 / 2 + alpha (l1_ratio ||w||_1 + (1 - l1_ratio) / 2 ||w||_2^2)."""
+    """Elastic net with differential privacy.
+
+    Minimises the mean of (x . w + b - y)^2 / 2, plus
+    alpha * (l1_ratio * ||w||_1 + (1 - l1_ratio) / 2 * ||w||_2^2).
+
+    Guarantee: the fitted model is differentially private as `guarantee_` states.
+
+    Parameters
+    ----------
+    alpha : float, default=1e-2
+        Strength of the penalty.
+    l1_ratio : float, default=0.5
+        Share of the L1 norm, between 0 and 1.
+
+    See Also
+    --------
+    Lasso, Ridge : The two ends, l1_ratio 1 and 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet import ElasticNet
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1.0, 1.0, (5000, 3))
+    >>> y = 2.0 * X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=5000)
+    >>> model = ElasticNet(epsilon=1.0, bounds=(-1.0, 1.0), y_bounds=(-4.0, 4.0), random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)  # a seed, so that this example repeats; leave it out
+    True
+    """
 
     alpha: float = 1e-2
     l1_ratio: float = 0.5
@@ -97,7 +229,35 @@ class ElasticNet(PrivateRegressor):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class HuberRegressor(PrivateRegressor):
-    """Private Huber regression: quadratic up to `threshold` (in units of y), linear beyond; ridge penalty."""
+    """Huber regression with differential privacy.
+
+    Minimises the mean Huber loss of the residuals, quadratic up to `threshold` and linear beyond, plus
+    alpha / 2 * ||w||_2^2.
+
+    Guarantee: the fitted model is differentially private as `guarantee_` states.
+
+    Parameters
+    ----------
+    alpha : float, default=1e-5
+        Strength of the penalty.
+    threshold : float, default=1.35
+        Where the loss becomes linear, in units of y.
+
+    See Also
+    --------
+    LinearRegression : Quadratic everywhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet import HuberRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1.0, 1.0, (5000, 3))
+    >>> y = 2.0 * X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=5000)
+    >>> model = HuberRegressor(epsilon=1.0, bounds=(-1.0, 1.0), y_bounds=(-4.0, 4.0), random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)  # a seed, so that this example repeats; leave it out
+    True
+    """
 
     alpha: float = 1e-5
     threshold: float = 1.35
