@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from discreet._common.docstrings import InheritedDocstring
 from discreet._common.types import FloatArray
 from discreet.data.public import Public, public_rows
 from discreet.data.rows import Data
@@ -33,29 +34,44 @@ class ReleasePlan(Protocol):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """What all private transformers share.
+class PrivateTransformer(InheritedDocstring, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Base class of the private transformers: the parameters and attributes that they share.
+
+    Use one of its subclasses, `PrivateScaler`, `PrivateBounds` or `PrivateQuantiles`.
+
+    Guarantee: everything that `fit` learns from the rows is differentially private as `guarantee_` states.
 
     Parameters
     ----------
-    epsilon : float or Budget
-        Privacy budget of the fit; `float("inf")` turns privacy off, with a warning.
+    epsilon : float or Budget, default=1.0
+        Privacy budget of the fit; smaller is more private. `float("inf")` turns privacy off, with a warning. A
+        `Budget` may state it as rho-zCDP or mu-GDP instead.
     delta : float, optional
         Failure probability of the promise; None means 1/n^2, 0 asks for pure epsilon-DP.
-    relation : {"replace", "zero_out", "add_remove"}
-        Which tables count as neighbours.
+    relation : {"replace", "zero_out", "add_remove"}, default="replace"
+        Which tables count as neighbours: one row replaced, one row turned into an empty one, or one row more or
+        less. The number of rows is public, except under "add_remove".
     public_n : int, optional
         With relation="add_remove": a public estimate of the number of rows.
-    ledger, dataset : Ledger or URL, and the name under which the data set's budget was opened
+    ledger : Ledger or str, optional
+        Where the cost of the fit is booked before any row is used; a `Ledger` or its address. A fit that the
+        budget of the data set does not cover is refused. Needs `dataset`.
+    dataset : str, optional
+        The name under which the data set's budget was opened in the ledger.
     random_state : int, optional
-        A seed makes the run reproducible and the noise removable; None is secure.
+        None draws cryptographically secure noise. A seed makes the run reproducible, and whoever knows it can
+        remove the noise: for tests only, with a warning.
 
     Attributes
     ----------
     guarantee_ : Guarantee
         What is promised about everything that the fit released.
     weighted_ : bool
-        Whether the fit was given sample weights.
+        Whether `fit` was given `sample_weight`.
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the columns; only if X was a table whose column names are all strings.
     """
 
     epsilon: Any = 1.0
@@ -70,7 +86,22 @@ class PrivateTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
 
     def fit(self, X: Any, y: Any = None, **metadata: Any) -> Self:
-        """Learn from the rows; y is ignored, the optional `sample_weight` must lie in [0, 1].
+        """Learn from the rows privately.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or table of shape (n_samples, n_features)
+            The private rows; finite numbers.
+        y : None
+            Ignored; here because pipelines pass it.
+        sample_weight : array of shape (n_samples,), optional
+            Weights between 0 and 1, passed by name. They are as private as the rows. Larger weights are refused: a
+            row may not count more than once.
+
+        Returns
+        -------
+        self
+            The fitted transformer itself.
 
         Guarantee: everything learned is differentially private as `guarantee_` states; the ledger, if there
         is one, grants the cost before anything is computed from the rows.
@@ -90,7 +121,20 @@ class PrivateTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def plan(self, n_samples: int, n_features: int, sparse: bool = False) -> ReleasePlan:
-        """What `fit` would release from a table of this size, and its `event`, without any data."""
+        """Return what `fit` would release from a table of this size, and its `event`. No data is needed.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            Number of rows and of columns.
+        sparse : bool, default=False
+            Whether the table would be sparse.
+
+        Returns
+        -------
+        ReleasePlan
+            Its `event` is the cost.
+        """
         relation = relation_from(self.relation)
         low, high = check_bounds(getattr(self, "bounds", None), n_features) or (None, None)
         rows = public_rows(relation, n_samples, self.public_n)

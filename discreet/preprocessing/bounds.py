@@ -18,14 +18,34 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateBounds(PrivateTransformer):
-    """Learn bounds of the columns privately, from powers of two, and clip to them.
+    """Learn a range of every column privately, and clip to it.
 
-    The parameters are those of `PrivateTransformer`. Use it to find `bounds=(pb.low_, pb.high_)` for an
-    estimator, or as a step of a pipeline. The ends are powers of two (or 0): up to a factor of 2 too wide, and
-    they cut off tails of so few rows that they cannot be told from noise. A column in which nothing can be
-    told from noise gets the range (0, 0).
+    The ends are powers of two (or 0). They are up to a factor of 2 too wide, and they cut off tails of so few rows
+    that these cannot be told from noise. A column in which nothing can be told from noise gets the range (0, 0). Use
+    it as a step of a pipeline, or to find `bounds=(step.low_, step.high_)` for an estimator.
 
     Guarantee: `low_` and `high_` are differentially private as `guarantee_` states.
+
+    Attributes
+    ----------
+    low_, high_ : ndarray of shape (n_features,)
+        The ends of the ranges.
+
+    See Also
+    --------
+    PrivateScaler : Centres and scales as well.
+    PrivateQuantiles : Ranges by quantiles.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet.preprocessing import PrivateBounds
+    >>> ages = np.random.default_rng(0).uniform(18.0, 90.0, (20_000, 1))
+    >>> step = PrivateBounds(epsilon=1.0, random_state=0).fit(ages)
+    >>> step.low_, step.high_  # a seed, so that this example repeats; leave it out
+    (array([16.]), array([128.]))
+    >>> step.transform([[200.0]])
+    array([[128.]])
     """
 
     def _plan(self, public: Public, budget: Budget) -> RangePlan:
@@ -35,7 +55,7 @@ class PrivateBounds(PrivateTransformer):
         self.low_, self.high_ = declared_or_learned(plan, data, public, rng)
 
     def transform(self, X: Any) -> Any:
-        """The rows with every entry moved into its column's range."""
+        """Return the rows with every entry clipped to the range of its column."""
         return self._clipped(self._validated(X, reset=False), self.low_, self.high_)
 
     def __sklearn_tags__(self) -> Any:

@@ -53,16 +53,49 @@ def private_means(
     dataset: str | None = None,
     random_state: Any = None,
 ) -> Released:
-    """The mean of every column, clipped to public bounds.
+    """Return the mean of every column, clipped to public bounds, with noise.
+
+    Deviations from the middle of a range are summed and divided by the public number of rows, so a row of weight 0
+    counts as the middle.
+
+    Guarantee: the means are differentially private as the result's `guarantee` states.
 
     Parameters
     ----------
-    X : table, dense or sparse
-    bounds : (low, high), public limits of the columns
-    epsilon, delta, relation, public_n, ledger, dataset, random_state : as for the transformers
+    X : array, sparse matrix or table of shape (n_samples, n_features)
+        The private rows.
+    bounds : tuple (low, high)
+        Public limits of the columns, two numbers or two sequences with one number per column.
+    epsilon : float or Budget, default=1.0
+        Privacy budget.
+    delta : float, optional
+        Failure probability of the promise; None means 1/n^2, 0 asks for pure epsilon-DP.
+    relation : {"replace", "zero_out", "add_remove"}, default="replace"
+        Which tables count as neighbours.
+    public_n : int, optional
+        With relation="add_remove": a public estimate of the number of rows.
+    sample_weight : array of shape (n_samples,), optional
+        Weights between 0 and 1, as private as the rows.
+    ledger : Ledger or str, optional
+        Where the cost is booked before any row is used.
+    dataset : str, optional
+        The name under which the data set's budget was opened in the ledger.
+    random_state : int, optional
+        None draws secure noise; a seed makes it reproducible, hence removable.
 
-    Guarantee: the means are differentially private as the result's `guarantee` states. Deviations from the middle
-    of a range are summed and divided by the public number of rows, so a row of weight 0 counts as the middle.
+    Returns
+    -------
+    Released
+        `values` has one mean per column, `guarantee` states the promise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet.preprocessing import private_means
+    >>> ages = np.random.default_rng(0).uniform(20.0, 80.0, (20_000, 1))
+    >>> found = private_means(ages, bounds=(0.0, 120.0), epsilon=1.0, random_state=0)
+    >>> found.values.round()  # a seed, so that this example repeats; leave it out
+    array([50.])
     """
     from discreet.privacy.random.generator import generator_from
 

@@ -16,24 +16,43 @@ from discreet.privacy.relation import Relation
 
 
 def pipeline_guarantee(pipeline: Any, delta: float | None = None, also: Sequence[Any] = ()) -> Guarantee:
-    """The guarantee of everything that a fitted pipeline learned from its training rows.
+    """Return the guarantee of everything that a fitted pipeline learned from its training rows.
 
     Nested pipelines, feature unions and column transformers are opened. A step that learned from the rows
     without a guarantee of its own (scikit-learn's StandardScaler, say) is named in `leaks`, with a
     PrivacyLeakWarning. Epsilons are not added: the events of all steps are composed and stated at one delta.
 
+    Guarantee: holds for all private steps together, provided that each step transforms row by row and all
+    steps were fitted on the same rows. Under zero_out a null row is one of weight 0, so weights must have reached
+    all private steps or none.
+
     Parameters
     ----------
-    pipeline : fitted scikit-learn Pipeline, or a single estimator
+    pipeline : Pipeline or estimator
+        Fitted.
     delta : float, optional
         The delta of the statement; None takes the largest of the parts' deltas.
     also : sequence of Released or of fitted private steps
         Releases from the same rows that came first: `private_smoothness` for a solver of the pipeline, say, or the
         `PrivateBounds` whose ranges were declared to it.
 
-    Guarantee: holds for all private steps together, provided that each step transforms row by row and all
-    steps were fitted on the same rows. Under zero_out a null row is one of weight 0, so weights must have reached
-    all private steps or none.
+    Returns
+    -------
+    Guarantee
+        Of all releases together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from discreet import LogisticRegression
+    >>> from discreet.preprocessing import PrivateScaler, pipeline_guarantee
+    >>> X = np.random.default_rng(0).uniform(-1.0, 1.0, (2000, 2))
+    >>> scaler = PrivateScaler(epsilon=0.5, bounds=(-1.0, 1.0), random_state=0)
+    >>> model = LogisticRegression(epsilon=0.5, bounds=(-4.0, 4.0), classes=[0, 1], random_state=1)
+    >>> pipeline = make_pipeline(scaler, model).fit(X, X[:, 0] > 0.0)
+    >>> round(pipeline_guarantee(pipeline).epsilon, 2)  # less than the sum of the two
+    0.72
     """
     check_is_fitted(pipeline)
     steps = list(_leaves(pipeline, ""))

@@ -80,23 +80,37 @@ def plan_quantiles(public: Public, budget: Budget, quantiles: tuple[float, ...])
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateQuantiles(PrivateTransformer):
-    """Quantiles of the columns, privately; `transform` maps values to approximately uniform scores.
+    """Learn quantiles of every column privately; `transform` maps values to approximately uniform scores.
 
-    The common parameters are those of `PrivateTransformer`.
+    Guarantee: `quantiles_`, `low_` and `high_` together are differentially private as `guarantee_` states.
 
     Parameters
     ----------
-    quantiles : sequence of float
+    quantiles : sequence of float, default=(0.25, 0.5, 0.75)
         Increasing numbers between 0 and 1. Each costs the same, so ask for few.
-    bounds : (low, high), optional
-        Public limits of the columns; None learns them with a quarter of the budget. Quantiles lie between them.
+    bounds : tuple (low, high) or "data", optional
+        Public limits of the columns, two numbers or two sequences with one number per column. None learns them with
+        a quarter of the budget. "data" reads them from the rows, which is not private, and warns.
 
     Attributes
     ----------
-    quantiles_ : array (quantiles, columns), increasing down each column
-    low_, high_ : where the scores reach 0 and 1
+    quantiles_ : ndarray of shape (n_quantiles, n_features)
+        The quantiles, increasing down each column, between `low_` and `high_`.
+    low_, high_ : ndarray of shape (n_features,)
+        Where the scores reach 0 and 1.
 
-    Guarantee: all of these together are differentially private as `guarantee_` states.
+    See Also
+    --------
+    PrivateScaler : Means and standard deviations instead.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet.preprocessing import PrivateQuantiles
+    >>> ages = np.random.default_rng(0).uniform(20.0, 80.0, (20_000, 1))
+    >>> step = PrivateQuantiles(epsilon=1.0, quantiles=[0.5], bounds=(0.0, 120.0), random_state=0).fit(ages)
+    >>> step.quantiles_.round()  # a seed, so that this example repeats; leave it out
+    array([[50.]])
     """
 
     quantiles: Any = (0.25, 0.5, 0.75)
@@ -112,7 +126,7 @@ class PrivateQuantiles(PrivateTransformer):
         self._levels = np.array([0.0, *plan.quantiles, 1.0])
 
     def transform(self, X: Any) -> Any:
-        """Scores in [0, 1]: the piecewise linear distribution function through the quantiles."""
+        """Return scores in [0, 1]: the piecewise linear distribution function through the quantiles."""
         table = self._validated(X, reset=False)
         scores = np.full(table.shape, 0.5)
         for j, knots in enumerate(self._knots().T):
@@ -121,7 +135,7 @@ class PrivateQuantiles(PrivateTransformer):
         return scores
 
     def inverse_transform(self, X: Any) -> Any:
-        """The values that have these scores."""
+        """Return the values that have these scores."""
         table = self._validated(X, reset=False)
         return np.column_stack([np.interp(table[:, j], self._levels, k) for j, k in enumerate(self._knots().T)])
 

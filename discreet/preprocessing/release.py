@@ -31,7 +31,17 @@ WHOLE = 1.0 - 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """Numbers that were released, one per column, with the guarantee under which that happened."""
+    """Numbers that were released, one per column, with their guarantee.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_features,)
+        The released numbers.
+    guarantee : Guarantee
+        What is promised about them.
+    weighted_ : bool
+        Whether sample weights were given.
+    """
 
     values: FloatArray
     guarantee: Guarantee

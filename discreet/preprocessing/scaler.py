@@ -53,24 +53,42 @@ def plan_scaler(public: Public, budget: Budget) -> ScalerPlan:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateScaler(PrivateTransformer):
-    """Standardise the columns with private means and standard deviations; the rest as in `PrivateTransformer`.
+    """Centre and scale every column by privately learned means and standard deviations.
 
     Entries are first clipped to the declared or privately learned range of their column.
 
+    Guarantee: `low_`, `high_`, `mean_` and `scale_` together are differentially private as `guarantee_` states.
+
     Parameters
     ----------
-    bounds : (low, high), optional
-        Public limits of the columns; None learns them with a quarter of the budget. "data" reads them from
-        the rows, which leaks.
-    with_mean, with_std : bool
-        Whether to centre (not possible for sparse tables) and whether to scale.
+    bounds : tuple (low, high) or "data", optional
+        Public limits of the columns, two numbers or two sequences with one number per column. None learns them with
+        a quarter of the budget. "data" reads them from the rows, which is not private, and warns.
+    with_mean : bool, default=True
+        Whether to centre; must be False for sparse tables.
+    with_std : bool, default=True
+        Whether to scale.
 
     Attributes
     ----------
-    mean_, scale_ : what is subtracted, and what is divided by; scales are never 0
-    low_, high_ : where entries are clipped first
+    mean_, scale_ : ndarray of shape (n_features,)
+        What is subtracted, and what is divided by; scales are never 0.
+    low_, high_ : ndarray of shape (n_features,)
+        Where entries are clipped first.
 
-    Guarantee: all of these together are differentially private as `guarantee_` states.
+    See Also
+    --------
+    PrivateBounds : Clips without scaling.
+    pipeline_guarantee : What all steps of a pipeline cost together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet.preprocessing import PrivateScaler
+    >>> ages = np.random.default_rng(0).normal(45.0, 12.0, (20_000, 1))
+    >>> scaler = PrivateScaler(epsilon=1.0, bounds=(0.0, 120.0), random_state=0).fit(ages)
+    >>> scaler.mean_.round(), scaler.scale_.round()  # a seed, so that this example repeats; leave it out
+    (array([45.]), array([12.]))
     """
 
     bounds: Any = None
@@ -100,14 +118,14 @@ class PrivateScaler(PrivateTransformer):
         self.scale_ = scale if self.with_std else np.ones(public.columns)
 
     def transform(self, X: Any) -> Any:
-        """The rows clipped, centred and scaled."""
+        """Return the rows clipped, centred and scaled."""
         clipped = self._clipped(self._validated(X, reset=False), self.low_, self.high_)
         if sp.issparse(clipped):
             return sp.csr_array(clipped.multiply(1.0 / self.scale_))
         return (clipped - self.mean_) / self.scale_
 
     def inverse_transform(self, X: Any) -> Any:
-        """The clipped rows that `transform` would turn into X."""
+        """Return the clipped rows that `transform` would turn into X."""
         table = self._validated(X, reset=False)
         if sp.issparse(table):
             return sp.csr_array(table.multiply(self.scale_))

@@ -79,19 +79,54 @@ def private_smoothness(
     dataset: str | None = None,
     random_state: Any = None,
 ) -> Released:
-    """Coordinate-wise smoothness constants of the mean loss, for `CoordinateDescent(smoothness=...)`.
+    """Return coordinate-wise smoothness constants of the mean loss, for `CoordinateDescent(smoothness=...)`.
+
+    The constant of column j is the loss's `smoothness` times the mean of x_j^2. The constants are positive; they
+    estimate, and do not bound, the smoothness of rows beyond `bounds`.
+
+    Guarantee: the constants are differentially private as the result's `guarantee` states.
 
     Parameters
     ----------
-    X : table, dense or sparse
-    loss : Loss, its `smoothness` bounds the second derivative in the margin
-    bounds : (low, high), public limits of the columns, which must not be 0 on both sides
-    budget : Budget, or an epsilon, which goes with delta (None: 1/n^2)
-    fit_intercept : whether to append the constant of an intercept
-    relation, public_n, ledger, dataset, random_state : as for the transformers
+    X : array, sparse matrix or table of shape (n_samples, n_features)
+        The private rows.
+    loss : Loss
+        Its `smoothness` bounds the second derivative in the margin.
+    bounds : tuple (low, high)
+        Public limits of the columns, which must not be 0 on both sides.
+    budget : float or Budget, default=1.0
+        Privacy budget; a number is an epsilon, which goes with `delta`.
+    relation : {"replace", "zero_out", "add_remove"}, default="replace"
+        Which tables count as neighbours.
+    fit_intercept : bool, default=True
+        Whether to append the constant of an intercept, which is public.
+    delta : float, optional
+        Failure probability of the promise; None means 1/n^2, 0 asks for pure epsilon-DP.
+    public_n : int, optional
+        With relation="add_remove": a public estimate of the number of rows.
+    sample_weight : array of shape (n_samples,), optional
+        Weights between 0 and 1, as private as the rows.
+    ledger : Ledger or str, optional
+        Where the cost is booked before any row is used.
+    dataset : str, optional
+        The name under which the data set's budget was opened in the ledger.
+    random_state : int, optional
+        None draws secure noise; a seed makes it reproducible, hence removable.
 
-    Guarantee: the constants are differentially private as the result's `guarantee` states; they are positive.
-    They estimate, and do not bound, the smoothness of rows beyond `bounds`.
+    Returns
+    -------
+    Released
+        `values` has one constant per column (and the intercept's last), `guarantee` states the promise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet.preprocessing import private_smoothness
+    >>> from discreet.problem.losses import Logistic
+    >>> X = np.random.default_rng(0).uniform(-1.0, 1.0, (20_000, 1))
+    >>> found = private_smoothness(X, Logistic(), bounds=(-1.0, 1.0), budget=1.0, random_state=0)
+    >>> found.values.round(2)  # 0.25 times the mean square 1/3, and 0.25 for the intercept
+    array([0.08, 0.25])
     """
     from discreet.privacy.random.generator import generator_from
 
