@@ -51,9 +51,18 @@ class DemoRow:
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What the demonstration shows: a row for each epsilon, and the model trained at epsilon = 1.
+    """What the demonstration shows.
 
-    `reference` is scikit-learn's own accuracy on the same splits, with standardised columns.
+    Attributes
+    ----------
+    rows : list of DemoRow
+        One for each epsilon.
+    model : LogisticRegression
+        The model trained at epsilon = 1 in the last run.
+    runs : int
+        Number of splits.
+    reference : float
+        Accuracy of scikit-learn's logistic regression on the same splits, with standardised columns, without privacy.
     """
 
     rows: list[DemoRow]
@@ -63,7 +72,15 @@ class DemoResult:
 
 
 def declared_bounds() -> tuple[list[float], list[float]]:
-    """Bounds of the 30 columns in the order of the table: ten means, ten errors, ten worst values."""
+    """Return public bounds of the 30 columns, in the order of the table: ten means, ten errors, ten worst values.
+
+    Examples
+    --------
+    >>> from discreet.demo import declared_bounds
+    >>> low, high = declared_bounds()
+    >>> len(low), low[0], high[0]  # the mean radius of a nucleus, in micrometres
+    (30, 5.0, 30.0)
+    """
     pairs = [LIMITS[name][kind] for kind in range(3) for name in LIMITS]
     return [float(low) for low, _ in pairs], [float(high) for _, high in pairs]
 
@@ -75,6 +92,20 @@ def run_demo(
 
     Guarantee: each model is private as its `guarantee_` states; the accuracies are not, and describe a
     public table.
+
+    Parameters
+    ----------
+    epsilons : sequence of float
+        Privacy budgets to compare; one of them must be 1.
+    runs : int, default=5
+        Number of splits.
+    progress : callable, optional
+        Called as progress(done, total).
+
+    Returns
+    -------
+    DemoResult
+        Accuracies, and the model trained at epsilon = 1.
     """
     from sklearn.datasets import load_breast_cancer
     from sklearn.model_selection import train_test_split

@@ -32,7 +32,8 @@ def completed(docstring: str, parents: list[str]) -> str:
 
     Examples
     --------
-    >>> print(completed("A child.\\n\\nParameters\\n----------\\nb : int", ["P.\\n\\nParameters\\n----------\\na : int"]))
+    >>> child, parent = "Parameters\\n----------\\nb : int", "Parameters\\n----------\\na : int"
+    >>> print(completed("A child.\\n\\n" + child, [parent]))
     A child.
     <BLANKLINE>
     Parameters

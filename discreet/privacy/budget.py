@@ -1,4 +1,4 @@
-"""A privacy budget: the promise that a plan must keep, in one of four currencies."""
+"""A privacy budget: the promise that a plan must keep, in one of four definitions of differential privacy."""
 
 from __future__ import annotations
 
@@ -26,6 +26,14 @@ class Budget:
         The zCDP budget.
     mu : float, optional
         The Gaussian DP budget.
+
+    Examples
+    --------
+    >>> from discreet import Budget
+    >>> Budget(epsilon=1.0, delta=1e-6).kind
+    'approximate'
+    >>> print(Budget.zcdp(0.1))
+    (rho = 0.1, zCDP)
     """
 
     epsilon: float | None = None
@@ -62,7 +70,7 @@ class Budget:
 
     @property
     def kind(self) -> BudgetKind:
-        """The currency: "approximate", "pure", "zcdp" or "gdp"."""
+        """The definition: "approximate", "pure", "zcdp" or "gdp"."""
         if self.rho is not None:
             return "zcdp"
         if self.mu is not None:
@@ -144,7 +152,7 @@ def _real(name: str, value: Any) -> float:
 
 
 def budget_from(epsilon: Any, delta: float | None, rows: int) -> Budget:
-    """A Budget from plain numbers; delta=None stands for 1/rows^2, delta=0 for pure epsilon-DP."""
+    """Return a Budget made of plain numbers; delta=None stands for 1/rows^2, delta=0 for pure epsilon-DP."""
     if isinstance(epsilon, Budget):
         return epsilon
     if delta is None:

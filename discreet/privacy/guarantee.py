@@ -16,9 +16,27 @@ from discreet.privacy.relation import Relation
 
 @dataclass(frozen=True, eq=False)
 class Guarantee:
-    """An (epsilon, delta) promise, the event that backs it and the relation it holds for.
+    """An (epsilon, delta) promise, the neighbouring relation it holds for, and the event that proves it.
 
-    `epsilon` and `delta` are what was promised; `certified` is what the accountant finds for the event.
+    Attributes
+    ----------
+    epsilon, delta : float
+        What was promised; epsilon is infinite for a result without privacy.
+    relation : Relation
+        Which tables count as neighbours.
+    event : DpEvent
+        What was done to the rows, in the vocabulary of dp-accounting.
+    leaks : tuple of str
+        What was read from the rows outside the guarantee, such as the classes.
+
+    Examples
+    --------
+    >>> from discreet import LogisticRegression
+    >>> promise = LogisticRegression(epsilon=1.0, bounds=(0.0, 1.0)).plan(n_samples=1000, n_features=3).guarantee
+    >>> promise.epsilon, promise.delta
+    (1.0, 1e-06)
+    >>> bool(promise.epsilon_at(1e-3) < 1.0)  # a larger delta goes with a smaller epsilon
+    True
     """
 
     epsilon: float
@@ -29,29 +47,41 @@ class Guarantee:
 
     @property
     def is_private(self) -> bool:
+        """Whether epsilon is finite."""
         return math.isfinite(self.epsilon)
 
     @property
     def certified(self) -> Any:
-        """The accountant's finding at the promised delta: epsilon, delta and the route that proves it."""
+        """The accountant's own finding at the promised delta: epsilon, delta and the route that proves it."""
         return accounting.certify(self.event, self.delta, self.relation)
 
     def epsilon_at(self, delta: float) -> float:
-        """The epsilon that holds together with another delta."""
+        """Return the epsilon that holds together with another delta."""
         return accounting.epsilon_of(self.event, delta, self.relation) if self.is_private else math.inf
 
     def delta_at(self, epsilon: float) -> float:
-        """The delta that holds together with another epsilon."""
+        """Return the delta that holds together with another epsilon."""
         return accounting.delta_of(self.event, epsilon, self.relation) if self.is_private else 1.0
 
     def tradeoff(self, points: int = 200) -> tuple[FloatArray, FloatArray]:
-        """The best that any attacker can do: type I errors and the smallest possible type II errors."""
+        """Return the best that any attacker can do: type I errors and the smallest possible type II errors.
+
+        Parameters
+        ----------
+        points : int, default=200
+            How many points of the curve.
+
+        Returns
+        -------
+        tuple of two ndarray
+            Type I errors between 0 and 1, and for each the smallest type II error.
+        """
         if not self.is_private:
             return np.array([0.0, 1.0]), np.array([0.0, 0.0])
         return accounting.tradeoff(self.event, self.relation, points)
 
     def statement(self) -> str:
-        """A paragraph that can be quoted to people who decide about the data."""
+        """Return a paragraph that can be quoted to people who decide about the data."""
         if not self.is_private:
             return "This result was computed without privacy protection (epsilon is infinite)."
         return (
@@ -67,6 +97,7 @@ class Guarantee:
         )
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the guarantee as a JSON-safe dictionary."""
         return {
             "epsilon": self.epsilon if self.is_private else "inf",
             "delta": self.delta,

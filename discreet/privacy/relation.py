@@ -1,4 +1,4 @@
-"""Which two tables count as neighbours: the first half of every privacy claim."""
+"""Which two tables count as neighbours: part of every privacy claim."""
 
 from __future__ import annotations
 
@@ -9,9 +9,20 @@ from typing import Any
 class Relation(StrEnum):
     """A neighbouring relation between tables.
 
-    REPLACE     same number of rows, one row changed arbitrarily; n is public.
-    ZERO_OUT    same number of rows, one row turned into a null row that contributes nothing; n is public.
-    ADD_REMOVE  one row more or less; n is private, the caller supplies a public row count to divide by.
+    Attributes
+    ----------
+    REPLACE
+        Same number of rows, one row changed arbitrarily; the number of rows is public.
+    ZERO_OUT
+        Same number of rows, one row turned into a null row that contributes nothing; the number of rows is public.
+    ADD_REMOVE
+        One row more or less; the number of rows is private, and the caller supplies a public one to divide by.
+
+    Examples
+    --------
+    >>> from discreet import Relation
+    >>> Relation("replace").factor, Relation("zero_out").factor
+    (2, 1)
     """
 
     REPLACE = "replace"
@@ -38,6 +49,7 @@ _EXPLANATIONS = {
 
 
 def relation_from(relation: Any) -> Relation:
+    """Return the relation of this name, or a ValueError that lists the names."""
     try:
         return Relation(relation)
     except ValueError:

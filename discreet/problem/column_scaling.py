@@ -1,6 +1,6 @@
-"""The solver's own coordinates: each column clipped, centred and scaled by public or released numbers.
+"""Scaled columns: each column clipped, centred and scaled by public or released numbers.
 
-A linear model in the frame's columns is a linear model in the user's columns. The map between the two is
+A linear model of the scaled columns is a linear model of the user's columns. The map between the two is
 exact (with an unpenalised intercept, centring changes nothing; scaling moves into the penalty), so solvers
 may work where every column has about unit size while the objective stays the one the user wrote.
 """
@@ -82,7 +82,7 @@ class ColumnScaling:
         return columns if order == "F" else sp.csr_array(columns)
 
     def target(self, y: FloatArray) -> FloatArray:
-        """The clipped and centred regression target (classification frames leave labels alone)."""
+        """Return the clipped and centred regression target (labels of a classification are left alone)."""
         return np.clip(y, self.target_low, self.target_high) - self.target_shift
 
     def coefficients(self, coefficients: Coefficients) -> Coefficients:
@@ -103,7 +103,7 @@ class ColumnScaling:
         return intercept + self.target_shift - coef @ self.shift
 
     def uniform(self) -> ColumnScaling:
-        """The same frame with one scale for all columns, for sets that are not separable."""
+        """Return the same scaling with one scale for all columns, for sets that are not separable."""
         scale = np.sqrt(np.mean(self.scale[~self.frozen] ** 2)) if not self.frozen.all() else 1.0
         return replace(
             self,

@@ -60,7 +60,19 @@ class Constraint(ABC):
 
 @dataclass(frozen=True, slots=True)
 class L1Ball(Constraint):
-    """Vectors with sum of absolute values at most radius."""
+    """Vectors with sum of absolute values at most radius.
+
+    Parameters
+    ----------
+    radius : float
+        Positive.
+
+    Examples
+    --------
+    >>> from discreet.problem import L1Ball
+    >>> L1Ball(1.0).project([3.0, 1.0])
+    array([1., 0.])
+    """
 
     radius: float
 
@@ -100,7 +112,19 @@ class L1Ball(Constraint):
 
 @dataclass(frozen=True, slots=True)
 class L2Ball(Constraint):
-    """Vectors of Euclidean norm at most radius."""
+    """Vectors of Euclidean norm at most radius.
+
+    Parameters
+    ----------
+    radius : float
+        Positive.
+
+    Examples
+    --------
+    >>> from discreet.problem import L2Ball
+    >>> L2Ball(1.0).project([3.0, 4.0])
+    array([0.6, 0.8])
+    """
 
     radius: float
 
@@ -129,7 +153,19 @@ class L2Ball(Constraint):
 
 @dataclass(frozen=True, slots=True)
 class Simplex(Constraint):
-    """Vectors of non-negative numbers that sum to total."""
+    """Vectors of non-negative numbers that sum to total.
+
+    Parameters
+    ----------
+    total : float, default=1.0
+        Positive.
+
+    Examples
+    --------
+    >>> from discreet.problem import Simplex
+    >>> Simplex().project([2.0, 0.0])
+    array([1., 0.])
+    """
 
     total: float = 1.0
 
@@ -164,7 +200,19 @@ class Simplex(Constraint):
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Box(Constraint):
-    """Vectors with low <= w <= high in each coordinate; one number serves all, and bounds may be infinite."""
+    """Vectors with low <= w <= high in each coordinate; one number serves all, and bounds may be infinite.
+
+    Parameters
+    ----------
+    low, high : float or array
+        Bounds of each coordinate.
+
+    Examples
+    --------
+    >>> from discreet.problem import Box
+    >>> Box(0.0, 1.0).project([3.0, -1.0])
+    array([1., 0.])
+    """
 
     low: Array
     high: Array

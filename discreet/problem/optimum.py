@@ -30,7 +30,19 @@ MOST_STEPS = 100_000
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """A non-private minimiser in the user's columns."""
+    """A minimiser without privacy, in the user's columns.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_features,) or (n_outputs, n_features)
+        Coefficients.
+    intercept : float or ndarray
+        Intercept.
+    value : float
+        The objective there.
+    certificate : Certificate
+        How far from optimal it can be.
+    """
 
     coef: FloatArray
     intercept: Any

@@ -131,7 +131,19 @@ class Zero(Penalty):
 
 @dataclass(frozen=True, slots=True)
 class L1(Penalty):
-    """The sum of absolute values, alpha ||w||_1, which sets small coefficients to zero."""
+    """The sum of absolute values, alpha ||w||_1, which sets small coefficients to zero.
+
+    Parameters
+    ----------
+    alpha : float
+        Strength of the penalty, at least 0.
+
+    Examples
+    --------
+    >>> from discreet.problem import L1
+    >>> L1(1.0).prox([3.0, 0.5], step=1.0)
+    array([2., 0.])
+    """
 
     alpha: float
 
@@ -146,7 +158,19 @@ class L1(Penalty):
 
 @dataclass(frozen=True, slots=True)
 class L2(Penalty):
-    """Half the sum of squares, alpha / 2 ||w||^2."""
+    """Half the sum of squares, alpha / 2 ||w||_2^2.
+
+    Parameters
+    ----------
+    alpha : float
+        Strength of the penalty, at least 0.
+
+    Examples
+    --------
+    >>> from discreet.problem import L2
+    >>> L2(1.0).prox([3.0, 0.5], step=1.0)
+    array([1.5 , 0.25])
+    """
 
     alpha: float
 
@@ -165,7 +189,21 @@ class L2(Penalty):
 
 @dataclass(frozen=True, slots=True)
 class ElasticNet(Penalty):
-    """A mixture, alpha (l1_ratio ||w||_1 + (1 - l1_ratio) / 2 ||w||^2), written as scikit-learn writes it."""
+    """A mixture, alpha (l1_ratio ||w||_1 + (1 - l1_ratio) / 2 ||w||_2^2), written as scikit-learn writes it.
+
+    Parameters
+    ----------
+    alpha : float
+        Strength of the penalty, at least 0.
+    l1_ratio : float
+        Share of the L1 norm, between 0 and 1.
+
+    Examples
+    --------
+    >>> from discreet.problem import ElasticNet
+    >>> ElasticNet(1.0, l1_ratio=0.5).value([2.0])
+    2.0
+    """
 
     alpha: float
     l1_ratio: float
@@ -186,7 +224,13 @@ class ElasticNet(Penalty):
 
 @dataclass(frozen=True, slots=True, init=False)
 class Box(Penalty):
-    """The constraint low <= w <= high as a penalty: zero inside, infinite outside."""
+    """The constraint low <= w <= high as a penalty: zero inside, infinite outside.
+
+    Parameters
+    ----------
+    low, high : float or array
+        Bounds of each coordinate; one number serves all, and they may be infinite.
+    """
 
     limits: constraints.Box
 

@@ -22,6 +22,27 @@ class Problem:
 
     Neither the penalty nor the constraint touches the intercept b. For losses with several outputs w has
     one row per output.
+
+    Parameters
+    ----------
+    loss : Loss
+        From `discreet.problem.losses`, such as `Logistic()`.
+    penalty : Penalty, default=Zero()
+        From `discreet.problem.penalties`, such as `L2(0.1)`.
+    constraint : Constraint, optional
+        From `discreet.problem.constraints`, such as `L1Ball(10.0)`.
+    fit_intercept : bool, default=True
+        Whether there is an intercept b.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet import Problem
+    >>> from discreet.problem import L2, Squared
+    >>> X, y = np.array([[-1.0], [1.0]]), np.array([0.0, 2.0])
+    >>> best = Problem(Squared(), L2(1.0)).optimum(X, y)  # not private
+    >>> best.coef.round(6), round(float(best.intercept), 6)
+    (array([0.5]), 1.0)
     """
 
     loss: Loss
@@ -35,7 +56,7 @@ class Problem:
         return self.constraint is None or self.constraint.separable
 
     def coefficients(self, columns: int) -> Coefficients:
-        """Penalty and separable constraint, coordinate by coordinate."""
+        """Return penalty and separable constraint, coordinate by coordinate."""
         own = self.penalty.coefficients(columns)
         if not isinstance(self.constraint, Box):
             return own
@@ -55,7 +76,26 @@ class Problem:
     def objective(
         self, X: Any, y: FloatArray, coef: FloatArray, intercept: Any = 0.0, weight: FloatArray | None = None
     ) -> float:
-        """The objective on a table, in the user's columns. Not private."""
+        """Return the objective on a table, in the user's columns. Not private.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        y : array of shape (n_samples,)
+            Targets, or labels in the coding of the loss.
+        coef : array of shape (n_features,) or (n_outputs, n_features)
+            Coefficients.
+        intercept : float or array, default=0.0
+            Intercept.
+        weight : array of shape (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Mean loss plus penalty.
+        """
         margins = np.asarray(X @ np.asarray(coef).T) + intercept
         losses = self.loss.value(margins, y)
         total = float(losses.sum() if weight is None else losses @ weight)
@@ -64,7 +104,24 @@ class Problem:
     def optimum(
         self, X: Any, y: FloatArray, sample_weight: FloatArray | None = None, tolerance: float = 1e-10
     ) -> Optimum:
-        """The non-private optimum with a certificate of how far from optimal it can be. Not private."""
+        """Return the optimum without privacy, with a certificate of how far from optimal it can be. Not private.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or table of shape (n_samples, n_features)
+            The rows.
+        y : array of shape (n_samples,)
+            Targets, or labels in the coding of the loss.
+        sample_weight : array of shape (n_samples,), optional
+            Weights between 0 and 1.
+        tolerance : float, default=1e-10
+            When to stop: relative to the objective for duality gaps, absolute for residuals.
+
+        Returns
+        -------
+        Optimum
+            `coef`, `intercept`, `value` and `certificate`.
+        """
         from discreet.data.validation import load
         from discreet.problem.optimum import minimise
 

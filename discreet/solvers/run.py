@@ -75,7 +75,7 @@ def warn_about(plan: Plan) -> None:
 
 
 def warn_of_nothing_learned(solution: Solution) -> None:
-    """Say that the noise hid all columns; the frame has been released, so this tells nothing more."""
+    """Warn that the noise hid all columns; the column scaling has been released, so this tells nothing more."""
     scaling = solution.scaling
     if scaling.columns and scaling.frozen.all():
         warnings.warn(
@@ -106,17 +106,57 @@ def solve(
 ) -> Solution:
     """Solve a problem privately.
 
+    Guarantee: the returned coefficients are differentially private as `solution.guarantee` states.
+
     Parameters
     ----------
     problem : Problem
-    X, y : table and numeric target (labels -1 and +1, or class numbers 0..K-1, for classification losses)
-    solver : a name, a solver object, or "auto"
-    budget : Budget, or an epsilon for which delta = 1/n^2
-    bounds, y_bounds : public (low, high) of the columns and of a regression target; None learns scales
-    callback : called as callback(done, total) while the solver runs
-    trace : "non-private" records the objective after every pass, outside the guarantee
+        Loss, penalty, constraint and whether there is an intercept.
+    X : array, sparse matrix or table of shape (n_samples, n_features)
+        The private rows; finite numbers.
+    y : array of shape (n_samples,)
+        Numeric targets; for classification losses labels -1 and +1, or class numbers 0 to K - 1.
+    solver : str or Solver, default="auto"
+        A name from `discreet.solvers.SOLVERS`, a solver object, or "auto".
+    budget : Budget or float, default=1.0
+        Privacy budget; a number is an epsilon, with delta = 1/n^2.
+    bounds : tuple (low, high) or "data", optional
+        Public limits of the columns; None learns scales privately, "data" reads them from the rows and warns.
+    y_bounds : tuple (low, high) or "data", optional
+        The same for a regression target.
+    sample_weight : array of shape (n_samples,), optional
+        Weights between 0 and 1, as private as the rows.
+    relation : {"replace", "zero_out", "add_remove"}, default="replace"
+        Which tables count as neighbours.
+    public_n : int, optional
+        With relation="add_remove": a public estimate of the number of rows.
+    random_state : int, optional
+        None draws secure noise; a seed makes it reproducible, hence removable.
+    callback : callable, optional
+        Called as callback(done, total) while the solver runs.
+    trace : "non-private", optional
+        Records the objective after every pass, outside the guarantee.
+    ledger : Ledger or str, optional
+        Where the cost is booked before any row is used. Needs `dataset`.
+    dataset : str, optional
+        The name under which the data set's budget was opened in the ledger.
 
-    Guarantee: the returned coefficients are differentially private as `solution.guarantee` states.
+    Returns
+    -------
+    Solution
+        Coefficients, intercept, the plan and its guarantee.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet import Problem, solve
+    >>> from discreet.problem import L2, Squared
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1.0, 1.0, (5000, 2))
+    >>> y = 2.0 * X[:, 0] - X[:, 1]
+    >>> found = solve(Problem(Squared(), L2(1e-5)), X, y, bounds=(-1, 1), y_bounds=(-3, 3), random_state=0)
+    >>> found.guarantee.epsilon  # a seed, so that this example repeats; leave it out
+    1.0
     """
     from discreet.privacy.random.generator import generator_from
 

@@ -23,7 +23,17 @@ _SLACK = 1.0 + 1e-9
 
 @dataclass(frozen=True)
 class Allowance:
-    """What was promised for a data set: at most `epsilon` at `delta`, under `relation`, over all events."""
+    """What was promised for a data set, over all its events.
+
+    Attributes
+    ----------
+    dataset : str
+        Name of the data set.
+    epsilon, delta : float
+        What the composition of all events must keep.
+    relation : Relation
+        Which tables count as neighbours.
+    """
 
     dataset: str
     epsilon: float

@@ -21,7 +21,23 @@ from discreet.privacy.relation import Relation
 
 @dataclass(frozen=True)
 class Entry:
-    """One reservation; `status` is "reserved" or "committed", and both count in full."""
+    """One reservation in a ledger.
+
+    Attributes
+    ----------
+    id : int
+        Number of the record.
+    dataset : str
+        Name of the data set.
+    event : DpEvent
+        What was reserved, in the vocabulary of dp-accounting.
+    note : str
+        What the caller wrote beside it.
+    status : {"reserved", "committed"}
+        Both count in full.
+    created, committed : datetime
+        When; `committed` is None for a reservation that was not committed.
+    """
 
     id: int
     dataset: str
@@ -74,7 +90,7 @@ class Ledger:
 
     Parameters
     ----------
-    url : str or path
+    url : str or path, default="sqlite:///discreet.db"
         A file (`"budget.db"` or `"sqlite:///budget.db"`), `"sqlite://"` for memory, or
         `"postgresql://..."`. A relative path is resolved now: a worker started in another folder must
         not find an empty ledger there. Nothing is created before first use.
@@ -82,6 +98,19 @@ class Ledger:
     Notes
     -----
     Copies are the same object (`copy`, `deepcopy`, `sklearn.clone`); pickles carry only the address.
+
+    Examples
+    --------
+    >>> from discreet import Ledger
+    >>> from discreet.privacy.accounting import gaussian_event
+    >>> ledger = Ledger("sqlite://")  # in memory, to try things out
+    >>> ledger.open("patients", epsilon=1.0, delta=1e-6)
+    >>> with ledger.reserve("patients", gaussian_event(20.0), note="mean age"):
+    ...     pass  # read the rows, add the noise, publish
+    >>> round(ledger.spent("patients"), 3)
+    0.214
+    >>> ledger.fits("patients", gaussian_event(1.0))
+    False
     """
 
     def __init__(self, url: str | os.PathLike[str] = "sqlite:///discreet.db") -> None:
@@ -98,7 +127,17 @@ class Ledger:
         return self._chain.url
 
     def open(self, dataset: str, epsilon: float, delta: float, relation: Relation | str = Relation.REPLACE) -> None:
-        """Set the total budget of a data set, for good; the same numbers again change nothing."""
+        """Set the total budget of a data set; it never changes. The same numbers again have no effect.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the data set.
+        epsilon, delta : float
+            What all releases together must keep.
+        relation : {"replace", "zero_out", "add_remove"}, default="replace"
+            Which tables count as neighbours.
+        """
         wanted = Allowance(dataset, float(epsilon), float(delta), Relation(relation))
         with self._chain.writing() as pen:
             known = _allowances(pen.records).get(dataset)
@@ -118,6 +157,22 @@ class Ledger:
 
         Guarantee: returns only if this event and all earlier ones compose to at most the promised
         budget; of two callers who compete for the last of it, one is refused.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of an opened data set.
+        event : DpEvent
+            What will be done to the rows, such as `gaussian_event(20.0)` or the `event` of a plan.
+        note : str, default=""
+            Kept beside the entry, in plain text.
+        relation : Relation or str, optional
+            The relation under which the event was accounted; it must be that of the budget.
+
+        Returns
+        -------
+        Reservation
+            A context manager, which commits when its block ends without an exception.
 
         Raises
         ------

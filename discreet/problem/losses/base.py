@@ -13,18 +13,20 @@ Values = npt.ArrayLike
 
 
 class Loss(ABC):
-    """What a solver may ask of a loss; a value too large for a float is returned as infinity, never as NaN.
+    """A convex function of a margin and a target; it never sees the features.
+
+    A value too large for a float is returned as infinity, never as NaN.
 
     Attributes
     ----------
     classification : bool
         Whether targets are labels: -1 or +1 with one margin per row, 0 to outputs - 1 with several.
     monotone : bool
-        Whether, for a given target, the slope has the same sign at every margin (objective
-        perturbation then adds up fewer tails).
+        Whether, for a given target, the slope has the same sign at every margin. Objective perturbation then needs less
+        noise for the same budget.
     discontinuous_curvature : bool
-        Whether most rows may have no curvature where one looks, and much of it a step away: what is measured at
-        one point then says little of its neighbourhood.
+        Whether the second derivative jumps, so that its value at one point says little about nearby points. `newton`
+        then learns no Hessian.
     """
 
     __slots__ = ()

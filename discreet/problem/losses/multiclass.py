@@ -18,8 +18,20 @@ class Multinomial(Loss):
     """Softmax loss, log(sum_k exp(m_k)) - m_y, for labels 0 to classes - 1 and margins of shape (n, classes).
 
     The conjugate is finite where dual plus the label's indicator is a distribution, up to rounding of
-    1e-12 per class, since softmax slopes sum to zero only in theory.
+    1e-12 per class, since softmax slopes sum to zero only in exact arithmetic.
+
     Guarantee: for every row, the slope has norm at most sqrt(2) and the Hessian no eigenvalue above 1/2.
+
+    Parameters
+    ----------
+    classes : int
+        Number of classes, at least 2.
+
+    Examples
+    --------
+    >>> from discreet.problem import Multinomial
+    >>> Multinomial(2).slope([[0.0, 0.0]], [1])
+    array([[ 0.5, -0.5]])
     """
 
     classes: int
@@ -73,6 +85,19 @@ class OneVsRest(Loss):
 
     Guarantee: for every row, the slope has norm at most sqrt(classes) * loss.lipschitz, and the Hessian,
     which is diagonal, no entry above loss.smoothness.
+
+    Parameters
+    ----------
+    loss : Loss
+        A loss of one margin, such as `Logistic()`.
+    classes : int
+        Number of classes, at least 2.
+
+    Examples
+    --------
+    >>> from discreet.problem import Logistic, OneVsRest
+    >>> OneVsRest(Logistic(), 3).slope([[0.0, 0.0, 0.0]], [1])
+    array([[ 0.5, -0.5,  0.5]])
     """
 
     loss: Loss

@@ -14,7 +14,14 @@ from discreet.problem.losses.base import Array, Loss, Values, floats
 
 @dataclass(frozen=True, slots=True)
 class Squared(Loss):
-    """Half the squared residual, (m - y)^2 / 2. The slope has no bound: private solvers must clip it."""
+    """Half the squared residual, (m - y)^2 / 2. The slope has no bound: private solvers must clip it.
+
+    Examples
+    --------
+    >>> from discreet.problem import Squared
+    >>> Squared().value([3.0], [1.0])
+    array([2.])
+    """
 
     name = "squared"
     code = 0
@@ -41,6 +48,12 @@ class Logistic(Loss):
     """Logistic loss, log(1 + exp(-y m)), for labels y in {-1, +1}.
 
     Guarantee: for every margin, |slope| <= 1 and 0 <= curvature <= 1/4.
+
+    Examples
+    --------
+    >>> from discreet.problem import Logistic
+    >>> Logistic().slope([0.0], [1.0])
+    array([-0.5])
     """
 
     name = "logistic"
@@ -71,6 +84,17 @@ class Huber(Loss):
     """Residual r = m - y costs r^2 / 2 up to the threshold and grows linearly beyond it.
 
     Guarantee: for every margin, |slope| <= threshold and 0 <= curvature <= 1.
+
+    Parameters
+    ----------
+    threshold : float, default=1.35
+        Where the loss becomes linear.
+
+    Examples
+    --------
+    >>> from discreet.problem import Huber
+    >>> Huber(1.0).slope([5.0, 0.5], [0.0, 0.0])
+    array([1. , 0.5])
     """
 
     threshold: float = 1.35
@@ -112,6 +136,17 @@ class SmoothedHinge(Loss):
     """Hinge loss max(0, 1 - y m), y in {-1, +1}, with a parabola for 1 - width <= y m <= 1 + width.
 
     Guarantee: for every margin, |slope| <= 1 and 0 <= curvature <= 1 / (2 width).
+
+    Parameters
+    ----------
+    width : float, default=0.5
+        Half the length of the smoothed part.
+
+    Examples
+    --------
+    >>> from discreet.problem import SmoothedHinge
+    >>> SmoothedHinge(0.5).slope([0.0, 1.0, 2.0], [1.0, 1.0, 1.0])
+    array([-1. , -0.5, -0. ])
     """
 
     width: float = 0.5
