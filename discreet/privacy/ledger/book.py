@@ -108,7 +108,7 @@ class Ledger:
     >>> with ledger.reserve("patients", gaussian_event(20.0), note="mean age"):
     ...     pass  # read the rows, add the noise, publish
     >>> round(ledger.spent("patients"), 3)
-    0.214
+    0.189
     >>> ledger.fits("patients", gaussian_event(1.0))
     False
     """
