@@ -35,8 +35,9 @@ class Names:
         self.all = set(self.members) | self.parameters | {name for held in self.members.values() for name in held}
 
     def _read(self, path: Path) -> None:
-        module = path.parent.name if path.name == "__init__.py" else path.stem
-        self.members[path.parent.name].add(module)
+        package = path.name == "__init__.py"
+        module = path.parent.name if package else path.stem
+        self.members[path.parent.parent.name if package else path.parent.name].add(module)
         tree = ast.parse(path.read_text())
         self.members[module] |= _assigned(tree.body)
         for node in ast.walk(tree):
@@ -49,7 +50,7 @@ class Names:
                 self.types[_last(node.target)] |= _words(node.annotation)
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
                 self.settings.add(node.value)
-            if isinstance(node, ast.ImportFrom) and path.name == "__init__.py":
+            if isinstance(node, ast.ImportFrom) and package:
                 self.members[module] |= {alias.asname or alias.name for alias in node.names}
             if isinstance(node, ast.ClassDef):
                 self.members[node.name] |= _assigned(node.body) | _set_on_self(node)
@@ -141,9 +142,25 @@ def _names_of(code: str) -> list[str]:
 
 
 def unknown_paths(text: str, folder: Path) -> list[str]:
-    """Quoted paths, and links, that lead nowhere from the root, the package, its inner folders or the page."""
+    """Quoted paths and links that lead nowhere.
+
+    A path starts at the root, in the package, at the page, or is inside a folder that the page quotes too.
+    """
     wanted = [q for q in quoted(text) if PATH.fullmatch(q)]
+    bases = [ROOT, PACKAGE, folder]
+    folders = [base / q for q in wanted if q.endswith("/") for base in bases if (base / q).is_dir()]
+    lost = [q for q in wanted if not any((base / q).exists() for base in bases)]
+    lost = [q for q in lost if not any(found for inside in folders for found in inside.rglob(q))]
     links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text)
-    linked = [link for link in links if "://" not in link]
-    lost = [path for path in wanted if not any((base / path).exists() for base in (ROOT, PACKAGE, folder))]
-    return lost + [link for link in linked if not (folder / link).exists()]
+    return lost + [link for link in links if "://" not in link and not (folder / link).exists()]
+
+
+def unknown_modules(text: str) -> list[str]:
+    """Quoted names that begin with `discreet.` and do not exist."""
+    return [q for q in unknown_names(text) if q.startswith("discreet.")]
+
+
+def unknown_targets(text: str) -> list[str]:
+    """Quoted `make` commands without a target in the Makefile."""
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    return [q for q in quoted(text) if q.startswith("make ") and not set(q.split()[1:]) <= targets]

@@ -1,0 +1,163 @@
+"""What the documents say is true: names and paths exist, examples run, docstrings tell all."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import discreet
+from discreet import preprocessing, problem
+from discreet._common.docstrings import names_in, sections_of
+from tests.doc_names import ROOT, unknown_modules, unknown_names, unknown_paths, unknown_targets
+
+PROOFS = sorted((ROOT / "docs" / "guarantees").glob("*.md"))
+GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*GUIDES, ROOT / "CONTRIBUTING.md", *PROOFS]
+# Named in CONTRIBUTING.md before they are there.
+COMING = {"discreet.testing.check_loss", "discreet.testing.check_solver", "benchmarks/defaults/"}
+
+ESTIMATORS = ["LogisticRegression", "LinearSVC", "LinearRegression", "Ridge", "Lasso", "ElasticNet", "HuberRegressor"]
+TRANSFORMERS = ["PrivateScaler", "PrivateBounds", "PrivateQuantiles"]
+LEARNERS = [getattr(discreet, name) for name in ESTIMATORS] + [getattr(preprocessing, name) for name in TRANSFORMERS]
+
+pytestmark = pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning")
+
+
+def page_name(path):
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PROOFS, ids=page_name)
+def test_names_quoted_on_proof_pages_exist(page):
+    assert unknown_names(page.read_text()) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_paths_links_modules_and_make_targets_exist(page):
+    text = page.read_text()
+    lost = [*unknown_paths(text, page.parent), *unknown_modules(text), *unknown_targets(text)]
+    assert [name for name in lost if name not in COMING] == []
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "`clipped_summ`",
+        "`Newton._decides`",
+        "`scaled.rowz`",
+        "`mechanisms.gaussian_noise`",
+        "`clipped_sum(relashion=2)`",
+        "`Ledger.open().clozed`",
+    ],
+)
+def test_a_wrong_name_is_found(planted):
+    assert unknown_names(f"It rests on `clipped_sum` and {planted}.") == [planted.strip("`")]
+
+
+def test_a_wrong_path_link_module_or_target_is_found():
+    text = "`discreet/solvers/gone.py`, `gone.py`, [page](gone.md), `discreet.gone`, `make gone`, `solvers/newton.py`"
+    found = [*unknown_paths(text, ROOT), *unknown_modules(text), *unknown_targets(text)]
+    assert found == ["discreet/solvers/gone.py", "gone.py", "gone.md", "discreet.gone", "make gone"]
+
+
+def python_blocks(page: Path) -> list[tuple[str, str | None]]:
+    """Blocks of Python code that can be run, each with the output that the page shows below it."""
+    found = re.findall(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", page.read_text(), re.DOTALL)
+    return [(code, shown or None) for code, shown in found if "(..." not in code]
+
+
+@pytest.mark.parametrize("page", [page for page in GUIDES if python_blocks(page)], ids=page_name)
+def test_the_examples_of_a_page_run_and_print_what_it_shows(page, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # ledgers and paused streams are files
+    names: dict[str, object] = {}
+    for code, shown in python_blocks(page):
+        exec(compile(code, page_name(page), "exec"), names)
+        printed = capsys.readouterr().out
+        assert shown is None or printed == shown
+
+
+def test_a_wrong_output_on_a_page_would_be_found():
+    blocks = python_blocks(ROOT / "docs" / "preprocessing.md")
+    assert len([shown for _, shown in blocks if shown]) == 3
+
+
+def public_objects():
+    """Everything that `discreet` and the rooms that users import from offer, once."""
+    rooms = [discreet, preprocessing, problem]
+    named = {name: getattr(room, name) for room in rooms for name in room.__all__}
+    return {name: value for name, value in named.items() if callable(value)}
+
+
+def doctests_of(name, value):
+    """The examples in the docstring of an object and of its public methods."""
+    finder = doctest.DocTestFinder(exclude_empty=True, recurse=False)
+    yield from finder.find(value, name)
+    for member in [m for m in vars(value) if not m.startswith("_")] if isinstance(value, type) else []:
+        yield from finder.find(getattr(value, member), f"{name}.{member}")
+
+
+@pytest.mark.parametrize("name", sorted(public_objects()))
+def test_the_examples_in_docstrings_are_right(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    runner = doctest.DocTestRunner(optionflags=doctest.FAIL_FAST)
+    for found in doctests_of(name, public_objects()[name]):
+        runner.run(found)
+    assert runner.failures == 0
+
+
+WITHOUT_EXAMPLE = {"Loss", "Penalty", "Constraint", "Zero", "Released"}  # base classes, and what others return
+
+
+@pytest.mark.parametrize("name", sorted(public_objects()))
+def test_public_things_are_described(name):
+    value = public_objects()[name]
+    assert value.__doc__
+    raised = isinstance(value, type) and issubclass(value, Exception)
+    if not raised and name not in WITHOUT_EXAMPLE and value.__module__ not in UNDESCRIBED:
+        assert "Examples" in sections_of(value.__doc__)[1]
+
+
+UNDESCRIBED = {"discreet.estimators.model_file", "discreet.estimators.stream_file"}
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: learner.__name__)
+def test_the_docstring_of_a_learner_names_every_parameter(learner):
+    described = names_in(sections_of(learner.__doc__)[1]["Parameters"])
+    assert described == set(learner().get_params())
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: learner.__name__)
+def test_the_docstring_of_a_learner_names_every_fitted_attribute(learner):
+    attributes = fitted_attributes(learner)
+    described = names_in(sections_of(learner.__doc__)[1]["Attributes"])
+    assert attributes <= described
+    assert described - attributes <= {"stream_"}  # after partial_fit only
+
+
+def fitted_attributes(learner):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(-1.0, 1.0, (500, 2)), columns=["a", "b"])
+    settings = {"random_state": 0, "epsilon": 5.0}
+    known = {"bounds": (-1.0, 1.0), "y_bounds": (-1.0, 1.0), "classes": [False, True]}
+    wanted = {name: value for name, value in known.items() if name in learner().get_params()}
+    y = X["a"] > 0.0 if "classes" in wanted else X["a"]
+    model = learner(**settings, **wanted).fit(X, y)
+    found = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
+    return found | {"guarantee_"}
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: learner.__name__)
+def test_fit_names_its_arguments(learner):
+    described = names_in(sections_of(learner.fit.__doc__)[1]["Parameters"])
+    assert {"X", "y", "sample_weight"} <= described
+
+
+def test_a_parameter_without_a_description_would_be_found():
+    described = names_in(sections_of(discreet.Ridge.__doc__)[1]["Parameters"])
+    assert "alpha" in described
+    assert "l1_ratio" not in described
