@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import doctest
+import inspect
 import re
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,7 @@ import pytest
 import discreet
 from discreet import preprocessing, problem
 from discreet._common.docstrings import names_in, sections_of
-from tests.doc_names import ROOT, unknown_modules, unknown_names, unknown_paths, unknown_targets
+from tests.doc_names import PACKAGE, ROOT, unknown_modules, unknown_names, unknown_paths, unknown_targets
 
 PROOFS = sorted((ROOT / "docs" / "guarantees").glob("*.md"))
 GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -81,9 +83,10 @@ def test_the_examples_of_a_page_run_and_print_what_it_shows(page, capsys, tmp_pa
         assert shown is None or printed == shown
 
 
-def test_a_wrong_output_on_a_page_would_be_found():
+def test_the_blocks_and_outputs_of_a_page_are_found():
     blocks = python_blocks(ROOT / "docs" / "preprocessing.md")
     assert len([shown for _, shown in blocks if shown]) == 3
+    assert sum(len(python_blocks(page)) for page in GUIDES) >= 10
 
 
 def public_objects():
@@ -93,36 +96,62 @@ def public_objects():
     return {name: value for name, value in named.items() if callable(value)}
 
 
-def doctests_of(name, value):
-    """The examples in the docstring of an object and of its public methods."""
-    finder = doctest.DocTestFinder(exclude_empty=True, recurse=False)
-    yield from finder.find(value, name)
-    for member in [m for m in vars(value) if not m.startswith("_")] if isinstance(value, type) else []:
-        yield from finder.find(getattr(value, member), f"{name}.{member}")
+def run_examples(tests):
+    """How many examples were wrong, and how many there are."""
+    runner = doctest.DocTestRunner(verbose=False)
+    for found in tests:
+        runner.run(found, out=lambda text: None)
+    return runner.failures, runner.tries
+
+
+# Base classes, what others return, and exceptions need no example.
+WITHOUT_EXAMPLE = {"Loss", "Penalty", "Constraint", "Zero", "Released"}
+WITH_EXAMPLE = [
+    name
+    for name, value in sorted(public_objects().items())
+    if name not in WITHOUT_EXAMPLE and not (isinstance(value, type) and issubclass(value, Exception))
+]
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLE)
+def test_every_public_thing_has_an_example(name):
+    examples = sections_of(public_objects()[name].__doc__)[1]["Examples"]
+    assert ">>>" in examples or re.search(r"See `\w+`", examples)
+
+
+MODULES = [
+    ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for path in sorted(PACKAGE.rglob("*.py"))
+    if ">>>" in path.read_text()
+]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_examples_in_docstrings_are_right(module, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # models and ledgers are files
+    failures, tries = run_examples(doctest.DocTestFinder(exclude_empty=True).find(import_module(module)))
+    assert tries > 0
+    assert failures == 0
+
+
+def test_a_wrong_example_is_found():
+    wrong = doctest.DocTestParser().get_doctest(">>> 1 + 1\n3\n", {}, "wrong", None, None)
+    assert run_examples([wrong]) == (1, 1)
 
 
 @pytest.mark.parametrize("name", sorted(public_objects()))
-def test_the_examples_in_docstrings_are_right(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    runner = doctest.DocTestRunner(optionflags=doctest.FAIL_FAST)
-    for found in doctests_of(name, public_objects()[name]):
-        runner.run(found)
-    assert runner.failures == 0
-
-
-WITHOUT_EXAMPLE = {"Loss", "Penalty", "Constraint", "Zero", "Released"}  # base classes, and what others return
-
-
-@pytest.mark.parametrize("name", sorted(public_objects()))
-def test_public_things_are_described(name):
+def test_every_parameter_of_a_public_thing_is_described(name):
     value = public_objects()[name]
     assert value.__doc__
-    raised = isinstance(value, type) and issubclass(value, Exception)
-    if not raised and name not in WITHOUT_EXAMPLE and value.__module__ not in UNDESCRIBED:
-        assert "Examples" in sections_of(value.__doc__)[1]
+    if name in WITH_EXAMPLE:
+        sections = sections_of(value.__doc__)[1]
+        described = names_in(sections.get("Parameters", "")) | names_in(sections.get("Attributes", ""))
+        assert set(parameters_of(value)) <= described
 
 
-UNDESCRIBED = {"discreet.estimators.model_file", "discreet.estimators.stream_file"}
+def parameters_of(value):
+    """The arguments of a function or of a constructor; the values of an enumeration are its members."""
+    return [] if value is discreet.Relation else list(inspect.signature(value).parameters)
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: learner.__name__)
@@ -159,5 +188,5 @@ def test_fit_names_its_arguments(learner):
 
 def test_a_parameter_without_a_description_would_be_found():
     described = names_in(sections_of(discreet.Ridge.__doc__)[1]["Parameters"])
-    assert "alpha" in described
-    assert "l1_ratio" not in described
+    assert described == set(discreet.Ridge().get_params())
+    assert described != set(discreet.ElasticNet().get_params())

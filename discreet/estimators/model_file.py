@@ -40,6 +40,27 @@ def save_model(
     """Write a fitted estimator to a JSON file.
 
     Guarantee: the file holds only what the estimator's guarantee covers and what was declared as public.
+
+    Parameters
+    ----------
+    estimator : PrivateLinearModel
+        Fitted.
+    path : str or Path
+        Where to write.
+    schema : Schema, optional
+        What is public about the columns; stored with the model, so that new tables are treated alike.
+    overwrite : bool, default=True
+        Whether a file that exists may be replaced; else it is a FileExistsError.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet import Ridge, load_model, save_model
+    >>> X = np.random.default_rng(0).uniform(-1.0, 1.0, (1000, 2))
+    >>> model = Ridge(bounds=(-1.0, 1.0), y_bounds=(-1.0, 1.0)).fit(X, X[:, 0])
+    >>> save_model(model, "model.json")
+    >>> bool((load_model("model.json").predict(X) == model.predict(X)).all())
+    True
     """
     text = json.dumps(to_dict(estimator, schema), indent=1, allow_nan=False)
     with open(path, "w" if overwrite else "x", encoding="utf-8") as file:
@@ -47,12 +68,26 @@ def save_model(
 
 
 def load_model(path: str | Path) -> PrivateLinearModel:
-    """The fitted estimator of a model file; it predicts what the saved one predicted, bit for bit.
+    """Return the fitted estimator of a model file; it predicts what the saved one predicted, bit for bit.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file that `save_model` or `discreet fit` wrote.
+
+    Returns
+    -------
+    PrivateLinearModel
+        The fitted estimator, of the class that was saved.
 
     Raises
     ------
     ValueError
         The file is not a model written by this version of discreet; the message says what is wrong.
+
+    Examples
+    --------
+    See `save_model`.
     """
     return read_model(path).estimator
 

@@ -34,6 +34,24 @@ def pause_stream(model: Any, path: str | Path) -> None:
     The stream is closed before its state is written: if the disk fails then, the stream is lost, and not doubled.
 
     Not private: the file holds exact sums. Keep it where the rows are kept; to publish the model use `save_model`.
+
+    Parameters
+    ----------
+    model : PrivateLinearModel
+        An estimator that has read rows by `partial_fit`.
+    path : str or Path
+        A file that does not exist yet.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet import LogisticRegression, pause_stream, resume_stream
+    >>> X = np.random.default_rng(0).uniform(-1.0, 1.0, (1000, 2))
+    >>> model = LogisticRegression(bounds=(-1.0, 1.0), classes=[0, 1], public_n=2000)
+    >>> model = model.partial_fit(X, X[:, 0] > 0.0)
+    >>> pause_stream(model, "visits.stream")
+    >>> model = resume_stream("visits.stream")  # the file is gone
+    >>> model = model.partial_fit(X, X[:, 0] > 0.0)
     """
     stream: Stream | None = getattr(model, "stream_", None)
     if stream is None:
@@ -54,6 +72,26 @@ def resume_stream(path: str | Path, *, ledger: Any = None, dataset: str | None =
     A stream that was paused under a ledger needs that ledger again, which lets each pause be resumed once.
 
     Guarantee: resumed once, the stream costs what was booked when it began and nothing more.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file that `pause_stream` wrote.
+    ledger : Ledger or str, optional
+        The ledger under which the stream was paused.
+    dataset : str, optional
+        The name under which the data set's budget was opened in the ledger.
+    random_state : int, optional
+        None draws secure noise; a seed makes it reproducible, hence removable.
+
+    Returns
+    -------
+    PrivateLinearModel
+        The estimator; go on with `partial_fit`.
+
+    Examples
+    --------
+    See `pause_stream`.
     """
     taken = Path(f"{path}.{secrets.token_hex(8)}.taken")
     os.rename(path, taken)  # of two processes that try, one finds no file
