@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .PHONY: demo test lint format clean bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
-	bench-solvers bench-streams
+	bench-solvers bench-streams bench-out-of-core
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -41,6 +41,9 @@ bench-frank-wolfe: $(READY)
 
 bench-streams: $(READY)
 	$(BIN)/python benchmarks/streams.py
+
+bench-out-of-core: $(READY)
+	$(BIN)/python benchmarks/out_of_core.py
 
 bench-solvers: $(READY)
 	$(BIN)/python benchmarks/solvers.py --write
