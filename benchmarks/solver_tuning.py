@@ -10,7 +10,7 @@ import numpy as np
 from solver_problems import Case
 
 from discreet import Budget, solve
-from discreet.estimators.base import clip_columns
+from discreet.data.clipping import clip_columns
 from discreet.solvers import CoordinateDescent, Newton, Solution, Solver
 
 RUNS = 3  # of each setting; their noise is seeded, so that all settings see the same ranges

@@ -24,7 +24,7 @@ from solver_tuning import GRIDS, excess, tuned
 
 from discreet import Budget, solve
 from discreet._common.exceptions import IncompatibleSolverError
-from discreet.estimators.base import clip_columns
+from discreet.data.clipping import clip_columns
 from discreet.solvers import SOLVERS, Solver
 
 EPSILONS = (0.1, 1.0, 10.0)

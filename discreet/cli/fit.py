@@ -10,6 +10,7 @@ from discreet.cli import options
 from discreet.cli.console import check_free, print_json, wants_progress
 
 if TYPE_CHECKING:
+    from discreet.data.files import TableFile
     from discreet.data.schema import Schema
     from discreet.estimators.table_fit import TableFit
     from discreet.privacy.relation import Relation
@@ -34,6 +35,7 @@ def fit(
     public_rows: options.PublicRows = None,
     ledger: options.LedgerUrl = None,
     dataset: options.DatasetName = None,
+    stream: options.Stream = None,
     out: options.ModelOut = Path("model.json"),
     seed: options.Seed = None,
     quiet: options.Quiet = False,
@@ -46,9 +48,7 @@ def fit(
     0/1 or a number. What is declared (bounds, classes, a schema) saves budget.
     """
     check_free(out, force)
-    declared = _declare(_schema_of(table, schema), target, bounds, y_bounds, classes, relation)
-    if str(declared.relation) == "add_remove" and public_rows is None:
-        raise ValueError("add_remove keeps the number of rows secret: give a public estimate, --public-rows N.")
+    from discreet.data.files import open_table
     from discreet.estimators.model_file import save_model
     from discreet.estimators.table_fit import FitRequest, fit_table
 
@@ -56,7 +56,12 @@ def fit(
     parameters |= {"dataset": dataset, "random_state": seed, "verbose": int(wants_progress(quiet or json))}
     if alpha is not None:
         parameters["alpha"] = alpha
-    done = fit_table(table, FitRequest(declared, None if task == "auto" else task, estimator, parameters))
+    with open_table(table) as file:
+        declared = _declare(_schema_of(file, schema), target, bounds, y_bounds, classes, relation)
+        if str(declared.relation) == "add_remove" and public_rows is None:
+            raise ValueError("add_remove keeps the number of rows secret: give a public estimate, --public-rows N.")
+        request = FitRequest(declared, None if task == "auto" else task, estimator, parameters)
+        done = fit_table(file, request, stream)
     save_model(done.model, out, done.schema, overwrite=force)
     if json:
         print_json(summary(done) | {"out": str(out)})
@@ -64,13 +69,11 @@ def fit(
         print(f"{describe(done)}\n\nmodel and full privacy statement written to {out}")
 
 
-def _schema_of(table: Path, schema: Path | None) -> Schema:
-    from discreet.data.files import read_header
+def _schema_of(file: TableFile, schema: Path | None) -> Schema:
+    """The schema that was given, or one in which all columns are numbers."""
     from discreet.data.schema import load_schema, skeleton
 
-    if schema is not None:
-        return load_schema(schema)
-    return skeleton(dict.fromkeys(read_header(table), "number"))
+    return skeleton(dict.fromkeys(file.kinds, "number")) if schema is None else load_schema(schema)
 
 
 def _declare(

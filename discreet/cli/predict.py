@@ -39,7 +39,7 @@ def predict(
     estimator: Any = stored.estimator
     if proba and not hasattr(estimator, "predict_proba"):
         raise ValueError(f"--proba: a {type(estimator).__name__} has no probabilities.")
-    rows = read_table(table, stored.schema, target=False).to_pandas()
+    rows = read_table(table, stored.schema, target=False)
     columns = {"prediction": estimator.predict(rows).tolist()}
     if proba:
         chances = estimator.predict_proba(rows)

@@ -1,20 +1,21 @@
 """What may be known about a table without reading a row; plans are made from this alone.
 
-The one place that builds `Public`: from declarations alone, or from declarations and the shape of a table.
+`Public.of` is the one place that builds these facts, from declarations; `public_facts` adds the shape of a table, and
+its exact bounds where the caller asks for them in spite of the leak.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-import scipy.sparse as sp
+from typing import TYPE_CHECKING, Any
 
 from discreet._common.types import FloatArray
-from discreet.data.validation import bounds_from_rows, check_bounds
-from discreet.privacy.relation import Relation
+from discreet.data.validation import bounds_from_rows, check_bounds, check_sparse_bounds
+from discreet.privacy.relation import Relation, relation_from
+
+if TYPE_CHECKING:
+    from discreet.data.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,57 @@ class Public:
     sparse: bool = False
     streamed: bool = False  # whether the rows are read in blocks from where they are stored
     leaks: tuple[str, ...] = ()  # what the caller had read from the rows and now counts as public
+
+    @classmethod
+    def of(
+        cls,
+        rows: int,
+        columns: int,
+        *,
+        relation: str | Relation = Relation.REPLACE,
+        bounds: Any = None,
+        y_bounds: Any = None,
+        public_n: int | None = None,
+        sparse: bool = False,
+        leaks: Sequence[str] = (),
+        streamed: bool = False,
+    ) -> Public:
+        """The public facts that declarations make of a table of this shape; refuses declarations that contradict.
+
+        Parameters
+        ----------
+        rows, columns : int
+            The shape of the table; under add/remove the number of rows is not used.
+        relation : Relation or str
+            Which tables count as neighbours.
+        bounds, y_bounds : (low, high), optional
+            Declared limits of the columns and of a regression target.
+        public_n : int, optional
+            The public number of rows, required under add/remove.
+        sparse : bool
+            Whether entries that are not stored are zeros.
+        leaks : sequence of str
+            What was read from the rows to make these declarations.
+        streamed : bool
+            Whether the rows are read in blocks from where they are stored.
+        """
+        kind = relation_from(relation)
+        low, high = check_bounds(bounds, columns) or (None, None)
+        target = check_bounds(y_bounds, 1, "y_bounds")
+        if sparse and low is not None and high is not None:
+            check_sparse_bounds(low, high)
+        return cls(
+            rows=_public_rows(kind, rows, public_n),
+            columns=columns,
+            relation=kind,
+            low=low,
+            high=high,
+            target_low=None if target is None else float(target[0][0]),
+            target_high=None if target is None else float(target[1][0]),
+            sparse=sparse,
+            leaks=tuple(leaks),
+            streamed=streamed,
+        )
 
     @property
     def bounded(self) -> bool:
@@ -59,7 +111,40 @@ class Public:
         }
 
 
-def public_rows(relation: Relation, rows: int, public_n: int | None) -> int:
+def public_facts(
+    data: Rows,
+    *,
+    relation: str | Relation = Relation.REPLACE,
+    bounds: Any = None,
+    y_bounds: Any = None,
+    public_n: int | None = None,
+    leaks: Sequence[str] = (),
+) -> Public:
+    """The public facts of validated rows: their shape and what was declared about them.
+
+    Not private: bounds="data" and y_bounds="data" read exact minima and maxima from the rows, which `leaks` then names.
+    """
+    named = list(leaks)
+    if isinstance(bounds, str) and bounds == "data":
+        bounds = bounds_from_rows(data)
+        named.append("the bounds of the columns")
+    if isinstance(y_bounds, str) and y_bounds == "data":
+        y_bounds = bounds_from_rows(data, "y_bounds")
+        named.append("the bounds of the target")
+    return Public.of(
+        data.rows,
+        data.columns,
+        relation=relation,
+        bounds=bounds,
+        y_bounds=y_bounds,
+        public_n=public_n,
+        sparse=data.sparse,
+        leaks=named,
+        streamed=not data.in_memory,
+    )
+
+
+def _public_rows(relation: Relation, rows: int, public_n: int | None) -> int:
     """The number of rows that may be known: the true one, except under add/remove."""
     if relation is not Relation.ADD_REMOVE:
         if public_n is not None and public_n != rows:
@@ -70,49 +155,3 @@ def public_rows(relation: Relation, rows: int, public_n: int | None) -> int:
     if isinstance(public_n, bool) or int(public_n) != public_n or public_n < 1:
         raise ValueError(f"public_n must be a positive whole number; got {public_n!r}.")
     return int(public_n)
-
-
-def describe(
-    X: Any,
-    y: Any,
-    relation: Relation,
-    bounds: Any,
-    y_bounds: Any,
-    public_n: int | None,
-    regression: bool,
-    leaks: Sequence[str] = (),
-) -> Public:
-    """The public facts of a validated table; bounds="data" is the only thing read from its rows."""
-    rows, columns = X.shape
-    leaks = list(leaks)
-    if isinstance(bounds, str) and bounds == "data":
-        limits: Any = bounds_from_rows(X)
-        leaks.append("the bounds of the columns")
-    else:
-        limits = check_bounds(bounds, columns)
-    low, high = limits if limits is not None else (None, None)
-    if sp.issparse(X):
-        check_sparse_bounds(low, high)
-    target: Any = None
-    if isinstance(y_bounds, str) and y_bounds == "data" and regression:
-        target = bounds_from_rows(np.reshape(y, (-1, 1)), "y_bounds")
-        leaks.append("the bounds of the target")
-    elif regression:
-        target = check_bounds(y_bounds, 1, "y_bounds")
-    return Public(
-        rows=public_rows(relation, rows, public_n),
-        columns=columns,
-        relation=relation,
-        low=low,
-        high=high,
-        target_low=None if target is None else float(target[0][0]),
-        target_high=None if target is None else float(target[1][0]),
-        sparse=sp.issparse(X),
-        leaks=tuple(leaks),
-    )
-
-
-def check_sparse_bounds(low: Any, high: Any) -> None:
-    """Entries that are not stored are 0, so 0 must be within the bounds."""
-    if low is not None and ((low > 0.0) | (high < 0.0)).any():
-        raise ValueError("bounds of sparse columns must contain 0, the value of every entry that is not stored.")

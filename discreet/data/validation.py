@@ -1,4 +1,4 @@
-"""The only room that meets raw input: it validates, and separates the rows from the public facts.
+"""The only module that meets raw input: it validates, and separates the rows from the public facts.
 
 Everything after this module may rely on: finite numbers, matching lengths, weights in [0, 1], targets
 encoded as the loss expects them. Nothing here is released, so nothing here needs noise; what is read from
@@ -8,6 +8,7 @@ the rows on request (bounds="data", classes=None) raises PrivacyLeakWarning.
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,16 @@ import scipy.sparse as sp
 
 from discreet._common.exceptions import PrivacyLeakWarning
 from discreet._common.types import FloatArray
-from discreet.data.rows import Data
+from discreet.data.rows import Data, Rows
+from discreet.data.stored_table import Encoder, StoredRows, as_stored_table
+from discreet.data.table import Table
 
 LARGEST_BOUND = 1e100  # beyond it squares of sums of entries could overflow
 SMALLEST_BOUND = 1e-100  # below it their inverses could
+
+# What the numbers of a table may be; single precision stays, so that large tables need not be copied.
+_NUMBERS: dict[str, Any] = {"dtype": (np.float64, np.float32)}
+_SPARSE = ("csr", "csc")
 
 
 def load(X: Any, y: Any, sample_weight: Any = None) -> Data:
@@ -26,28 +33,98 @@ def load(X: Any, y: Any, sample_weight: Any = None) -> Data:
 
     X may be dense (any float or integer dtype, C or F order), SciPy sparse, or a pandas/Polars frame.
     """
-    table = as_matrix(X)
+    data = load_features(X, sample_weight)
     target = np.asarray(y, dtype=np.float64).ravel()
-    if target.size != table.shape[0]:
-        raise ValueError(f"y has {target.size} values but X has {table.shape[0]} rows; pass one value per row.")
+    if target.size != data.rows:
+        raise ValueError(f"y has {target.size} values but X has {data.rows} rows; pass one value per row.")
     if not np.isfinite(target).all():
         raise ValueError("y contains NaN or infinity; remove or impute those rows first.")
-    weight = None if sample_weight is None else check_weights(sample_weight, target.size)
-    return Data(table, target, weight, owned=is_own_copy(X, table))
+    return replace(data, y=target)
 
 
-def huge_entries() -> Any:
+def load_features(X: Any, sample_weight: Any = None) -> Data:
+    """Validate a table without a target: at least one row and one column, finite numbers; the target is all zeros."""
+    from sklearn.utils import check_array
+
+    with _huge_entries():
+        table = canonical(check_array(X, accept_sparse=_SPARSE, input_name="X", **_NUMBERS))
+    weight = None if sample_weight is None else check_weights(sample_weight, table.shape[0])
+    return Data(table, np.zeros(table.shape[0]), weight, owned=is_own_copy(X, table))
+
+
+def validate_features(estimator: Any, X: Any, *, reset: bool, sparse: bool = True) -> Any:
+    """The table of an estimator's `fit` (reset) or `predict`: its columns must be those of the fit.
+
+    Sets or checks `n_features_in_` and `feature_names_in_`, as scikit-learn does.
+    """
+    from sklearn.utils.validation import validate_data
+
+    if isinstance(X, Table):
+        _check_names(estimator, X.names, reset)
+        return X.X
+    _refuse_duplicate_names(X)
+    with _huge_entries():
+        table = validate_data(estimator, X, accept_sparse=_SPARSE if sparse else False, reset=reset, **_NUMBERS)
+    return canonical(table)
+
+
+def validate_rows(estimator: Any, X: Any, y: Any, *, numeric: bool, reset: bool) -> tuple[Any, Any, bool]:
+    """The table and the target of an estimator's `fit`, and whether the table is a copy that nobody else can see.
+
+    Labels are not encoded yet; a numeric target is an array of numbers.
+    """
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import validate_data
+
+    if isinstance(X, Table):
+        _check_names(estimator, X.names, reset)
+        table, target = X.X, np.asarray(X.y if y is None else y)
+    else:
+        _refuse_duplicate_names(X)
+        with _huge_entries():
+            table, target = validate_data(
+                estimator, X, y, accept_sparse=_SPARSE, y_numeric=numeric, reset=reset, **_NUMBERS
+            )
+    if not numeric:
+        check_classification_targets(target)
+    return canonical(table), target, is_own_copy(X, table)
+
+
+def validate_stored(
+    estimator: Any, X: Any, y: Any, metadata: dict[str, Any], encode: Encoder, classes: Any = None
+) -> StoredRows:
+    """The rows of a table that stays in its files, for `fit`; one pass checks all of them."""
+    from discreet._common.progress import progress_bar
+
+    if only_weights(metadata, 1) is not None:
+        raise ValueError("sample_weight is for tables in memory; a table that is read block by block has none.")
+    table = as_stored_table(X, y, classes)
+    with progress_bar("checking the rows", bool(estimator.verbose)) as progress:
+        rows = table.encoded(encode, progress)
+    _check_names(estimator, table.names, reset=True)
+    return rows
+
+
+def _huge_entries() -> Any:
     """Let scikit-learn's test for NaN, which adds all entries up, pass 1e308 on both sides (inf - inf) in silence."""
     return np.errstate(invalid="ignore")
 
 
-def as_matrix(X: Any) -> Any:
-    """X as a finite float32/float64 array or CSR/CSC matrix with at least one row and one column."""
-    from sklearn.utils import check_array
+def _refuse_duplicate_names(X: Any) -> None:
+    names = getattr(X, "columns", None)
+    if names is not None and len(set(names)) != len(names):
+        raise ValueError("X has duplicate column names; rename them so that each column is unambiguous.")
 
-    with huge_entries():
-        table = check_array(X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), input_name="X")
-    return canonical(table)
+
+def _check_names(estimator: Any, columns: list[str], reset: bool) -> None:
+    """What scikit-learn does with the names of a data frame, for a table that comes from a file."""
+    names = np.array(columns, dtype=object)
+    if reset:
+        estimator.n_features_in_, estimator.feature_names_in_ = names.size, names
+    elif not np.array_equal(getattr(estimator, "feature_names_in_", names), names):
+        raise ValueError("the columns of the table are not those that the model was trained on, in that order.")
+    elif estimator.n_features_in_ != names.size:
+        raise ValueError(f"X has {names.size} columns, but the model was trained on {estimator.n_features_in_}.")
 
 
 def canonical(table: Any) -> Any:
@@ -94,6 +171,53 @@ def check_weights(sample_weight: Any, rows: int) -> FloatArray | None:
     return weight
 
 
+def only_weights(metadata: dict[str, Any], rows: int) -> FloatArray | None:
+    """The checked sample weights among the arguments of fit; anything else is a mistake."""
+    unknown = set(metadata) - {"sample_weight"}
+    if unknown:
+        raise TypeError(f"fit got an unexpected argument {sorted(unknown)[0]!r}; it takes X, y and sample_weight.")
+    weight = metadata.get("sample_weight")
+    return None if weight is None else check_weights(weight, rows)
+
+
+def declared_classes(classes: Any) -> Any:
+    """The declared labels, sorted."""
+    distinct = np.unique(np.asarray(classes))
+    if distinct.size < 2:
+        raise ValueError(f"classes must hold at least two labels; got {classes!r}.")
+    return distinct
+
+
+def classes_from_rows(labels: Any, weight: FloatArray | None) -> Any:
+    """The labels that occur among rows that count. Not private: asked for by classes=None."""
+    classes = np.unique(labels if weight is None else labels[weight > 0.0])
+    if classes.size < 2:
+        raise ValueError(
+            f"y contains one class only{' among rows of positive sample_weight' if weight is not None else ''}, "
+            f"{classes.tolist()}; pass classes=[...] with every label that may occur."
+        )
+    warnings.warn(
+        "the classes were read from y, which reveals them; pass classes=[...] if the set of labels is not public.",
+        PrivacyLeakWarning,
+        stacklevel=4,
+    )
+    return classes
+
+
+def encode_labels(labels: Any, classes: Any) -> FloatArray:
+    """Labels as the losses expect them: -1 and +1 for two classes, else the number of the class."""
+    try:
+        codes = np.searchsorted(classes, labels)
+        known = classes[np.minimum(codes, classes.size - 1)] == labels
+    except TypeError:
+        known = np.zeros(1, dtype=bool)
+    if not np.all(known):
+        raise ValueError(
+            f"y holds labels that are not in classes={classes.tolist()}; declare every label that may occur."
+        )
+    return 2.0 * codes - 1.0 if classes.size == 2 else codes.astype(np.float64)
+
+
 def check_bounds(bounds: Any, columns: int, name: str = "bounds") -> tuple[FloatArray, FloatArray] | None:
     """Declared bounds as two arrays of length `columns`: a pair (low, high) of scalars or arrays."""
     if bounds is None:
@@ -118,18 +242,29 @@ def check_bounds(bounds: Any, columns: int, name: str = "bounds") -> tuple[Float
     return low, high
 
 
-def bounds_from_rows(X: Any, name: str = "bounds") -> tuple[FloatArray, FloatArray]:
-    """The exact minima and maxima of the columns. Not private: asked for by bounds="data"."""
+def bounds_from_rows(rows: Rows, name: str = "bounds") -> tuple[FloatArray, FloatArray]:
+    """The exact minima and maxima of the columns, or of the target. Not private: asked for by bounds="data"."""
     warnings.warn(
         f'{name}="data" reads minima and maxima from the rows, which leaks them; pass ({name}=(low, high)) from '
         f"public knowledge, or {name}=None to learn scales privately.",
         PrivacyLeakWarning,
-        stacklevel=3,
+        stacklevel=5,
     )
+    ends = [_ends(block.X if name == "bounds" else block.y[:, None]) for block in rows.blocks()]
+    low, high = np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)
+    low, high = np.clip(low, -LARGEST_BOUND, LARGEST_BOUND), np.clip(high, -LARGEST_BOUND, LARGEST_BOUND)
+    low, high = (np.where(np.abs(end) < SMALLEST_BOUND, 0.0, end) for end in (low, high))
+    return low, np.where(high - low < SMALLEST_BOUND, low, high)
+
+
+def _ends(X: Any) -> tuple[FloatArray, FloatArray]:
     low, high = X.min(axis=0), X.max(axis=0)
     if sp.issparse(X):
         low, high = low.toarray().ravel(), high.toarray().ravel()
-    return (
-        np.clip(np.atleast_1d(low).astype(np.float64), -LARGEST_BOUND, LARGEST_BOUND),
-        np.clip(np.atleast_1d(high).astype(np.float64), -LARGEST_BOUND, LARGEST_BOUND),
-    )
+    return np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+
+
+def check_sparse_bounds(low: FloatArray, high: FloatArray) -> None:
+    """Entries that are not stored are 0, so 0 must be within the bounds."""
+    if ((low > 0.0) | (high < 0.0)).any():
+        raise ValueError("bounds of sparse columns must contain 0, the value of every entry that is not stored.")

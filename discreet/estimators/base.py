@@ -7,22 +7,21 @@ parameter is written once; nothing is set on an estimator outside `fit` but its 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.docstrings import InheritedDocstring
-from discreet._common.types import FloatArray
-from discreet.data.public import Public, describe, public_rows
-from discreet.data.rows import Data
-from discreet.data.validation import canonical, check_bounds, check_weights, huge_entries, is_own_copy
+from discreet.data.clipping import clip_columns
+from discreet.data.public import Public, public_facts
+from discreet.data.rows import Data, Rows
+from discreet.data.stored_table import is_stored
+from discreet.data.validation import validate_features
 from discreet.estimators.streaming import StreamLearner
-from discreet.privacy.budget import budget_from
+from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.relation import relation_from
 from discreet.problem.losses import Loss
 from discreet.problem.penalties import L1, L2, Penalty, Zero
 from discreet.problem.penalties import ElasticNet as ElasticNetPenalty
@@ -125,7 +124,58 @@ class PrivateLinearModel(InheritedDocstring, StreamLearner, BaseEstimator):
     def _problem(self, classes: int = 2) -> Problem:
         return Problem(self._loss(classes), self._penalty(), self.constraint, bool(self.fit_intercept))
 
-    def plan(self, n_samples: int, n_features: int, n_classes: int = 2, sparse: bool = False) -> Plan:
+    def _class_count(self) -> int:
+        """The number of classes of the loss, after `_load`; 2 where there are none."""
+        return 2
+
+    def _load(self, X: Any, y: Any, metadata: dict[str, Any], reset: bool, declared: Any = None) -> Data:
+        """Validated rows with an encoded target; for a first chunk or a fit (reset) also what the model knows of them.
+
+        `declared` are the classes that were named beside the rows, if any.
+        """
+        raise NotImplementedError
+
+    def _load_stored(self, X: Any, y: Any, metadata: dict[str, Any]) -> Rows:
+        """The checked rows of a table that stays in its files, with an encoded target."""
+        raise NotImplementedError
+
+    def _load_any(self, X: Any, y: Any, metadata: dict[str, Any]) -> Rows:
+        """Validated rows for a fit, wherever they lie."""
+        return self._load_stored(X, y, metadata) if is_stored(X) else self._load(X, y, metadata, reset=True)
+
+    def _leaks(self) -> tuple[str, ...]:
+        """What `_load` read from the rows and the model shows without noise."""
+        return ()
+
+    def fit(self, X: Any, y: Any, **metadata: Any) -> Self:
+        """Fit the model privately.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or table of shape (n_samples, n_features), or pyarrow Dataset
+            The private rows; finite numbers. A data set is read block by block, in every pass, and never held in
+            memory.
+        y : array of shape (n_samples,), or str
+            The target: finite numbers, or for classifiers labels, each one of `classes`. With a data set, the name of
+            the target's column; all other columns are features.
+        sample_weight : array of shape (n_samples,), optional
+            Weights between 0 and 1, passed by name. They are as private as the rows. Larger weights are refused: a
+            row may not count more than once.
+
+        Returns
+        -------
+        self
+            The fitted estimator itself.
+
+        Guarantee: what is learned is differentially private as `guarantee_` states; the ledger, if there is one,
+        grants the cost before anything is computed from the rows.
+        """
+        rows = self._load_any(X, y, metadata)
+        return self._fit_planned(self._plan_for(rows), rows)
+
+    def plan(
+        self, n_samples: int, n_features: int, n_classes: int = 2, sparse: bool = False, streamed: bool = False
+    ) -> Plan:
         """Return what a fit would do with a table of this size: noise, steps and cost. No data is needed.
 
         Parameters
@@ -136,80 +186,49 @@ class PrivateLinearModel(InheritedDocstring, StreamLearner, BaseEstimator):
             Number of classes; regressors ignore it.
         sparse : bool, default=False
             Whether the table would be sparse.
+        streamed : bool, default=False
+            Whether the table would be read block by block from where it is stored.
 
         Returns
         -------
         Plan
             Printable; `plan.guarantee` is the promise, `plan.event` the cost.
         """
-        return self._make_plan(self._public(n_samples, n_features, sparse), n_classes)
+        public = Public.of(n_samples, n_features, sparse=sparse, streamed=streamed, **self._declared())
+        return self._make_plan(public, n_classes, self._budget(public))
 
-    def _public(self, n_samples: int, n_features: int, sparse: bool) -> Public:
-        relation = relation_from(self.relation)
-        limits = check_bounds(self.bounds, n_features)
-        target = check_bounds(getattr(self, "y_bounds", None), 1, "y_bounds")
-        return Public(
-            rows=public_rows(relation, n_samples, self.public_n),
-            columns=n_features,
-            relation=relation,
-            low=None if limits is None else limits[0],
-            high=None if limits is None else limits[1],
-            target_low=None if target is None else float(target[0][0]),
-            target_high=None if target is None else float(target[1][0]),
-            sparse=sparse,
-        )
+    def _declared(self) -> dict[str, Any]:
+        """What the parameters declare about the rows."""
+        y_bounds = getattr(self, "y_bounds", None)
+        return {"relation": self.relation, "bounds": self.bounds, "y_bounds": y_bounds, "public_n": self.public_n}
 
-    def _make_plan(self, public: Public, classes: int) -> Plan:
+    def _plan_for(self, rows: Rows) -> Plan:
+        """The plan for validated rows, of which it sees the shape alone (bounds="data" excepted)."""
+        public = public_facts(rows, leaks=self._leaks(), **self._declared())
+        return self._make_plan(public, self._class_count(), self._budget(public))
+
+    def _budget(self, public: Public) -> Budget:
+        return budget_from(self.epsilon, self.delta, public.rows)
+
+    def _make_plan(self, public: Public, classes: int, budget: Budget) -> Plan:
         problem = self._problem(classes)
-        budget = budget_from(self.epsilon, self.delta, public.rows)
         return make_solver(self.solver, problem, public, budget).plan(problem, public, budget)
 
-    def _validate(self, X: Any, y: Any, reset: bool = True) -> tuple[Any, Any, bool]:
-        names = getattr(X, "columns", None)
-        if names is not None and len(set(names)) != len(names):
-            raise ValueError("X has duplicate column names; rename them so that each column is unambiguous.")
-        with huge_entries():
-            table, target = validate_data(
-                self,
-                X,
-                y,
-                accept_sparse=("csr", "csc"),
-                dtype=(np.float64, np.float32),
-                y_numeric=self._regression,
-                reset=reset,
-            )
-        return canonical(table), target, is_own_copy(X, table)
+    def _fit_planned(self, plan: Plan, rows: Rows) -> Self:
+        """Run a plan that was made for these rows, and keep what it releases.
 
-    def _fit(
-        self,
-        X: Any,
-        encoded: Any,
-        owned: bool,
-        classes: int,
-        weight: FloatArray | None,
-        leaks: tuple[str, ...] = (),
-    ) -> None:
-        y_bounds = getattr(self, "y_bounds", None)
-        relation = relation_from(self.relation)
-        public = describe(X, encoded, relation, self.bounds, y_bounds, self.public_n, self._regression, leaks)
-        plan = self._make_plan(public, classes)
-        data = Data(X, np.asarray(encoded, dtype=np.float64), weight, owned)
+        Guarantee: costs exactly `plan.event`, which the ledger, if there is one, grants first.
+        """
         from discreet._common.progress import progress_bar
         from discreet.privacy.random.generator import generator_from
 
-        with progress_bar(type(self).__name__, bool(self.verbose)) as progress:
-            solution = run_plan(
-                plan,
-                data,
-                generator_from(self.random_state),
-                self.ledger,
-                self.dataset,
-                type(self).__name__,
-                progress,
-            )
+        rng, note = generator_from(self.random_state), type(self).__name__
+        with progress_bar(note, bool(self.verbose)) as progress:
+            solution = run_plan(plan, rows, rng, self.ledger, self.dataset, note, progress)
         self.__dict__.pop("stream_", None)
-        self.weighted_ = weight is not None
+        self.weighted_ = isinstance(rows, Data) and rows.weight is not None
         self._keep(solution)
+        return self
 
     def _keep(self, solution: Solution) -> None:
         self.plan_, self.solution_ = solution.plan, solution
@@ -237,8 +256,7 @@ class PrivateLinearModel(InheritedDocstring, StreamLearner, BaseEstimator):
     def _margins(self, X: Any) -> Any:
         """Linear predictor, with entries clipped to the ranges that the fit used."""
         check_is_fitted(self, "coef_")
-        with huge_entries():
-            table = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), reset=False)
+        table = validate_features(self, X, reset=False)
         return clip_columns(table, *self.ranges_) @ np.asarray(self.coef_).T + self.intercept_
 
     def __sklearn_tags__(self) -> Any:
@@ -246,26 +264,6 @@ class PrivateLinearModel(InheritedDocstring, StreamLearner, BaseEstimator):
         tags.input_tags.sparse = True
         tags.non_deterministic = self.random_state is None
         return tags
-
-
-def only_weights(metadata: dict[str, Any], rows: int) -> FloatArray | None:
-    """The checked sample weights among the arguments of fit; anything else is a mistake."""
-    unknown = set(metadata) - {"sample_weight"}
-    if unknown:
-        raise TypeError(f"fit got an unexpected argument {sorted(unknown)[0]!r}; it takes X, y and sample_weight.")
-    weight = metadata.get("sample_weight")
-    return None if weight is None else check_weights(weight, rows)
-
-
-def clip_columns(X: Any, low: Any, high: Any) -> Any:
-    """Entries outside the range a model was trained on are treated as its nearest end."""
-    if np.isneginf(low).all() and np.isposinf(high).all():
-        return X
-    if not sp.issparse(X):
-        return np.clip(X, low, high)
-    clipped = sp.coo_array(X)
-    clipped.data = np.clip(clipped.data, low[clipped.col], high[clipped.col])
-    return clipped.tocsr()
 
 
 def make_penalty(name: Any, alpha: float, l1_ratio: float) -> Penalty:

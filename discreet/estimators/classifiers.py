@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 
-from discreet._common.exceptions import PrivacyLeakWarning
-from discreet.estimators.base import PrivateLinearModel, make_penalty, only_weights
+from discreet.data.rows import Data, Rows
+from discreet.data.validation import (
+    classes_from_rows,
+    declared_classes,
+    encode_labels,
+    only_weights,
+    validate_rows,
+    validate_stored,
+)
+from discreet.estimators.base import PrivateLinearModel, make_penalty
 from discreet.problem.losses import Logistic, Loss, Multinomial, OneVsRest, SmoothedHinge
 from discreet.problem.penalties import L2, Penalty
 
@@ -38,75 +44,32 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
 
     classes: Any = None
 
-    def fit(self, X: Any, y: Any, **metadata: Any) -> PrivateClassifier:
-        """Fit the model privately.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or table of shape (n_samples, n_features)
-            The private rows; finite numbers.
-        y : array of shape (n_samples,)
-            The labels, each one of `classes`.
-        sample_weight : array of shape (n_samples,), optional
-            Weights between 0 and 1, passed by name. They are as private as the rows. Larger weights are refused: a
-            row may not count more than once.
-
-        Returns
-        -------
-        self
-            The fitted estimator itself.
-
-        Guarantee: what is learned is differentially private as `guarantee_` states; the ledger, if there is one,
-        grants the cost before anything is computed from the rows.
-        """
-        table, labels, owned = self._validate(X, y)
+    def _load(self, X: Any, y: Any, metadata: dict[str, Any], reset: bool, declared: Any = None) -> Data:
+        table, labels, owned = validate_rows(self, X, y, numeric=False, reset=reset)
         weight = only_weights(metadata, labels.shape[0])
-        check_classification_targets(labels)
-        self.classes_ = self._classes(labels, weight)
-        leaks = () if self.classes is not None else ("the classes",)
-        self._fit(table, self._encode(labels), owned, self.classes_.size, weight, leaks)
-        return self
+        if reset:
+            classes = self.classes if self.classes is not None else declared
+            self.classes_ = classes_from_rows(labels, weight) if classes is None else declared_classes(classes)
+        return Data(table, encode_labels(labels, self.classes_), weight, owned)
 
-    def _partial_fit(self, X: Any, y: Any, classes: Any = None, **metadata: Any) -> PrivateClassifier:
-        first = getattr(self, "stream_", None) is None
-        table, labels, owned = self._validate(X, y, reset=first)
-        weight = only_weights(metadata, labels.shape[0])
-        check_classification_targets(labels)
-        if first:
-            declared = self.classes if self.classes is not None else classes
-            if declared is None:
-                raise ValueError("partial_fit needs classes=[...]: the labels of a whole stream cannot be read off y.")
-            self.classes_ = distinct_classes(declared)
-        self._advance(table, self._encode(labels), owned, self.classes_.size, weight)
-        return self
+    def _load_stored(self, X: Any, y: Any, metadata: dict[str, Any]) -> Rows:
+        if self.classes is None:
+            raise ValueError("a table that is read block by block needs classes=[...]: all labels that may occur.")
+        classes = declared_classes(self.classes)
+        rows = validate_stored(self, X, y, metadata, lambda labels: encode_labels(labels, classes), classes)
+        self.classes_ = classes
+        return rows
 
-    def _classes(self, labels: Any, weight: Any) -> Any:
-        if self.classes is not None:
-            return distinct_classes(self.classes)
-        classes = np.unique(labels if weight is None else labels[weight > 0.0])
-        if classes.size < 2:
-            raise ValueError(
-                f"y contains one class only{' among rows of positive sample_weight' if weight is not None else ''}, "
-                f"{classes.tolist()}; pass classes=[...] with every label that may occur."
-            )
-        warnings.warn(
-            "the classes were read from y, which reveals them; pass classes=[...] if the set of labels is not public.",
-            PrivacyLeakWarning,
-            stacklevel=3,
-        )
-        return classes
+    def _class_count(self) -> int:
+        return int(self.classes_.size)
 
-    def _encode(self, labels: Any) -> Any:
-        try:
-            codes = np.searchsorted(self.classes_, labels)
-            known = self.classes_[np.minimum(codes, self.classes_.size - 1)] == labels
-        except TypeError:
-            known = np.zeros(1, dtype=bool)
-        if not np.all(known):
-            raise ValueError(
-                f"y holds labels that are not in classes={self.classes_.tolist()}; declare every label that may occur."
-            )
-        return 2.0 * codes - 1.0 if self.classes_.size == 2 else codes.astype(np.float64)
+    def _leaks(self) -> tuple[str, ...]:
+        return () if self.classes is not None else ("the classes",)
+
+    def _partial_fit(self, X: Any, y: Any, classes: Any = None, **metadata: Any) -> Self:
+        if self.classes is None and classes is None and self._first_chunk():
+            raise ValueError("partial_fit needs classes=[...]: the labels of a whole stream cannot be read off y.")
+        return self._advance(X, y, metadata, classes)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -245,11 +208,3 @@ class LinearSVC(PrivateClassifier):
 
     def _penalty(self) -> Penalty:
         return L2(self.alpha)
-
-
-def distinct_classes(classes: Any) -> Any:
-    """The declared labels, sorted."""
-    distinct = np.unique(np.asarray(classes))
-    if distinct.size < 2:
-        raise ValueError(f"classes must hold at least two labels; got {classes!r}.")
-    return distinct

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from discreet.estimators.base import PrivateLinearModel, only_weights
+from discreet.data.rows import Data, Rows
+from discreet.data.validation import only_weights, validate_rows, validate_stored
+from discreet.estimators.base import PrivateLinearModel
 from discreet.problem.losses import Huber, Loss, Squared
 from discreet.problem.penalties import L1, L2, Penalty
 from discreet.problem.penalties import ElasticNet as ElasticNetPenalty
@@ -35,37 +37,16 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
     y_bounds: Any = None
     _regression: ClassVar[bool] = True
 
-    def fit(self, X: Any, y: Any, **metadata: Any) -> PrivateRegressor:
-        """Fit the model privately.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or table of shape (n_samples, n_features)
-            The private rows; finite numbers.
-        y : array of shape (n_samples,)
-            The targets; finite numbers.
-        sample_weight : array of shape (n_samples,), optional
-            Weights between 0 and 1, passed by name. They are as private as the rows. Larger weights are refused: a
-            row may not count more than once.
-
-        Returns
-        -------
-        self
-            The fitted estimator itself.
-
-        Guarantee: what is learned is differentially private as `guarantee_` states; the ledger, if there is one,
-        grants the cost before anything is computed from the rows.
-        """
-        table, target, owned = self._validate(X, y)
+    def _load(self, X: Any, y: Any, metadata: dict[str, Any], reset: bool, declared: Any = None) -> Data:
+        table, target, owned = validate_rows(self, X, y, numeric=True, reset=reset)
         weight = only_weights(metadata, target.shape[0])
-        self._fit(table, target, owned, 1, weight)
-        return self
+        return Data(table, np.asarray(target, dtype=np.float64), weight, owned)
 
-    def _partial_fit(self, X: Any, y: Any, **metadata: Any) -> PrivateRegressor:
-        table, target, owned = self._validate(X, y, reset=getattr(self, "stream_", None) is None)
-        weight = only_weights(metadata, target.shape[0])
-        self._advance(table, np.asarray(target, dtype=np.float64), owned, 1, weight)
-        return self
+    def _load_stored(self, X: Any, y: Any, metadata: dict[str, Any]) -> Rows:
+        return validate_stored(self, X, y, metadata, np.asarray)
+
+    def _partial_fit(self, X: Any, y: Any, **metadata: Any) -> Self:
+        return self._advance(X, y, metadata)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

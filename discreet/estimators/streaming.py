@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import scipy.sparse as sp
-
-from discreet.data.public import check_sparse_bounds
-from discreet.data.rows import Data
+from discreet.data.public import Public
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.relation import relation_from
 from discreet.solvers import Plan
@@ -36,16 +33,21 @@ class StreamLearner:
         chunk: Callable[..., Any] = self._partial_fit
         return chunk
 
-    def _advance(self: Any, X: Any, encoded: Any, owned: bool, classes: int, weight: Any) -> None:
-        """Feed a validated chunk to the stream; the first one begins it."""
-        chunk = Data(X, encoded, weight, owned)
-        stream: Stream | None = getattr(self, "stream_", None)
-        if stream is None:
-            plan = stream_plan(self, X.shape[1], classes, sp.issparse(X))
+    def _first_chunk(self) -> bool:
+        return getattr(self, "stream_", None) is None
+
+    def _advance(self: Any, X: Any, y: Any, metadata: dict[str, Any], declared: Any = None) -> Any:
+        """Validate a chunk and feed it to the stream; the first one begins it."""
+        chunk = self._load(X, y, metadata, reset=self._first_chunk(), declared=declared)
+        if self._first_chunk():
+            plan = stream_plan(self, chunk.columns, self._class_count(), chunk.sparse)
             note = f"{type(self).__name__}, stream"
-            stream = begin_stream(plan, is_capped(self), chunk, self.random_state, self.ledger, self.dataset, note)
-            self.stream_ = stream  # before its rows are read: if that fails, nobody begins a second one by accident
-        stream.read(chunk, show=self._keep)
+            # Kept before its rows are read: if that fails, nobody begins a second one by accident.
+            self.stream_: Stream = begin_stream(
+                plan, is_capped(self), chunk, self.random_state, self.ledger, self.dataset, note
+            )
+        self.stream_.read(chunk, show=self._keep)
+        return self
 
 
 def undeclared(model: Any) -> list[str]:
@@ -69,9 +71,7 @@ def stream_plan(model: Any, columns: int, classes: int, sparse: bool) -> Plan:
     """The plan of the stream that an estimator describes; no row is an argument."""
     refuse_shifting(relation_from(model.relation))
     rows = model.public_n if is_capped(model) else FIRST_ROWS
-    public = model._public(rows, columns, sparse)
-    if sparse:
-        check_sparse_bounds(public.low, public.high)
+    public = Public.of(rows, columns, sparse=sparse, **model._declared())
     budget = budget_from(model.epsilon, model.delta, rows)
     return plan_stream(model._problem(classes), public, budget, _solver(model), is_capped(model))
 

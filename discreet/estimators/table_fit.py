@@ -9,25 +9,38 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from discreet import estimators
 from discreet._common.exceptions import BudgetExceededError, UtilityWarning
-from discreet.data.files import Table, read_table
-from discreet.data.public import public_rows
+from discreet.data.public import Public
 from discreet.data.schema import Schema
+from discreet.data.stored_table import StoredTable, machine_memory
+from discreet.data.table import Table
 from discreet.estimators.model_file import CLASSIFIERS, REGRESSORS
-from discreet.estimators.task import Task, TaskQuestion, binary_labels, budget_beside, covers_either, plan_question
+from discreet.estimators.task import (
+    Task,
+    TaskQuestion,
+    binary_count,
+    binary_labels,
+    covers_either,
+    plan_beside,
+    plan_question,
+)
 from discreet.privacy import accounting
-from discreet.privacy.budget import budget_from
 from discreet.privacy.guarantee import Guarantee, guarantee_for
 from discreet.privacy.random.generator import generator_from
+from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
+    from discreet.data.files import TableFile
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Ledger
+    from discreet.solvers import Plan
 
+MEMORY_SHARE = 0.25  # above it a table stays in its file: solvers make a copy, and others want memory too
+BYTES_OF_A_NUMBER = 8
 DEFAULTS: dict[Task, str] = {"classification": "LogisticRegression", "regression": "Ridge"}
 
 
@@ -60,6 +73,14 @@ class FitRequest:
             raise ValueError(f"{said[0][0]} and {said[-1][0]} do not go together.")
         return said[0][1] if said else None
 
+    def exceeds_memory(self, file: TableFile) -> bool:
+        """Whether the table would take more than a quarter of the machine's memory as numbers; a public fact."""
+        rows = self.parameters.get("public_n") if self.schema.relation is Relation.ADD_REMOVE else file.rows
+        memory = machine_memory()
+        if file.rows is None or rows is None or memory is None:
+            return False
+        return rows * len(self.schema.feature_names) * BYTES_OF_A_NUMBER > MEMORY_SHARE * memory
+
     def model(self, task: Task) -> Any:
         """An estimator for the task, not fitted; a classification of undeclared numbers has classes 0 and 1."""
         name = self.estimator or DEFAULTS[task]
@@ -86,8 +107,10 @@ class TableFit:
     question: TaskQuestion | None = None
 
 
-def fit_table(path: str | Path, request: FitRequest) -> TableFit:
+def fit_table(file: TableFile, request: FitRequest, stream: bool | None = None) -> TableFit:
     """Train a model on a table file.
+
+    `stream` says whether the rows stay in the file and are read block by block; None lets their public number decide.
 
     Guarantee: the model and the choice of the task are differentially private together, as
     `model.guarantee_` states; with a ledger, nothing is released before the ledger has granted its cost.
@@ -95,37 +118,43 @@ def fit_table(path: str | Path, request: FitRequest) -> TableFit:
     if request.schema.target.name is None:
         raise ValueError("the target is missing: name the column to predict, --target NAME.")
     task = request.known_task
-    table = read_table(path, request.schema, target=True)
+    streamed = request.exceeds_memory(file) if stream is None else stream
+    table = file.stored(request.schema) if streamed else file.read(request.schema, target=True)
     if task is None:
         return _fit_after_question(request, table)
-    model = request.model(task).fit(table.to_pandas(), table.y)
-    return TableFit(model, request.schema, task)
+    return TableFit(request.model(task).fit(table, None), request.schema, task)
 
 
-def _fit_after_question(request: FitRequest, table: Table) -> TableFit:
-    """Ask for the task with a small share of the budget and fit with the rest."""
-    relation = request.schema.relation
+def _fit_after_question(request: FitRequest, table: Table | StoredTable) -> TableFit:
+    """Ask for the task with a small share of the budget and fit with the rest; one plan is made for each answer."""
     models: dict[Task, Any] = {task: request.model(task) for task in DEFAULTS}
-    first = models["regression"]
-    rows = public_rows(relation, table.rows, first.public_n)
-    budget = budget_from(first.epsilon, first.delta, rows)
-    question = plan_question(budget, rows)
+    first = models["regression"]  # whatever the task is, the same facts are declared and the same budget is spent
+    streamed = isinstance(table, StoredTable)
+    public = Public.of(table.rows, len(table.names), streamed=streamed, **first._declared())
+    budget = first._budget(public)
+    question = plan_question(budget, public.rows)
+    plans = {
+        task: plan_beside(question, budget, public.relation, partial(model._make_plan, public, 2))
+        for task, model in models.items()
+    }
+    _check_plans(question, plans, budget)
+    table.check()
+    _reserve_question(question, plans, first.ledger, first.dataset)
     rng = generator_from(first.random_state)
-    for model in models.values():
-        rest = budget_beside(question, budget, relation, _planned_event(model, table))
-        model.set_params(epsilon=rest, random_state=rng)
-    _check_plans(question, [model.plan(*table.X.shape).event for model in models.values()], budget)
-    _reserve_question(question, list(models.values()), table)
-    task = question.ask(table.y, rng)
-    model = models[task].fit(table.to_pandas(), binary_labels(table.y) if task == "classification" else table.y)
+    task = question.decide(sum(map(binary_count, table.targets())), rng)
+    if task == "classification":
+        table = table.map_target(binary_labels)
+    plan = plans[task]
+    model = models[task].set_params(epsilon=plan.budget, random_state=rng)
+    model._fit_planned(plan, model._load_any(table, None, {}))
     if not budget.is_infinite:
-        model.guarantee_ = _whole_guarantee(question, model, budget)
+        model.guarantee_ = _whole_guarantee(question, plan, budget)
     return TableFit(model, request.schema, task, question)
 
 
-def _check_plans(question: TaskQuestion, events: list[Any], budget: Budget) -> None:
+def _check_plans(question: TaskQuestion, plans: dict[Task, Plan], budget: Budget) -> None:
     """Refuse or warn, from public facts, where the question cannot be answered well."""
-    if not covers_either(events, budget):
+    if not covers_either([plan.event for plan in plans.values()], budget):
         raise ValueError("this solver costs differently for classification and regression; say which with --task.")
     if not question.reliable:
         warnings.warn(
@@ -136,36 +165,29 @@ def _check_plans(question: TaskQuestion, events: list[Any], budget: Budget) -> N
         )
 
 
-def _planned_event(model: Any, table: Table) -> Any:
-    return lambda budget: model.set_params(epsilon=budget).plan(*table.X.shape).event
+def _whole_guarantee(question: TaskQuestion, plan: Plan, budget: Budget) -> Guarantee:
+    event = accounting.compose([question.event, plan.event])
+    return guarantee_for(event, budget, plan.public.relation, plan.public.rows)
 
 
-def _whole_guarantee(question: TaskQuestion, model: Any, budget: Budget) -> Guarantee:
-    event = accounting.compose([question.event, model.plan_.event])
-    public = model.plan_.public
-    return guarantee_for(event, budget, public.relation, public.rows)
-
-
-def _reserve_question(question: TaskQuestion, models: list[Any], table: Table) -> None:
+def _reserve_question(question: TaskQuestion, plans: dict[Task, Plan], ledger: Any, dataset: str | None) -> None:
     """Book the question; refuse it if the ledger would not grant the model afterwards, whichever it is."""
-    first = models[0]
-    if first.ledger is None:
+    if ledger is None:
         return
     from discreet.privacy.ledger import Ledger
 
-    if first.dataset is None:
+    if dataset is None:
         raise ValueError("a ledger needs the name of the data set as well (--dataset).")
-    book: Ledger = Ledger.of(first.ledger)
-    for model in models:
-        event = accounting.compose([question.event, model.plan(*table.X.shape).event])
-        if not book.fits(first.dataset, event):
-            allowance = book.allowance(first.dataset)
+    book: Ledger = Ledger.of(ledger)
+    for plan in plans.values():
+        if not book.fits(dataset, accounting.compose([question.event, plan.event])):
+            allowance = book.allowance(dataset)
             raise BudgetExceededError(
-                f"data set {first.dataset!r} does not cover this fit: epsilon {book.remaining(first.dataset):.6g} "
+                f"data set {dataset!r} does not cover this fit: epsilon {book.remaining(dataset):.6g} "
                 f"of {allowance.epsilon:.6g} remains at delta {allowance.delta:.6g}; nothing was spent."
             )
-    relation = first.relation
-    book.reserve(first.dataset, question.event, "classification or regression", relation=relation).commit()
+    relation = next(iter(plans.values())).public.relation
+    book.reserve(dataset, question.event, "classification or regression", relation=relation).commit()
 
 
 def _task_of(estimator: str) -> Task:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
     from discreet.privacy.relation import Relation
+    from discreet.solvers import Plan
 
 Task = Literal["classification", "regression"]
 SHARE = 0.02  # of the budget
@@ -61,7 +62,14 @@ class TaskQuestion:
 
         Guarantee: reads the rows through one count with noise, and costs exactly `event` under every relation.
         """
-        count = binary_count(target) + float(self.mechanism.noise(rng, counted_rows(), 1)[0])
+        return self.decide(binary_count(target), rng)
+
+    def decide(self, binary: int, rng: RandomGenerator) -> Task:
+        """Decide the task from the number of rows whose target is exactly 0 or 1.
+
+        Guarantee: reads the rows through one count with noise, and costs exactly `event` under every relation.
+        """
+        count = binary + float(self.mechanism.noise(rng, counted_rows(), 1)[0])
         return "classification" if count > self.threshold * self.rows else "regression"
 
 
@@ -83,22 +91,22 @@ def binary_labels(target: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     return (target > 0.5).astype(np.int64)
 
 
-def budget_beside(
-    question: TaskQuestion, budget: Budget, relation: Relation, event_of: Callable[[Budget], Any]
-) -> Budget:
-    """The budget with which a model fits the whole budget together with the question.
+def plan_beside(
+    question: TaskQuestion, budget: Budget, relation: Relation, plan_with: Callable[[Budget], Plan]
+) -> Plan:
+    """The plan of a model that fits the whole budget together with the question; `plan_with` plans for a budget.
 
-    `event_of` gives the event of the model's plan for a budget. For Gaussian plans the first trial fits;
-    the others are for rounding and for sampled plans, which do not add up in mu.
+    What the question leaves is known in closed form, so that one plan is enough, except for sampled plans, whose
+    costs do not add up in mu: their part of the budget is lowered until the accountant agrees.
 
-    Guarantee: the composition of the question and the model's plan fits `budget`.
+    Guarantee: the composition of the question and of the plan fits `budget`.
     """
     if budget.is_infinite:
-        return budget
+        return plan_with(budget)
     for shrink in SHRINK:
-        rest = _rest(budget, shrink)
-        if accounting.fits(accounting.compose([question.event, event_of(rest)]), budget, relation):
-            return rest
+        plan = plan_with(_rest(budget, shrink))
+        if accounting.fits(accounting.compose([question.event, plan.event]), budget, relation):
+            return plan
     raise ValueError("no budget is left for the model beside the question about the task; pass the task.")
 
 

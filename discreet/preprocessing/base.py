@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.docstrings import InheritedDocstring
 from discreet._common.types import FloatArray
-from discreet.data.public import Public, public_rows
+from discreet.data.clipping import clip_columns
+from discreet.data.public import Public
 from discreet.data.rows import Data
-from discreet.data.validation import canonical, check_bounds, huge_entries
-from discreet.estimators.base import clip_columns, only_weights
+from discreet.data.validation import only_weights, validate_features
 from discreet.preprocessing.release import Terms
 from discreet.privacy.budget import budget_from
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.relation import relation_from
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
@@ -108,9 +107,9 @@ class PrivateTransformer(InheritedDocstring, OneToOneFeatureMixin, TransformerMi
         """
         from discreet.privacy.random.generator import generator_from
 
-        table = canonical(self._validated(X, reset=True))
+        table = self._validated(X, reset=True)
         data = Data(table, np.zeros(table.shape[0]), only_weights(metadata, table.shape[0]))
-        terms = Terms.of(table, getattr(self, "bounds", None), **self._settings())
+        terms = Terms.of(data, getattr(self, "bounds", None), **self._settings())
         plan = self._plan(terms.public, terms.budget)
         promise = terms.guarantee(plan.event)
         rng = generator_from(self.random_state)
@@ -135,11 +134,11 @@ class PrivateTransformer(InheritedDocstring, OneToOneFeatureMixin, TransformerMi
         ReleasePlan
             Its `event` is the cost.
         """
-        relation = relation_from(self.relation)
-        low, high = check_bounds(getattr(self, "bounds", None), n_features) or (None, None)
-        rows = public_rows(relation, n_samples, self.public_n)
-        public = Public(rows, n_features, relation, low, high, sparse=sparse)
-        return self._plan(public, budget_from(self.epsilon, self.delta, rows))
+        bounds = getattr(self, "bounds", None)
+        public = Public.of(
+            n_samples, n_features, relation=self.relation, bounds=bounds, public_n=self.public_n, sparse=sparse
+        )
+        return self._plan(public, budget_from(self.epsilon, self.delta, public.rows))
 
     def _plan(self, public: Public, budget: Budget) -> ReleasePlan:
         """Decide from public facts what will be released."""
@@ -156,9 +155,7 @@ class PrivateTransformer(InheritedDocstring, OneToOneFeatureMixin, TransformerMi
     def _validated(self, X: Any, reset: bool) -> Any:
         if not reset:
             check_is_fitted(self, "guarantee_")
-        accepted = ("csr", "csc") if self.__sklearn_tags__().input_tags.sparse else False
-        with huge_entries():
-            return validate_data(self, X, accept_sparse=accepted, dtype=(np.float64, np.float32), reset=reset)
+        return validate_features(self, X, reset=reset, sparse=self.__sklearn_tags__().input_tags.sparse)
 
     @staticmethod
     def _clipped(X: Any, low: FloatArray, high: FloatArray) -> Any:

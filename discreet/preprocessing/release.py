@@ -8,16 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from discreet._common.exceptions import NotPrivateWarning
 from discreet._common.types import FloatArray
-from discreet.data.public import describe
+from discreet.data.public import public_facts
 from discreet.data.rows import Data
-from discreet.data.validation import as_matrix, check_weights
+from discreet.data.validation import load_features
 from discreet.privacy.budget import budget_from
 from discreet.privacy.guarantee import Guarantee, guarantee_for
-from discreet.privacy.relation import relation_from
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -62,10 +59,9 @@ class Terms:
     dataset: str | None
 
     @classmethod
-    def of(cls, X: Any, bounds: Any, **settings: Any) -> Terms:
-        """The terms for a validated table; `settings` are the common parameters of the transformers."""
-        relation = relation_from(settings["relation"])
-        public = describe(X, None, relation, bounds, None, settings["public_n"], False)
+    def of(cls, data: Data, bounds: Any, **settings: Any) -> Terms:
+        """The terms for validated rows; `settings` are the common parameters of the transformers."""
+        public = public_facts(data, relation=settings["relation"], bounds=bounds, public_n=settings["public_n"])
         budget = budget_from(settings["epsilon"], settings["delta"], public.rows)
         return cls(public, budget, settings["ledger"], settings["dataset"])
 
@@ -74,9 +70,8 @@ class Terms:
         """A raw table with declared bounds, validated, and its terms."""
         if bounds is None:
             raise ValueError("bounds is missing; pass (low, high), for example from PrivateBounds.")
-        table = as_matrix(X)
-        weight = None if sample_weight is None else check_weights(sample_weight, table.shape[0])
-        return Data(table, np.zeros(table.shape[0]), weight), cls.of(table, bounds, **settings)
+        data = load_features(X, sample_weight)
+        return data, cls.of(data, bounds, **settings)
 
     @contextmanager
     def booked(self, event: Any, note: str) -> Iterator[None]:

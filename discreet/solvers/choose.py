@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from discreet.data.public import Public
 from discreet.privacy.budget import Budget
 from discreet.problem.problem import Problem
 from discreet.solvers import SOLVERS, Solver
-
-if TYPE_CHECKING:
-    pass
-
 
 FEW_COLUMNS = 200  # up to which `auto` preconditions: docs/benchmarks/solvers.md
 
@@ -29,8 +25,11 @@ def make_solver(solver: Any, problem: Problem, public: Public, budget: Budget) -
 
 
 def _automatic(problem: Problem, public: Public, budget: Budget) -> str:
-    """Preconditioned steps for few columns, coordinate descent for many, gradient steps for sets it cannot take."""
+    """Preconditioned steps for few columns, coordinate descent for many, gradient steps for sets it cannot take.
+
+    Coordinate descent needs all rows at hand, so gradient steps also stand in for it where rows stay in files.
+    """
     few = 0 < public.columns <= FEW_COLUMNS and not budget.is_infinite
     if few and SOLVERS["newton"]().why_incompatible(problem, budget) is None:
         return "newton"
-    return "cd" if problem.separable else "gd"
+    return "cd" if problem.separable and not public.streamed else "gd"

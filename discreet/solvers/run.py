@@ -6,15 +6,15 @@ Shared by the estimators and by `discreet.solve`, so that the ledger cannot be f
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from discreet._common.exceptions import NotPrivateWarning, UtilityWarning
-from discreet.data.public import describe
-from discreet.data.rows import Data
+from discreet._common.types import Progress
+from discreet.data.public import public_facts
+from discreet.data.rows import Rows
 from discreet.data.validation import load
 from discreet.privacy.budget import Budget, budget_from
-from discreet.privacy.relation import Relation, relation_from
+from discreet.privacy.relation import Relation
 from discreet.problem.problem import Problem
 from discreet.solvers import Plan, Solution, Solver
 from discreet.solvers.choose import make_solver
@@ -24,12 +24,9 @@ if TYPE_CHECKING:
     from discreet.privacy.ledger.book import Reservation
 
 
-Progress = Callable[[int, int], None]
-
-
 def run_plan(
     plan: Plan,
-    data: Data,
+    rows: Rows,
     rng: Any,
     ledger: Ledger | str | None = None,
     dataset: str | None = None,
@@ -43,7 +40,7 @@ def run_plan(
     """
     warn_about(plan)
     reservation = reserve(plan, ledger, dataset, note)
-    solution = plan.solver.solve(plan.problem, data, plan, rng, progress, trace)
+    solution = plan.solver.solve(plan.problem, rows, plan, rng, progress, trace)
     if reservation is not None:
         reservation.commit()
     warn_of_nothing_learned(solution)
@@ -162,8 +159,8 @@ def solve(
 
     data = load(X, y, sample_weight)
     problem.check_labels(data.y)
-    kind = relation_from(relation)
-    public = describe(data.X, data.y, kind, bounds, y_bounds, public_n, not problem.loss.classification)
+    limits = None if problem.loss.classification else y_bounds
+    public = public_facts(data, relation=relation, bounds=bounds, y_bounds=limits, public_n=public_n)
     granted = budget_from(budget, None, public.rows)
     plan = make_solver(solver, problem, public, granted).plan(problem, public, granted)
     return run_plan(plan, data, generator_from(random_state), ledger, dataset, "solve", callback, trace)

@@ -14,8 +14,8 @@ from discreet.estimators.task import (
     TaskQuestion,
     binary_count,
     binary_labels,
-    budget_beside,
     covers_either,
+    plan_beside,
     plan_question,
 )
 from discreet.privacy import accounting
@@ -115,8 +115,8 @@ def test_question_and_model_fit_the_budget_and_use_it(budget, relation, solver):
         solver = "cd"  # it has no pure form
     model = discreet.Ridge(relation=relation, public_n=5_000, solver=solver)
     question = plan_question(budget, 5_000)
-    rest = budget_beside(question, budget, relation, lambda b: model.set_params(epsilon=b).plan(5_000, 4).event)
-    together = accounting.compose([question.event, model.set_params(epsilon=rest).plan(5_000, 4).event])
+    plan = plan_beside(question, budget, relation, lambda rest: model.set_params(epsilon=rest).plan(5_000, 4))
+    together = accounting.compose([question.event, plan.event])
     assert accounting.fits(together, budget, relation)
     # Nothing is given away: without the question's share the budget would be exceeded by the same plan.
     bigger = accounting.compose([together, question.event, question.event])

@@ -1,0 +1,204 @@
+"""Tables that stay in their files: the blocks are those of the same rows in memory, in every pass."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from discreet import LogisticRegression, Ridge
+from discreet.data import rows as rows_module
+from discreet.data.files import open_table
+from discreet.data.rows import Data, block_rows
+from discreet.data.schema import Column, Schema, Target
+from discreet.data.stored_table import StoredTable, as_stored_table, is_stored
+from discreet.data.validation import declared_classes, encode_labels
+from discreet.privacy.budget import Budget
+from discreet.problem.constraints import L2Ball
+from discreet.problem.losses import Logistic
+from discreet.problem.problem import Problem
+from discreet.solvers.choose import make_solver
+
+ROWS = 1_003
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch):
+    monkeypatch.setattr(rows_module, "BLOCK_ENTRIES", 100)
+
+
+def frame(rows=ROWS):
+    rng = np.random.default_rng(1)
+    return pd.DataFrame(
+        {
+            "a": rng.normal(size=rows),
+            "ward": rng.choice(["red", "blue", "mauve", None], rows),
+            "b": rng.integers(-5, 5, rows).astype(np.int32),
+            "y": rng.choice(["no", "yes"], rows),
+            "c": rng.normal(size=rows).astype(np.float32),
+        }
+    )
+
+
+SCHEMA = Schema(
+    (Column("c"), Column("ward", "category", categories=("blue", "red")), Column("a"), Column("b")),
+    Target("y", ("yes", "no")),
+)
+CLASSES = declared_classes(["yes", "no"])
+
+
+def encode(labels):
+    return encode_labels(labels, CLASSES)
+
+
+@pytest.fixture(params=[1, 7, 20, 64, ROWS])
+def path(request, tmp_path):
+    path = tmp_path / "table.parquet"
+    frame().to_parquet(path, row_group_size=request.param, index=False)
+    return path
+
+
+def same(left, right):
+    pairs = list(zip(left, right, strict=True))
+    for one, other in pairs:
+        np.testing.assert_array_equal(one.X, other.X)
+        np.testing.assert_array_equal(one.y, other.y)
+        assert one.X.dtype == np.float64
+        assert one.X.flags.c_contiguous
+    return len(pairs)
+
+
+def test_blocks_are_those_of_the_same_rows_in_memory(path):
+    """Whatever the row groups of the file; each of two passes gives them all."""
+    with open_table(path) as file:
+        table = file.read(SCHEMA, target=True)
+        stored = file.stored(SCHEMA).encoded(encode)
+        memory = Data(table.X, encode(table.y))
+        assert (stored.rows, stored.columns, stored.sparse, stored.in_memory) == (ROWS, 5, False, False)
+        assert [block.rows for block in stored.blocks()] == [20] * 50 + [3]
+        for _ in range(2):
+            assert same(stored.blocks(), memory.blocks()) == 51
+        np.testing.assert_array_equal(np.concatenate(list(file.stored(SCHEMA).targets())), table.y)
+
+
+def numbers(rows=ROWS):
+    return frame(rows).drop(columns="ward").assign(y=lambda t: (t.y == "yes").astype(int))
+
+
+def dataset_of_three(folder):
+    """Three files whose columns differ in order and type."""
+    table = numbers()
+    for number, kind in enumerate(["int8", "int64", "float64"]):
+        part = np.array_split(np.arange(ROWS), 3)[number]
+        names = list(table.columns) if number else list(table.columns)[::-1]
+        table.iloc[part].astype({"b": kind})[names].to_parquet(folder / f"{number}.parquet", row_group_size=50)
+    return ds.dataset(folder, schema=pa.Schema.from_pandas(table))
+
+
+def test_a_data_set_is_read_in_the_order_of_its_files(tmp_path):
+    stored = as_stored_table(dataset_of_three(tmp_path), "y").encoded(np.asarray)
+    assert stored.table.names == ["a", "b", "c"]
+    assert same(stored.blocks(), Data(numbers()[["a", "b", "c"]].to_numpy(), numbers().y.to_numpy()).blocks()) == 31
+
+
+def other_forms(folder):
+    table = numbers()
+    yield ds.dataset(pa.Table.from_pandas(table)), table
+    dataset = dataset_of_three(folder)
+    yield dataset.filter(ds.field("b") > 0), table[table.b > 0]
+    one = next(iter(dataset.get_fragments()))
+    yield (
+        ds.FileSystemDataset([one.subset(row_group_ids=[2, 4])], dataset.schema, one.format),
+        table.iloc[[*range(100, 150), *range(200, 250)]],
+    )
+
+
+def test_other_forms_of_data_sets(tmp_path):
+    for dataset, expected in other_forms(tmp_path):
+        stored = as_stored_table(dataset, "y").encoded(np.asarray)
+        assert stored.rows == len(expected)
+        same(stored.blocks(), Data(expected[["a", "b", "c"]].to_numpy(), expected.y.to_numpy()).blocks())
+
+
+def test_the_folders_of_a_partition_are_columns(tmp_path):
+    numbers().assign(hospital=np.arange(ROWS) % 2).to_parquet(tmp_path, partition_cols=["hospital"])
+    stored = as_stored_table(ds.dataset(tmp_path, partitioning="hive"), "y").encoded(np.asarray)
+    expected = pd.concat([numbers().iloc[0::2].assign(hospital=0), numbers().iloc[1::2].assign(hospital=1)])
+    assert stored.table.names == ["a", "b", "c", "hospital"]
+    same(stored.blocks(), Data(expected[stored.table.names].to_numpy(), expected.y.to_numpy()).blocks())
+
+
+BAD = [
+    (lambda t: t.assign(a=t.a.where(t.index != ROWS - 1)), "column 'a' has missing values"),
+    (lambda t: t.assign(a=t.a.where(t.index != 500, np.inf)), "column 'a' contains infinity"),
+    (lambda t: t.assign(a="text"), "column 'a' is not numeric"),
+    (lambda t: t.assign(y=t.y.where(t.index != ROWS - 1, 7)), "not in classes=\\[0, 1\\]"),
+    (lambda t: t.drop(columns="y"), "no column 'y'"),
+    (lambda t: t[:0], "no rows"),
+]
+
+
+@pytest.mark.parametrize(("change", "word"), BAD)
+def test_bad_rows_are_refused_before_anything_is_planned(change, word, monkeypatch):
+    dataset = ds.dataset(pa.Table.from_pandas(change(numbers()), preserve_index=False))
+    model = LogisticRegression(classes=[0, 1])
+    monkeypatch.setattr(model, "_plan_for", pytest.fail)
+    with pytest.raises(ValueError, match=word) as caught:
+        model.fit(dataset, "y")
+    assert "\n" not in str(caught.value)
+    assert not hasattr(model, "feature_names_in_")
+
+
+def test_what_a_stored_table_cannot_do_is_said():
+    dataset = ds.dataset(pa.Table.from_pandas(numbers()))
+    assert is_stored(dataset)
+    assert not is_stored(numbers())
+    with pytest.raises(ValueError, match="name of the target's column"):
+        Ridge().fit(dataset, numbers().y)
+    with pytest.raises(ValueError, match="sample_weight is for tables in memory"):
+        Ridge().fit(dataset, "y", sample_weight=0.5)
+    with pytest.raises(ValueError, match="needs classes="):
+        LogisticRegression().fit(dataset, "y")
+    with pytest.raises(ValueError, match="schema's target is 'y'"):
+        Ridge().fit(StoredTable(as_stored_table(dataset, "y").source, SCHEMA), "z")
+
+
+def test_a_table_that_changes_under_way_is_noticed(tmp_path):
+    path = tmp_path / "table.parquet"
+    numbers().to_parquet(path)
+    stored = as_stored_table(ds.dataset(path), "y").encoded(np.asarray)
+    numbers(900).to_parquet(path)
+    with pytest.raises((ValueError, OSError)):
+        list(stored.blocks())
+
+
+def test_memory_does_not_grow_with_the_table(tmp_path, monkeypatch):
+    """A pass over 40 MB in 40 row groups holds a few of them at a time."""
+    monkeypatch.setattr(rows_module, "BLOCK_ENTRIES", 1 << 16)
+    path = tmp_path / "large.parquet"
+    columns = {name: np.random.default_rng(0).normal(size=640_000) for name in "abcdefgy"}
+    pq.write_table(pa.table(columns), path, row_group_size=16_000)
+    pool = pa.default_memory_pool()
+    for dataset in (True, False):
+        with open_table(path) as file:
+            schema = Schema(tuple(map(Column, "abcdefg")), Target("y"))
+            whole = as_stored_table(ds.dataset(path), "y") if dataset else file.stored(schema)
+            before, most = pool.bytes_allocated(), 0
+            for block in whole.encoded(np.asarray).blocks():
+                assert block.rows <= block_rows(7)
+                most = max(most, pool.bytes_allocated() - before)
+        assert most < 10e6
+
+
+def test_auto_takes_a_solver_that_needs_only_sums():
+    budget = Budget(1.0, 1e-6)
+    for columns, streamed, problem, name in [
+        (10, True, Problem(Logistic()), "newton"),
+        (1_000, True, Problem(Logistic()), "gd"),
+        (1_000, False, Problem(Logistic()), "cd"),
+        (1_000, True, Problem(Logistic(), constraint=L2Ball(1.0)), "gd"),
+    ]:
+        public = Ridge().plan(10_000, columns, streamed=streamed).public
+        assert public.streamed == streamed
+        assert make_solver("auto", problem, public, budget).name == name

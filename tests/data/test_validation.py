@@ -1,0 +1,81 @@
+"""The gate for raw input: one module validates, and every way in goes through it."""
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import discreet
+from discreet import LogisticRegression, Ridge
+from discreet.data.table import Table
+from discreet.data.validation import declared_classes, encode_labels
+from discreet.preprocessing import PrivateBounds
+
+PACKAGE = Path(discreet.__file__).parent
+VALIDATORS = {"check_array", "check_X_y", "validate_data", "check_classification_targets"}
+
+
+def validators_in(tree):
+    return {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sklearn")
+        for alias in node.names
+    } & VALIDATORS
+
+
+def test_one_module_validates_raw_input():
+    users = {path for path in PACKAGE.rglob("*.py") if validators_in(ast.parse(path.read_text()))}
+    assert users == {PACKAGE / "data" / "validation.py"}
+
+
+DOUBLE = pd.DataFrame(np.eye(4), columns=["a", "a", "b", "c"])
+
+
+@pytest.mark.parametrize("model", [Ridge(), LogisticRegression(classes=[0, 1]), PrivateBounds()])
+def test_every_way_in_refuses_duplicate_names(model):
+    with pytest.raises(ValueError, match="duplicate column names"):
+        model.fit(DOUBLE, [0, 1, 0, 1])
+
+
+def rows_with_names(seed=0):
+    X = np.random.default_rng(seed).uniform(-1.0, 1.0, size=(300, 2))
+    return X, ["a", "b"], (X[:, 0] > 0).astype(int)
+
+
+@pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning")
+def test_a_table_is_a_data_frame_without_pandas():
+    X, names, y = rows_with_names()
+    settings = {"classes": [0, 1], "bounds": (-1, 1), "random_state": 1}
+    plain = LogisticRegression(**settings).fit(pd.DataFrame(X, columns=names), y)
+    model = LogisticRegression(**settings).fit(Table(X, names), y)
+    np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-12)  # a frame lies in memory column by column
+    np.testing.assert_array_equal(model.coef_, LogisticRegression(**settings).fit(X, y).coef_)
+    assert model.feature_names_in_.tolist() == plain.feature_names_in_.tolist() == names
+    assert model.n_features_in_ == 2
+    framed = model.predict_proba(pd.DataFrame(X, columns=names))
+    np.testing.assert_allclose(model.predict_proba(Table(X, names)), framed, rtol=1e-12)
+
+
+@pytest.mark.parametrize("names", [["b", "a"], ["a", "b", "c"]])
+def test_a_table_with_other_columns_is_refused(names):
+    X, own, y = rows_with_names()
+    model = LogisticRegression(classes=[0, 1], bounds=(-1, 1)).fit(Table(X, own), y)
+    with pytest.raises(ValueError, match="not those that the model was trained on"):
+        model.predict(Table(np.ones((1, len(names))), names))
+    unnamed = LogisticRegression(classes=[0, 1], bounds=(-1, 1)).fit(X, y)
+    assert unnamed.predict(Table(X, own)).shape == y.shape
+    with pytest.raises(ValueError, match="trained on 2"):
+        unnamed.predict(Table(np.ones((1, 3)), ["a", "b", "c"]))
+
+
+def test_labels_are_coded_as_losses_expect_them():
+    np.testing.assert_array_equal(
+        encode_labels(np.array(["no", "yes", "no"]), declared_classes(["yes", "no"])), [-1, 1, -1]
+    )
+    np.testing.assert_array_equal(encode_labels(np.array([3, 1, 2]), declared_classes([1, 2, 3])), [2, 0, 1])
+    for unknown in (["maybe"], [7]):
+        with pytest.raises(ValueError, match="not in classes"):
+            encode_labels(np.array(unknown), declared_classes(["yes", "no"]))
