@@ -87,7 +87,7 @@ def test_sums_of_differences_move_by_at_most_their_clip(relation, X, weight, row
             descent.anchor_gradient(run)
             anchor_sum = descent.gradient * scaled.rows
             descent.w = descent.w + 10.0 ** (seed % 5 - 4) * np.ones(scaled.shape)
-            limit = min(descent.reach * np.linalg.norm(descent.w - descent.anchor), 2.0 * descent.clip)
+            limit = min(descent.difference_clip * np.linalg.norm(descent.w - descent.anchor), 2.0 * descent.clip)
             before, descent.gradient = descent.w.copy(), np.zeros(scaled.shape)
             descent.walk(run)
         moved = (before - descent.w) / descent.length * descent.settings.batch
@@ -137,7 +137,7 @@ def test_both_noises_have_the_planned_size(loss, columns):
     anchor_noise = descent.gradient * 4.0
     descent.w = descent.anchor + 1e-3
     distance = np.linalg.norm(descent.w - descent.anchor)
-    start, limit = descent.w.copy(), min(descent.reach * distance, 2.0 * descent.clip)
+    start, limit = descent.w.copy(), min(descent.difference_clip * distance, 2.0 * descent.clip)
     descent.gradient = np.zeros(scaled.shape)
     descent.settings = replace(descent.settings, inner=1)
     descent.walk(run)
@@ -178,7 +178,7 @@ def transcript_score(plan, scaled, stream):
     descent.w = descent.anchor + far
     descent.walk(run)
     total = (far - descent.w[0]) / descent.length - descent.gradient[0]
-    change = total * descent.settings.batch / (far * descent.reach)
+    change = total * descent.settings.batch / (far * descent.difference_clip)
     mechanism = plan.mechanism
     return pull / mechanism.full.multiplier**2 + mechanism.rate * change / mechanism.sampled.multiplier**2
 

@@ -1,6 +1,6 @@
 """DP-FTRL: follow the regularised leader of noisy running sums of gradients; every pass reads each row once.
 
-No sampling and no secrecy of the order is needed, so that the rows may come as a stream (discreet/streams.py).
+No sampling and no secrecy of the order is needed, so that the rows may come as a stream (stream.py).
 Theorem and proof: docs/guarantees/ftrl.md.
 """
 
@@ -145,8 +145,8 @@ def new_leader(solver: FTRL, scaled: ScaledProblem) -> Leader:
 
 def threshold(solver: FTRL, scaled: ScaledProblem, plan: FTRLPlan, rows: int) -> float:
     """The clipping norm for a tree over so many rows, from public and released numbers."""
-    unit = plan.mechanism.deviation(mechanisms.clipped_sum(plan.public.relation))
-    noise = unit * row_norm(solver.aggregation, plan.settings.leaves) ** 2 / rows  # on the last sum
+    deviation = plan.mechanism.deviation(mechanisms.clipped_sum(plan.public.relation))
+    noise = deviation * row_norm(solver.aggregation, plan.settings.leaves) ** 2 / rows  # on the last sum
     return row_threshold(solver.clip, BATCH_CLIP.at(noise), scaled, plan)
 
 
@@ -154,9 +154,7 @@ def noise_source(solver: FTRL, scaled: ScaledProblem, plan: FTRLPlan, clip: floa
     """Draws with the noise that a row's whole path through the tree (or the square root) calls for."""
     mechanism = plan.mechanism
     length = row_norm(solver.aggregation, plan.settings.leaves)
-    sensitivity = mechanisms.clipped_sum(plan.public.relation, scaled.outputs * scaled.columns) * length
-    if math.isfinite(clip):
-        sensitivity = sensitivity * clip
+    sensitivity = mechanisms.clipped_sum(plan.public.relation, scaled.outputs * scaled.columns) * (length * clip)
 
     def draw(shape: Shape) -> FloatArray:
         return mechanism.noise(rng, sensitivity, shape)
