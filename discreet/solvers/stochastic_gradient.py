@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray, IndexArray
 from discreet.privacy import mechanisms
+from discreet.privacy.mechanisms import SampledMechanism
 from discreet.privacy.relation import Relation
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
@@ -34,7 +35,6 @@ PASSES = 30
 SMALLEST_RATE, SMALLEST_BATCH = 0.05, 64
 BLOCK_DRAWS = 1 << 17  # noise is drawn in blocks of about this many numbers
 
-SampledGaussian = mechanisms.PoissonGaussian | mechanisms.FixedSizeGaussian
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ class SGDSettings(Settings):
     sampler: str
 
 
-SGDPlan = Plan[SampledGaussian, SGDSettings]
+SGDPlan = Plan[SampledMechanism, SGDSettings]
 
 
 @dataclass(frozen=True)
-class StochasticGradientDescent(Solver[SampledGaussian, SGDSettings]):
+class StochasticGradientDescent(Solver[SampledMechanism, SGDSettings]):
     """Mini-batch proximal stochastic gradient descent.
 
     Parameters
@@ -96,7 +96,7 @@ class StochasticGradientDescent(Solver[SampledGaussian, SGDSettings]):
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[SampledGaussian, SGDSettings]:
+    ) -> tuple[SampledMechanism, SGDSettings]:
         n = public.rows
         single = self.sampler == "single"
         if single and public.relation is Relation.ADD_REMOVE:
@@ -105,7 +105,7 @@ class StochasticGradientDescent(Solver[SampledGaussian, SGDSettings]):
         passes = self.passes if self.passes is not None else PASSES
         steps = max(1, round(passes * n / batch))
 
-        def make(multiplier: float) -> SampledGaussian:
+        def make(multiplier: float) -> SampledMechanism:
             if single:
                 return mechanisms.FixedSizeGaussian(multiplier, n, 1, steps)
             return mechanisms.PoissonGaussian(multiplier, batch / n, steps)
