@@ -36,7 +36,6 @@ SMALLEST_RATE, SMALLEST_BATCH = 0.05, 64
 BLOCK_DRAWS = 1 << 17  # noise is drawn in blocks of about this many numbers
 
 
-
 @dataclass(frozen=True)
 class SGDSettings(Settings):
     """How often batches are drawn, and of which size."""
