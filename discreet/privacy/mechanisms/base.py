@@ -1,12 +1,13 @@
 """What a mechanism is: one frozen object that draws the random numbers of a release and states its privacy cost.
 
 Every mechanism has a `multiplier`, the ratio of its noise to the sensitivity of what it protects, and an `event`, the
-cost that follows from the multiplier. It has no rows and no sensitivity of its own: those come with each draw. Three
+cost that follows from the multiplier. It has no rows and no sensitivity of its own: those come with each draw. Four
 families differ in what they draw:
 
 - additive (`AdditiveMechanism`): `release(rng, value, sensitivity)` returns the value with noise;
 - sampled (`SampledMechanism`): `batches(rng, rows, steps)` draws rows, `noise(rng, clip, steps, shape)` the noise on
   their clipped sums, so that the sampling rate of the draw is the one in the event;
+- running sums (`RunningSumGaussian` in aggregation.py): correlated noise on every partial sum of a sequence;
 - selections: `choose` or `draw` returns one of many candidates, with a method for each kind of candidate.
 
 Nobody outside discreet/privacy asks the generator for noise or for Poisson samples of rows: tests/test_architecture.py.

@@ -205,7 +205,7 @@ class Stream:
 
     def _finish_leaf(self) -> None:
         rng = self.source.of_leaf(self.leader.average.count)
-        draw = noise_source(self.solver, self.scaled, self.plan, self.clip, rng)
+        draw = noise_source(self.scaled, self.plan, self.clip, rng)
         self.leader.follow(self.leaf, self.leaf_rows, draw, self.scaled.prox)
         self.leaf, self.in_leaf = np.zeros(self.scaled.shape), 0
         if self.noise.done == self.noise.leaves and not self.capped:
