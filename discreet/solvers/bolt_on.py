@@ -138,13 +138,13 @@ class BoltOn(Solver[OutputNoise, BoltOnSettings]):
         light = clip_rows(light, settings.row_norm, self.ridge)
         rows, relation = scaled.X.shape[0], plan.public.relation
         parts = assign_rows(relation, rows, settings.batches, settings.batch_rows, run.rng)
-        end = mechanism.release(run.rng, self.walk(light, plan, parts), self.sensitivity(light, plan))
+        end = mechanism.release(run.rng, self.noiseless_passes(light, plan, parts), self.sensitivity(light, plan))
         w = scaled.prox(end * gain, 0.0)  # back into the set: a function of what is released
         steps = settings.passes * settings.batches
         run.report(steps, steps, scaled, w)
         return w, steps
 
-    def walk(self, scaled: ScaledProblem, plan: BoltOnPlan, parts: Sequence[IndexArray]) -> FloatArray:
+    def noiseless_passes(self, scaled: ScaledProblem, plan: BoltOnPlan, parts: Sequence[IndexArray]) -> FloatArray:
         """The passes over the (clipped) rows. Not private: the result has no noise yet."""
         settings, loss = plan.settings, plan.problem.loss
         limit = loss.lipschitz * settings.row_norm  # no gradient exceeds it but by rounding
@@ -162,7 +162,7 @@ class BoltOn(Solver[OutputNoise, BoltOnSettings]):
         return steps.total / (averaged * len(parts)) if self.average else steps.w
 
     def sensitivity(self, scaled: ScaledProblem, plan: BoltOnPlan) -> mechanisms.Sensitivity:
-        """How far the end of the walk can move."""
+        """How far the end of the passes can move."""
         settings, loss = plan.settings, plan.problem.loss
         shrink = 1.0 / (1.0 + settings.step * float(scaled.coefficients.l2.min(initial=math.inf)))
         end = stability.path_end(

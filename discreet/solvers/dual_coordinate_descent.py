@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 PASSES, PROXIMITY = 40, 0.02
-TRAVEL = NoiseRule(0.066, 0.45, 2.0)  # how far a dual variable may get in a run, in units of a typical slope
+LARGEST_DUAL = NoiseRule(0.066, 0.45, 2.0)  # how large a dual variable may become in a run, in units of a typical slope
 SMALLEST_RATE, SMALLEST_BATCH = 0.05, 64
 BLOCK_DRAWS = 1 << 17  # noise is drawn in blocks of about this many numbers
 
@@ -151,9 +151,10 @@ class _Ascent:
     def __init__(self, solver: DualCoordinateDescent, scaled: ScaledProblem, plan: DualPlan) -> None:
         self.scaled, self.done, self.half = scaled, 0, plan.settings.steps // 2
         settings, self.mechanism, self.relation = plan.settings, plan.mechanism, plan.public.relation
-        of_all_steps = self._deviation(1.0) * math.sqrt(settings.steps)
-        travel = TRAVEL.at(of_all_steps / (settings.passes * scaled.rows))  # the noise of the mean, after the run
-        self.clip = row_threshold(solver.clip, travel / settings.passes, scaled, plan)
+        # The noise of the mean after the run, for moves of norm 1.
+        noise = self._deviation(1.0) * math.sqrt(settings.steps) / (settings.passes * scaled.rows)
+        largest = LARGEST_DUAL.at(noise)
+        self.clip = row_threshold(solver.clip, largest / settings.passes, scaled, plan)
         self.refresh = settings.batches
         smoothness = scaled.problem.loss.smoothness
         proximity = solver.proximity if solver.proximity is not None else PROXIMITY

@@ -121,7 +121,7 @@ class SVRG(Solver[mechanisms.AnchoredGaussian, SVRGSettings]):
             if done == anchors // 2:
                 descent.total[:] = 0.0
             descent.anchor_gradient(run)
-            descent.walk(run)
+            descent.inner_steps(run)
             run.report(done + 1, anchors, scaled, descent.w)
         last = (anchors - anchors // 2) * inner
         return (descent.total / last if self.average else descent.w), anchors * (1 + inner)
@@ -165,7 +165,7 @@ class _Descent:
         total = clipped_gradient_sum(scaled.X, slopes, self.norms, self.clip, scaled.weight)
         self.gradient = self.full.release(run.rng, total, self.sensitivity) / scaled.rows
 
-    def walk(self, run: Run) -> None:
+    def inner_steps(self, run: Run) -> None:
         """The inner steps; batches and noise are drawn before the rows are looked at."""
         scaled, steps = self.scaled, self.settings.inner
         indptr, indices = self.sampled.batches(run.rng, scaled.X.shape[0], steps)

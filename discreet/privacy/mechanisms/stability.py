@@ -50,9 +50,9 @@ def path_end(
 
 
 def rounding_of(farthest: float, steps: int, dimension: int) -> float:
-    """How far roundings can move the end of a walk that stays within `farthest` of 0, between two tables.
+    """How far roundings can move the end of gradient steps that stay within `farthest` of 0, between two tables.
 
-    A step rounds each entry four times at most, by half a unit in the last place, in either walk.
+    A step rounds each entry four times at most, by half a unit in the last place, on either table.
     """
     return 4.0 * steps * math.sqrt(dimension) * float(np.spacing(farthest))
 
