@@ -31,6 +31,10 @@ HEIGHT = {room: height for height, room in enumerate(ROOMS)}
 # What a solver may import of its own room: what all solvers share, and its own folder.
 SHARED_BY_SOLVERS = {"base", "plan", "run", "choose", "_shared"}
 MOST_ENTRIES = 16
+# Draws that a privacy cost rests on: mechanisms make them, next to the event that states the cost.
+PRICED_DRAWS = {"normal", "laplace", "gumbel", "poisson_batches", "bernoulli_indices"}
+# Samples of coordinates, not of rows: they are released as they are, and no cost rests on them.
+UNPRICED_DRAWS = [("solvers.sketched.sketches", "poisson_batches")]
 
 
 def imports_of(path):
@@ -120,6 +124,36 @@ def test_only_privacy_knows_the_accountants():
         if target.split(".")[0] == "dp_accounting"
     }
     assert users <= {("privacy", "accounting"), ("privacy", "mechanisms")}
+
+
+def priced_draws(source):
+    """The draws of noise and of rows that a piece of code asks for by itself."""
+    calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    names = (call.func.attr for call in calls if isinstance(call.func, ast.Attribute))
+    return [name for name in names if name in PRICED_DRAWS]
+
+
+def test_only_mechanisms_draw_noise_and_rows():
+    """One object draws and states the cost: elsewhere a draw could differ from what is booked."""
+    outside = [(parts, path.read_text()) for parts, path in modules() if parts[0] != "privacy"]
+    found = [(".".join(parts), name) for parts, source in outside for name in priced_draws(source)]
+    assert found == UNPRICED_DRAWS
+    assert priced_draws("sums += run.rng.normal(sums.shape) * deviation")  # the test can fail
+    users = {parts[0] for parts, path in modules() for target in inner_imports(path) if "sampling" in target[:2]}
+    assert users <= {"privacy", "kernels"}
+
+
+def factors(source):
+    """Uses of the factor 2 of the replace relation."""
+    attributes = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute))
+    return [node for node in attributes if node.attr == "factor" and "relation" in ast.unparse(node.value).lower()]
+
+
+def test_the_factor_of_a_relation_is_applied_in_one_place():
+    """Sensitivities have it; so has the Poisson pair, which is stated for the clip of one row."""
+    users = {".".join(parts[:3]) for parts, path in modules() if factors(path.read_text())}
+    assert users <= {"privacy.mechanisms.sensitivity", "privacy.accounting.releases"}
+    assert factors("deviation = plan.public.relation.factor * clip")  # the test can fail
 
 
 def test_no_test_imports_a_test():

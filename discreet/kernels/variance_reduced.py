@@ -12,12 +12,12 @@ from discreet.kernels.stochastic import row_factor
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def difference_limit(w, anchor, reach, clip):
+def difference_limit(w, anchor, difference_clip, clip):
     """The clip of a difference: it vanishes with the distance from the anchor, and 2 clip is always enough."""
     square = 0.0
     for j in range(w.size):
         square += (w[j] - anchor[j]) ** 2
-    return min(reach * math.sqrt(square), 2.0 * clip) if square > 0.0 else 0.0
+    return min(difference_clip * math.sqrt(square), 2.0 * clip) if square > 0.0 else 0.0
 
 
 @njit(cache=True, error_model="numpy", inline="always")
@@ -28,8 +28,8 @@ def difference_factor(slope, held, norm, clip, limit, weight):
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def inner_dense(
-    table, norms, y, weight, code, parameter, indptr, indices, noise, held, anchor, gradient, clip, reach, step, batch,
-    l1, l2, low, high, w, total,
+    table, norms, y, weight, code, parameter, indptr, indices, noise, held, anchor, gradient, clip,
+    difference_clip, step, batch, l1, l2, low, high, w, total,
 ):  # fmt: skip
     """One proximal step per batch with the anchor's gradient, corrected by the batch's clipped differences.
 
@@ -38,10 +38,10 @@ def inner_dense(
     p = w.size
     change = np.empty(p)
     for t in range(indptr.size - 1):
-        limit = difference_limit(w, anchor, reach, clip)
-        loudness = limit if limit < math.inf else 0.0  # no clip, no noise
+        limit = difference_limit(w, anchor, difference_clip, clip)
+        noise_size = limit if limit < math.inf else 0.0  # no clip, no noise
         for j in range(p):
-            change[j] = noise[t, j] * loudness
+            change[j] = noise[t, j] * noise_size
         for e in range(indptr[t], indptr[t + 1]):
             i = indices[e]
             x = table[i]
@@ -61,16 +61,16 @@ def inner_dense(
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def inner_sparse(
     row_start, columns, values, norms, y, weight, code, parameter, indptr, indices, noise, held, anchor, gradient,
-    clip, reach, step, batch, l1, l2, low, high, w, total,
+    clip, difference_clip, step, batch, l1, l2, low, high, w, total,
 ):  # fmt: skip
     """The same on compressed rows."""
     p = w.size
     change = np.empty(p)
     for t in range(indptr.size - 1):
-        limit = difference_limit(w, anchor, reach, clip)
-        loudness = limit if limit < math.inf else 0.0  # no clip, no noise
+        limit = difference_limit(w, anchor, difference_clip, clip)
+        noise_size = limit if limit < math.inf else 0.0  # no clip, no noise
         for j in range(p):
-            change[j] = noise[t, j] * loudness
+            change[j] = noise[t, j] * noise_size
         for e in range(indptr[t], indptr[t + 1]):
             i = indices[e]
             margin = 0.0

@@ -1,25 +1,17 @@
-"""Select a point of an interval by its rank among private values: the exponential mechanism, exactly.
+"""The points of an interval that a quantile may be, and their ranks among private values.
 
-The interval has equally spaced points, fixed in advance, and one of them is selected. Points between two
-neighbouring values share one rank, so a run of points is chosen first, in proportion to its length times
-exp(-rank error / noise), and then one of its points. What is released is a function of an integer: its last
-digits hold no trace of the values around it. Theorem and proof: docs/guarantees/preprocessing.md.
+The interval has equally spaced points, fixed in advance, and `QuantileSelection` selects one of them by its rank.
+Points between two neighbouring values share one rank, so they are kept as runs. What is released is a function of an
+integer: its last digits hold no trace of the values around it. Theorem and proof: docs/guarantees/preprocessing.md.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet._common.types import FloatArray, IntArray
-from discreet.privacy import accounting
-from discreet.privacy.mechanisms import Sensitivity
-
-if TYPE_CHECKING:
-    from discreet.privacy.random.generator import RandomGenerator
-
 
 # More points resolve wide ranges better, and make it harder for a value that many rows share to be found.
 STEPS = 2**40
@@ -35,33 +27,6 @@ def place_of(values: FloatArray, low: float, high: float) -> IntArray:
 def value_of(places: IntArray, low: float, high: float) -> FloatArray:
     """The values at the points with these numbers; whole numbers are met exactly in ranges of powers of two."""
     return np.clip(low + places / STEPS * (high - low), low, high)
-
-
-@dataclass(frozen=True)
-class QuantileSelection:
-    """`count` selections of a quantile, with noise of `multiplier` sensitivities on the rank.
-
-    Guarantee: each is the exponential mechanism with epsilon 2 / multiplier, of that bounded range.
-    """
-
-    multiplier: float
-    count: int
-
-    @property
-    def event(self) -> Any:
-        if self.multiplier == 0.0:
-            return accounting.non_private_event()
-        return accounting.selection_event(2.0 / self.multiplier, self.count)
-
-    def choose(self, rng: RandomGenerator, runs: Runs, quantile: float, sensitivity: Sensitivity) -> int:
-        """The number of a point, with probability proportional to exp(-rank error / (multiplier * sensitivity))."""
-        error = runs.rank_error(quantile)
-        # Measured from the smallest error, so that large ranks lose no digits; a shift changes no probability.
-        excess = error - error[runs.points > 0].min()
-        with np.errstate(divide="ignore"):  # a run without points has score -inf and is never chosen
-            scores = np.log(runs.points) - excess / (self.multiplier * sensitivity.l1)
-        run = int(np.argmax(scores + rng.gumbel(scores.size)))
-        return int(runs.first[run]) + int(rng.integers(int(runs.points[run]), 1)[0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,10 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.data import moments
 from discreet.preprocessing.base import PrivateTransformer
-from discreet.preprocessing.intervals import QuantileSelection, Runs, place_of, value_of
+from discreet.preprocessing.intervals import Runs, place_of, value_of
 from discreet.preprocessing.ranges import RangePlan, declared_or_learned, plan_range
 from discreet.privacy import accounting, mechanisms
+from discreet.privacy.mechanisms import QuantileSelection
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -57,9 +58,12 @@ class QuantilePlan:
                 return np.quantile(clipped, wanted)
             return np.quantile(clipped, wanted, method="inverted_cdf", weights=weight)
         runs = Runs.around(place_of(values, low, high), weight)
-        moves = [mechanisms.rank_error(public.relation, q) for q in self.quantiles]
-        points = [self.selection.choose(rng, runs, q, move) for q, move in zip(self.quantiles, moves, strict=True)]
-        return value_of(np.array(points), low, high)
+        points = np.empty(len(self.quantiles), dtype=np.int64)
+        for k, quantile in enumerate(self.quantiles):
+            sensitivity = mechanisms.rank_error(public.relation, quantile)
+            run, place = self.selection.choose(rng, runs.rank_error(quantile), runs.points, sensitivity)
+            points[k] = runs.first[run] + place
+        return value_of(points, low, high)
 
 
 def plan_quantiles(public: Public, budget: Budget, quantiles: tuple[float, ...]) -> QuantilePlan:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 PASSES = 10
-SMALLEST_LOT = 16
+SMALLEST_BATCH = 16
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,10 @@ class BoltOn(Solver[OutputNoise, BoltOnSettings]):
     step : float
         Largest step length in units of 1/beta, beta being a public bound on the curvature; must be below 2.
     row_norm : float, optional
-        Norm to which rows are shortened, in units of the root of the number of (scaled) columns.
+        Norm to which rows are clipped, in units of the root of the number of (scaled) columns.
     ridge : float
-        Least l2 penalty of a coordinate, intercept included, in the solver's (scaled) columns. The noise of long
-        journeys falls with it.
+        Least l2 penalty of a coordinate, intercept included, in the solver's (scaled) columns. It lowers the
+        noise of a large total step length.
     average : bool
         Return the average over the second half of the passes instead of the last iterate.
     scale_share : float, optional
@@ -125,8 +125,8 @@ class BoltOn(Solver[OutputNoise, BoltOnSettings]):
         return mechanism, BoltOnSettings(radius, passes, batches, batch_rows, total_step_length, step)
 
     def _batches(self, rows: int, steps: float) -> tuple[int, int]:
-        """The size of a lot and the number of batches, for about so many steps in all."""
-        wanted = self.batches or min(math.ceil(steps / (self.passes or PASSES)), max(1, rows // SMALLEST_LOT))
+        """The size of a batch and the number of batches, for about so many steps in all."""
+        wanted = self.batches or min(math.ceil(steps / (self.passes or PASSES)), max(1, rows // SMALLEST_BATCH))
         batch_rows = math.ceil(rows / wanted)
         return batch_rows, math.ceil(rows / batch_rows)
 
@@ -138,14 +138,14 @@ class BoltOn(Solver[OutputNoise, BoltOnSettings]):
         light = clip_rows(light, settings.row_norm, self.ridge)
         rows, relation = scaled.X.shape[0], plan.public.relation
         parts = assign_rows(relation, rows, settings.batches, settings.batch_rows, run.rng)
-        noise = mechanism.noise(run.rng, self.sensitivity(light, plan), scaled.shape)
-        w = scaled.prox((self.walk(light, plan, parts) + noise) * gain, 0.0)  # back into the set, which is free
+        end = mechanism.release(run.rng, self.noiseless_passes(light, plan, parts), self.sensitivity(light, plan))
+        w = scaled.prox(end * gain, 0.0)  # back into the set: a function of what is released
         steps = settings.passes * settings.batches
         run.report(steps, steps, scaled, w)
         return w, steps
 
-    def walk(self, scaled: ScaledProblem, plan: BoltOnPlan, parts: Sequence[IndexArray]) -> FloatArray:
-        """The passes over the (shortened) rows. Not private: the result has no noise yet."""
+    def noiseless_passes(self, scaled: ScaledProblem, plan: BoltOnPlan, parts: Sequence[IndexArray]) -> FloatArray:
+        """The passes over the (clipped) rows. Not private: the result has no noise yet."""
         settings, loss = plan.settings, plan.problem.loss
         limit = loss.lipschitz * settings.row_norm  # no gradient exceeds it but by rounding
         if plan.public.relation is Relation.ADD_REMOVE:
@@ -162,7 +162,7 @@ class BoltOn(Solver[OutputNoise, BoltOnSettings]):
         return steps.total / (averaged * len(parts)) if self.average else steps.w
 
     def sensitivity(self, scaled: ScaledProblem, plan: BoltOnPlan) -> mechanisms.Sensitivity:
-        """How far the end of the walk can move."""
+        """How far the end of the passes can move."""
         settings, loss = plan.settings, plan.problem.loss
         shrink = 1.0 / (1.0 + settings.step * float(scaled.coefficients.l2.min(initial=math.inf)))
         end = stability.path_end(

@@ -28,11 +28,12 @@ from discreet.solvers.plan import Plan, Settings
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
+    from discreet.privacy.random.generator import RandomGenerator
     from discreet.problem.problem import Problem
 
 
 PASSES, PROXIMITY = 40, 0.02
-TRAVEL = NoiseRule(0.066, 0.45, 2.0)  # how far a dual variable may get in a run, in units of a typical slope
+LARGEST_DUAL = NoiseRule(0.066, 0.45, 2.0)  # how large a dual variable may become in a run, in units of a typical slope
 SMALLEST_RATE, SMALLEST_BATCH = 0.05, 64
 BLOCK_DRAWS = 1 << 17  # noise is drawn in blocks of about this many numbers
 
@@ -61,9 +62,9 @@ class DualCoordinateDescent(Solver[BatchGaussian, DualSettings]):
     passes : float, optional
         Expected number of times each row is used; a whole number for shuffled batches.
     batch_size : int, optional
-        (Expected) size of a lot.
+        (Expected) size of a batch.
     batches : {"poisson", "shuffled"}
-        Rows join each lot independently, or the rows are cut into batches in a new random order in every pass.
+        Rows join each batch independently, or the rows are cut into batches in a new random order in every pass.
     clip : float, optional
         Norm to which the move of each row is clipped, in the solver's (scaled) columns.
     proximity : float, optional
@@ -132,15 +133,15 @@ class DualCoordinateDescent(Solver[BatchGaussian, DualSettings]):
 
     def _batches(self, run: Run, plan: DualPlan, scaled: ScaledProblem) -> Iterator[tuple[IndexArray, IndexArray]]:
         """The batches of the run in blocks, drawn without a look at the rows."""
-        rows, batch, left = scaled.X.shape[0], plan.settings.batch, plan.settings.steps
-        if self.batches == "shuffled":
+        mechanism, rows, batch, left = plan.mechanism, scaled.X.shape[0], plan.settings.batch, plan.settings.steps
+        if isinstance(mechanism, mechanisms.Gaussian):  # shuffled
             cuts = np.minimum(np.arange(plan.settings.batches + 1, dtype=np.int64) * batch, rows)
             for _ in range(int(plan.settings.passes)):
                 yield cuts, run.rng.permutation(rows)
             return
         block = max(1, BLOCK_DRAWS // scaled.columns)
         while left > 0:
-            yield run.rng.poisson_batches(rows, batch / plan.public.rows, min(block, left))
+            yield mechanism.batches(run.rng, rows, min(block, left))
             left -= block
 
 
@@ -149,12 +150,11 @@ class _Ascent:
 
     def __init__(self, solver: DualCoordinateDescent, scaled: ScaledProblem, plan: DualPlan) -> None:
         self.scaled, self.done, self.half = scaled, 0, plan.settings.steps // 2
-        settings, mechanism = plan.settings, plan.mechanism
-        unit = _deviation(mechanism, plan)
-        noise = unit * math.sqrt(settings.steps) / (settings.passes * scaled.rows)  # of the mean, after the run
-        travel = TRAVEL.at(noise)
-        self.clip = row_threshold(solver.clip, travel / settings.passes, scaled, plan)
-        self.deviation = unit * self.clip if plan.is_noisy else 0.0
+        settings, self.mechanism, self.relation = plan.settings, plan.mechanism, plan.public.relation
+        # The noise of the mean after the run, for moves of norm 1.
+        noise = self._deviation(1.0) * math.sqrt(settings.steps) / (settings.passes * scaled.rows)
+        largest = LARGEST_DUAL.at(noise)
+        self.clip = row_threshold(solver.clip, largest / settings.passes, scaled, plan)
         self.refresh = settings.batches
         smoothness = scaled.problem.loss.smoothness
         proximity = solver.proximity if solver.proximity is not None else PROXIMITY
@@ -169,12 +169,11 @@ class _Ascent:
         self.total = np.zeros(scaled.columns)
 
     def run(self, indptr: IndexArray, indices: IndexArray, run: Run) -> None:
-        """One step per lot; the noise is drawn before the rows are looked at."""
+        """One step per batch; the noise is drawn before the rows are looked at."""
         from discreet.kernels import dual
 
         scaled, c, loss = self.scaled, self.scaled.coefficients, self.scaled.problem.loss
-        noise = run.rng.normal((indptr.size - 1, scaled.columns))
-        noise *= self.deviation
+        noise = self._noise(run.rng, indptr.size - 1)
         rows = (self.norms, scaled.y, self.weight, loss.code, float(loss.parameter), indptr, indices, noise)
         settings = (self.clip, self.damping, self.pull, float(scaled.rows), self.done, self.half, self.refresh)
         state = (c.l1, c.l2, c.low, c.high, self.alpha, self.v, self.centre, self.w, self.total)
@@ -184,12 +183,18 @@ class _Ascent:
             dual.batches_dense(scaled.X, *rows, *settings, *state)
         self.done += indptr.size - 1
 
+    def _deviation(self, clip: float) -> float:
+        """Standard deviation of the noise on a sum of moves of norm at most `clip`."""
+        if isinstance(self.mechanism, mechanisms.PoissonGaussian):
+            return self.mechanism.scale(clip)
+        return self.mechanism.scale(mechanisms.clipped_sum(self.relation) * clip)
 
-def _deviation(mechanism: BatchGaussian, plan: DualPlan) -> float:
-    """Standard deviation of the noise on a sum of moves of norm at most 1."""
-    if isinstance(mechanism, mechanisms.PoissonGaussian):
-        return mechanism.scale(1.0)
-    return mechanism.scale(mechanisms.clipped_sum(plan.public.relation))
+    def _noise(self, rng: RandomGenerator, steps: int) -> FloatArray:
+        """The noise of some steps on sums of moves of norm at most `self.clip`."""
+        if isinstance(self.mechanism, mechanisms.PoissonGaussian):
+            return self.mechanism.noise(rng, self.clip, steps, (self.scaled.columns,))
+        sensitivity = mechanisms.clipped_sum(self.relation) * self.clip
+        return self.mechanism.noise(rng, sensitivity, (steps, self.scaled.columns))
 
 
 def _square_sums(X: Any, coefficients: FloatArray) -> FloatArray:

@@ -1,6 +1,6 @@
 """Objective perturbation: add a random linear term to the objective, then minimise it.
 
-The result is veiled by a little more noise, so that nothing rests on an exact minimiser. Theorem and proof:
+A little noise is added to the result as well, so that the proof needs no exact minimiser. Theorem and proof:
 docs/guarantees/objective-perturbation.md.
 """
 
@@ -60,7 +60,7 @@ class ObjectivePerturbation(MinimiserRelease[ObjectiveNoise, ObjectivePerturbati
     Parameters
     ----------
     row_norm : float, optional
-        Norm to which rows are shortened, in units of the root of the number of (scaled) columns.
+        Norm to which rows are clipped, in units of the root of the number of (scaled) columns.
     ridge : float, optional
         Least l2 penalty of a coordinate, intercept included, in the solver's (scaled) columns. The guarantee needs
         one; the default is what a tenth of epsilon asks for.
@@ -116,10 +116,10 @@ class ObjectivePerturbation(MinimiserRelease[ObjectiveNoise, ObjectivePerturbati
         gradient = perturbations.gradient_sum(plan.public.relation, plan.problem.loss, settings.row_norm)
         linear_term = mechanism.linear.noise(run.rng, gradient, scaled.shape) / rows
         distance = _distance(mechanism, gradient.l2, rows, float(scaled.coefficients.l2.min()))
-        output_noise = mechanism.output_noise.noise(run.rng, perturbations.within(distance), scaled.shape)
-        output_noise /= np.sqrt(scaled.coefficients.l2)
-        w = minimum_within(with_linear_term(scaled, linear_term), settings.row_norm, distance) + output_noise
-        # How many steps it took depends on the rows: the number that is told is the one that was planned.
+        root = np.sqrt(scaled.coefficients.l2)
+        minimum = minimum_within(with_linear_term(scaled, linear_term), settings.row_norm, distance)
+        w = mechanism.output_noise.release(run.rng, minimum * root, perturbations.within(distance)) / root
+        # How many steps it took depends on the rows: the number that is reported is the one that was planned.
         run.report(settings.steps, settings.steps, scaled, w)
         return w, settings.steps
 

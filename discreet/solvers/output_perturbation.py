@@ -1,6 +1,6 @@
 """Output perturbation: minimise to a certified distance, then add noise once.
 
-Rows are shortened to a public norm and every coordinate gets an l2 penalty, so that one row can move the minimiser
+Rows are clipped to a public norm and every coordinate gets an l2 penalty, so that one row can move the minimiser
 only so far. Theorem and proof: docs/guarantees/output-perturbation.md.
 """
 
@@ -57,7 +57,7 @@ class OutputPerturbation(MinimiserRelease[OutputNoise, OutputPerturbationSetting
     Parameters
     ----------
     row_norm : float, optional
-        Norm to which rows are shortened, in units of the root of the number of (scaled) columns.
+        Norm to which rows are clipped, in units of the root of the number of (scaled) columns.
     ridge : float, optional
         Least l2 penalty of a coordinate, intercept included, in the solver's (scaled) columns. The default weighs
         its bias against the noise, which falls with it; both are public.
@@ -101,9 +101,10 @@ class OutputPerturbation(MinimiserRelease[OutputNoise, OutputPerturbationSetting
         gradient = perturbations.gradient_sum(plan.public.relation, plan.problem.loss, settings.row_norm)
         distance = _distance(gradient.l2, rows, convexity)
         sensitivity = perturbations.minimiser(gradient, convexity, rows, distance)
-        noise = mechanism.noise(run.rng, sensitivity, scaled.shape) / np.sqrt(scaled.coefficients.l2)
-        w = minimum_within(scaled, settings.row_norm, distance) + noise
-        # How many steps it took depends on the rows: the number that is told is the one that was planned.
+        root = np.sqrt(scaled.coefficients.l2)
+        minimum = minimum_within(scaled, settings.row_norm, distance)
+        w = mechanism.release(run.rng, minimum * root, sensitivity) / root
+        # How many steps it took depends on the rows: the number that is reported is the one that was planned.
         run.report(settings.steps, settings.steps, scaled, w)
         return w, settings.steps
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from discreet.privacy import accounting
 from discreet.privacy.guarantee import Guarantee, guarantee_for
+from discreet.privacy.mechanisms.base import Mechanism
 from discreet.scaling.plan import ScalingPlan
 
 if TYPE_CHECKING:
@@ -16,16 +17,6 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.problem.problem import Problem
     from discreet.solvers.base import Solver
-
-
-class Mechanism(Protocol):
-    """What a plan needs to know of a mechanism; solvers ask theirs for the draws."""
-
-    @property
-    def multiplier(self) -> float: ...
-
-    @property
-    def event(self) -> Any: ...
 
 
 @dataclass(frozen=True)

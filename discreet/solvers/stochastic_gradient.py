@@ -10,11 +10,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-import numpy as np
-
 from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray, IndexArray
 from discreet.privacy import mechanisms
+from discreet.privacy.mechanisms import SampledMechanism
 from discreet.privacy.relation import Relation
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
@@ -36,8 +35,6 @@ PASSES = 30
 SMALLEST_RATE, SMALLEST_BATCH = 0.05, 64
 BLOCK_DRAWS = 1 << 17  # noise is drawn in blocks of about this many numbers
 
-SampledGaussian = mechanisms.PoissonGaussian | mechanisms.FixedSizeGaussian
-
 
 @dataclass(frozen=True)
 class SGDSettings(Settings):
@@ -49,11 +46,11 @@ class SGDSettings(Settings):
     sampler: str
 
 
-SGDPlan = Plan[SampledGaussian, SGDSettings]
+SGDPlan = Plan[SampledMechanism, SGDSettings]
 
 
 @dataclass(frozen=True)
-class StochasticGradientDescent(Solver[SampledGaussian, SGDSettings]):
+class StochasticGradientDescent(Solver[SampledMechanism, SGDSettings]):
     """Mini-batch proximal stochastic gradient descent.
 
     Parameters
@@ -98,7 +95,7 @@ class StochasticGradientDescent(Solver[SampledGaussian, SGDSettings]):
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[SampledGaussian, SGDSettings]:
+    ) -> tuple[SampledMechanism, SGDSettings]:
         n = public.rows
         single = self.sampler == "single"
         if single and public.relation is Relation.ADD_REMOVE:
@@ -107,7 +104,7 @@ class StochasticGradientDescent(Solver[SampledGaussian, SGDSettings]):
         passes = self.passes if self.passes is not None else PASSES
         steps = max(1, round(passes * n / batch))
 
-        def make(multiplier: float) -> SampledGaussian:
+        def make(multiplier: float) -> SampledMechanism:
             if single:
                 return mechanisms.FixedSizeGaussian(multiplier, n, 1, steps)
             return mechanisms.PoissonGaussian(multiplier, batch / n, steps)
@@ -126,31 +123,23 @@ class StochasticGradientDescent(Solver[SampledGaussian, SGDSettings]):
             end = min(done + block, half if done < half else steps)
             if done == half:
                 descent.total[:] = 0.0
-            batches = self._batches(run, plan, scaled, end - done)
-            descent.run(*batches, descent.noise(run.rng, end - done))
+            descent.run(*descent.draw(run.rng, end - done))
             done = end
             run.report(done, steps, scaled, descent.w)
         return (descent.total / (steps - half) if self.average else descent.w), steps
 
-    def _batches(self, run: Run, plan: SGDPlan, scaled: ScaledProblem, steps: int) -> tuple[IndexArray, IndexArray]:
-        rows = scaled.X.shape[0]
-        if self.sampler == "single":
-            return np.arange(steps + 1, dtype=np.int64), run.rng.integers(rows, steps)
-        return run.rng.poisson_batches(rows, plan.settings.batch / plan.public.rows, steps)
-
 
 class _Descent(BatchSteps):
-    """The steps of one run, with the noise that its plan asks for."""
+    """The steps of one run, with the batches and the noise of its plan's mechanism."""
 
     def __init__(self, solver: StochasticGradientDescent, scaled: ScaledProblem, plan: SGDPlan) -> None:
-        mechanism, batch = plan.mechanism, plan.settings.batch
-        noise = mechanism.multiplier / math.sqrt(batch * scaled.rows)  # averaged over one pass
+        self.mechanism, batch = plan.mechanism, plan.settings.batch
+        noise = self.mechanism.multiplier / math.sqrt(batch * scaled.rows)  # averaged over one pass
         factor = BATCH_CLIP.at(noise)
         clip = row_threshold(solver.clip, factor, scaled, plan)
         super().__init__(scaled, clip, solver.step / curvature_bound(scaled), batch)
-        self.deviation = mechanism.scale(clip) if plan.is_noisy else 0.0
 
-    def noise(self, rng: RandomGenerator, steps: int) -> FloatArray:
-        draws = rng.normal((steps, *self.scaled.shape))
-        draws *= self.deviation
-        return draws
+    def draw(self, rng: RandomGenerator, steps: int) -> tuple[IndexArray, IndexArray, FloatArray]:
+        """Batches and noise of some steps, before the rows are looked at."""
+        indptr, indices = self.mechanism.batches(rng, self.scaled.X.shape[0], steps)
+        return indptr, indices, self.mechanism.noise(rng, self.clip, steps, self.scaled.shape)

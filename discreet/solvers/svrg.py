@@ -1,6 +1,6 @@
 """DP-SVRG: noisy gradients of all rows at anchors, and cheap steps around them on batches of differences.
 
-A difference of two gradients of one row is short when the two points are close, so it needs little noise.
+The difference of a row's gradients at two near points is short, so that sums of differences need little noise.
 Theorem and proof: docs/guarantees/svrg.md.
 """
 
@@ -121,7 +121,7 @@ class SVRG(Solver[mechanisms.AnchoredGaussian, SVRGSettings]):
             if done == anchors // 2:
                 descent.total[:] = 0.0
             descent.anchor_gradient(run)
-            descent.walk(run)
+            descent.inner_steps(run)
             run.report(done + 1, anchors, scaled, descent.w)
         last = (anchors - anchors // 2) * inner
         return (descent.total / last if self.average else descent.w), anchors * (1 + inner)
@@ -131,9 +131,9 @@ def _default_inner(anchors: int, public: Public, budget: Budget) -> int:
     """As many steps as the noise allows: over a loop, that of the differences adds up like their number."""
     if budget.is_infinite:
         return MOST_INNER
-    unit = mechanisms.clipped_sum(public.relation).l2
-    quiet = PATIENCE * public.rows * budget.gaussian_mu() / (unit * math.sqrt(2.0 * anchors))
-    return int(min(max(quiet, 1.0), MOST_INNER))
+    unit_sensitivity = mechanisms.clipped_sum(public.relation).l2
+    allowed = PATIENCE * public.rows * budget.gaussian_mu() / (unit_sensitivity * math.sqrt(2.0 * anchors))
+    return int(min(max(allowed, 1.0), MOST_INNER))
 
 
 class _Descent:
@@ -142,15 +142,15 @@ class _Descent:
     def __init__(self, solver: SVRG, scaled: ScaledProblem, plan: SVRGPlan) -> None:
         self.scaled, self.settings = scaled, plan.settings
         self.full, self.sampled = plan.mechanism.full, plan.mechanism.sampled
-        unit = mechanisms.clipped_sum(plan.public.relation, scaled.outputs * scaled.columns)
-        factor = GRADIENT_CLIP.at(self.full.deviation(unit) / scaled.rows)
+        unit_sensitivity = mechanisms.clipped_sum(plan.public.relation, scaled.outputs * scaled.columns)
+        factor = GRADIENT_CLIP.at(self.full.deviation(unit_sensitivity) / scaled.rows)
         self.clip = row_threshold(solver.clip, factor, scaled, plan)
-        self.sensitivity = unit * self.clip if math.isfinite(self.clip) else unit
+        self.sensitivity = unit_sensitivity * self.clip
         beta = curvature_bound(scaled)
         self.length = solver.step / beta
         # A row's gradient moves by at most smoothness |x| |x.d|, of typical size sqrt(smoothness beta) |d|.
         typical = math.sqrt(scaled.problem.loss.smoothness * beta)
-        self.reach = solver.difference * typical if plan.is_noisy else math.inf
+        self.difference_clip = solver.difference * typical if plan.is_noisy else math.inf  # per unit of |d|
         self.norms = scaled.norms()
         self.weight = scaled.kernel_weight
         self.w = np.array(scaled.start())
@@ -159,19 +159,17 @@ class _Descent:
     def anchor_gradient(self, run: Run) -> None:
         """The noisy mean gradient of all rows at the current weights."""
         scaled = self.scaled
-        noise = self.full.noise(run.rng, self.sensitivity, scaled.shape)
         slopes = scaled.slopes(self.w)
         self.anchor = self.w.copy()
         self.held = clipped_slopes(slopes, self.norms, self.clip, None)
         total = clipped_gradient_sum(scaled.X, slopes, self.norms, self.clip, scaled.weight)
-        self.gradient = (total + noise) / scaled.rows
+        self.gradient = self.full.release(run.rng, total, self.sensitivity) / scaled.rows
 
-    def walk(self, run: Run) -> None:
+    def inner_steps(self, run: Run) -> None:
         """The inner steps; batches and noise are drawn before the rows are looked at."""
         scaled, steps = self.scaled, self.settings.inner
-        indptr, indices = run.rng.poisson_batches(scaled.X.shape[0], self.sampled.rate, steps)
-        noise = run.rng.normal((steps, *scaled.shape))
-        noise *= self.sampled.scale(1.0)  # zero for an infinite budget
+        indptr, indices = self.sampled.batches(run.rng, scaled.X.shape[0], steps)
+        noise = self.sampled.noise(run.rng, 1.0, steps, scaled.shape)  # each step multiplies it by its own clip
         if scaled.outputs > 1 or not scaled.problem.separable:
             self._with_matrix_products(indptr, indices, noise)
         else:
@@ -182,7 +180,7 @@ class _Descent:
 
         scaled, c, loss = self.scaled, self.scaled.coefficients, self.scaled.problem.loss
         rows = (self.norms, scaled.y, self.weight, loss.code, float(loss.parameter), indptr, indices, noise)
-        around = (np.ascontiguousarray(self.held), self.anchor, self.gradient, self.clip, self.reach)
+        around = (np.ascontiguousarray(self.held), self.anchor, self.gradient, self.clip, self.difference_clip)
         settings = (self.length, float(self.settings.batch), c.l1, c.l2, c.low, c.high, self.w, self.total)
         if sp.issparse(scaled.X):
             table = (scaled.X.indptr, scaled.X.indices, scaled.X.data)
@@ -195,7 +193,7 @@ class _Descent:
         for t in range(indptr.size - 1):
             chosen = indices[indptr[t] : indptr[t + 1]]
             distance = float(np.linalg.norm(self.w - self.anchor))
-            limit = min(self.reach * distance, 2.0 * self.clip) if distance > 0.0 else 0.0
+            limit = min(self.difference_clip * distance, 2.0 * self.clip) if distance > 0.0 else 0.0
             X, norms = scaled.X[chosen], self.norms[chosen]
             slopes = loss.slope(np.asarray(X @ self.w.T), scaled.y[chosen])
             moved = clipped_slopes(slopes, norms, self.clip, None) - self.held[chosen]

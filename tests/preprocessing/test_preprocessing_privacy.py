@@ -20,7 +20,7 @@ from discreet.data import moments
 from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.preprocessing import PrivateBounds, PrivateQuantiles, PrivateScaler, intervals
-from discreet.preprocessing.intervals import POINTS, QuantileSelection, Runs, place_of, value_of
+from discreet.preprocessing.intervals import POINTS, Runs, place_of, value_of
 from discreet.preprocessing.means import MeanPlan
 from discreet.preprocessing.quantiles import plan_quantiles
 from discreet.preprocessing.ranges import plan_range
@@ -29,6 +29,7 @@ from discreet.preprocessing.scaler import learn_moments, plan_scaler
 from discreet.preprocessing.smoothness import SmoothnessPlan
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.budget import Budget
+from discreet.privacy.mechanisms import QuantileSelection
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
 from discreet.problem.losses import Logistic
@@ -265,6 +266,11 @@ def exact_law(places, points, quantile, strength):
     return weight / weight.sum()
 
 
+def chosen_point(selection, rng, runs, quantile, sensitivity):
+    run, place = selection.choose(rng, runs.rank_error(quantile), runs.points, sensitivity)
+    return int(runs.first[run]) + place
+
+
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("quantile", [0.5, 0.8])
 def test_cells_are_selected_by_the_exponential_mechanism(relation, quantile, monkeypatch):
@@ -277,7 +283,7 @@ def test_cells_are_selected_by_the_exponential_mechanism(relation, quantile, mon
     planned = exact_law(places, 16, quantile, 1.0 / (3.0 * move.l1))
     for multiplier, accepted in ((3.0, True), (2.0, False)):
         selection = QuantileSelection(multiplier, 1)
-        draws = [selection.choose(stream, runs, quantile, move) for _ in range(8_000)]
+        draws = [chosen_point(selection, stream, runs, quantile, move) for _ in range(8_000)]
         found = np.bincount(draws, minlength=16)
         assert (stats.chisquare(found, planned * len(draws)).pvalue > 1e-4) == accepted
 
@@ -287,7 +293,7 @@ def test_many_equal_values_are_found():
     runs = Runs.around(place_of(np.full(2_000, 5.0), 0.0, 10.0), None)
     selection = QuantileSelection(10.0, 1)
     move = mechanisms.rank_error(Relation.REPLACE, 0.5)
-    chosen = {selection.choose(seeded_generator(seed), runs, 0.5, move) for seed in range(20)}
+    chosen = {chosen_point(selection, seeded_generator(seed), runs, 0.5, move) for seed in range(20)}
     assert chosen == {int(place_of(np.array([5.0]), 0.0, 10.0)[0])}
 
 

@@ -84,7 +84,7 @@ def test_one_hostile_row_moves_the_end_by_at_most_its_sensitivity(
         )
         rows = clip_rows(rows, plan.settings.row_norm, 0.0)
         rows = replace(rows, X=sp.csr_array(rows.X)) if sparse else rows
-        ends.append(solver.walk(rows, plan, parts))
+        ends.append(solver.noiseless_passes(rows, plan, parts))
     claimed = solver.sensitivity(rows, plan).l2
     assert np.isfinite(ends).all()
     assert np.linalg.norm(ends[0] - ends[1]) <= claimed * (1 + 1e-9) + 1e-12
@@ -107,7 +107,7 @@ def test_the_sensitivity_is_attained_and_half_of_it_would_be_wrong(relation, ave
         y = np.array(others + target)
         scaled = exactly_scaled(problem, load(np.ones((y.size, 1)), np.zeros(y.size)))
         scaled = clip_rows(replace(scaled, y=y, X=np.ones((y.size, 1)), rows=rows), 1.0, ridge)
-        ends.append(solver.walk(scaled, plan, [np.arange(y.size)]))
+        ends.append(solver.noiseless_passes(scaled, plan, [np.arange(y.size)]))
     claimed = solver.sensitivity(scaled, plan).l2
     move = float(np.linalg.norm(ends[0] - ends[1]))
     assert move <= claimed * (1 + 1e-9)
@@ -158,7 +158,7 @@ def test_the_walk_is_textbook_proximal_gradient_descent_and_reaches_the_optimum(
     plan = solver.plan(problem, public(120, 4), BUDGET)
     plan = replace(plan, settings=replace(plan.settings, step=1.0))
     scaled = replace(scaled, X=np.ascontiguousarray(scaled.X))
-    end = solver.walk(scaled, plan, [np.arange(120)])
+    end = solver.noiseless_passes(scaled, plan, [np.arange(120)])
     assert scaled.residual(end, np.ones(5)) < 1e-6
 
 

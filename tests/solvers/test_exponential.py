@@ -169,7 +169,8 @@ def planned(problem, X, y, budget, relation=Relation.REPLACE, solver=DECLARED, n
     data = Data(X, y, weight)
     scaling = learn_scaling(plan.scaling_plan, data, public, seeded_generator(0))
     scaled = scale_problem(problem, data, scaling, X.shape[0], "C")
-    return solver.sampler(scaled, solver.region(scaled), plan), plan
+    sampler_at, sensitivity = solver.density(scaled, solver.region(scaled), plan)
+    return sampler_at(plan.mechanism.rate(sensitivity)), plan
 
 
 @settings(max_examples=100, deadline=None)

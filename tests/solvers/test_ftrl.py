@@ -1,4 +1,4 @@
-"""Running sums and their noise, the laws behind docs/guarantees/ftrl.md, and an audit of the solver.
+"""What FTRL releases, the laws behind docs/guarantees/ftrl.md, and an audit of the solver.
 
 False alarms: the statistical tests are seeded, and their limits are 6 standard errors or a confidence of 1 - 1e-6,
 so that a correct library fails this file with probability below 1e-5.
@@ -6,7 +6,6 @@ so that a correct library fails this file with probability below 1e-5.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -20,15 +19,7 @@ from discreet.data.rows import Data
 from discreet.privacy import mechanisms
 from discreet.privacy.accounting import mu_of
 from discreet.privacy.budget import Budget
-from discreet.privacy.mechanisms.aggregation import (
-    SquareRootNoise,
-    TreeNoise,
-    nodes_above,
-    row_norm,
-    running_noise,
-    square_root_column,
-    times_square_root,
-)
+from discreet.privacy.mechanisms.aggregation import TreeNoise, row_norm, running_noise
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
 from discreet.problem.column_scaling import identity_scaling
@@ -38,156 +29,10 @@ from discreet.problem.scaled_problem import scale_problem
 from discreet.solvers import FTRL
 from discreet.solvers.ftrl.leader import Leader, TailAverage
 from discreet.solvers.ftrl.solver import new_leader
+from tests.running_sums import matrix, weights_on_draws
 
 KINDS = ["tree", "square-root"]
-SIZES = [*range(1, 301), 1024]
 PROBLEM = Problem(Logistic(), fit_intercept=False)
-
-
-def nodes_of_tree(leaves):
-    """The completed nodes in the order of their release: (first leaf, last leaf), counted from 1."""
-    for last in range(1, leaves + 1):
-        size = 1
-        while last % size == 0:
-            yield last - size + 1, last
-            size *= 2
-
-
-def matrix(kind, leaves):
-    """What is released before post-processing: one row per node, or the square root."""
-    if kind == "tree":
-        t = np.arange(1, leaves + 1)
-        return np.array([(first <= t) & (t <= last) for first, last in nodes_of_tree(leaves)], dtype=float)
-    k = np.arange(leaves)
-    lag = k[:, None] - k
-    return np.where(lag >= 0, square_root_column(leaves)[np.maximum(lag, 0)], 0.0)
-
-
-def weights_on_draws(noise):
-    """The matrix that turns independent draws into the noise of the running sums, read off one draw at a time."""
-    rows, drawn = [], 0
-    total = 2 * noise.leaves
-
-    def draw(shape):
-        nonlocal drawn
-        unit = np.zeros((shape[0], total))
-        unit[np.arange(shape[0]), drawn + np.arange(shape[0])] = 1.0
-        drawn += shape[0]
-        return unit
-
-    for _ in range(noise.leaves):
-        rows.append(noise.next(draw).copy())
-    return np.array(rows)[:, :drawn]
-
-
-@pytest.mark.parametrize("reduced", [True, False])
-def test_running_sums_of_the_tree_are_exact_combinations_of_released_nodes(reduced):
-    """If node noise is replaced by node sums, the same combination must give the running sums."""
-    for leaves in SIZES:
-        g = np.arange(1.0, leaves + 1.0) ** 2
-        sums = (g[first - 1 : last].sum() for first, last in nodes_of_tree(leaves))
-
-        def draw(shape, sums=sums):
-            return np.array([next(sums) for _ in range(shape[0])])
-
-        noise = TreeNoise(leaves, (), reduced)
-        np.testing.assert_allclose([noise.next(draw) for _ in range(leaves)], np.cumsum(g), rtol=1e-12)
-        assert next(sums, None) is None  # every node has been drawn for, once
-
-
-def test_no_leaf_is_in_more_nodes_than_the_noise_is_made_for():
-    for leaves in SIZES:
-        counts = np.zeros(leaves, dtype=int)
-        for first, last in nodes_of_tree(leaves):
-            counts[first - 1 : last] += 1
-        assert counts.max() == counts[0] == math.floor(math.log2(leaves)) + 1 == nodes_above(leaves)
-
-
-@pytest.mark.parametrize("leaves", [1, 2, 3, 16, 100])
-def test_the_square_root_is_one_and_its_first_column_is_the_longest(leaves):
-    B = matrix("square-root", leaves)
-    np.testing.assert_allclose(B @ B, np.tril(np.ones((leaves, leaves))), atol=1e-12)
-    assert np.linalg.norm(B, axis=0).max() == pytest.approx(row_norm("square-root", leaves), rel=1e-12)
-    z = np.random.default_rng(0).standard_normal((leaves, 2, 3))
-    np.testing.assert_allclose(times_square_root(z), np.einsum("ts,sab->tab", B, z), atol=1e-12)
-    if leaves > 1:
-        np.testing.assert_allclose(weights_on_draws(SquareRootNoise(leaves, (2 * leaves,))), B, atol=1e-12)
-
-
-def test_fourier_blocks_do_not_change_the_product(monkeypatch):
-    z = np.random.default_rng(0).standard_normal((40, 7))
-    whole = times_square_root(z)
-    monkeypatch.setattr("discreet.privacy.mechanisms.aggregation.BLOCK_ENTRIES", 100)
-    np.testing.assert_allclose(times_square_root(z), whole, atol=1e-13)
-
-
-@pytest.mark.parametrize("leaves", [1, 2, 7, 64, 100])
-def test_nodes_known_twice_have_the_least_variance_and_stay_unbiased(leaves):
-    plain, reduced = (weights_on_draws(TreeNoise(leaves, (2 * leaves,), flag)) for flag in (False, True))
-    variance, less = (plain**2).sum(axis=1), (reduced**2).sum(axis=1)
-    tiles = [[1 << h for h in range(20) if t >> h & 1] for t in range(1, leaves + 1)]
-    np.testing.assert_allclose(variance, [len(tile) for tile in tiles])
-    np.testing.assert_allclose(less, [sum(size / (2 * size - 1) for size in tile) for tile in tiles])
-    # Unbiased: the combination must hold for the nodes' true sums, whatever the leaves are.
-    np.testing.assert_allclose(reduced @ matrix("tree", leaves), np.tril(np.ones((leaves, leaves))), atol=1e-12)
-
-
-def test_other_weights_on_nodes_known_twice_are_noticed():
-    """Half and half is unbiased as well, but has more variance; weights that do not sum to 1 are biased."""
-
-    class Mixed(TreeNoise):
-        def __init__(self, own, below):
-            super().__init__(8, (16,))
-            self.mix = own, below
-
-        def _joined(self, own, below, variance_below):
-            return self.mix[0] * own + self.mix[1] * below, 0.0
-
-    best = (weights_on_draws(TreeNoise(8, (16,))) ** 2).sum(axis=1)
-    half = weights_on_draws(Mixed(0.5, 0.5))
-    assert ((half**2).sum(axis=1)[[1, 3, 7]] > best[[1, 3, 7]] + 0.01).all()
-    np.testing.assert_allclose(half @ matrix("tree", 8), np.tril(np.ones((8, 8))), atol=1e-12)
-    assert not np.allclose(weights_on_draws(Mixed(0.5, 0.6)) @ matrix("tree", 8), np.tril(np.ones((8, 8))))
-
-
-def sampled_deviation(noise, runs=4_000, seed=0):
-    stream = seeded_generator(seed)
-    last = np.zeros(0)
-    for _ in range(noise.leaves):
-        last = noise.next(stream.normal)
-    assert last.shape == (runs,)
-    return last.std()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("leaves", [1, 2, 7, 32])
-def test_the_noise_has_its_law_and_a_wrong_law_is_noticed(kind, leaves):
-    runs = 4_000
-    found = sampled_deviation(running_noise(kind, leaves, (runs,)))
-    if kind == "tree":
-        wanted = math.sqrt(sum((1 << h) / ((2 << h) - 1) for h in range(8) if leaves >> h & 1))
-    else:
-        wanted = row_norm(kind, leaves)
-    error = wanted / math.sqrt(2 * runs)
-    assert abs(found - wanted) < 6 * error
-    assert abs(0.8 * found - wanted) > 6 * error
-
-
-@pytest.mark.parametrize("leaves", [128, 1024, 16_384])
-def test_the_square_root_needs_much_less_noise_than_the_plain_tree(leaves):
-    ones = np.array([t.bit_count() for t in range(1, leaves + 1)])
-    tree = row_norm("tree", leaves) * math.sqrt(ones.mean())
-    square = np.cumsum(square_root_column(leaves) ** 2)
-    root = row_norm("square-root", leaves) * math.sqrt(square.mean())
-    assert 2.15 <= tree / root <= 2.6  # root mean square over the sums: 2.16, 2.39, 2.57
-
-
-def test_more_leaves_than_planned_are_refused():
-    for kind in KINDS:
-        noise = running_noise(kind, 2, (1,))
-        noise.next(np.zeros), noise.next(np.zeros)
-        with pytest.raises(ValueError, match="2 running sums"):
-            noise.next(np.zeros)
 
 
 def released(scaled, plan, rng):
@@ -217,7 +62,7 @@ def test_everything_released_moves_by_at_most_mu_in_units_of_its_noise(kind, rel
     at = int(rng.integers(rows))
     public = Public(rows, 2, relation, low=np.full(2, -1e100), high=np.full(2, 1e100))
     plan = solver.plan(PROBLEM, public, Budget(1.0, 1e-3))
-    silent = replace(plan, mechanism=mechanisms.Gaussian(0.0, 1))
+    noiseless = replace(plan, mechanism=replace(plan.mechanism, multiplier=0.0))
     other, weight = X.copy(), np.ones(rows)
     other[at], y_other = hostile, y.copy()
     if relation is Relation.REPLACE:
@@ -226,10 +71,11 @@ def test_everything_released_moves_by_at_most_mu_in_units_of_its_noise(kind, rel
         other, weight[at] = X, 0.0  # a null row stands for a missing one: its place is its own draw
     tables = Data(X, y), Data(other, y_other, weight)
     scaled = [scale_problem(PROBLEM, data, identity_scaling(2), rows, "C") for data in tables]
-    sums = [released(f, silent, seeded_generator(seed)) for f in scaled]
+    sums = [released(f, noiseless, seeded_generator(seed)) for f in scaled]
     change = np.diff(np.vstack([np.zeros((1, 2)), sums[0] - sums[1]]), axis=0)  # per leaf
     moved = matrix(kind, plan.settings.leaves) @ change
-    deviation = plan.mechanism.deviation(mechanisms.clipped_sum(relation) * (0.3 * row_norm(kind, change.shape[0])))
+    assert change.shape[0] == plan.mechanism.leaves
+    deviation = plan.mechanism.deviation(mechanisms.clipped_sum(relation) * 0.3)
     assert (moved**2).sum() / deviation**2 <= mu_of(plan.event, relation) ** 2 * (1 + 1e-9)
 
 

@@ -9,12 +9,10 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.data.validation import load
-from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
@@ -107,22 +105,6 @@ def test_sums_kept_on_sparse_rows_equal_fresh_sums():
     fresh._refresh()
     np.testing.assert_allclose(kept.sums, fresh.sums, atol=1e-9)
     np.testing.assert_allclose(kept.margins, scaled.margins(kept.w), atol=1e-9)
-
-
-def test_selection_is_the_exponential_mechanism():
-    """Chi-square against the exact law, level 1e-4; the law for 2/3 of the noise must be rejected."""
-    scores = np.array([0.0, 1.0, 2.0, -3.0, 1.5])
-    mechanism = mechanisms.GumbelGreedy(2.0, 1)
-    sensitivity = mechanisms.Sensitivity(0.5, 0.5)
-    stream = seeded_generator(0)
-    picks = np.bincount([mechanism.choose(stream, scores, sensitivity) for _ in range(20_000)], minlength=5)
-
-    def p_value(scale):
-        weights = np.exp(scores / scale)
-        return stats.chisquare(picks, 20_000 * weights / weights.sum()).pvalue
-
-    assert p_value(1.0) > 1e-4
-    assert p_value(2 / 3) < 1e-4
 
 
 def test_without_noise_it_takes_the_best_coordinate_and_stays_sparse():

@@ -22,7 +22,7 @@ from discreet.problem.losses import Logistic, Multinomial, Squared
 from discreet.problem.problem import Problem
 from discreet.scaling import histograms, ranges
 from discreet.scaling.learn import learn_scaling
-from discreet.scaling.plan import DEFAULT_SHARE, plan_scaling
+from discreet.scaling.plan import plan_scaling
 from discreet.solvers import CoordinateDescent, GradientDescent, StochasticGradientDescent
 from tests.statistics import both_arms
 
@@ -113,26 +113,3 @@ def test_locations_carry_the_planned_noise(relation):
     sensitivity = mechanisms.bounded_values(relation, len(far))
     both_arms(means[far], stats.norm(scale=3.0 * sensitivity.l2 * 5.0 / public.rows))
     assert (means[1::2] == 0.0).all()
-
-
-def test_a_mechanism_draws_what_its_event_states():
-    """The event's multiplier and the noise come from one number."""
-    for kind, law in ((mechanisms.Gaussian, stats.norm), (mechanisms.Laplace, stats.laplace)):
-        mechanism = kind(3.0, count=7)
-        sensitivity = mechanisms.Sensitivity(l2=2.0, l1=5.0)
-        size = sensitivity.l2 if kind is mechanisms.Gaussian else sensitivity.l1
-        both_arms(mechanism.noise(seeded_generator(7), sensitivity, 5_000), law(scale=3.0 * size))
-        assert mechanism.event.count == 7
-        assert mechanism.event.event.noise_multiplier == 3.0
-        silent = replace(mechanism, multiplier=0.0)
-        assert type(silent.event).__name__ == "NonPrivateDpEvent"
-
-
-def test_shares_of_a_budget_add_up_to_the_whole():
-    for budget in (Budget(1.0, 1e-6), Budget.zcdp(0.2)):
-        parts = [mechanisms.additive(budget, share) for share in (0.1, 0.4, 0.5)]
-        total = sum(part.count / part.multiplier**2 for part in parts)
-        assert np.sqrt(total) == pytest.approx(budget.gaussian_mu(), rel=1e-12)
-    parts = [mechanisms.additive(Budget.pure(2.0), share, 3) for share in (0.25, 0.75)]
-    assert sum(part.count / part.multiplier for part in parts) == pytest.approx(2.0, rel=1e-12)
-    assert DEFAULT_SHARE == 0.1

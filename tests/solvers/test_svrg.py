@@ -63,8 +63,8 @@ def descent_on(scaled, problem, relation=Relation.REPLACE, solver=None):
     return _Descent(solver, scaled, solver.plan(problem, public, Budget(1.0, 1e-3)))
 
 
-class Silence:
-    """A stream without noise whose batches hold every row: what is left is the sum itself."""
+class NoNoise:
+    """A generator without noise whose batches hold every row: what is left is the sum itself."""
 
     def normal(self, size):
         return np.zeros(size)
@@ -81,15 +81,15 @@ def test_sums_of_differences_move_by_at_most_their_clip(relation, X, weight, row
     for scaled in scaled_neighbours(relation, loss, X, weight, row, at, seed, "C"):
         rows = replace(scaled, X=sp.csr_array(scaled.X)) if sparse else scaled
         descent = descent_on(rows, scaled.problem, relation)
-        run = Run(Silence(), None, False)
+        run = Run(NoNoise(), None, False)
         with np.errstate(all="ignore"):
             descent.w = some_weights(scaled, seed)
             descent.anchor_gradient(run)
             anchor_sum = descent.gradient * scaled.rows
             descent.w = descent.w + 10.0 ** (seed % 5 - 4) * np.ones(scaled.shape)
-            limit = min(descent.reach * np.linalg.norm(descent.w - descent.anchor), 2.0 * descent.clip)
+            limit = min(descent.difference_clip * np.linalg.norm(descent.w - descent.anchor), 2.0 * descent.clip)
             before, descent.gradient = descent.w.copy(), np.zeros(scaled.shape)
-            descent.walk(run)
+            descent.inner_steps(run)
         moved = (before - descent.w) / descent.length * descent.settings.batch
         rounding = 1e-13 * np.abs(before).max() / descent.length * descent.settings.batch
         sums.append((anchor_sum, moved))
@@ -105,10 +105,10 @@ def test_the_clip_of_differences_binds():
         problem = Problem(Squared(), Zero(), fit_intercept=False)
         scaled = framed_rows(problem, np.ones((N, 1)), np.zeros(N))
         descent = descent_on(scaled, problem, solver=SVRG(clip=9.0, inner=1, anchors=1, difference=difference))
-        run = Run(Silence(), None, False)
+        run = Run(NoNoise(), None, False)
         descent.anchor_gradient(run)
         descent.w, descent.gradient = np.ones(1), np.zeros(1)
-        descent.walk(run)
+        descent.inner_steps(run)
         moves.append((1.0 - descent.w[0]) / descent.length)
     assert moves[0] == pytest.approx(0.05)
     assert moves[1] == pytest.approx(0.5)
@@ -137,10 +137,10 @@ def test_both_noises_have_the_planned_size(loss, columns):
     anchor_noise = descent.gradient * 4.0
     descent.w = descent.anchor + 1e-3
     distance = np.linalg.norm(descent.w - descent.anchor)
-    start, limit = descent.w.copy(), min(descent.reach * distance, 2.0 * descent.clip)
+    start, limit = descent.w.copy(), min(descent.difference_clip * distance, 2.0 * descent.clip)
     descent.gradient = np.zeros(scaled.shape)
     descent.settings = replace(descent.settings, inner=1)
-    descent.walk(run)
+    descent.inner_steps(run)
     inner_noise = (start - descent.w) / descent.length * descent.settings.batch
     planned = [2.0 * 0.8 * descent.full.multiplier, limit * descent.sampled.multiplier]
     for noise, deviation in zip((anchor_noise, inner_noise), planned, strict=True):
@@ -154,7 +154,7 @@ def test_without_distance_there_is_neither_difference_nor_noise():
     descent = descent_on(scaled, problem)
     run = Run(seeded_generator(0), None, False)
     descent.anchor_gradient(run)
-    descent.walk(run)
+    descent.inner_steps(run)
     np.testing.assert_array_equal(descent.w, descent.anchor - descent.length * descent.gradient)
 
 
@@ -176,9 +176,9 @@ def transcript_score(plan, scaled, stream):
     descent.anchor_gradient(run)
     pull = -descent.gradient[0] * scaled.rows / descent.clip
     descent.w = descent.anchor + far
-    descent.walk(run)
+    descent.inner_steps(run)
     total = (far - descent.w[0]) / descent.length - descent.gradient[0]
-    change = total * descent.settings.batch / (far * descent.reach)
+    change = total * descent.settings.batch / (far * descent.difference_clip)
     mechanism = plan.mechanism
     return pull / mechanism.full.multiplier**2 + mechanism.rate * change / mechanism.sampled.multiplier**2
 

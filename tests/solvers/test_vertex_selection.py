@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from discreet.privacy.mechanisms import clipped_sum
+from discreet.privacy.mechanisms import VertexSelections, clipped_sum
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
-from discreet.solvers.frank_wolfe.vertex_selection import Choice, Corners, Hull, VertexSelections
+from discreet.solvers.frank_wolfe.vertex_selection import Choice, Corners, Hull
 
 
 @settings(max_examples=100)

@@ -1,15 +1,18 @@
 """Mechanisms: one object draws the noise and states what it costs, so the two cannot disagree.
 
 A mechanism stores only its noise multiplier, the ratio of the noise (standard deviation or Laplace
-scale) to the sensitivity of what it protects. How far a released quantity can move between neighbouring
-tables is computed here and nowhere else, so the factor 2 of the replace relation is applied exactly once.
+scale) to the sensitivity of what it protects; base.py says what it offers. How far a released quantity can
+move between neighbouring tables is computed in sensitivity.py and nowhere else, so the factor 2 of the replace
+relation is applied exactly once.
 What most solvers use is named here; the rest is in the modules of this folder. The proofs are in
 docs/guarantees/mechanisms.md.
 """
 
 from discreet.privacy.mechanisms.additive import Additive, Gaussian, Laplace, additive
+from discreet.privacy.mechanisms.base import AdditiveMechanism, Mechanism, SampledMechanism
+from discreet.privacy.mechanisms.greedy_selections import GumbelGreedy, LaplaceGreedy
 from discreet.privacy.mechanisms.sampled import AnchoredGaussian, FixedSizeGaussian, PoissonGaussian, anchored_ratio
-from discreet.privacy.mechanisms.selections import GumbelGreedy, LaplaceGreedy
+from discreet.privacy.mechanisms.selections import PointSelection, QuantileSelection, VertexSelections
 from discreet.privacy.mechanisms.sensitivity import (
     Sensitivity,
     bounded_fractions,
@@ -24,14 +27,20 @@ from discreet.privacy.mechanisms.sensitivity import (
 
 __all__ = [
     "Additive",
+    "AdditiveMechanism",
     "AnchoredGaussian",
     "FixedSizeGaussian",
     "Gaussian",
     "GumbelGreedy",
     "Laplace",
     "LaplaceGreedy",
+    "Mechanism",
+    "PointSelection",
     "PoissonGaussian",
+    "QuantileSelection",
+    "SampledMechanism",
     "Sensitivity",
+    "VertexSelections",
     "additive",
     "anchored_ratio",
     "bounded_fractions",

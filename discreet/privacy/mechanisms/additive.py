@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet._common.types import FloatArray
 from discreet.privacy import accounting
+from discreet.privacy.mechanisms.base import AdditiveMechanism, event_unless_noiseless, noise_scale
 from discreet.privacy.mechanisms.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(AdditiveMechanism):
     """Adds N(0, (multiplier * l2 sensitivity)^2) to every entry, `count` times.
 
     Guarantee: mu-Gaussian DP with mu = sqrt(count) / multiplier, for adaptively chosen queries.
@@ -31,7 +32,7 @@ class Gaussian:
 
     def scale(self, sensitivity: Sensitivity) -> float:
         """Standard deviation of the noise."""
-        return self.multiplier * sensitivity.l2
+        return noise_scale(self.multiplier, sensitivity.l2)
 
     deviation = scale
 
@@ -42,13 +43,14 @@ class Gaussian:
         return -float(ndtri(probability)) * self.scale(sensitivity)
 
     def noise(self, rng: RandomGenerator, sensitivity: Sensitivity, size: int | tuple[int, ...]) -> FloatArray:
+        """Independent normal numbers with this standard deviation."""
         draws = rng.normal(size)
         draws *= self.scale(sensitivity)
         return draws
 
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(AdditiveMechanism):
     """Adds Laplace noise of scale multiplier * l1 sensitivity to every entry, `count` times.
 
     Guarantee: pure epsilon-DP with epsilon = count / multiplier, for adaptively chosen queries.
@@ -63,7 +65,7 @@ class Laplace:
 
     def scale(self, sensitivity: Sensitivity) -> float:
         """Scale parameter of the Laplace noise."""
-        return self.multiplier * sensitivity.l1
+        return noise_scale(self.multiplier, sensitivity.l1)
 
     def deviation(self, sensitivity: Sensitivity) -> float:
         """Standard deviation of the noise."""
@@ -74,6 +76,7 @@ class Laplace:
         return math.log(0.5 / probability) * self.scale(sensitivity)
 
     def noise(self, rng: RandomGenerator, sensitivity: Sensitivity, size: int | tuple[int, ...]) -> FloatArray:
+        """Independent Laplace numbers of this scale."""
         draws = rng.laplace(size)
         draws *= self.scale(sensitivity)
         return draws
@@ -85,7 +88,7 @@ Additive = Gaussian | Laplace
 def additive(budget: Budget, share: float, count: int = 1) -> Additive:
     """The additive mechanism that spends a share of the budget on `count` equal releases.
 
-    BudgetSplit add in the currency in which the mechanism composes exactly: mu^2 for Gaussian noise, epsilon
+    The shares add up in the unit in which the mechanism composes exactly: mu^2 for Gaussian noise, epsilon
     for Laplace noise (pure budgets). An infinite budget gives a mechanism without noise.
     """
     if budget.is_infinite:
@@ -94,7 +97,3 @@ def additive(budget: Budget, share: float, count: int = 1) -> Additive:
         assert budget.epsilon is not None
         return Laplace(count / (share * budget.epsilon), count)
     return Gaussian(math.sqrt(count / share) / budget.gaussian_mu(), count)
-
-
-def event_unless_noiseless(multiplier: float, make: Any, count: int) -> Any:
-    return accounting.non_private_event() if multiplier == 0.0 else make(multiplier, count)

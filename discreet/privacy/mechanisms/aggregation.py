@@ -2,24 +2,68 @@
 
 Two ways to write the matrix of running sums as a product: a binary tree of partial sums, which needs a few
 vectors of memory and may be saved and resumed, and the square root of the matrix, which needs less noise but all
-of it in advance. Both give the noise alone; the caller adds it to the exact sums. Proofs: docs/guarantees/ftrl.md.
+of it in advance. `RunningSumGaussian` states the cost and the size of the independent draws; the two factorisations
+turn these draws into the noise on a running sum, which the caller adds to the exact sum. Proofs:
+docs/guarantees/ftrl.md.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
 from discreet._common.types import FloatArray
+from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.privacy.mechanisms.sensitivity import Sensitivity
+
+if TYPE_CHECKING:
+    from discreet.privacy.random.generator import RandomGenerator
 
 Shape = tuple[int, ...]
 Draw = Callable[[Shape], FloatArray]  # independent noise of this shape, from a mechanism
 Kind = Literal["tree", "square-root"]
 
 BLOCK_ENTRIES = 1 << 20  # how many numbers a Fourier transform handles at once
+
+
+@dataclass(frozen=True)
+class RunningSumGaussian:
+    """Gaussian noise on all running sums of `leaves` vectors, in `count` passes with fresh noise each.
+
+    A sensitivity is that of one vector; a pass as a whole can move by `row_norm` times that.
+
+    Guarantee: a pass costs one Gaussian release of this multiplier, for adaptively chosen vectors.
+    """
+
+    multiplier: float
+    kind: Kind
+    leaves: int
+    count: int = 1
+
+    @property
+    def _passes(self) -> Gaussian:
+        return Gaussian(self.multiplier, self.count)
+
+    @property
+    def event(self) -> Any:
+        return self._passes.event
+
+    def deviation(self, sensitivity: Sensitivity) -> float:
+        """Standard deviation of the independent draws that the noise of a pass is made of."""
+        return self._passes.deviation(sensitivity * row_norm(self.kind, self.leaves))
+
+    def begin(self, shape: Shape) -> RunningNoise:
+        """The noise of a new pass over vectors of this shape, before its first draw."""
+        return running_noise(self.kind, self.leaves, shape)
+
+    def source(self, rng: RandomGenerator, sensitivity: Sensitivity) -> Draw:
+        """The independent draws that the noise of a pass is made of."""
+        mechanism, of_a_pass = self._passes, sensitivity * row_norm(self.kind, self.leaves)
+        return lambda shape: mechanism.noise(rng, of_a_pass, shape)
 
 
 class RunningNoise(Protocol):

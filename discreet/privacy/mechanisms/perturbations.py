@@ -14,6 +14,7 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.mechanisms import Sensitivity
+from discreet.privacy.mechanisms.base import AdditiveMechanism, event_unless_noiseless, noise_scale
 from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
@@ -21,15 +22,15 @@ if TYPE_CHECKING:
     from discreet.problem.losses import Loss
 
 
-# The veil over the error of the minimiser has so many times the multiplier of the objective's noise: 1 % of the
-# cost, in mu^2 for Gaussian noise and in epsilon for Gamma noise.
+# The noise that hides the error of the minimiser has so many times the multiplier of the objective's noise: 1 % of
+# the cost, in mu^2 for Gaussian noise and in epsilon for Gamma noise.
 GAUSSIAN_OUTPUT_RATIO, GAMMA_OUTPUT_RATIO = 10.0, 100.0
 
 
 def gradient_sum(relation: Relation, loss: Loss, radius: float) -> Sensitivity:
     """Sum over the rows of the gradients of a Lipschitz loss, for rows of norm at most `radius`.
 
-    Guarantee: the sum moves by at most relation.factor * lipschitz * radius, at every point.
+    Guarantee: the sum moves by at most lipschitz * radius, at every point; by twice that if a row is replaced.
     """
     return mechanisms.clipped_sum(relation) * (loss.lipschitz * radius)
 
@@ -49,7 +50,7 @@ def minimiser(gradient: Sensitivity, convexity: float, rows: int, distance: floa
 
 
 @dataclass(frozen=True)
-class SphericalLaplace:
+class SphericalLaplace(AdditiveMechanism):
     """Adds a vector with density proportional to exp(-||z|| / scale), scale = multiplier * l2 sensitivity.
 
     Guarantee: pure epsilon-DP with epsilon = 1 / multiplier, in every dimension.
@@ -59,15 +60,13 @@ class SphericalLaplace:
 
     @property
     def event(self) -> Any:
-        if self.multiplier == 0.0:
-            return accounting.non_private_event()
-        return accounting.pure_event(1.0 / self.multiplier)
+        return event_unless_noiseless(self.multiplier, lambda z, _: accounting.pure_event(1.0 / z), 1)
 
     def noise(self, rng: RandomGenerator, sensitivity: Sensitivity, size: int | tuple[int, ...]) -> FloatArray:
         """A uniform direction, times a radius with the law Gamma(dimension)."""
         direction = rng.normal(size)
         radius = float(np.abs(rng.laplace(direction.size)).sum())  # a sum of exponentials is a Gamma
-        return direction * (self.multiplier * sensitivity.l2 * radius / float(np.linalg.norm(direction)))
+        return direction * (noise_scale(self.multiplier, sensitivity.l2) * radius / float(np.linalg.norm(direction)))
 
 
 OutputNoise = mechanisms.Gaussian | SphericalLaplace

@@ -1,4 +1,4 @@
-"""Gaussian noise on sums over random samples of the rows."""
+"""Gaussian noise on sums over random samples of the rows: the mechanism draws the sample as well as the noise."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from discreet._common.types import FloatArray, IndexArray
 from discreet.privacy import accounting
-from discreet.privacy.mechanisms.additive import Gaussian, event_unless_noiseless
+from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.privacy.mechanisms.base import event_unless_noiseless, noise_scale
+from discreet.privacy.mechanisms.sensitivity import clipped_sum
 from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
-    pass
+    from discreet.privacy.random.generator import RandomGenerator
 
 
 @dataclass(frozen=True)
@@ -36,16 +41,26 @@ class PoissonGaussian:
         return event_unless_noiseless(self.multiplier, event, self.count)
 
     def scale(self, clip: float) -> float:
-        """Standard deviation of the noise on the sum."""
-        return self.multiplier * clip
+        """Standard deviation of the noise on a sum."""
+        return noise_scale(self.multiplier, clip)
+
+    def batches(self, rng: RandomGenerator, rows: int, steps: int) -> tuple[IndexArray, IndexArray]:
+        """Every row joins the batch of every step independently, with probability `rate`: (indptr, indices)."""
+        return rng.poisson_batches(rows, self.rate, steps)
+
+    def noise(self, rng: RandomGenerator, clip: float, steps: int, shape: tuple[int, ...]) -> FloatArray:
+        """The noise of some steps on sums of this shape, (steps, *shape)."""
+        return _normal(rng, (steps, *shape), self.scale(clip))
 
 
 @dataclass(frozen=True)
 class FixedSizeGaussian:
-    """Gaussian noise on the clipped sum over a batch of fixed size drawn without replacement.
+    """Gaussian noise on the clipped sum over a batch of fixed size drawn without replacement, `count` times.
 
     Whatever the relation, the row that leaves the batch is replaced by another one, so the pair shifts by
     2C: the multiplier is the standard deviation over 2C. Refused for add/remove, where n is private.
+
+    Guarantee: the dominating pair of docs/guarantees/sgd.md, composed as a privacy-loss distribution.
     """
 
     multiplier: float
@@ -61,8 +76,24 @@ class FixedSizeGaussian:
         return event_unless_noiseless(self.multiplier, event, self.count)
 
     def scale(self, clip: float) -> float:
-        """Standard deviation of the noise on the sum."""
-        return self.multiplier * 2.0 * clip
+        """Standard deviation of the noise on a sum."""
+        return noise_scale(self.multiplier, 2.0 * clip)
+
+    def batches(self, rng: RandomGenerator, rows: int, steps: int) -> tuple[IndexArray, IndexArray]:
+        """A uniformly random set of `batch` rows for every step: (indptr, indices)."""
+        if rows != self.rows:
+            raise ValueError(f"the mechanism is priced for {self.rows} rows, but the table has {rows}.")
+        indptr = np.arange(steps + 1, dtype=np.int64) * self.batch
+        if self.batch == 1:
+            return indptr, rng.integers(rows, steps)
+        indices = np.empty((steps, self.batch), dtype=np.int64)
+        for chosen in indices:
+            chosen[:] = rng.permutation(rows)[: self.batch]
+        return indptr, indices.ravel()
+
+    def noise(self, rng: RandomGenerator, clip: float, steps: int, shape: tuple[int, ...]) -> FloatArray:
+        """The noise of some steps on sums of this shape, (steps, *shape)."""
+        return _normal(rng, (steps, *shape), self.scale(clip))
 
 
 @dataclass(frozen=True)
@@ -83,10 +114,12 @@ class AnchoredGaussian:
 
     @property
     def full(self) -> Gaussian:
+        """The mechanism of the sums over all rows."""
         return Gaussian(self.multiplier, self.anchors)
 
     @property
     def sampled(self) -> PoissonGaussian:
+        """The mechanism of the sums over Poisson samples."""
         return PoissonGaussian(self.ratio * self.multiplier, self.rate, self.anchors * self.steps)
 
     @property
@@ -97,7 +130,13 @@ class AnchoredGaussian:
 def anchored_ratio(relation: Relation, rate: float, steps: int, share: float) -> float:
     """The ratio at which the full sums take about this share of the squared Gaussian cost.
 
-    A sampled sum costs about (rate * factor / multiplier)^2 when the noise is large. It is a rule of thumb for
-    dividing the budget: the accountant prices the whole, whatever the ratio.
+    A sampled sum of sensitivity D costs about (rate * D / multiplier)^2 when the noise is large. It is a rule of thumb
+    for dividing the budget: the accountant prices the whole, whatever the ratio.
     """
-    return relation.factor * rate * math.sqrt(steps * share / (1.0 - share))
+    return clipped_sum(relation).l2 * rate * math.sqrt(steps * share / (1.0 - share))
+
+
+def _normal(rng: RandomGenerator, size: tuple[int, ...], deviation: float) -> FloatArray:
+    draws = rng.normal(size)
+    draws *= deviation
+    return draws

@@ -1,31 +1,118 @@
-"""Private choices of one of many scores, and the release of the chosen entry."""
+"""Exponential mechanisms: one candidate is drawn with probability proportional to exp(-error / scale).
+
+How such a draw is made exactly depends on the candidates: vertices of a polytope, points of a convex set, places in an
+interval. What the mechanism needs of them comes as data, from the solver or the transformer that has the rows.
+"""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
-from discreet._common.types import FloatArray
+from discreet._common.types import FloatArray, IntArray
 from discreet.privacy import accounting
-from discreet.privacy.mechanisms.additive import event_unless_noiseless
+from discreet.privacy.mechanisms.additive import Gaussian, Laplace
+from discreet.privacy.mechanisms.base import event_unless_noiseless, noise_scale
 from discreet.privacy.mechanisms.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
     from discreet.privacy.random.generator import RandomGenerator
 
 
+# Noise multipliers of the intercept over that of the selections: a tenth of the cost of a step, in rho for
+# Gaussian noise (1 / 3^2) and in epsilon for Laplace noise (1 / 4.5 against 2).
+GAUSSIAN_RATIO, LAPLACE_RATIO = 3.0, 4.5
+
+
 @dataclass(frozen=True)
-class GumbelGreedy:
-    """`count` times: select one of many scores by the exponential mechanism, then release its gradient entry.
+class VertexSelections:
+    """`count` times: select a vertex by the exponential mechanism; if there is an intercept, release its entry.
 
-    Gumbel noise of scale multiplier * D on scores of sensitivity D is the exponential mechanism with
-    epsilon = 2 / multiplier; the entry gets Gaussian noise of the same multiplier, so both halves of a step
-    cost the same rho.
+    Scores of sensitivity D are divided by multiplier * D, which is the exponential mechanism with epsilon =
+    2 / multiplier.
 
-    Guarantee: the events of a step, in this order: a selection of bounded range 2 / multiplier, a Gaussian.
+    Guarantee: the events of a step, in this order: a selection of bounded range 2 / multiplier, and for an
+    intercept a Gaussian (or Laplace) release of 3 (or 4.5) times the multiplier.
+    """
+
+    multiplier: float
+    count: int
+    intercept: Literal["gaussian", "laplace"] | None = None
+
+    @property
+    def event(self) -> Any:
+        return event_unless_noiseless(self.multiplier, self._steps, self.count)
+
+    def _steps(self, multiplier: float, count: int) -> Any:
+        if self.intercept is None:
+            return accounting.selection_event(2.0 / multiplier, count)
+        return accounting.compose([accounting.selection_event(2.0 / multiplier), self._of_intercept.event] * count)
+
+    @property
+    def _of_intercept(self) -> Gaussian | Laplace:
+        """The mechanism of the intercept's entry in one step."""
+        if self.intercept == "laplace":
+            return Laplace(LAPLACE_RATIO * self.multiplier)
+        return Gaussian(GAUSSIAN_RATIO * self.multiplier)
+
+    def scale(self, sensitivity: Sensitivity) -> float:
+        """By what the scores of this sensitivity are divided; 0: take the best vertex."""
+        return noise_scale(self.multiplier, sensitivity.l2)
+
+    def uniforms(self, rng: RandomGenerator, numbers: int) -> FloatArray:
+        """The numbers in (0, 1) that decide the selections, (count, numbers).
+
+        A sampler of the vertices, made with `scale`, turns each row of them into a vertex.
+        """
+        return rng.uniform((self.count, numbers))
+
+    def intercept_noise(self, rng: RandomGenerator, sensitivity: Sensitivity) -> FloatArray:
+        """The noise of every step on the clipped sum of the intercept's entries; zeros without an intercept."""
+        if self.intercept is None:
+            return np.zeros(self.count)
+        return self._of_intercept.noise(rng, sensitivity, self.count)
+
+
+class PointSampler(Protocol):
+    """Draws points, as the rows of an array, exactly from one density."""
+
+    def draw(self, rng: RandomGenerator, count: int = 1) -> FloatArray: ...
+
+
+@dataclass(frozen=True)
+class PointSelection:
+    """Draws a point of a set with density proportional to exp(-energy / (multiplier * sensitivity)).
+
+    The sensitivity is how far the energy's differences between two points can move.
+
+    Guarantee: bounded range, and so pure DP, with epsilon = 1 / multiplier.
+    """
+
+    multiplier: float
+
+    @property
+    def event(self) -> Any:
+        return event_unless_noiseless(self.multiplier, lambda z, _: accounting.selection_event(1.0 / z), 1)
+
+    def rate(self, sensitivity: Sensitivity) -> float:
+        """What the energy is multiplied by; one that cannot move, because the set is a point, does not matter."""
+        return 1.0 / (self.multiplier * sensitivity.l2) if sensitivity.l2 > 0.0 else 0.0
+
+    def draw(
+        self, rng: RandomGenerator, sampler_at: Callable[[float], PointSampler], sensitivity: Sensitivity
+    ) -> FloatArray:
+        """One point; `sampler_at(rate)` samples exactly from the density proportional to exp(-rate * energy)."""
+        return sampler_at(self.rate(sensitivity)).draw(rng)[0]
+
+
+@dataclass(frozen=True)
+class QuantileSelection:
+    """`count` selections of a place by its rank error, with noise of `multiplier` sensitivities on the rank.
+
+    Guarantee: each is the exponential mechanism with epsilon 2 / multiplier, of that bounded range.
     """
 
     multiplier: float
@@ -33,56 +120,27 @@ class GumbelGreedy:
 
     @property
     def event(self) -> Any:
-        def step(multiplier: float, count: int) -> Any:
-            pair = [accounting.selection_event(2.0 / multiplier), accounting.gaussian_event(multiplier)]
-            return accounting.compose(pair * count)
+        def selections(multiplier: float, count: int) -> Any:
+            return accounting.selection_event(2.0 / multiplier, count)
 
-        return event_unless_noiseless(self.multiplier, step, self.count)
+        return event_unless_noiseless(self.multiplier, selections, self.count)
 
-    def deviation(self, sensitivity: Sensitivity) -> float:
-        """Standard deviation of the noise on an entry."""
-        return self.multiplier * sensitivity.l2
+    def choose(
+        self, rng: RandomGenerator, error: FloatArray, places: IntArray, sensitivity: Sensitivity
+    ) -> tuple[int, int]:
+        """A place, with probability proportional to exp(-rank error / (multiplier * sensitivity)).
 
-    def choose(self, rng: RandomGenerator, scores: FloatArray, sensitivity: Sensitivity | None) -> int:
-        """The index of the largest score after noise; nothing else of the scores is released."""
-        if sensitivity is None:
-            return int(np.argmax(scores))
-        return int(np.argmax(scores + self.multiplier * sensitivity.l2 * rng.gumbel(scores.size)))
+        Places come in runs of equal error: run k has `places[k]` of them, all with `error[k]`. A run is drawn first,
+        in proportion to its length, and then one of its places, uniformly.
 
-    def noise(self, rng: RandomGenerator, sensitivity: Sensitivity, size: int) -> FloatArray:
-        return rng.normal(size) * self.deviation(sensitivity)
-
-
-@dataclass(frozen=True)
-class LaplaceGreedy:
-    """The same with Laplace noise in both places, as the thesis has it, at its true cost.
-
-    Report-noisy-max with Laplace noise of scale multiplier * D is (2 / multiplier)-DP, twice what is printed,
-    and not of bounded range: nothing better is known of it.
-
-    Guarantee: the events of a step: a pure release of epsilon 2 / multiplier, a Laplace release.
-    """
-
-    multiplier: float
-    count: int
-
-    @property
-    def event(self) -> Any:
-        def step(multiplier: float, count: int) -> Any:
-            choices = accounting.pure_event(2.0 / multiplier, count)
-            return accounting.compose([choices, accounting.laplace_event(multiplier, count)])
-
-        return event_unless_noiseless(self.multiplier, step, self.count)
-
-    def deviation(self, sensitivity: Sensitivity) -> float:
-        """Standard deviation of the noise on an entry."""
-        return math.sqrt(2.0) * self.multiplier * sensitivity.l1
-
-    def choose(self, rng: RandomGenerator, scores: FloatArray, sensitivity: Sensitivity | None) -> int:
-        """The index of the largest score after noise; nothing else of the scores is released."""
-        if sensitivity is None:
-            return int(np.argmax(scores))
-        return int(np.argmax(scores + self.multiplier * sensitivity.l1 * rng.laplace(scores.size)))
-
-    def noise(self, rng: RandomGenerator, sensitivity: Sensitivity, size: int) -> FloatArray:
-        return rng.laplace(size) * self.multiplier * sensitivity.l1
+        Returns
+        -------
+        run, place : int
+            The number of the run, and of the place in it, from 0.
+        """
+        # Measured from the smallest error, so that large ranks lose no digits; a shift changes no probability.
+        excess = error - error[places > 0].min()
+        with np.errstate(divide="ignore"):  # a run without places has score -inf and is never chosen
+            scores = np.log(places) - excess / (self.multiplier * sensitivity.l1)
+        run = int(np.argmax(scores + rng.gumbel(scores.size)))
+        return run, int(rng.integers(int(places[run]), 1)[0])

@@ -1,4 +1,4 @@
-"""How far released quantities can move between neighbouring tables: the only home of the factor 2.
+"""How far released quantities can move between neighbouring tables; only here is the factor 2 of replacement applied.
 
 Proofs: docs/guarantees/mechanisms.md.
 """
@@ -7,12 +7,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from discreet.privacy.relation import Relation
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
@@ -56,8 +52,8 @@ def bounded_moments(relation: Relation, columns: int) -> Sensitivity:
     """Sums of x and of x^2 for several columns with |x| <= 1, released together.
 
     Guarantee: with d = a - b and s = a + b, |d| + |s| <= 2, the squared move of one column is
-    d^2 (1 + s^2) <= 4 and the L1 move |d| (1 + |s|) <= 9/4, so the second moments ride along for free
-    under replacement; a removed row moves each column by (1, 1) at most.
+    d^2 (1 + s^2) <= 4 and the L1 move |d| (1 + |s|) <= 9/4. Under replacement the sums of x alone move
+    by as much in L2: adding x^2 does not raise the L2 sensitivity. A removed row moves each column by (1, 1) at most.
     """
     if relation is Relation.REPLACE:
         return Sensitivity(2.0 * math.sqrt(columns), 2.25 * columns)

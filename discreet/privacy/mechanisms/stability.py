@@ -1,6 +1,6 @@
 """How far the result of gradient steps on a fixed sequence of batches can move between neighbouring tables.
 
-Every step brings two runs no farther apart; only the lot with the changed row drives them apart. Theorem and proof:
+A step never takes two runs farther apart, except the step on the batch that has the changed row. Theorem and proof:
 docs/guarantees/bolt-on.md.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def batch_sum(relation: Relation) -> Sensitivity:
-    """Sum over a lot of vectors of norm at most 1, in a lot whose weight is thinned to a limit if rows may be added.
+    """Sum over a batch of vectors of norm at most 1; if rows may be added, the weight of a batch is thinned to a limit.
 
     Guarantee: as `clipped_sum`; an added row may also displace as much weight of the others as it brings.
     """
@@ -37,27 +37,28 @@ def path_end(
 ) -> Sensitivity:  # fmt: skip
     """The last iterate of so many passes over the batches, or the mean of the iterates of the last `averaged` passes.
 
-    Rows have norm at most `radius`; a step divides the sum over its lot by `batch_rows`, and its proximal map brings
+    Rows have norm at most `radius`; a step divides the sum over its batch by `batch_rows`, and its proximal map brings
     points closer by the factor `shrink`.
 
     Guarantee: for steps of at most 2 / (smoothness radius^2), for any order of the batches that all passes share.
     """
     visits = shrink ** (1.0 + batches * np.arange(passes))
-    reach = float(np.cumsum(visits)[-max(averaged, 1) :].mean())
-    l2 = batch_sum(relation).l2 * loss.lipschitz * radius * step / batch_rows * reach
+    # What is left of the moves of all visits to the changed row, after each pass that is averaged.
+    remaining = float(np.cumsum(visits)[-max(averaged, 1) :].mean())
+    l2 = batch_sum(relation).l2 * loss.lipschitz * radius * step / batch_rows * remaining
     return Sensitivity(l2, math.inf)
 
 
 def rounding_of(farthest: float, steps: int, dimension: int) -> float:
-    """How far roundings can move the end of a walk that stays within `farthest` of 0, between two tables.
+    """How far roundings can move the end of gradient steps that stay within `farthest` of 0, between two tables.
 
-    A step rounds each entry four times at most, by half a unit in the last place, in either walk.
+    A step rounds each entry four times at most, by half a unit in the last place, on either table.
     """
     return 4.0 * steps * math.sqrt(dimension) * float(np.spacing(farthest))
 
 
 def thinned(weight: FloatArray | None, rows: int, parts: Sequence[IndexArray], limit: float) -> FloatArray:
-    """The weights of the rows, scaled down in every lot whose weight exceeds the limit."""
+    """The weights of the rows, scaled down in every batch whose weight exceeds the limit."""
     result = np.ones(rows) if weight is None else weight.copy()
     for part in parts:
         result[part] *= min(1.0, limit / max(float(result[part].sum()), 1.0))

@@ -1,7 +1,7 @@
 """Random numbers for noise and sampling: cryptographic by default, seeded only on request.
 
-Both kinds of stream are the same machine, an AES-256 counter keystream turned into draws by vectorised
-kernels; they differ only in the key. `docs/guarantees/randomness.md` says what is and is not claimed.
+Both kinds of generator are the same machine: the words of a keystream (keystream.py), turned into draws by
+vectorised kernels. They differ only in the key. `docs/guarantees/randomness.md` says what is and is not claimed.
 """
 
 from __future__ import annotations
@@ -22,62 +22,31 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet._common.exceptions import InsecureRandomnessWarning
+from discreet.privacy.random.keystream import BLOCK, Keystream
 
 Shape: TypeAlias = int | tuple[int, ...]
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
-# Words per block: key stream, zeros and draws of one block fit in a second-level cache together.
-_BLOCK = 16_384
 # Requests of at most _SMALL words are served from a buffer; larger ones are made to measure.
 _BUFFER = 4_096
 _SMALL = 512
-_BYTES_PER_KEY = 1 << 26
 _MAX_INTEGER = 1 << 62
-_ZEROS = memoryview(bytes(8 * _BLOCK))
-
-
-class _Keystream:
-    """AES-256 in counter mode over zeros; every 64 MiB the stream supplies its own next key.
-
-    Changing the key bounds how far the stream can be told from random words, and means that a key found
-    in memory does not give away the noise drawn before it.
-    """
-
-    def __init__(self, key: bytes) -> None:
-        self._set_key(key)
-
-    def _set_key(self, key: bytes) -> None:
-        from cryptography.hazmat.primitives.ciphers import Cipher
-        from cryptography.hazmat.primitives.ciphers.algorithms import AES
-        from cryptography.hazmat.primitives.ciphers.modes import CTR
-
-        self._encrypt = Cipher(AES(key), CTR(bytes(16))).encryptor()
-        self._bytes_left = _BYTES_PER_KEY
-
-    def fill(self, words: NDArray[np.uint64], count: int) -> None:
-        """Overwrite the first `count` words; the array is 2 words longer than is ever asked for."""
-        size = 8 * count
-        if size > self._bytes_left:
-            self._set_key(self._encrypt.update(bytes(32)))
-        self._bytes_left -= size
-        # Older versions of cryptography want room for 15 bytes more than they write.
-        self._encrypt.update_into(_ZEROS[:size], words[: count + 2].view(np.uint8).data)
 
 
 class RandomGenerator:
     """A source of random draws that cannot be copied.
 
-    Made by `secure_generator`, `seeded_generator` or `generator_from`. One stream may be shared by threads. The
+    Made by `secure_generator`, `seeded_generator` or `generator_from`. One generator may be shared by threads. The
     same seed and the same sequence of calls give the same numbers; one call for 10 draws need not give
     the numbers of two calls for 5.
 
-    Two copies of a stream would draw the same noise, and the difference of two releases would then be
+    Two copies of a generator would draw the same noise, and the difference of two releases would then be
     free of noise. Pickling and copying therefore raise `TypeError`: use `spawn`. After a fork, a secure
-    stream in the child takes a new key from the operating system before its next draw, and a seeded one
+    generator in the child takes a new key from the operating system before its next draw, and a seeded one
     refuses to draw.
 
-    Guarantee: nothing here reads data. Nobody without the key of a secure stream can in practice tell its
+    Guarantee: nothing here reads data. Nobody without the key of a secure generator can in practice tell its
     draws from independent draws of the stated law, rounded to doubles.
 
     Attributes
@@ -88,11 +57,11 @@ class RandomGenerator:
 
     def __init__(self, key: bytes, *, secure: bool) -> None:
         self.secure = secure
-        self._keystream: _Keystream | None = _Keystream(key)
+        self._keystream: Keystream | None = Keystream(key)
         self._lock = threading.RLock()
         self._buffer = np.empty(_BUFFER + 2, np.uint64)
         self._buffered = 0
-        self._block = np.empty(_BLOCK + 2, np.uint64)
+        self._block = np.empty(BLOCK + 2, np.uint64)
         _generators.add(self)
 
     def __repr__(self) -> str:
@@ -115,7 +84,7 @@ class RandomGenerator:
         if self._keystream is None:
             if not self.secure:
                 raise RuntimeError("a seeded RandomGenerator cannot be used after a fork: make one in the child")
-            self._keystream = _Keystream(os.urandom(32))
+            self._keystream = Keystream(os.urandom(32))
         if count > _SMALL:
             self._keystream.fill(self._block, count)
             return self._block[:count]
@@ -130,8 +99,8 @@ class RandomGenerator:
         """Fill `out` block by block; an even number of words for each, since normals come in pairs."""
         flat = out.reshape(-1)
         with self._lock:
-            for start in range(0, flat.size, _BLOCK):
-                part = flat[start : start + _BLOCK]
+            for start in range(0, flat.size, BLOCK):
+                part = flat[start : start + BLOCK]
                 kernel(self._words(part.size + part.size % 2), *tables, part)
 
     def uniform(self, size: Shape) -> Floats:
@@ -172,7 +141,7 @@ class RandomGenerator:
         filled = 0
         with self._lock:
             while filled < flat.size:
-                words = self._words(min(flat.size - filled, _BLOCK))
+                words = self._words(min(flat.size - filled, BLOCK))
                 filled += _kernels().bounded_integers(words, high, flat[filled:])
         return out
 
@@ -182,7 +151,7 @@ class RandomGenerator:
         order = np.arange(unplaced, dtype=np.int64)
         with self._lock:
             while unplaced > 1:
-                unplaced = _kernels().shuffle(self._words(min(unplaced, _BLOCK)), order, unplaced)
+                unplaced = _kernels().shuffle(self._words(min(unplaced, BLOCK)), order, unplaced)
         return order
 
     def choice(self, probabilities: ArrayLike, size: Shape) -> Integers:
@@ -225,7 +194,7 @@ class RandomGenerator:
             while step < steps:
                 if count == indices.size:
                     indices = np.concatenate((indices, np.empty_like(indices)))
-                words = self._words(min(indices.size - count, _BLOCK))
+                words = self._words(min(indices.size - count, BLOCK))
                 state = _kernels().poisson_sample(words, decay, n, indptr, indices, step, row, count)
                 step, row, count = state
         return indptr, indices[:count]
@@ -234,14 +203,14 @@ class RandomGenerator:
         """Uniformly random bytes."""
         words = np.empty(-(-n // 8), np.uint64)
         with self._lock:
-            for start in range(0, words.size, _BLOCK):
-                part = words[start : start + _BLOCK]
+            for start in range(0, words.size, BLOCK):
+                part = words[start : start + BLOCK]
                 part[:] = self._words(part.size)
         return words.tobytes()[:n]
 
     def spawn(self, k: int) -> list[RandomGenerator]:
-        """Make k independent streams, as secure as this one: one for each worker."""
-        domain = b"discreet spawned stream 1:"
+        """Make k independent generators, as secure as this one: one for each worker."""
+        domain = b"discreet spawned stream 1:"  # part of every key: another text would change all seeded draws
         keys = (hashlib.sha256(domain + self.bytes(32)).digest() for _ in range(k))
         return [RandomGenerator(key, secure=self.secure) for key in keys]
 
@@ -250,8 +219,8 @@ _generators: weakref.WeakSet[RandomGenerator] = weakref.WeakSet()
 
 
 def _forget_keys_after_fork() -> None:
-    for stream in list(_generators):
-        stream._forget_key()
+    for generator in list(_generators):
+        generator._forget_key()
 
 
 if hasattr(os, "register_at_fork"):
@@ -266,22 +235,22 @@ def _kernels() -> ModuleType:
 
 
 def secure_generator() -> RandomGenerator:
-    """Return a cryptographic stream, keyed by the operating system; the default for all noise."""
+    """Return a cryptographic generator, keyed by the operating system; the default for all noise."""
     return RandomGenerator(os.urandom(32), secure=True)
 
 
 def seeded_generator(seed: int) -> RandomGenerator:
-    """Return a reproducible stream: noise that anyone who knows the seed can subtract."""
+    """Return a reproducible generator: noise that anyone who knows the seed can subtract."""
     if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or seed < 0:
         raise TypeError(f"a seed must be an integer >= 0, got {seed!r}")
     return RandomGenerator(hashlib.sha256(b"discreet seeded stream 1:%d" % int(seed)).digest(), secure=False)
 
 
 def generator_from(random_state: object = None) -> RandomGenerator:
-    """Turn scikit-learn's `random_state` into a stream.
+    """Turn scikit-learn's `random_state` into a generator.
 
-    None gives a secure stream and a stream is returned as it is. An integer, or a seed drawn from a NumPy
-    generator, gives a seeded stream and raises `InsecureRandomnessWarning`.
+    None gives a secure generator, and a `RandomGenerator` is returned as it is. An integer, or a seed drawn from a
+    NumPy generator, gives a seeded one and raises `InsecureRandomnessWarning`.
     """
     if random_state is None:
         return secure_generator()

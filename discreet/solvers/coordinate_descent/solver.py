@@ -151,7 +151,7 @@ class CoordinateDescent(Solver[mechanisms.Additive, CoordinateDescentSettings]):
         return state.w, steps
 
     def _coordinates(self, rng: RandomGenerator, bound: FloatArray, active: IntArray, done: int, size: int) -> IntArray:
-        """The next coordinates, by released numbers and the stream alone."""
+        """The next coordinates, by released numbers and the generator alone."""
         if self.sampling == "uniform":
             return active[rng.integers(active.size, size)]
         if self.sampling == "proportional":

@@ -91,7 +91,7 @@ class CellSampler:
         return np.minimum(np.searchsorted(self.cumulative, levels, side="right"), self.cells.count - 1)
 
     def draw(self, rng: RandomGenerator, count: int = 1) -> FloatArray:
-        """Independent points, as the rows of an array; without a limit on the tries, as giving up would tell."""
+        """Independent points, as the rows of an array; the tries have no limit: giving up would depend on the rows."""
         kept, missing, batch = [], count, min(4 * count, LARGEST_BATCH)
         while missing > 0:
             points, tangent = self.propose(rng, batch)

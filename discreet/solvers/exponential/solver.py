@@ -7,8 +7,9 @@ docs/guarantees/exponential.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +17,8 @@ import scipy.sparse as sp
 
 from discreet._common.checks import check_threshold
 from discreet._common.types import FloatArray
-from discreet.privacy import accounting, mechanisms
-from discreet.privacy.mechanisms import Sensitivity
+from discreet.privacy import mechanisms
+from discreet.privacy.mechanisms import PointSelection, Sensitivity
 from discreet.problem.constraints import Box, L1Ball, L2Ball
 from discreet.problem.losses import Squared
 from discreet.problem.penalties import Zero
@@ -47,28 +48,6 @@ GRID = 2.0**30  # of the released points, in each direction
 
 
 @dataclass(frozen=True)
-class PointSelection:
-    """Draws a point of a set with density proportional to exp(-energy / (multiplier * sensitivity)).
-
-    The sensitivity is how far the energy's differences between two points can move.
-
-    Guarantee: bounded range, and so pure DP, with epsilon = 1 / multiplier.
-    """
-
-    multiplier: float
-
-    @property
-    def event(self) -> Any:
-        if self.multiplier == 0.0:
-            return accounting.non_private_event()
-        return accounting.selection_event(1.0 / self.multiplier)
-
-    def rate(self, sensitivity: Sensitivity) -> float:
-        """What the energy is multiplied by; one that cannot move, because the set is a point, does not matter."""
-        return 1.0 / (self.multiplier * sensitivity.l2) if sensitivity.l2 > 0.0 else 0.0
-
-
-@dataclass(frozen=True)
 class ExponentialSettings(Settings):
     """The cells of the exact sampler, and how long a draw may take."""
 
@@ -92,7 +71,7 @@ class ExponentialMechanism(Solver[PointSelection, ExponentialSettings]):
         solver's (scaled) columns and, for regressions, in units of the target's scale; so is the intercept. The
         default, 2 for labels and 1 for regressions, needs a bounded constraint.
     row_size : float
-        Rows are shortened until no margin in the set exceeds that of a row with all entries equal to this.
+        Rows are clipped until no margin in the set exceeds that of a row with all entries equal to this.
     scale_share : float, optional
         Share of the budget for learning scales (default 0.1; 0 needs declared bounds).
     """
@@ -156,13 +135,13 @@ class ExponentialMechanism(Solver[PointSelection, ExponentialSettings]):
         if plan.budget.is_infinite:
             return until_optimal(scaled, run)
         region = self.region(scaled)
-        point = self.sampler(scaled, region, plan).draw(run.rng)[0]
-        w = region.weights(np.round(point * GRID) / GRID)  # no digit beyond the grid is told
+        point = plan.mechanism.draw(run.rng, *self.density(scaled, region, plan))
+        w = region.weights(np.round(point * GRID) / GRID)  # digits beyond the grid are not released
         run.report(1, 1, scaled, w)
         return w, 1
 
     def region(self, scaled: ScaledProblem) -> Region:
-        """The part of the set that is within reach, from the released frame."""
+        """The part of the set that is within reach, from the released scales."""
         problem, scaling, c = scaled.problem, scaled.scaling, scaled.coefficients
         labels = problem.loss.classification
         reach = (self.reach or LABEL_REACH) if labels else (self.reach or TARGET_REACH) * scaling.target_scale
@@ -172,19 +151,28 @@ class ExponentialMechanism(Solver[PointSelection, ExponentialSettings]):
             low[: scaling.columns], high[: scaling.columns] = -radius, radius
         return Region(_shape(problem, scaling.columns), scaling.columns, 0.5 * (low + high), 0.5 * (high - low))
 
-    def sampler(self, scaled: ScaledProblem, region: Region, plan: ExponentialPlan) -> CellSampler:
-        """Draws from the density of the theorem, in the unit coordinates of the region."""
-        mechanism, settings, loss = plan.mechanism, plan.settings, scaled.problem.loss
+    def density(
+        self, scaled: ScaledProblem, region: Region, plan: ExponentialPlan
+    ) -> tuple[Callable[[float], CellSampler], Sensitivity]:
+        """The samplers of the density exp(-rate * energy), one for each rate, and the sensitivity of the energy.
+
+        The points are in the unit coordinates of the region.
+        """
+        settings, loss = plan.settings, scaled.problem.loss
         X = np.array(scaled.X.toarray() if sp.issparse(scaled.X) else scaled.X, dtype=np.float64)
         X, margin = region.clip_rows(X, self.row_size)
         y, largest = _clipped_target(scaled)
         sensitivity = mechanisms.clipped_sum(plan.public.relation) * loss_range(loss, margin, largest)
-        energy = Energy(X * region.half, X @ region.middle, y, scaled.weight, loss, mechanism.rate(sensitivity))
         intercept = scaled.problem.fit_intercept
         cells = covering(region.shape, region.inner, intercept, settings.pieces, settings.slack, MOST_CELLS)
         if cells is None:
             raise RuntimeError("the planned cells do not fit the region; plan again.")
-        return CellSampler(energy, cells, region.contains)
+
+        def sampler_at(rate: float) -> CellSampler:
+            energy = Energy(X * region.half, X @ region.middle, y, scaled.weight, loss, rate)
+            return CellSampler(energy, cells, region.contains)
+
+        return sampler_at, sensitivity
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +191,7 @@ class Region:
         return np.asarray(self.shape.gauge(points[:, : self.inner]) <= 1.0)
 
     def clip_rows(self, X: FloatArray, row_size: float) -> tuple[FloatArray, float]:
-        """The rows, each shortened on its own, and the largest margin that they can have in the region."""
+        """The rows, each clipped on its own, and the largest margin that they can have in the region."""
         inner, farthest = X[:, : self.inner], np.abs(self.middle) + self.half
         room = row_size * float(self.shape.support(farthest[: self.inner]))
         size = self.shape.support(inner * farthest[: self.inner])

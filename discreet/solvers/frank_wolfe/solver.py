@@ -18,6 +18,7 @@ from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray
 from discreet.data.validation import LARGEST_BOUND
 from discreet.privacy import mechanisms
+from discreet.privacy.mechanisms import VertexSelections
 from discreet.problem.column_scaling import ColumnScaling, identity_scaling
 from discreet.problem.constraints import L1Ball, Simplex
 from discreet.problem.penalties import Zero
@@ -28,7 +29,7 @@ from discreet.solvers._shared.noise_rules import NoiseRule
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.frank_wolfe.vertex_path import begin
-from discreet.solvers.frank_wolfe.vertex_selection import Corners, Hull, Polytope, VertexSelections
+from discreet.solvers.frank_wolfe.vertex_selection import Corners, Hull, Polytope
 from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
@@ -133,12 +134,12 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
         if plan.budget.is_infinite and self.steps is None:
             return _until_optimal(scaled, polytope, run)
         mechanism, steps = plan.mechanism, plan.settings.steps
-        unit = mechanisms.clipped_sum(plan.public.relation)
         clip = self.threshold(scaled, plan)
         # A level <s, G>, |s|_1 <= 1, moves by at most the largest move of an entry of the clipped sum G.
-        path = begin(scaled, polytope, clip, mechanism.scale(unit * clip) if plan.is_noisy else None)
-        uniforms = run.rng.uniform((steps, path.choice.uniforms))
-        noise = mechanism.intercept_noise(run.rng, unit * clip) if plan.is_noisy else np.zeros(steps)
+        sensitivity = mechanisms.clipped_sum(plan.public.relation) * clip
+        path = begin(scaled, polytope, clip, mechanism.scale(sensitivity))
+        uniforms = mechanism.uniforms(run.rng, path.choice.uniforms)
+        noise = mechanism.intercept_noise(run.rng, sensitivity)
         length = 1.0 / (scaled.problem.loss.smoothness * scaled.rows)
         for t in range(steps):
             share = 2.0 / (t + 2.0) if self.schedule == "2/(t+2)" else math.log(steps + 1.0) / steps
@@ -169,10 +170,8 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
         mechanism = plan.mechanism
         relative_noise = mechanism.scale(mechanisms.clipped_sum(plan.public.relation)) / plan.public.rows
         intercept = float(scaled.problem.fit_intercept)  # its column is all ones
-        unit = typical_slope(plan.problem, scaling) * math.sqrt(
-            max(float(scaling.second_moment.max()), intercept) or 1.0
-        )
-        typical = ENTRY_CLIP.at(relative_noise) * unit
+        largest = max(float(scaling.second_moment.max()), intercept) or 1.0
+        typical = ENTRY_CLIP.at(relative_noise) * typical_slope(plan.problem, scaling) * math.sqrt(largest)
         farthest = np.maximum(scaling.high - scaling.shift, scaling.shift - scaling.low) / scaling.scale
         return min(typical, loss.lipschitz * (max(float(farthest.max()), intercept) or 1.0))
 
@@ -181,7 +180,7 @@ _NOT_NEEDED = np.empty(0)
 
 
 def _until_optimal(scaled: ScaledProblem, polytope: Polytope, run: Run) -> tuple[FloatArray, int]:
-    """Without noise there is nothing to ration: projected momentum steps until the certificate is small.
+    """Epsilon is infinite, so more steps cost nothing: projected momentum steps until the certificate is small.
 
     A hull is a simplex in its barycentric coordinates, whose columns are the vertices' margins.
     """
@@ -213,7 +212,7 @@ def _default_steps(public: Public, budget: Budget, vertices: int) -> int:
     """
     if budget.is_infinite:
         return NOISELESS_STEPS
-    noise_per_row = public.relation.factor * math.log(2.0 + vertices)
+    noise_per_row = mechanisms.clipped_sum(public.relation).l2 * math.log(2.0 + vertices)
     if budget.kind == "pure":
         best = math.sqrt(public.rows * budget.amount / noise_per_row)
     else:

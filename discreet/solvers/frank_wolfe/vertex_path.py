@@ -15,7 +15,7 @@ SMALLEST_FACTOR = 1e-60  # of the weights, before it is multiplied out
 class ScannedPath:
     """Every move is followed by a pass over the whole table: dense rows, an intercept, or general vertices."""
 
-    def __init__(self, scaled: ScaledProblem, polytope: Polytope, clip: float, scale: float | None) -> None:
+    def __init__(self, scaled: ScaledProblem, polytope: Polytope, clip: float, scale: float) -> None:
         self.scaled, self.polytope = scaled, polytope
         self.clip = np.full(scaled.columns, clip)
         self.weight = scaled.kernel_weight
@@ -71,7 +71,7 @@ class TouchedPath:
     no chosen column touches stays 0, so its slope, and what it adds to the sums, never changes.
     """
 
-    def __init__(self, scaled: ScaledProblem, polytope: Corners, clip: float, scale: float | None) -> None:
+    def __init__(self, scaled: ScaledProblem, polytope: Corners, clip: float, scale: float) -> None:
         from discreet.kernels import frank_wolfe
 
         self.kernel = frank_wolfe
@@ -137,8 +137,8 @@ def start(polytope: Polytope, columns: int) -> FloatArray:
     return np.zeros(columns) if polytope.paired else polytope.vertex(0, 1.0)
 
 
-def begin(scaled: ScaledProblem, polytope: Polytope, clip: float, scale: float | None) -> Path:
-    """The state before the first selection; without a scale the selections are exact."""
+def begin(scaled: ScaledProblem, polytope: Polytope, clip: float, scale: float) -> Path:
+    """The state before the first selection; with scale 0 the best vertex is taken."""
     sparse = sp.issparse(scaled.X) and not scaled.problem.fit_intercept
     if sparse and isinstance(polytope, Corners):
         return TouchedPath(scaled, polytope, clip, scale)

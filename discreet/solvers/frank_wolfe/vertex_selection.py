@@ -1,68 +1,22 @@
-"""Private choice of a vertex: the sets it chooses from, the mechanism that pays, and the law of the choice."""
+"""The vertices that Frank-Wolfe chooses from, and the sampler that draws one of them.
+
+The mechanism that states the scale and draws the uniform numbers is `VertexSelections` in discreet/privacy/mechanisms.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet._common.types import FloatArray
-from discreet.privacy import accounting
-from discreet.privacy.mechanisms import Sensitivity
 
-if TYPE_CHECKING:
-    from discreet.privacy.random.generator import RandomGenerator
-
-
-# Noise multipliers of the intercept over that of the selections: a tenth of the cost of a step, in rho for
-# Gaussian noise (1 / 3^2) and in epsilon for Laplace noise (1 / 4.5 against 2).
-GAUSSIAN_RATIO, LAPLACE_RATIO = 3.0, 4.5
 # Weights are relative to a reference; outside these limits of their total another one is chosen. The smallest
 # weight that is told from 0 is e^-700 = 1e-304, far below any share of a total that could matter.
 SMALLEST_TOTAL, LARGEST_TOTAL = 1e-100, 1e100
-
-
-@dataclass(frozen=True)
-class VertexSelections:
-    """`count` times: select a vertex by the exponential mechanism; if there is an intercept, release its entry.
-
-    Gumbel noise of scale multiplier * D on scores of sensitivity D is the exponential mechanism with
-    epsilon = 2 / multiplier.
-
-    Guarantee: the events of a step, in this order: a selection of bounded range 2 / multiplier, and for an
-    intercept a Gaussian (or Laplace) release of 3 (or 4.5) times the multiplier.
-    """
-
-    multiplier: float
-    count: int
-    intercept: Literal["gaussian", "laplace"] | None = None
-
-    @property
-    def event(self) -> Any:
-        z = self.multiplier
-        if z == 0.0:
-            return accounting.non_private_event()
-        if self.intercept is None:
-            return accounting.selection_event(2.0 / z, self.count)
-        if self.intercept == "gaussian":
-            release = accounting.gaussian_event(GAUSSIAN_RATIO * z)
-        else:
-            release = accounting.laplace_event(LAPLACE_RATIO * z)
-        return accounting.compose([accounting.selection_event(2.0 / z), release] * self.count)
-
-    def scale(self, sensitivity: Sensitivity) -> float:
-        """Scale of the exponential mechanism (of its Gumbel noise) on scores of this sensitivity."""
-        return self.multiplier * sensitivity.l2
-
-    def intercept_noise(self, rng: RandomGenerator, sensitivity: Sensitivity) -> FloatArray:
-        """The noise of every step on the clipped sum of the intercept's entries."""
-        if self.intercept == "laplace":
-            return rng.laplace(self.count) * (LAPLACE_RATIO * self.multiplier * sensitivity.l1)
-        return rng.normal(self.count) * (GAUSSIAN_RATIO * self.multiplier * sensitivity.l2)
 
 
 @dataclass(frozen=True)
@@ -99,9 +53,9 @@ class Hull:
         """
         middle = 0.5 * (self.points.min(axis=0) + self.points.max(axis=0))
         forms = [self.points, self.points - middle]
-        reaches = [float(np.abs(form).sum(axis=1).max()) for form in forms]
-        best = int(np.argmin(reaches))
-        return forms[best] / (reaches[best] or 1.0)
+        norms = [float(np.abs(form).sum(axis=1).max()) for form in forms]
+        best = int(np.argmin(norms))
+        return forms[best] / (norms[best] or 1.0)
 
     def levels(self, sums: FloatArray) -> FloatArray:
         """The inner products of the directions with the gradient sum."""
@@ -118,15 +72,15 @@ class Choice:
     """Draws vertices with probabilities proportional to exp(-level / scale), for a pair exp(-+level / scale).
 
     This is the law of the exponential mechanism itself, without Gumbel noise on every score: the weights are kept
-    in a tree of sums, and a draw follows one path. Without a scale it takes the best vertex.
+    in a tree of sums, and a draw follows one path. With scale 0 it takes the best vertex.
     """
 
-    def __init__(self, polytope: Polytope, scale: float | None, levels: FloatArray) -> None:
+    def __init__(self, polytope: Polytope, scale: float, levels: FloatArray) -> None:
         from discreet.kernels import frank_wolfe as kernel
 
         self.kernel = kernel
         self.paired = polytope.paired
-        self.rate = None if scale is None else 1.0 / scale
+        self.rate = 1.0 / scale if scale > 0.0 else None
         self.floors = _floors(levels.size, kernel.FAN)
         self.tree = np.zeros(self.floors[-1])
         self.follow(levels)

@@ -1,6 +1,6 @@
 """DP-FTRL: follow the regularised leader of noisy running sums of gradients; every pass reads each row once.
 
-No sampling and no secrecy of the order is needed, so that the rows may come as a stream (discreet/streams.py).
+No sampling and no secrecy of the order is needed, so that the rows may come as a stream (stream.py).
 Theorem and proof: docs/guarantees/ftrl.md.
 """
 
@@ -17,7 +17,7 @@ from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray, IndexArray
 from discreet.kernels.gradient import clipped_gradient_sum
 from discreet.privacy import mechanisms
-from discreet.privacy.mechanisms.aggregation import Draw, Kind, Shape, row_norm, running_noise
+from discreet.privacy.mechanisms.aggregation import Draw, Kind, RunningSumGaussian, row_norm
 from discreet.privacy.relation import Relation
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
@@ -48,11 +48,11 @@ class FTRLSettings(Settings):
     epochs: int
 
 
-FTRLPlan = Plan[mechanisms.Gaussian, FTRLSettings]
+FTRLPlan = Plan[RunningSumGaussian, FTRLSettings]
 
 
 @dataclass(frozen=True)
-class FTRL(Solver[mechanisms.Gaussian, FTRLSettings]):
+class FTRL(Solver[RunningSumGaussian, FTRLSettings]):
     """Follow the regularised leader.
 
     Parameters
@@ -98,13 +98,16 @@ class FTRL(Solver[mechanisms.Gaussian, FTRLSettings]):
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[mechanisms.Gaussian, FTRLSettings]:
+    ) -> tuple[RunningSumGaussian, FTRLSettings]:
         if public.relation is Relation.ADD_REMOVE and not self.shuffle:
             raise ValueError('shuffle=False needs a public place for every row; use relation="replace" or "zero_out".')
         leaf_rows = math.ceil(public.rows / (self.leaves or LEAVES))
-        epochs = int(self.epochs or EPOCHS)
-        mechanism = calibrated(lambda z: mechanisms.Gaussian(z, epochs), scaling_plan, budget, public)
-        return mechanism, FTRLSettings(math.ceil(public.rows / leaf_rows), leaf_rows, epochs)
+        leaves, epochs = math.ceil(public.rows / leaf_rows), int(self.epochs or EPOCHS)
+
+        def make(multiplier: float) -> RunningSumGaussian:
+            return RunningSumGaussian(multiplier, self.aggregation, leaves, epochs)
+
+        return calibrated(make, scaling_plan, budget, public), FTRLSettings(leaves, leaf_rows, epochs)
 
     def _descend(self, scaled: ScaledProblem, plan: FTRLPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.leaves is None and self.epochs is None:
@@ -124,10 +127,9 @@ class FTRL(Solver[mechanisms.Gaussian, FTRLSettings]):
         Guarantee: all iterates together cost the plan's mechanism.
         """
         clip, norms = threshold(self, scaled, plan, scaled.rows), scaled.norms()
-        draw = noise_source(self, scaled, plan, clip, rng)
-        leaves, leaf_rows = plan.settings.leaves, plan.settings.leaf_rows
+        draw, leaf_rows = noise_source(scaled, plan, clip, rng), plan.settings.leaf_rows
         for _ in range(plan.settings.epochs):
-            leader.begin(running_noise(self.aggregation, leaves, scaled.shape))
+            leader.begin(plan.mechanism.begin(scaled.shape))
             for rows in self._parts(plan, scaled.X.shape[0], rng):
                 gradient = leaf_gradient(scaled, norms, rows, leader.w, clip)
                 leader.follow(gradient, leaf_rows, draw, scaled.prox)
@@ -145,23 +147,15 @@ def new_leader(solver: FTRL, scaled: ScaledProblem) -> Leader:
 
 def threshold(solver: FTRL, scaled: ScaledProblem, plan: FTRLPlan, rows: int) -> float:
     """The clipping norm for a tree over so many rows, from public and released numbers."""
-    unit = plan.mechanism.deviation(mechanisms.clipped_sum(plan.public.relation))
-    noise = unit * row_norm(solver.aggregation, plan.settings.leaves) ** 2 / rows  # on the last sum
+    deviation = plan.mechanism.deviation(mechanisms.clipped_sum(plan.public.relation))
+    noise = deviation * row_norm(solver.aggregation, plan.settings.leaves) / rows  # on the last sum
     return row_threshold(solver.clip, BATCH_CLIP.at(noise), scaled, plan)
 
 
-def noise_source(solver: FTRL, scaled: ScaledProblem, plan: FTRLPlan, clip: float, rng: RandomGenerator) -> Draw:
-    """Draws with the noise that a row's whole path through the tree (or the square root) calls for."""
-    mechanism = plan.mechanism
-    length = row_norm(solver.aggregation, plan.settings.leaves)
-    sensitivity = mechanisms.clipped_sum(plan.public.relation, scaled.outputs * scaled.columns) * length
-    if math.isfinite(clip):
-        sensitivity = sensitivity * clip
-
-    def draw(shape: Shape) -> FloatArray:
-        return mechanism.noise(rng, sensitivity, shape)
-
-    return draw
+def noise_source(scaled: ScaledProblem, plan: FTRLPlan, clip: float, rng: RandomGenerator) -> Draw:
+    """The draws of the plan's mechanism for sums of gradients clipped to `clip`."""
+    sensitivity = mechanisms.clipped_sum(plan.public.relation, scaled.outputs * scaled.columns) * clip
+    return plan.mechanism.source(rng, sensitivity)
 
 
 def leaf_gradient(scaled: ScaledProblem, norms: FloatArray, rows: Any, w: FloatArray, clip: float) -> FloatArray:

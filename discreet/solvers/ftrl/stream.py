@@ -205,7 +205,7 @@ class Stream:
 
     def _finish_leaf(self) -> None:
         rng = self.source.of_leaf(self.leader.average.count)
-        draw = noise_source(self.solver, self.scaled, self.plan, self.clip, rng)
+        draw = noise_source(self.scaled, self.plan, self.clip, rng)
         self.leader.follow(self.leaf, self.leaf_rows, draw, self.scaled.prox)
         self.leaf, self.in_leaf = np.zeros(self.scaled.shape), 0
         if self.noise.done == self.noise.leaves and not self.capped:
@@ -241,20 +241,20 @@ _LEADER_VECTORS = ("w", "base", "total", "latest")
 
 
 class LeafNoise:
-    """Where the noise of each leaf comes from: one secure stream, or a seed and the number of the leaf.
+    """Where the noise of each leaf comes from: one secure generator, or a seed and the number of the leaf.
 
-    Whatever was seeded (an integer, a NumPy generator, a seeded stream) gives one seed, drawn here. Numbering the
+    Whatever was seeded (an integer, a NumPy generator, a seeded generator) gives one seed, drawn here. Numbering the
     leaves makes a resumed run equal to an uninterrupted one, and keeps it from drawing the noise of the first leaves
     again.
     """
 
     def __init__(self, random_state: Any) -> None:
-        self._stream = generator_from(random_state)
-        self._seed = None if self._stream.secure else self._stream.bytes(32)
+        self._generator = generator_from(random_state)
+        self._seed = None if self._generator.secure else self._generator.bytes(32)
 
     def of_leaf(self, number: int) -> RandomGenerator:
         if self._seed is None:
-            return self._stream
+            return self._generator
         words = hashlib.sha256(b"discreet leaf %d of seed " % number + self._seed).digest()
         return seeded_generator(int.from_bytes(words, "little"))
 

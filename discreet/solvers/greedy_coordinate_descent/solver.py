@@ -111,19 +111,19 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
     def _descend(self, scaled: ScaledProblem, plan: GreedyPlan, run: Run) -> tuple[FloatArray, int]:
         mechanism = plan.mechanism
         bound = smoothness_bounds(self.smoothness, scaled)
-        unit = mechanisms.clipped_sum(plan.public.relation)
-        clip = thresholds(self.clip, mechanism.deviation(unit) / plan.public.rows, scaled, plan, bound)
+        unit_sensitivity = mechanisms.clipped_sum(plan.public.relation)
+        clip = thresholds(self.clip, mechanism.deviation(unit_sensitivity) / plan.public.rows, scaled, plan, bound)
         state = CoordinateGradients(scaled, clip)
         if plan.budget.is_infinite and self.steps is None:
             return self._until_optimal(scaled, state, bound, run)
         # C_j / sqrt(M_j) is the same for all j, so one number is the sensitivity of every score.
-        score_sensitivity = unit * float((clip / np.sqrt(bound)).max() / scaled.rows) if plan.is_noisy else None
+        score_sensitivity = unit_sensitivity * float((clip / np.sqrt(bound)).max() / scaled.rows)
         steps = plan.settings.steps
         for t in range(steps):
             scores = self._scores(scaled, state, bound)
             j = mechanism.choose(run.rng, scores, score_sensitivity)
-            noise = float(mechanism.noise(run.rng, unit * clip[j], 1)[0]) if plan.is_noisy else 0.0
-            self._move(scaled, state, bound, j, noise)
+            entry = mechanism.release(run.rng, state.sums[j : j + 1], unit_sensitivity * clip[j])
+            self._move(scaled, state, bound, j, float(entry[0]))
             run.report(t + 1, steps, scaled, state.w)
         return state.w, steps
 
@@ -140,21 +140,23 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
         decrease = -(gradient * move + 0.5 * bound * move**2 + penalty)
         return np.sqrt(2.0 * np.maximum(decrease, 0.0))
 
-    def _move(self, scaled: ScaledProblem, state: CoordinateGradients, bound: FloatArray, j: int, noise: float) -> None:
+    def _move(self, scaled: ScaledProblem, state: CoordinateGradients, bound: FloatArray, j: int, entry: float) -> None:
+        """A proximal step of coordinate j, whose gradients sum up to `entry`."""
         step = self.step / bound[j]
-        value = state.w[j] - step * (state.sums[j] + noise) / scaled.rows
+        value = state.w[j] - step * entry / scaled.rows
         own = type(scaled.coefficients)(*(part[j : j + 1] for part in scaled.coefficients))
         state.move(j, float(prox(np.array([value]), step, own)[0]))
 
     def _until_optimal(
         self, scaled: ScaledProblem, state: CoordinateGradients, bound: FloatArray, run: Run
     ) -> tuple[FloatArray, int]:
-        """Without noise there is nothing to ration: move the best coordinate until the certificate is small."""
+        """Epsilon is infinite, so more steps cost nothing: move the best coordinate until the certificate is small."""
         from discreet.problem.certificate import is_optimal
 
         done = 0
         for done in range(1, NOISELESS_STEPS + 1):
-            self._move(scaled, state, bound, int(np.argmax(self._scores(scaled, state, bound))), 0.0)
+            best = int(np.argmax(self._scores(scaled, state, bound)))
+            self._move(scaled, state, bound, best, float(state.sums[best]))
             run.report(done, NOISELESS_STEPS, scaled, state.w)
             if done % (10 * scaled.columns) == 0 and is_optimal(scaled, state.w, NOISELESS_TOLERANCE, bound):
                 break

@@ -1,4 +1,4 @@
-"""Streams: no noise is ever drawn twice, seeds reproduce, and everything else is refused."""
+"""Generators: no noise is ever drawn twice, seeds reproduce, and everything else is refused."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ import numpy as np
 import pytest
 
 from discreet._common.exceptions import InsecureRandomnessWarning
-from discreet.privacy.random import generator
+from discreet.privacy.random import keystream
 from discreet.privacy.random.generator import generator_from, secure_generator, seeded_generator
 
 
-def words_of(stream, count=50_000):
-    return np.frombuffer(stream.bytes(8 * count), np.uint64)
+def words_of(rng, count=50_000):
+    return np.frombuffer(rng.bytes(8 * count), np.uint64)
 
 
-def repeated_words(streams):
+def repeated_words(generators):
     # Chance of any repetition among 300,000 uniform words: below 3e-9.
-    words = np.concatenate([words_of(stream) for stream in streams])
+    words = np.concatenate([words_of(rng) for rng in generators])
     return words.size - np.unique(words).size
 
 
-def test_streams_never_share_words_unless_they_share_a_seed():
+def test_generators_never_share_words_unless_they_share_a_seed():
     parent = seeded_generator(9)
     assert repeated_words([parent, *parent.spawn(3), seeded_generator(10), secure_generator()]) == 0
     assert repeated_words([secure_generator(), secure_generator(), *secure_generator().spawn(2)]) == 0
     assert repeated_words([seeded_generator(9), seeded_generator(9)]) == 50_000
 
 
-def test_the_key_is_changed_and_the_old_stream_does_not_go_on(monkeypatch):
+def test_the_key_is_changed_and_the_old_generator_does_not_go_on(monkeypatch):
     def pieces():
-        stream = seeded_generator(12)
-        return [stream.bytes(8_000) for _ in range(12)]
+        rng = seeded_generator(12)
+        return [rng.bytes(8_000) for _ in range(12)]
 
     one_key = pieces()
-    monkeypatch.setattr(generator, "_BYTES_PER_KEY", 40_000)
+    monkeypatch.setattr(keystream, "BYTES_PER_KEY", 40_000)
     changed = pieces()
     assert [a == b for a, b in zip(one_key, changed, strict=True)] == [True] * 5 + [False] * 7
     assert len(set(one_key + changed)) == 12 + 7
@@ -78,11 +78,11 @@ allow_fork = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWa
 
 @needs_fork
 @allow_fork
-def test_a_secure_stream_takes_a_new_key_after_a_fork():
-    stream = secure_generator()
-    stream.bytes(8)
-    children = [in_child(lambda: stream.bytes(64)) for _ in range(2)]
-    own = stream.bytes(64)
+def test_a_secure_generator_takes_a_new_key_after_a_fork():
+    rng = secure_generator()
+    rng.bytes(8)
+    children = [in_child(lambda: rng.bytes(64)) for _ in range(2)]
+    own = rng.bytes(64)
     assert all(len(child) == 64 for child in children)
     assert len({own, *children}) == 3
     # Without a new key the child would go on in the parent's buffer: this is what it would have drawn.
@@ -93,19 +93,19 @@ def test_a_secure_stream_takes_a_new_key_after_a_fork():
 
 @needs_fork
 @allow_fork
-def test_a_seeded_stream_refuses_to_draw_after_a_fork():
-    stream = seeded_generator(1)
-    assert in_child(lambda: stream.bytes(8)).startswith(b"RuntimeError: a seeded RandomGenerator")
-    assert len(stream.bytes(8)) == 8
+def test_a_seeded_generator_refuses_to_draw_after_a_fork():
+    rng = seeded_generator(1)
+    assert in_child(lambda: rng.bytes(8)).startswith(b"RuntimeError: a seeded RandomGenerator")
+    assert len(rng.bytes(8)) == 8
 
 
 @needs_fork
 @allow_fork
 def test_a_lock_held_by_another_thread_does_not_block_the_child():
-    stream, held, release = secure_generator(), threading.Event(), threading.Event()
+    rng, held, release = secure_generator(), threading.Event(), threading.Event()
 
     def hold():
-        with stream._lock:
+        with rng._lock:
             held.set()
             release.wait()
 
@@ -113,17 +113,17 @@ def test_a_lock_held_by_another_thread_does_not_block_the_child():
     holder.start()
     held.wait()
     try:
-        assert len(in_child(lambda: stream.bytes(8) if stream._lock.acquire(timeout=5) else b"")) == 8
+        assert len(in_child(lambda: rng.bytes(8) if rng._lock.acquire(timeout=5) else b"")) == 8
     finally:
         release.set()
         holder.join()
 
 
-def test_threads_share_a_stream_without_repeating_words():
-    stream, found = seeded_generator(24), []
+def test_threads_share_a_generator_without_repeating_words():
+    rng, found = seeded_generator(24), []
 
     def work():
-        found.extend(stream.bytes(80) for _ in range(2_000))
+        found.extend(rng.bytes(80) for _ in range(2_000))
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
@@ -157,7 +157,7 @@ def test_a_seed_gives_the_same_numbers_in_a_new_process():
     assert again["digest"] != there
 
 
-def test_integers_and_numpy_generators_give_seeded_streams_with_a_warning():
+def test_integers_and_numpy_generators_give_seeded_generators_with_a_warning():
     for state in (7, np.int64(7), 2**100, np.random.default_rng(1), np.random.RandomState(1)):
         with pytest.warns(InsecureRandomnessWarning, match="seed") as caught:
             assert not generator_from(state).secure
@@ -171,13 +171,13 @@ def test_integers_and_numpy_generators_give_seeded_streams_with_a_warning():
     assert pair[0] == pair[1]
 
 
-def test_none_is_secure_and_a_stream_is_itself_without_a_warning():
+def test_none_is_secure_and_a_generator_is_itself_without_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert generator_from(None).secure
-        stream = seeded_generator(1)
-        assert generator_from(stream) is stream
-    assert "key" not in repr(stream)
+        rng = seeded_generator(1)
+        assert generator_from(rng) is rng
+    assert "key" not in repr(rng)
 
 
 @pytest.mark.parametrize("bad", [-1, 1.0, "1", True, [1], np.random])

@@ -35,8 +35,8 @@ def test_draws_follow_their_law_and_scaled_draws_do_not(name, size):
 
 @pytest.mark.parametrize("name", DRAWS)
 def test_small_requests_follow_the_same_law(name):
-    stream = seeded_generator(2)
-    draws = np.concatenate([getattr(stream, name)(7) for _ in range(3_000)])
+    rng = seeded_generator(2)
+    draws = np.concatenate([getattr(rng, name)(7) for _ in range(3_000)])
     assert stats.kstest(draws, DRAWS[name].cdf).pvalue > LEVEL
     assert stats.kstest(draws * 2 / 3, DRAWS[name].cdf).pvalue < LEVEL
 
@@ -130,13 +130,13 @@ def test_box_muller_pairs_are_independent_and_a_wrong_radius_is_noticed():
     assert correlation_scores(first / radius**0.1, second / radius**0.1).max() > z_threshold(3)
 
 
-def test_spawned_streams_are_uncorrelated_and_inherit_security():
+def test_spawned_generators_are_uncorrelated_and_inherit_security():
     parent = seeded_generator(11)
     family = [parent, *parent.spawn(3), *parent.spawn(1)]
-    draws = [stream.normal(200_000) for stream in family]
+    draws = [rng.normal(200_000) for rng in family]
     pairs = [(i, j) for i in range(5) for j in range(i)]
     scores = [correlation_scores(draws[i], draws[j]).max() for i, j in pairs]
     assert max(scores) < z_threshold(3 * len(pairs))
     assert correlation_scores(draws[0], draws[1] + 0.03 * draws[0]).max() > z_threshold(3 * len(pairs))
-    assert not any(stream.secure for stream in family)
-    assert all(stream.secure for stream in secure_generator().spawn(2))
+    assert not any(rng.secure for rng in family)
+    assert all(rng.secure for rng in secure_generator().spawn(2))

@@ -85,11 +85,11 @@ def test_all_orders_of_four_are_equally_likely_and_the_naive_shuffle_is_caught()
             order[i], order[j] = order[j], order[i]
         return order
 
-    stream = seeded_generator(16)
-    orders = [stream.permutation(4) for _ in range(8_000)]
+    rng = seeded_generator(16)
+    orders = [rng.permutation(4) for _ in range(8_000)]
     assert len({tuple(order) for order in orders}) == 24
     assert pvalue(orders) > LEVEL
-    assert pvalue([naive(swaps) for swaps in stream.integers(4, (8_000, 4))]) < LEVEL
+    assert pvalue([naive(swaps) for swaps in rng.integers(4, (8_000, 4))]) < LEVEL
 
 
 weights = st.lists(st.one_of(st.just(0.0), st.floats(1e-12, 1.0)), min_size=1, max_size=200).filter(any)
@@ -160,8 +160,8 @@ def test_rows_are_included_at_the_rate_and_independently(rate):
 
 
 def test_the_independence_score_rejects_samples_of_fixed_size():
-    stream = seeded_generator(19)
-    fixed = np.array([stream.permutation(40) for _ in range(30_000)]) < 12
+    rng = seeded_generator(19)
+    fixed = np.array([rng.permutation(40) for _ in range(30_000)]) < 12
     included = fixed.astype(np.float32)
     assert independence_score(included, included, 0.3, np.triu_indices(40, 1)) > 7
 
@@ -187,15 +187,15 @@ def test_batches_are_sorted_and_in_range(n, rate, steps, seed):
 
 
 def test_edge_rates():
-    stream = seeded_generator(21)
-    assert np.array_equal(stream.bernoulli_indices(50_000, 1.0), np.arange(50_000))
-    assert stream.bernoulli_indices(0, 0.5).size == 0
-    assert stream.bernoulli_indices(2**62, 5e-324).size == 0
+    rng = seeded_generator(21)
+    assert np.array_equal(rng.bernoulli_indices(50_000, 1.0), np.arange(50_000))
+    assert rng.bernoulli_indices(0, 0.5).size == 0
+    assert rng.bernoulli_indices(2**62, 5e-324).size == 0
     for rate in (0.0, -0.1, 1.1, math.nan):
         with pytest.raises(ValueError, match="rate"):
-            stream.bernoulli_indices(10, rate)
+            rng.bernoulli_indices(10, rate)
     with pytest.raises(ValueError, match="product"):
-        stream.poisson_batches(2**40, 0.5, 2**40)
+        rng.poisson_batches(2**40, 0.5, 2**40)
 
 
 def test_tiny_rates_over_many_rows_give_poisson_counts_and_uniform_places():
