@@ -122,7 +122,7 @@ class DualCoordinateDescent(Solver[BatchGaussian, DualSettings]):
         return mechanism, DualSettings(passes, batch, per_pass, steps)
 
     def _releases(self, plan: DualPlan) -> list[PlannedRelease]:
-        relation, unit = plan.public.relation, "of the clipping threshold, per entry of the sum"
+        relation, unit = plan.public.relation, "of the clipping threshold, on the sum"
         what = f"sums of the dual moves of a {'pass' if self.batches == 'shuffled' else 'random batch'}"
         return planned_releases(what, plan.mechanism.event, relation, mechanisms.clipped_sum(relation), unit)
 

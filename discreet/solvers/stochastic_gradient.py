@@ -121,7 +121,7 @@ class StochasticGradientDescent(Solver[SampledGaussian, SGDSettings]):
         # A batch of fixed size always exchanges a row for another one.
         relation = Relation.REPLACE if self.sampler == "single" else plan.public.relation
         sensitivity = mechanisms.clipped_sum(relation) * (1.0 / plan.settings.batch)
-        what = "gradient steps over a random batch"
+        what = "mean gradients of a random batch"
         return planned_releases(what, plan.mechanism.event, relation, sensitivity, OF_THE_THRESHOLD)
 
     def _descend(self, scaled: ScaledProblem, plan: SGDPlan, run: Run) -> tuple[FloatArray, int]:

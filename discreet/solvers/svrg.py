@@ -117,9 +117,9 @@ class SVRG(Solver[mechanisms.AnchoredGaussian, SVRGSettings]):
     def _releases(self, plan: SVRGPlan) -> list[PlannedRelease]:
         relation, unit = plan.public.relation, mechanisms.clipped_sum(plan.public.relation)
         full, sampled = unit * (1.0 / plan.public.rows), unit * (1.0 / plan.settings.batch)
-        change = "changes of the gradient on a random batch"
+        change = "changes of the mean gradient of a random batch"
         return planned_releases(
-            "gradients over all rows", plan.mechanism.full.event, relation, full, OF_THE_THRESHOLD
+            "mean gradients of all rows", plan.mechanism.full.event, relation, full, OF_THE_THRESHOLD
         ) + planned_releases(change, plan.mechanism.sampled.event, relation, sampled, OF_THE_THRESHOLD)
 
     def _descend(self, scaled: ScaledProblem, plan: SVRGPlan, run: Run) -> tuple[FloatArray, int]:

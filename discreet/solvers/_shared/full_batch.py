@@ -56,7 +56,7 @@ def gradient_releases(plan: FullBatchPlan) -> list[PlannedRelease]:
     dimension = plan.problem.loss.outputs * (plan.public.columns + plan.problem.fit_intercept)
     sensitivity = mechanisms.clipped_sum(plan.public.relation, dimension) * (1.0 / plan.public.rows)
     event, relation = plan.mechanism.event, plan.public.relation
-    return planned_releases("gradient steps over all rows", event, relation, sensitivity, OF_THE_THRESHOLD)
+    return planned_releases("mean gradients of all rows", event, relation, sensitivity, OF_THE_THRESHOLD)
 
 
 class NoisyGradient:

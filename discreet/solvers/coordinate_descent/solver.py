@@ -122,7 +122,7 @@ class CoordinateDescent(Solver[mechanisms.Additive, CoordinateDescentSettings]):
         relation, outputs = plan.public.relation, plan.problem.loss.outputs
         sensitivity = mechanisms.clipped_sum(relation, outputs) * (1.0 / plan.public.rows)
         return planned_releases(
-            "gradients of one coordinate", plan.mechanism.event, relation, sensitivity, OF_THE_THRESHOLD
+            "mean gradients in one coordinate", plan.mechanism.event, relation, sensitivity, OF_THE_THRESHOLD
         )
 
     def _standard_error(self, plan: CoordinateDescentPlan) -> float | None:

@@ -116,7 +116,7 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
         return mechanism, FrankWolfeSettings(steps, self.schedule, vertices)
 
     def _releases(self, plan: FrankWolfePlan) -> list[PlannedRelease]:
-        entry = "gradients of the intercept"
+        entry = "mean gradients in the intercept"
         what: dict[Kind, str] = {"selection": "choices of a vertex", "Gaussian": entry, "Laplace": entry}
         sensitivity = mechanisms.clipped_sum(plan.public.relation) * (1.0 / plan.public.rows)
         return planned_releases(what, plan.mechanism.event, plan.public.relation, sensitivity, OF_THE_THRESHOLD)

@@ -112,7 +112,7 @@ class FTRL(Solver[mechanisms.Gaussian, FTRLSettings]):
         relation, length = plan.public.relation, row_norm(self.aggregation, plan.settings.leaves)
         # The last running sum of a pass is that of all rows; its noise is `length` times that of a node.
         sensitivity = mechanisms.clipped_sum(relation) * (length**2 / plan.public.rows)
-        what = "running sums of gradients, a pass each"
+        what = "running mean gradients, a pass each"
         return planned_releases(what, plan.mechanism.event, relation, sensitivity, OF_THE_THRESHOLD)
 
     def _descend(self, scaled: ScaledProblem, plan: FTRLPlan, run: Run) -> tuple[FloatArray, int]:

@@ -106,7 +106,7 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
         return mechanism, GreedySettings(steps, self.rule, self.signed, self.selection)
 
     def _releases(self, plan: GreedyPlan) -> list[PlannedRelease]:
-        choice, entry = "choices of a coordinate", "gradients of the chosen coordinate"
+        choice, entry = "choices of a coordinate", "mean gradients in the chosen coordinate"
         what: dict[Kind, str] = {"selection": choice, "pure": choice, "Gaussian": entry, "Laplace": entry}
         sensitivity = mechanisms.clipped_sum(plan.public.relation) * (1.0 / plan.public.rows)
         return planned_releases(what, plan.mechanism.event, plan.public.relation, sensitivity, OF_THE_THRESHOLD)

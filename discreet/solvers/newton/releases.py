@@ -31,10 +31,10 @@ def releases_of(plan: NewtonPlan) -> list[PlannedRelease]:
         MOMENT: ("second-moment matrix of the rows", matrix, SQUARED_LENGTH),
         CLIP: ("counts of gradient lengths", counts, "rows per count"),
         NEW_CLIP: ("counts of gradient lengths", counts, "rows per count"),
-        CURVATURE_RADIUS: ("counts of row lengths", counts, "rows per count"),
+        CURVATURE_RADIUS: ("counts of row lengths by curvature", counts, "rows per count"),
         HESSIAN: ("Hessian of the loss", matrix, SQUARED_LENGTH),
     }
-    step = ("gradient steps over all rows", gradient, OF_THE_THRESHOLD)
+    step = ("mean gradients of all rows", gradient, OF_THE_THRESHOLD)
     planned: list[PlannedRelease] = []
     for k, share in enumerate(plan.mechanism.shares):
         if share > 0.0:

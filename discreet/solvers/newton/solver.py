@@ -46,6 +46,7 @@ MOMENT_SHARE = 0.1
 HESSIAN_SHARE = 0.03
 LEAST_SHARE, MOST_SHARE = 1e-6, 0.8  # of the moment, and of both together
 NOISIEST_HESSIAN = 0.5  # the edge of its noise, over the bound on the curvature; noisier ones are left out
+LONG_RESIDUALS = 2.5  # what all but a few residuals keep below, in units of the usual one; normal ones: 2 to 3
 LONG_ROWS_AT_LEAST = 0.16  # a histogram that cannot tell this fraction from noise is left out
 
 
@@ -143,6 +144,8 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
             return None
         columns, steps = plan.public.columns + plan.problem.fit_intercept, plan.settings.steps
         usual = math.sqrt(columns) * planned_slope(plan.problem)
+        if not plan.problem.loss.classification:
+            usual *= LONG_RESIDUALS
         clip = self.clip or (usual if plan.settings.learns_norm_bounds else norm_bound_at(0, usual))
         sensitivity = mechanisms.clipped_sum(plan.public.relation) * clip
         kept = range(GRADIENTS + (steps // 2 if self.average else steps - 1), GRADIENTS + steps)

@@ -156,7 +156,7 @@ class SketchedDescent(Solver[mechanisms.Gaussian, SketchedSettings]):
     def _releases(self, plan: SketchedPlan) -> list[PlannedRelease]:
         relation, size = plan.public.relation, plan.settings.mean_size
         sensitivity = mechanisms.clipped_sum(relation) * (size**0.5 / plan.public.rows)
-        what = "gradients of a set of coordinates"
+        what = "mean gradients in a set of coordinates"
         return planned_releases(what, plan.mechanism.event, relation, sensitivity, OF_THE_THRESHOLD)
 
     def _default_steps(self, sketch: Sketch, problem: Problem, public: Public, budget: Budget) -> int:
