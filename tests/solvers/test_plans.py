@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import discreet
 from discreet.data.public import Public
 from discreet.data.validation import load
 from discreet.privacy import accounting
@@ -203,6 +205,18 @@ def test_a_plan_warns_where_a_constant_may_do_better(loss):
     assert "a constant may predict better" in " ".join(str(small).split())
     assert large.warnings() == []
     assert "warning" not in str(large)
+
+
+def test_fit_says_so_before_anything_is_spent():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200, 30)), np.array([1.0, -1.0] * 100)
+    problem, told = Problem(Logistic(), L2(1e-3)), []
+    with pytest.warns(discreet.UtilityWarning, match="a constant may predict better"):
+        discreet.solve(problem, X, y, "newton", 0.1, bounds=(-4.0, 4.0), callback=lambda *_: told.append(len(told)))
+    assert told  # it ran all the same
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        discreet.solve(problem, X, y, "newton", 100.0, bounds=(-4.0, 4.0))
 
 
 def test_a_constant_does_better_where_the_plan_warns_and_worse_where_it_does_not():
