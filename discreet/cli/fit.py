@@ -131,8 +131,8 @@ def _share() -> str:
 def in_short(guarantee: Any) -> str:
     """The promise in one line; the model file holds the full statement."""
     if not guarantee.is_private:
-        return "privacy           none: epsilon is infinite"
+        return "privacy             none: epsilon is infinite"
     return (
-        f"privacy           epsilon = {guarantee.epsilon:.6g}, delta = {guarantee.delta:.3g} for everything "
+        f"privacy             epsilon = {guarantee.epsilon:.6g}, delta = {guarantee.delta:.3g} for everything "
         f"released, relation {guarantee.relation}"
     )

@@ -70,7 +70,7 @@ def _learn_ranges(scaling_plan: ScalingPlan, data: Rows, public: Public, rng: Ra
     found = _declared_ranges(scaling_plan, public)
     if scaling_plan.histogram is not None:
         counter = ranges.Counter(data, public, rng)
-        far = ranges.first_look(found, _histogram_groups(scaling_plan, public), scaling_plan.histogram, counter)
+        far = ranges.first_look(found, histogram_groups(scaling_plan, public), scaling_plan.histogram, counter)
         if scaling_plan.location is not None and scaling_plan.closer is not None:
             ranges.closer_look(found, far, scaling_plan.location, scaling_plan.closer, counter)
     return found
@@ -101,7 +101,7 @@ def _limits_between(low: FloatArray, high: FloatArray, scaling_plan: ScalingPlan
     return moments.Limits(low, high, centre, np.maximum(high - centre, centre - low))
 
 
-def _histogram_groups(scaling_plan: ScalingPlan, public: Public) -> list[range]:
+def histogram_groups(scaling_plan: ScalingPlan, public: Public) -> list[range]:
     """Each group of columns shares one histogram: its rows are counted by their largest entry."""
     p = public.columns
     groups: list[range] = []

@@ -16,6 +16,7 @@ from discreet._common.exceptions import IncompatibleSolverError, PrivacyLeakWarn
 from discreet._common.types import FloatArray, Progress
 from discreet.data.rows import Data
 from discreet.privacy import accounting
+from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
 from discreet.problem.scaled_problem import ScaledProblem, scale_problem
 from discreet.problem.streamed_problem import stream_problem
@@ -154,6 +155,14 @@ class Solver(ABC, Generic[M, S]):
     @abstractmethod
     def _decide(self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan) -> tuple[M, S]:
         """The mechanism that pays for the descent, and the settings."""
+
+    def _releases(self, plan: Plan[M, S]) -> list[PlannedRelease]:
+        """What the solver will release beside the scales, in order and in plain words."""
+        return planned_releases("releases of the solver", plan.mechanism.event, plan.public.relation)
+
+    def _standard_error(self, plan: Plan[M, S]) -> float | None:
+        """The noise of a coefficient of a scaled column, in target scales for regressions; None: not predicted."""
+        return None
 
     @abstractmethod
     def _descend(self, scaled: ScaledProblem, plan: Plan[M, S], run: Run) -> tuple[FloatArray, int]:

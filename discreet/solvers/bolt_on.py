@@ -19,6 +19,7 @@ from discreet._common.types import FloatArray, IndexArray
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import stability
 from discreet.privacy.mechanisms.perturbations import OutputNoise
+from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
 from discreet.problem.penalties import Coefficients
 from discreet.problem.scaled_problem import ScaledProblem
@@ -28,6 +29,7 @@ from discreet.solvers._shared.batches import assign_rows
 from discreet.solvers._shared.certified_minimum import clip_rows, row_curvature
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.row_clipping import calibrated_output_noise, default_ridge, radius_of, unbounded_slope
+from discreet.solvers._shared.units import COEFFICIENT
 from discreet.solvers.base import Run, Solver
 from discreet.solvers.plan import Plan, Settings
 
@@ -123,6 +125,17 @@ class BoltOn(Solver[OutputNoise, BoltOnSettings]):
         passes = int(self.passes or max(PASSES, math.ceil(total_step_length / (longest * batches))))
         step = min(longest, total_step_length / (passes * batches))
         return mechanism, BoltOnSettings(radius, passes, batches, batch_rows, total_step_length, step)
+
+    def _releases(self, plan: BoltOnPlan) -> list[PlannedRelease]:
+        settings, relation = plan.settings, plan.public.relation
+        dimension = plan.problem.loss.outputs * (plan.public.columns + plan.problem.fit_intercept)
+        end = stability.path_end(
+            relation, plan.problem.loss, settings.row_norm, settings.step, settings.batch_rows,
+            1.0 / (1.0 + settings.step * self.ridge), settings.batches, settings.passes,
+            _averaged(settings.passes) if self.average else 0,
+        )  # fmt: skip
+        what = "end of the gradient steps"
+        return planned_releases(what, plan.mechanism.event, relation, end, COEFFICIENT, dimension)
 
     def _batches(self, rows: int, steps: float) -> tuple[int, int]:
         """The size of a batch and the number of batches, for about so many steps in all."""

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray, IndexArray
 from discreet.privacy import mechanisms
+from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
@@ -120,6 +121,11 @@ class DualCoordinateDescent(Solver[BatchGaussian, DualSettings]):
 
         mechanism = calibrated(make, scaling_plan, budget, public)
         return mechanism, DualSettings(passes, batch, per_pass, steps)
+
+    def _releases(self, plan: DualPlan) -> list[PlannedRelease]:
+        relation, unit = plan.public.relation, "of the clipping threshold, on the sum"
+        what = f"sums of the dual moves of a {'pass' if self.batches == 'shuffled' else 'random batch'}"
+        return planned_releases(what, plan.mechanism.event, relation, mechanisms.clipped_sum(relation), unit)
 
     def _descend(self, scaled: ScaledProblem, plan: DualPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.passes is None:

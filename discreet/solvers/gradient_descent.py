@@ -5,22 +5,26 @@ Projected onto a constraint or proximal for a penalty. Theorem and proof: docs/g
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from discreet._common.checks import check_threshold, positive
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
+from discreet.privacy.planned_release import PlannedRelease
 from discreet.problem.blockwise import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.clipping import curvature_bound
+from discreet.solvers._shared.clipping import curvature_bound, planned_slope
 from discreet.solvers._shared.full_batch import (
     FullBatchPlan,
     FullBatchSettings,
     NoisyGradient,
     descend,
     full_batch_mechanism,
+    gradient_releases,
 )
+from discreet.solvers._shared.noise_rules import GRADIENT_CLIP, averaged_noise
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Run, Solver
 
@@ -69,6 +73,21 @@ class GradientDescent(Solver[mechanisms.Additive, FullBatchSettings]):
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
     ) -> tuple[mechanisms.Additive, FullBatchSettings]:
         return full_batch_mechanism(self.steps, scaling_plan, budget, public)
+
+    def _releases(self, plan: FullBatchPlan) -> list[PlannedRelease]:
+        return gradient_releases(plan)
+
+    def _standard_error(self, plan: FullBatchPlan) -> float | None:
+        """Each step moves by `step` / columns of the way in every direction, and its noise fades as slowly."""
+        if self.clip is not None and not plan.problem.loss.classification:
+            return None
+        columns, public, mechanism = plan.public.columns + plan.problem.fit_intercept, plan.public, plan.mechanism
+        level = mechanism.deviation(mechanisms.clipped_sum(public.relation)) / public.rows
+        clip = self.clip or GRADIENT_CLIP.at(level) * planned_slope(plan.problem) * math.sqrt(columns)
+        noise = mechanism.deviation(mechanisms.clipped_sum(public.relation, columns) * clip) / public.rows
+        steps = plan.settings.steps
+        kept = steps - steps // 2 if self.average else 1
+        return noise / plan.problem.loss.smoothness * averaged_noise(steps, kept, 1.0 - self.step / columns)
 
     def _descend(self, scaled: BlockwiseProblem, plan: FullBatchPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.steps is None:

@@ -15,6 +15,7 @@ import numpy as np
 from discreet._common.checks import check_threshold, positive
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
+from discreet.privacy.planned_release import PlannedRelease
 from discreet.problem.blockwise import BlockwiseProblem
 from discreet.problem.constraints import L1Ball, Simplex
 from discreet.scaling.plan import ScalingPlan
@@ -25,6 +26,7 @@ from discreet.solvers._shared.full_batch import (
     NoisyGradient,
     descend,
     full_batch_mechanism,
+    gradient_releases,
 )
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Run, Solver
@@ -94,6 +96,9 @@ class MirrorDescent(Solver[mechanisms.Additive, FullBatchSettings]):
             entries = public.rows * max(public.columns, 1)
             steps = round(min(MOST_STEPS, max(FEWEST_STEPS, ENTRIES_READ / entries)))
         return full_batch_mechanism(steps, scaling_plan, budget, public)
+
+    def _releases(self, plan: FullBatchPlan) -> list[PlannedRelease]:
+        return gradient_releases(plan)
 
     def _descend(self, scaled: BlockwiseProblem, plan: FullBatchPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.steps is None:

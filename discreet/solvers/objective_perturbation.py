@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from discreet._common.types import FloatArray
+from discreet.privacy import accounting
 from discreet.privacy.mechanisms import perturbations
 from discreet.privacy.mechanisms.perturbations import ObjectiveNoise
+from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.certified_minimum import (
@@ -107,6 +109,16 @@ class ObjectivePerturbation(MinimiserRelease[ObjectiveNoise, ObjectivePerturbati
             row_curvature(problem.loss, radius), ridge, steepness, _distance(mechanism, steepness, public.rows, ridge)
         )
         return mechanism, ObjectivePerturbationSettings(radius, ridge, shift, limit.steps)
+
+    def _releases(self, plan: ObjectivePerturbationPlan) -> list[PlannedRelease]:
+        relation, rows = plan.public.relation, plan.public.rows
+        gradient = perturbations.gradient_sum(relation, plan.problem.loss, plan.settings.row_norm) * (1.0 / rows)
+        linear, output = accounting.flatten(plan.mechanism.event)  # in this order
+        what, hidden = "minimiser with a random linear term", "noise that hides the error of the minimiser"
+        dimension = plan.public.columns + plan.problem.fit_intercept
+        return planned_releases(what, linear[0], relation, gradient, "per entry of the linear term", dimension) + (
+            planned_releases(hidden, output[0], relation)
+        )
 
     def _descend(self, scaled: ScaledProblem, plan: ObjectivePerturbationPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite:

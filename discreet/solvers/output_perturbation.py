@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from discreet._common.types import FloatArray
+from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import perturbations
 from discreet.privacy.mechanisms.perturbations import OutputNoise
+from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.certified_minimum import clip_rows, minimum_within, restarts_for, row_curvature
@@ -26,6 +28,7 @@ from discreet.solvers._shared.row_clipping import (
     radius_of,
     unbounded_slope,
 )
+from discreet.solvers._shared.units import COEFFICIENT
 from discreet.solvers.base import Run
 from discreet.solvers.plan import Plan, Settings
 
@@ -91,6 +94,22 @@ class OutputPerturbation(MinimiserRelease[OutputNoise, OutputPerturbationSetting
         distance = _distance(gradient.l2, public.rows, ridge)
         limit = restarts_for(row_curvature(problem.loss, radius), ridge, steepness, distance)
         return mechanism, OutputPerturbationSettings(radius, ridge, limit.steps)
+
+    def _releases(self, plan: OutputPerturbationPlan) -> list[PlannedRelease]:
+        dimension = plan.problem.loss.outputs * (plan.public.columns + plan.problem.fit_intercept)
+        event, sensitivity = plan.mechanism.event, self._planned_sensitivity(plan)
+        return planned_releases("minimiser", event, plan.public.relation, sensitivity, COEFFICIENT, dimension)
+
+    def _standard_error(self, plan: OutputPerturbationPlan) -> float | None:
+        """That of its one release."""
+        return self._releases(plan)[0].deviation if plan.problem.loss.classification else None
+
+    def _planned_sensitivity(self, plan: OutputPerturbationPlan) -> mechanisms.Sensitivity:
+        """How far the minimiser can move if no l2 penalty exceeds the planned ridge."""
+        settings, rows = plan.settings, plan.public.rows
+        gradient = perturbations.gradient_sum(plan.public.relation, plan.problem.loss, settings.row_norm)
+        distance = _distance(gradient.l2, rows, settings.ridge)
+        return perturbations.minimiser(gradient, settings.ridge, rows, distance) * (1.0 / math.sqrt(settings.ridge))
 
     def _descend(self, scaled: ScaledProblem, plan: OutputPerturbationPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite:

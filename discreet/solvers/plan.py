@@ -10,13 +10,20 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from discreet.privacy import accounting
 from discreet.privacy.guarantee import Guarantee, guarantee_for
 from discreet.privacy.mechanisms.base import Mechanism
+from discreet.privacy.planned_release import PlannedRelease, with_shares
 from discreet.scaling.plan import ScalingPlan
+from discreet.scaling.planned import scaling_releases
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
     from discreet.problem.problem import Problem
     from discreet.solvers.base import Solver
+
+
+# The size that a linear predictor usually has: a log-odds of 2 is a probability of 0.88, and no predictor explains more
+# than the target's whole variance. A noise beyond it is likely to do more harm than the columns do good: docs/plans.md.
+LABEL_MARGIN, TARGET_MARGIN = 2.0, 1.0
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,49 @@ class Plan(Generic[M, S]):
         """What the run will promise, with its exact cost."""
         return guarantee_for(self.event, self.budget, self.public.relation, self.public.rows, self.public.leaks)
 
+    @cached_property
+    def releases(self) -> list[PlannedRelease]:
+        """What will be told about the rows, in order, each with its noise and its share; empty without noise."""
+        if self.budget.is_infinite:
+            return []
+        releases = scaling_releases(self.scaling_plan, self.public) + self.solver._releases(self)
+        return with_shares(releases, self.budget)
+
+    @cached_property
+    def standard_error(self) -> float | None:
+        """The noise of a coefficient of a scaled column, predicted from public facts; None where it cannot be.
+
+        In standard deviations of the target for regressions. docs/plans.md says how.
+        """
+        if self.budget.is_infinite or self.problem.loss.outputs > 1 or self.scaling_plan.method == "none":
+            return None
+        return self.solver._standard_error(self)
+
+    def warnings(self) -> list[str]:
+        """Say what a person should know before the budget is spent; from public facts alone."""
+        return [warning for warning in (self._warn_of_common_scale(), self._warn_of_noise()) if warning]
+
+    def _warn_of_common_scale(self) -> str | None:
+        if self.budget.is_infinite or self.scaling_plan.method != "common":
+            return None
+        return (
+            f"{self.public.rows} rows are too few to learn a scale for each of {self.public.columns} columns "
+            "privately, so one common scale is used; pass bounds=(low, high) for a better model."
+        )
+
+    def _warn_of_noise(self) -> str | None:
+        """Compare the noise of a prediction, sqrt(columns) times that of a coefficient, with usual predictions."""
+        labels = self.problem.loss.classification
+        usual = LABEL_MARGIN if labels else TARGET_MARGIN
+        noise = math.sqrt(self.public.columns + self.problem.fit_intercept) * (self.standard_error or 0.0)
+        if noise <= usual:
+            return None
+        return (
+            f"the noise in a prediction is expected to be about {noise / usual:.2g} times as large as what the columns "
+            f"can usually tell about the {'label' if labels else 'target'}, so that a constant may predict better; "
+            "use more rows, fewer columns or a larger epsilon."
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
         return {
@@ -88,30 +138,14 @@ class Plan(Generic[M, S]):
             "public": self.public.to_dict(),
             "budget": self.budget.to_dict(),
             "scaling": self.scaling_plan.to_dict(),
-            "noise_multiplier": self.mechanism.multiplier,
             "settings": self.settings.to_dict(),
+            "releases": [release.to_dict() for release in self.releases],
+            "standard_error": self.standard_error,
+            "warnings": self.warnings(),
             "event": accounting.event_to_dict(self.event),
         }
 
     def __str__(self) -> str:
-        public, scaling_plan = self.public, self.scaling_plan
-        lines = [
-            f"solver            {self.solver.name}",
-            f"rows in memory    {'all at once' if self.solver.needs_all_rows else 'block by block'}",
-            f"public facts      {public.rows} rows, {public.columns} columns, relation {public.relation}",
-            f"budget            {self.budget}",
-            f"scales            {_SCALING_WORDS[scaling_plan.method]}",
-            f"noise multiplier  {self.mechanism.multiplier:.6g} (noise / sensitivity, per release)",
-        ]
-        settings = self.settings.to_dict().items()
-        return "\n".join(lines + [f"{name.replace('_', ' '):<17} {value}" for name, value in settings])
+        from discreet.solvers.plan_text import describe_plan
 
-
-_SCALING_WORDS = {
-    "declared": "declared bounds; nothing is learned about them",
-    "moments": "declared bounds; centres and widths are learned privately",
-    "narrowed": "declared bounds; ends of the bulk, centres and widths inside them are learned privately",
-    "columns": "radius, centre and width of every column are learned privately",
-    "common": "too little data for scales per column: one common radius is learned privately",
-    "none": "columns as they are",
-}
+        return describe_plan(self)

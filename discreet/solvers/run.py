@@ -62,13 +62,8 @@ def warn_about(plan: Plan) -> None:
     """Say what a person should know before the run."""
     if plan.budget.is_infinite:
         warnings.warn("epsilon is infinite: the result is not private.", NotPrivateWarning, stacklevel=3)
-    elif plan.scaling_plan.method == "common":
-        warnings.warn(
-            f"{plan.public.rows} rows are too few to learn a scale for each of {plan.public.columns} columns "
-            "privately, so one common scale is used; pass bounds=(low, high) for a better model.",
-            UtilityWarning,
-            stacklevel=3,
-        )
+    for message in plan.warnings():
+        warnings.warn(message, UtilityWarning, stacklevel=3)
 
 
 def warn_of_nothing_learned(solution: Solution) -> None:

@@ -14,6 +14,7 @@ from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray, IndexArray
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import SampledMechanism
+from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
@@ -21,6 +22,7 @@ from discreet.solvers._shared.batch_steps import BatchSteps
 from discreet.solvers._shared.clipping import curvature_bound, row_threshold
 from discreet.solvers._shared.noise_rules import BATCH_CLIP
 from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.plan import Plan, Settings
 
@@ -111,6 +113,13 @@ class StochasticGradientDescent(Solver[SampledMechanism, SGDSettings]):
 
         mechanism = calibrated(make, scaling_plan, budget, public)
         return mechanism, SGDSettings(passes, batch, steps, self.sampler)
+
+    def _releases(self, plan: SGDPlan) -> list[PlannedRelease]:
+        # A batch of fixed size always exchanges a row for another one.
+        relation = Relation.REPLACE if self.sampler == "single" else plan.public.relation
+        sensitivity = mechanisms.clipped_sum(relation) * (1.0 / plan.settings.batch)
+        what = "mean gradients of a random batch"
+        return planned_releases(what, plan.mechanism.event, relation, sensitivity, OF_THE_THRESHOLD)
 
     def _descend(self, scaled: ScaledProblem, plan: SGDPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.passes is None and self.batch_size is None:

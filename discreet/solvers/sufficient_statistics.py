@@ -16,7 +16,9 @@ import scipy.sparse as sp
 from discreet._common.checks import check_threshold
 from discreet._common.types import FloatArray
 from discreet.kernels.gradient import row_norms
+from discreet.privacy import accounting, mechanisms
 from discreet.privacy.mechanisms.budget_split import BudgetSplit
+from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock
 from discreet.problem.losses import Squared
 from discreet.scaling import second_moment
@@ -25,6 +27,7 @@ from discreet.scaling.plan import ScalingPlan
 from discreet.scaling.second_moment import SecondMoment, check_columns
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.quadratic_model import QuadraticModel
+from discreet.solvers._shared.units import SQUARED_LENGTH
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.plan import Plan, Settings
 
@@ -87,6 +90,25 @@ class SufficientStatistics(Solver[BudgetSplit, SufficientStatisticsSettings]):
         shares = (limit, 1.0 - limit)
         mechanism = calibrated(lambda z: BudgetSplit(z, shares), scaling_plan, budget, public)
         return mechanism, SufficientStatisticsSettings(self.radius is None)
+
+    def _releases(self, plan: SufficientStatisticsPlan) -> list[PlannedRelease]:
+        relation, shares = plan.public.relation, plan.mechanism
+        counts, matrix = mechanisms.one_hot_counts(relation, 1), self._moment_sensitivity(plan)
+        lengths = shares.part(RADIUS).event if shares.shares[RADIUS] > 0.0 else accounting.no_event()
+        what = "second-moment matrix of columns and target"
+        return planned_releases("counts of row lengths", lengths, relation, counts, "rows per count") + (
+            planned_releases(what, shares.part(MOMENT).event, relation, matrix, SQUARED_LENGTH)
+        )
+
+    def _standard_error(self, plan: SufficientStatisticsPlan) -> float:
+        """Noise of the moments with the target, and as much again from those among the columns."""
+        columns = plan.public.columns + plan.problem.fit_intercept + 1
+        radius = self.radius or math.sqrt(columns)
+        return plan.mechanism.part(MOMENT).deviation(self._moment_sensitivity(plan) * radius**2)
+
+    def _moment_sensitivity(self, plan: SufficientStatisticsPlan) -> mechanisms.Sensitivity:
+        columns = plan.public.columns + plan.problem.fit_intercept + 1  # the target's moments are among them
+        return mechanisms.outer_products(plan.public.relation, columns) * (1.0 / plan.public.rows)
 
     def _descend(self, scaled: BlockwiseProblem, plan: SufficientStatisticsPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite:

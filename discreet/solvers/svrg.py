@@ -17,11 +17,13 @@ from discreet._common.checks import check_threshold, positive
 from discreet._common.types import FloatArray, IndexArray
 from discreet.kernels.gradient import clipped_gradient_sum, clipped_slopes
 from discreet.privacy import mechanisms
+from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import curvature_bound, row_threshold
 from discreet.solvers._shared.noise_rules import GRADIENT_CLIP
 from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.plan import Plan, Settings
 
@@ -111,6 +113,14 @@ class SVRG(Solver[mechanisms.AnchoredGaussian, SVRGSettings]):
             return mechanisms.AnchoredGaussian(multiplier, ratio, batch / n, anchors, inner)
 
         return calibrated(make, scaling_plan, budget, public), SVRGSettings(anchors, inner, batch)
+
+    def _releases(self, plan: SVRGPlan) -> list[PlannedRelease]:
+        relation, unit = plan.public.relation, mechanisms.clipped_sum(plan.public.relation)
+        full, sampled = unit * (1.0 / plan.public.rows), unit * (1.0 / plan.settings.batch)
+        change = "changes of the mean gradient of a random batch"
+        return planned_releases(
+            "mean gradients of all rows", plan.mechanism.full.event, relation, full, OF_THE_THRESHOLD
+        ) + planned_releases(change, plan.mechanism.sampled.event, relation, sampled, OF_THE_THRESHOLD)
 
     def _descend(self, scaled: ScaledProblem, plan: SVRGPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.anchors is None and self.inner is None:

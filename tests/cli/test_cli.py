@@ -286,7 +286,7 @@ def test_a_seed_is_warned_about_and_never_written(table, tmp_path):
 def test_without_privacy_the_user_is_told(table):
     told = run("fit", table, "--target", "y", "--epsilon", "inf")
     assert "warning: epsilon is infinite" in told.stderr
-    assert "privacy           none" in told.stdout
+    assert "privacy             none" in told.stdout
 
 
 def test_a_bug_is_one_line_too(table, monkeypatch):

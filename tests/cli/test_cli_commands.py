@@ -84,7 +84,10 @@ def test_the_plan_is_the_estimators_plan(relation):
     said = json.loads(run("plan", *options, "--json").stdout)["plan"]
     public = {"public_n": 45312} if relation is Relation.ADD_REMOVE else {}
     assert said == discreet.Ridge(epsilon=2.0, relation=relation, **public).plan(45312, 8).to_dict()
-    assert str(said["noise_multiplier"])[:4] in run("plan", *options).stdout
+    text = run("plan", *options).stdout
+    for release in said["releases"]:
+        assert release["what"] in text
+    assert f"{said['standard_error']:.2g}" in text
 
 
 def test_plan_options_arrive():
@@ -156,7 +159,7 @@ def test_account_mistakes_are_named(options, word):
 
 def test_the_demo_tells_accuracy_plan_and_statement():
     text = run("demo", "--runs", 1).stdout
-    for part in ("epsilon   accuracy", "not read", "noise multiplier", "differentially private", "scikit-learn"):
+    for part in ("epsilon   accuracy", "not read", "what is spent on what", "differentially private", "scikit-learn"):
         assert part in text.replace("nothing about them is read", "not read")
     said = json.loads(run("demo", "--runs", 1, "--json").stdout)
     accuracy = {row["epsilon"]: row["accuracy"] for row in said["rows"]}

@@ -22,6 +22,11 @@ def typical_slope(problem: Problem, scaling: ColumnScaling) -> float:
     return float(min(problem.loss.lipschitz, scaling.target_scale))
 
 
+def planned_slope(problem: Problem) -> float:
+    """`typical_slope` before the target's scale is known: for regressions in units of that scale."""
+    return float(min(problem.loss.lipschitz, np.sqrt(problem.loss.outputs))) if problem.loss.classification else 1.0
+
+
 def row_threshold(clip: float | None, factor: float, scaled: BlockwiseProblem, plan: Plan) -> float:
     """The clipping norm of a row's gradient: as asked, none without noise, else from typical sizes."""
     if clip is not None:

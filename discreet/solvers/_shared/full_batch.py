@@ -11,10 +11,12 @@ import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
+from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.blockwise import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import row_threshold
 from discreet.solvers._shared.noise_rules import GRADIENT_CLIP
+from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Run, calibrated
 from discreet.solvers.plan import Plan, Settings
 
@@ -47,6 +49,14 @@ def full_batch_mechanism(
     count = int(steps) if steps is not None else default
     kind: type[mechanisms.Additive] = mechanisms.Laplace if budget.kind == "pure" else mechanisms.Gaussian
     return calibrated(lambda z: kind(z, count), scaling_plan, budget, public), FullBatchSettings(count)
+
+
+def gradient_releases(plan: FullBatchPlan) -> list[PlannedRelease]:
+    """What the steps release, in words."""
+    dimension = plan.problem.loss.outputs * (plan.public.columns + plan.problem.fit_intercept)
+    sensitivity = mechanisms.clipped_sum(plan.public.relation, dimension) * (1.0 / plan.public.rows)
+    event, relation = plan.mechanism.event, plan.public.relation
+    return planned_releases("mean gradients of all rows", event, relation, sensitivity, OF_THE_THRESHOLD)
 
 
 class NoisyGradient:

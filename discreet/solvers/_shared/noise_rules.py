@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 
 class NoiseRule(NamedTuple):
     """min(most, factor / noise^power).
@@ -28,3 +30,16 @@ class NoiseRule(NamedTuple):
 COORDINATE_CLIP = NoiseRule(0.16, 0.45, 4.0)  # single entries of the rows' gradients
 GRADIENT_CLIP = NoiseRule(0.13, 0.35, 2.0)  # whole gradients, summed over all rows
 BATCH_CLIP = NoiseRule(0.126, 0.235, 1.0)  # whole gradients, summed over few rows
+
+
+def averaged_noise(steps: int, averaged: int, memory: float) -> float:
+    """Noise in the mean of the last iterates, over the noise of a single step that goes all the way.
+
+    A step keeps the part `memory` of the earlier error and adds (1 - memory) times its own noise. The factors of the
+    noises of all steps in the mean are summed as squares.
+    """
+    first = steps - averaged  # iterates are numbered from 1; those after `first` are averaged
+    later = np.arange(1, steps + 1)
+    begin = np.maximum(later, first + 1) - later
+    powers = np.power(memory, begin) - np.power(memory, steps + 1 - later)
+    return float(np.sqrt((powers**2).sum()) / averaged)

@@ -15,10 +15,14 @@ import numpy as np
 from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray, IntArray
 from discreet.privacy import mechanisms
+from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.coordinate_state import CoordinateState
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
+from discreet.solvers._shared.clipping import planned_slope
 from discreet.solvers._shared.coordinates import default_steps, scaling_for_declared, smoothness_bounds, thresholds
+from discreet.solvers._shared.noise_rules import COORDINATE_CLIP, averaged_noise
+from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.coordinate_descent.screening import Screening
 from discreet.solvers.plan import Plan, Settings
@@ -112,6 +116,27 @@ class CoordinateDescent(Solver[mechanisms.Additive, CoordinateDescentSettings]):
         screening = None if self.screening is None else int(self.screening)
         return mechanism, CoordinateDescentSettings(
             steps / coordinates, steps, self.sampling, int(self.outer), screening
+        )
+
+    def _releases(self, plan: CoordinateDescentPlan) -> list[PlannedRelease]:
+        relation, outputs = plan.public.relation, plan.problem.loss.outputs
+        sensitivity = mechanisms.clipped_sum(relation, outputs) * (1.0 / plan.public.rows)
+        return planned_releases(
+            "mean gradients in one coordinate", plan.mechanism.event, relation, sensitivity, OF_THE_THRESHOLD
+        )
+
+    def _standard_error(self, plan: CoordinateDescentPlan) -> float | None:
+        """Each visit goes all the way to the minimum of its coordinate; the visits of the last loop are averaged."""
+        if self.smoothness is not None or (self.clip is not None and not plan.problem.loss.classification):
+            return None
+        coordinates, public = plan.public.columns + plan.problem.fit_intercept, plan.public
+        level = plan.mechanism.deviation(mechanisms.clipped_sum(public.relation)) / public.rows
+        usual = COORDINATE_CLIP.at(level) * planned_slope(plan.problem)
+        clip = usual if self.clip is None else self.clip / math.sqrt(coordinates)
+        visits = max(1, round(plan.settings.passes / min(plan.settings.outer, plan.settings.steps)))
+        memory = 1.0 - self.step
+        return (
+            level * clip / plan.problem.loss.smoothness * averaged_noise(visits, visits if self.average else 1, memory)
         )
 
     def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:

@@ -19,6 +19,7 @@ from discreet._common.checks import check_threshold
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import PointSelection, Sensitivity
+from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.constraints import Box, L1Ball, L2Ball
 from discreet.problem.losses import Squared
 from discreet.problem.penalties import Zero
@@ -122,6 +123,9 @@ class ExponentialMechanism(Solver[PointSelection, ExponentialSettings]):
             reason = f"an exact draw for {public.rows} rows and {columns} columns would take too long under this budget"
             raise self._refused(reason, problem, budget)
         return mechanism, ExponentialSettings(pieces, slack, cells.count, tries)
+
+    def _releases(self, plan: ExponentialPlan) -> list[PlannedRelease]:
+        return planned_releases("draw of the coefficients", plan.mechanism.event, plan.public.relation)
 
     def _curvature_ratio(self, problem: Problem, shape: Shape, columns: int) -> float:
         """A bound on smoothness * (largest margin)^2 / (range of the loss), for every set within the reach."""

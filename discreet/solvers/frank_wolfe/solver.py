@@ -19,6 +19,7 @@ from discreet._common.types import FloatArray
 from discreet.data.validation import LARGEST_BOUND
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import VertexSelections
+from discreet.privacy.planned_release import Kind, PlannedRelease, planned_releases
 from discreet.problem.column_scaling import ColumnScaling, identity_scaling
 from discreet.problem.constraints import L1Ball, Simplex
 from discreet.problem.penalties import Zero
@@ -27,6 +28,7 @@ from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import typical_slope
 from discreet.solvers._shared.noise_rules import NoiseRule
 from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.frank_wolfe.vertex_path import begin
 from discreet.solvers.frank_wolfe.vertex_selection import Corners, Hull, Polytope
@@ -113,6 +115,12 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
         intercept = kind if problem.fit_intercept else None
         mechanism = calibrated(lambda z: VertexSelections(z, steps, intercept), scaling_plan, budget, public)
         return mechanism, FrankWolfeSettings(steps, self.schedule, vertices)
+
+    def _releases(self, plan: FrankWolfePlan) -> list[PlannedRelease]:
+        entry = "mean gradients in the intercept"
+        what: dict[Kind, str] = {"selection": "choices of a vertex", "Gaussian": entry, "Laplace": entry}
+        sensitivity = mechanisms.clipped_sum(plan.public.relation) * (1.0 / plan.public.rows)
+        return planned_releases(what, plan.mechanism.event, plan.public.relation, sensitivity, OF_THE_THRESHOLD)
 
     def _count_vertices(self, problem: Problem, public: Public) -> int:
         if self.vertices is None:

@@ -18,6 +18,7 @@ from discreet._common.types import FloatArray, IndexArray
 from discreet.kernels.gradient import clipped_gradient_sum
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.aggregation import Draw, Kind, RunningSumGaussian, row_norm
+from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
@@ -25,6 +26,7 @@ from discreet.solvers._shared.batches import assign_rows
 from discreet.solvers._shared.clipping import curvature_bound, row_threshold
 from discreet.solvers._shared.noise_rules import BATCH_CLIP
 from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.ftrl.leader import Leader
 from discreet.solvers.plan import Plan, Settings
@@ -108,6 +110,13 @@ class FTRL(Solver[RunningSumGaussian, FTRLSettings]):
             return RunningSumGaussian(multiplier, self.aggregation, leaves, epochs)
 
         return calibrated(make, scaling_plan, budget, public), FTRLSettings(leaves, leaf_rows, epochs)
+
+    def _releases(self, plan: FTRLPlan) -> list[PlannedRelease]:
+        relation, length = plan.public.relation, row_norm(self.aggregation, plan.settings.leaves)
+        # The last running sum of a pass is that of all rows; its noise is `length` times that of a node.
+        sensitivity = mechanisms.clipped_sum(relation) * (length**2 / plan.public.rows)
+        what = "running mean gradients, a pass each"
+        return planned_releases(what, plan.mechanism.event, relation, sensitivity, OF_THE_THRESHOLD)
 
     def _descend(self, scaled: ScaledProblem, plan: FTRLPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.leaves is None and self.epochs is None:

@@ -15,10 +15,12 @@ import numpy as np
 from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
+from discreet.privacy.planned_release import Kind, PlannedRelease, planned_releases
 from discreet.problem.penalties import prox, signed_subgradient_distance
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.coordinates import scaling_for_declared, smoothness_bounds, thresholds
+from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.greedy_coordinate_descent.coordinate_gradients import CoordinateGradients
 from discreet.solvers.plan import Plan, Settings
@@ -102,6 +104,12 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
         kind: type[Greedy] = mechanisms.GumbelGreedy if self.selection == "gumbel" else mechanisms.LaplaceGreedy
         mechanism = calibrated(lambda z: kind(z, steps), scaling_plan, budget, public)
         return mechanism, GreedySettings(steps, self.rule, self.signed, self.selection)
+
+    def _releases(self, plan: GreedyPlan) -> list[PlannedRelease]:
+        choice, entry = "choices of a coordinate", "mean gradients in the chosen coordinate"
+        what: dict[Kind, str] = {"selection": choice, "pure": choice, "Gaussian": entry, "Laplace": entry}
+        sensitivity = mechanisms.clipped_sum(plan.public.relation) * (1.0 / plan.public.rows)
+        return planned_releases(what, plan.mechanism.event, plan.public.relation, sensitivity, OF_THE_THRESHOLD)
 
     def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
         if self.smoothness is None:

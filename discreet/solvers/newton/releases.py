@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from discreet.privacy import mechanisms
+from discreet.privacy.planned_release import PlannedRelease, planned_releases
+from discreet.solvers._shared.units import OF_THE_THRESHOLD, SQUARED_LENGTH
+
+if TYPE_CHECKING:
+    from discreet.solvers.newton.solver import NewtonPlan
+
 RADIUS = 0  # counts of the norms of the rows
 MOMENT = 1  # the second-moment matrix of the rows
 CLIP = 2  # counts of the norms of the gradients, before the first step
@@ -9,3 +18,26 @@ NEW_CLIP = 3  # the same halfway
 CURVATURE_RADIUS = 4  # counts of the norms of the rows times their root curvatures, halfway
 HESSIAN = 5  # the Hessian, halfway
 GRADIENTS = 6  # the first of the gradient steps
+
+
+def releases_of(plan: NewtonPlan) -> list[PlannedRelease]:
+    """The releases in plain words, from the parts of the split that draw their noise."""
+    columns, relation = plan.public.columns + plan.problem.fit_intercept, plan.public.relation
+    counts = mechanisms.one_hot_counts(relation, 1)
+    matrix = mechanisms.outer_products(relation, columns) * (1.0 / plan.public.rows)
+    gradient = mechanisms.clipped_sum(relation) * (1.0 / plan.public.rows)
+    before: dict[int, tuple[str, mechanisms.Sensitivity, str]] = {
+        RADIUS: ("counts of row lengths", counts, "rows per count"),
+        MOMENT: ("second-moment matrix of the rows", matrix, SQUARED_LENGTH),
+        CLIP: ("counts of gradient lengths", counts, "rows per count"),
+        NEW_CLIP: ("counts of gradient lengths", counts, "rows per count"),
+        CURVATURE_RADIUS: ("counts of row lengths by curvature", counts, "rows per count"),
+        HESSIAN: ("Hessian of the loss", matrix, SQUARED_LENGTH),
+    }
+    step = ("mean gradients of all rows", gradient, OF_THE_THRESHOLD)
+    planned: list[PlannedRelease] = []
+    for k, share in enumerate(plan.mechanism.shares):
+        if share > 0.0:
+            what, sensitivity, unit = before.get(k, step)
+            planned += planned_releases(what, plan.mechanism.part(k).event, relation, sensitivity, unit)
+    return planned

@@ -18,16 +18,18 @@ from discreet._common.checks import check_threshold, positive
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.budget_split import BudgetSplit
+from discreet.privacy.planned_release import PlannedRelease
 from discreet.problem.blockwise import BlockwiseProblem
-from discreet.scaling.norm_bound import noticeable
+from discreet.scaling.norm_bound import norm_bound_at, noticeable
 from discreet.scaling.plan import ScalingPlan
 from discreet.scaling.second_moment import check_columns, noise_edge
 from discreet.solvers._shared.averaging import TailAverage
+from discreet.solvers._shared.clipping import planned_slope
 from discreet.solvers._shared.noise_rules import NoiseRule
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.newton.descent import Descent
-from discreet.solvers.newton.releases import GRADIENTS, HESSIAN
+from discreet.solvers.newton.releases import GRADIENTS, HESSIAN, releases_of
 from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ MOMENT_SHARE = 0.1
 HESSIAN_SHARE = 0.03
 LEAST_SHARE, MOST_SHARE = 1e-6, 0.8  # of the moment, and of both together
 NOISIEST_HESSIAN = 0.5  # the edge of its noise, over the bound on the curvature; noisier ones are left out
+LONG_RESIDUALS = 2.5  # what all but a few residuals keep below, in units of the usual one; normal ones: 2 to 3
 LONG_ROWS_AT_LEAST = 0.16  # a histogram that cannot tell this fraction from noise is left out
 
 
@@ -131,6 +134,25 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         shares = self._shares(steps, NORM_BOUND_SHARE if learned else 0.0, hessian)
         mechanism = calibrated(lambda z: BudgetSplit(z, shares), scaling_plan, budget, public)
         return mechanism, NewtonSettings(steps, learned, _halfway(steps), self.moment_share, shares[HESSIAN])
+
+    def _releases(self, plan: NewtonPlan) -> list[PlannedRelease]:
+        return releases_of(plan)
+
+    def _standard_error(self, plan: NewtonPlan) -> float | None:
+        """Every step goes all the way to the minimum; those of the second half are averaged by their shares."""
+        if self.clip is not None and not plan.problem.loss.classification:
+            return None
+        columns, steps = plan.public.columns + plan.problem.fit_intercept, plan.settings.steps
+        usual = math.sqrt(columns) * planned_slope(plan.problem)
+        if not plan.problem.loss.classification:
+            usual *= LONG_RESIDUALS
+        clip = self.clip or (usual if plan.settings.learns_norm_bounds else norm_bound_at(0, usual))
+        sensitivity = mechanisms.clipped_sum(plan.public.relation) * clip
+        kept = range(GRADIENTS + (steps // 2 if self.average else steps - 1), GRADIENTS + steps)
+        weights = np.array([plan.mechanism.shares[k] for k in kept])
+        deviations = np.array([plan.mechanism.part(k).deviation(sensitivity) for k in kept]) / plan.public.rows
+        mean = float(np.sqrt(((weights * deviations) ** 2).sum()) / weights.sum())
+        return mean / plan.problem.loss.smoothness
 
     def _shares(self, steps: int, limit: float, hessian: float) -> tuple[float, ...]:
         """Shares of the budget in the order of the releases, summing to 1; what is not learned costs 0."""

@@ -15,10 +15,12 @@ import numpy as np
 from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
+from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan, plan_scaling
 from discreet.solvers._shared.coordinates import default_steps, scaling_for_declared, smoothness_bounds, thresholds
 from discreet.solvers._shared.noise_rules import COORDINATE_CLIP, GRADIENT_CLIP
+from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.plan import Plan, Settings
 from discreet.solvers.sketched.block_state import BlockState, limit_support
@@ -150,6 +152,12 @@ class SketchedDescent(Solver[mechanisms.Gaussian, SketchedSettings]):
         mechanism = calibrated(lambda z: mechanisms.Gaussian(z, steps), scaling_plan, budget, public)
         passes = steps * sketch.mean_size / coordinates
         return mechanism, SketchedSettings(passes, steps, self.sketch, sketch.mean_size, int(self.outer))
+
+    def _releases(self, plan: SketchedPlan) -> list[PlannedRelease]:
+        relation, size = plan.public.relation, plan.settings.mean_size
+        sensitivity = mechanisms.clipped_sum(relation) * (size**0.5 / plan.public.rows)
+        what = "mean gradients in a set of coordinates"
+        return planned_releases(what, plan.mechanism.event, relation, sensitivity, OF_THE_THRESHOLD)
 
     def _default_steps(self, sketch: Sketch, problem: Problem, public: Public, budget: Budget) -> int:
         """As many as coordinate descent takes, or fewer where rows and budget leave them nothing but noise.

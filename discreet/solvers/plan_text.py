@@ -1,0 +1,131 @@
+"""A plan in plain words: what is spent on what, how noisy each release is, and what to expect of the coefficients."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from discreet.privacy.planned_release import PlannedRelease
+from discreet.privacy.relation import Relation
+
+if TYPE_CHECKING:
+    from discreet.solvers.plan import Plan
+
+WIDTH = 110
+LABEL = 20  # width of the names on the left
+
+SCALING_WORDS = {
+    "declared": "declared bounds; nothing is learned about them",
+    "moments": "declared bounds; centres and widths are learned privately",
+    "narrowed": "declared bounds; ends of the bulk, centres and widths inside them are learned privately",
+    "columns": "radius, centre and width of every column are learned privately",
+    "common": "too little data for scales per column: one common radius is learned privately",
+    "none": "columns as they are",
+}
+RELATION_WORDS = {
+    Relation.REPLACE: "a row replaced by any other one (relation replace)",
+    Relation.ZERO_OUT: "a row replaced by an empty one (relation zero_out)",
+    Relation.ADD_REMOVE: "a row added or removed (relation add_remove)",
+}
+HEADER = ("what is spent on what", "times", "share", "noise / sensitivity", "standard deviation of the noise")
+
+
+def describe_plan(plan: Plan) -> str:
+    """The whole plan, for people."""
+    blocks = ["\n".join(_facts(plan)), *_spending(plan), "\n".join(_error(plan))]
+    blocks += ["\n".join(_wrapped("warning", warning)) for warning in plan.warnings()]
+    return "\n\n".join(blocks)
+
+
+def _facts(plan: Plan) -> list[str]:
+    public = plan.public
+    facts = {
+        "solver": plan.solver.name,
+        "table": f"{public.rows:,} rows, {public.columns:,} columns",
+        "protected": RELATION_WORDS[public.relation],
+        "rows in memory": "all at once" if plan.solver.needs_all_rows else "block by block",
+        "budget": str(plan.budget).strip("()"),
+        "scales": SCALING_WORDS[plan.scaling_plan.method],
+    }
+    facts |= {name.replace("_", " "): _value(value) for name, value in plan.settings.to_dict().items()}
+    return [_line(name, value) for name, value in facts.items()]
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _spending(plan: Plan) -> list[str]:
+    """The table of releases and its footnote; nothing if nothing is noisy."""
+    if not plan.is_noisy:
+        return []
+    rows = [_row(what, list(group)) for what, group in groupby(plan.releases, key=lambda release: release.what)]
+    return [_aligned([HEADER, *rows]), "\n".join(_wrapped("share", _share_of(plan)))]
+
+
+def _share_of(plan: Plan) -> str:
+    if plan.budget.kind == "pure":
+        return "part of epsilon"
+    gaussian = "part of mu^2, mu being the parameter of the Gaussian differential privacy that the budget allows"
+    if all(release.kind == "Gaussian" for release in plan.releases):
+        return gaussian
+    return f"{gaussian}; releases whose noise is not Gaussian take what the others leave"
+
+
+def _row(what: str, releases: list[PlannedRelease]) -> tuple[str, str, str, str, str]:
+    """Releases of one kind on one line; their noise may differ from step to step."""
+    times, share = sum(release.times for release in releases), sum(release.share for release in releases)
+    ratio = _range(release.noise_over_sensitivity for release in releases)
+    return (what, f"{times:,}", f"{share:.1%}", ratio, _noise(releases))
+
+
+def _noise(releases: list[PlannedRelease]) -> str:
+    first = releases[0]
+    words = []
+    if first.deviation is not None:
+        words.append(f"{_range(r.deviation for r in releases if r.deviation is not None)} {first.unit}")
+    elif first.epsilon is not None:
+        words.append(f"each costs epsilon = {first.epsilon:.3g}")
+    if first.sample_rate is not None:
+        words.append(f"{first.sample_rate:.2g} of the rows at a time")
+    return "; ".join(words)
+
+
+def _range(numbers: Iterable[float]) -> str:
+    """One number, or the first and the last where they differ."""
+    found = [f"{number:,.0f}" if number >= 1_000 else f"{number:.3g}" for number in numbers]
+    return found[0] if found[0] == found[-1] else f"{found[0]} to {found[-1]}"
+
+
+def _error(plan: Plan) -> list[str]:
+    if not plan.is_noisy:
+        return [_line("standard error", "0 from noise: epsilon is infinite")]
+    if plan.standard_error is None:
+        return [_line("standard error", "not predicted for this solver")]
+    unit = "" if plan.problem.loss.classification else " standard deviations of the target"
+    told = f"about {plan.standard_error:.2g}{unit} in the coefficient of a scaled column, from the noise alone"
+    return [_line("standard error", told)]
+
+
+def _line(name: str, value: str) -> str:
+    return f"{name:<{LABEL}}{value}"
+
+
+def _wrapped(name: str, text: str) -> list[str]:
+    first, *rest = textwrap.wrap(text, WIDTH - LABEL)
+    return [_line(name, first), *(_line("", line) for line in rest)]
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> str:
+    """Columns as wide as their longest entry: words to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    right = {1, 2, 3}
+    lines = [
+        "  ".join(cell.rjust(widths[k]) if k in right else cell.ljust(widths[k]) for k, cell in enumerate(row))
+        for row in rows
+    ]
+    return "\n".join(line.rstrip() for line in lines)
