@@ -20,6 +20,7 @@ from discreet.solvers._shared.full_batch import (
     NoisyGradient,
     descend,
     full_batch_mechanism,
+    iterates,
 )
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Run, Solver
@@ -71,11 +72,12 @@ class GradientDescent(Solver[mechanisms.Additive, FullBatchSettings]):
         return full_batch_mechanism(self.steps, scaling_plan, budget, public)
 
     def _descend(self, scaled: BlockwiseProblem, plan: FullBatchPlan, run: Run) -> tuple[FloatArray, int]:
-        if plan.budget.is_infinite and self.steps is None:
-            return until_optimal(scaled, run)
         length = self.step / curvature_bound(scaled)
 
         def move(w: FloatArray, gradient: FloatArray) -> FloatArray:
             return scaled.prox(w - length * gradient, length)
 
-        return descend(NoisyGradient(scaled, plan, self.clip), run, scaled.start(), move, self.average)
+        gradient = NoisyGradient(scaled, plan, self.clip)
+        if plan.budget.is_infinite and self.steps is None:
+            return until_optimal(scaled, run, iterates(gradient, run.rng, scaled.start(), move))
+        return descend(gradient, run, scaled.start(), move, self.average)

@@ -110,10 +110,12 @@ class FTRL(Solver[RunningSumGaussian, FTRLSettings]):
         return calibrated(make, scaling_plan, budget, public), FTRLSettings(leaves, leaf_rows, epochs)
 
     def _descend(self, scaled: ScaledProblem, plan: FTRLPlan, run: Run) -> tuple[FloatArray, int]:
-        if plan.budget.is_infinite and self.leaves is None and self.epochs is None:
-            return until_optimal(scaled, run)
         leader = new_leader(self, scaled)
         updates = plan.settings.leaves * plan.settings.epochs
+        if plan.budget.is_infinite and self.leaves is None and self.epochs is None:
+            # The error of the average falls as the inverse of the number of updates only.
+            own_steps = (leader.average.mean() for _ in self.follow(leader, scaled, plan, run.rng))
+            return until_optimal(scaled, run, own_steps, every=updates, most=updates)
         for done, _ in enumerate(self.follow(leader, scaled, plan, run.rng), start=1):
             if done % plan.settings.leaves == 0:
                 run.report(done, updates, scaled, leader.w)
