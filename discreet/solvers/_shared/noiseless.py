@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-import numpy as np
-
 from discreet._common.types import FloatArray
 from discreet.problem.blockwise import BlockwiseProblem
 from discreet.problem.certificate import curvature, is_optimal
@@ -21,6 +19,7 @@ TOLERANCE = 1e-9
 FEWEST_STEPS, MOST_STEPS = 200, 2_000  # own steps
 ENTRIES_READ = 2e9  # of the table, by all own steps together: a few seconds
 MOST_FINAL_STEPS = 50_000
+DIVERGED = 1e6  # in units of the objective at the start; steps that got so far do not come back
 LOOK_EVERY = 20  # steps between two looks at the certificate, which costs about as much as a few gradients
 
 
@@ -62,14 +61,15 @@ def stop_at_optimum(
 ) -> tuple[FloatArray, int, bool]:
     """The first iterate, of every so many, with a small certificate, its number, and whether there was one."""
     w, done = scaled.start(), 0
+    limit = DIVERGED * max(scaled.value(w), 1.0)
     for done, w in enumerate(islice(iterates, most), start=1):
         run.report(done, most, scaled, w)
         if done % every == 0:
-            if not np.isfinite(w).all():
-                break
+            if not scaled.value(w) <= limit:  # true also for NaN
+                return w, done, False
             if is_optimal(scaled, w, TOLERANCE, bound):
                 return w, done, True
-    return w, done, bool(np.isfinite(w).all()) and is_optimal(scaled, w, TOLERANCE, bound)
+    return w, done, done % every != 0 and is_optimal(scaled, w, TOLERANCE, bound)
 
 
 def affordable_steps(scaled: BlockwiseProblem, passes: float = 1.0, most: int = MOST_STEPS) -> int:
