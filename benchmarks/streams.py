@@ -23,7 +23,7 @@ from discreet.problem.penalties import L2
 from discreet.problem.scaled_problem import scale_problem
 from discreet.scaling.learn import learn_scaling
 from discreet.solvers import FTRL
-from discreet.solvers.ftrl.solver import new_leader
+from discreet.solvers.ftrl.leaf_loop import LeafLoop
 
 EPSILON = 1.0
 RUNS = 3
@@ -52,11 +52,11 @@ def losses_on_the_way(solver: FTRL, X: Any, y: Any, budget: Budget) -> Any:
     data = Data(X, y)
     scaling = learn_scaling(plan.scaling_plan, data, public, rng)
     scaled = scale_problem(PROBLEM, data, scaling, n, "C")
-    leader = new_leader(solver, scaled)
-    losses, w = np.empty(n), leader.w
-    for rows in solver.follow(leader, scaled, plan, rng):
+    loop = LeafLoop(solver, plan, scaled, lambda _: rng)
+    losses, w = np.empty(n), loop.leader.w
+    for rows in solver.follow(loop, rng):
         losses[rows] = PROBLEM.loss.value(scaled.X[rows] @ w, y[rows])
-        w = leader.w
+        w = loop.leader.w
     return losses
 
 

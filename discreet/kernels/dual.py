@@ -24,13 +24,13 @@ def primal_point(v, pull, n, centre, l1, l2, low, high, w):
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def batches_dense(
-    table, norms, y, weight, code, parameter, indptr, indices, noise, clip, damping, pull, n, first, half, refresh,
+    table, norms, y, weight, code, parameter, indptr, indices, noise, clip, damping, pull, n, first, refresh,
     l1, l2, low, high, alpha, v, centre, w, total,
 ):  # fmt: skip
     """All rows of a lot step from the same v; then v moves by their sum and the noise, and w follows from v.
 
-    `first` batches are done before. After every `refresh` batches of the run the centre moves to w; after the first
-    `half` of them the iterates are added up in `total`.
+    `first` batches are done before. After every `refresh` batches of the run the centre moves to w. The iterates are
+    added up in `total`.
     """
     p = w.size
     move = np.empty(p)
@@ -51,9 +51,8 @@ def batches_dense(
         for j in range(p):
             v[j] += move[j]
         primal_point(v, pull, n, centre, l1, l2, low, high, w)
-        if first + t >= half:
-            for j in range(p):
-                total[j] += w[j]
+        for j in range(p):
+            total[j] += w[j]
         if (first + t + 1) % refresh == 0:
             centre[:] = w
 
@@ -61,7 +60,7 @@ def batches_dense(
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def batches_sparse(
     row_start, columns, values, norms, y, weight, code, parameter, indptr, indices, noise, clip, damping, pull, n,
-    first, half, refresh, l1, l2, low, high, alpha, v, centre, w, total,
+    first, refresh, l1, l2, low, high, alpha, v, centre, w, total,
 ):  # fmt: skip
     """The same on compressed rows."""
     p = w.size
@@ -82,8 +81,7 @@ def batches_sparse(
         for j in range(p):
             v[j] += move[j]
         primal_point(v, pull, n, centre, l1, l2, low, high, w)
-        if first + t >= half:
-            for j in range(p):
-                total[j] += w[j]
+        for j in range(p):
+            total[j] += w[j]
         if (first + t + 1) % refresh == 0:
             centre[:] = w

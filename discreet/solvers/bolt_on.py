@@ -24,9 +24,11 @@ from discreet.privacy.relation import Relation
 from discreet.problem.penalties import Coefficients
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.batch_steps import BatchSteps
+from discreet.solvers._shared.averaging import TailAverage, tail_length
+from discreet.solvers._shared.batch_steps import BatchSteps, full_table_steps
 from discreet.solvers._shared.batches import assign_rows
 from discreet.solvers._shared.certified_minimum import clip_rows, row_curvature
+from discreet.solvers._shared.clipping import curvature_bound
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.row_clipping import calibrated_output_noise, default_ridge, radius_of, unbounded_slope
 from discreet.solvers._shared.units import COEFFICIENT
@@ -132,7 +134,7 @@ class BoltOn(Solver[OutputNoise, BoltOnSettings]):
         end = stability.path_end(
             relation, plan.problem.loss, settings.row_norm, settings.step, settings.batch_rows,
             1.0 / (1.0 + settings.step * self.ridge), settings.batches, settings.passes,
-            _averaged(settings.passes) if self.average else 0,
+            tail_length(settings.passes) if self.average else 0,
         )  # fmt: skip
         what = "end of the gradient steps"
         return planned_releases(what, plan.mechanism.event, relation, end, COEFFICIENT, dimension)
@@ -145,7 +147,7 @@ class BoltOn(Solver[OutputNoise, BoltOnSettings]):
 
     def _descend(self, scaled: ScaledProblem, plan: BoltOnPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite:
-            return until_optimal(scaled, run)
+            return until_optimal(scaled, run, full_table_steps(scaled, self.step / curvature_bound(scaled)))
         mechanism, settings = plan.mechanism, plan.settings
         light, gain = with_lighter_penalty(scaled, settings.total_step_length)
         light = clip_rows(light, settings.row_norm, self.ridge)
@@ -167,12 +169,11 @@ class BoltOn(Solver[OutputNoise, BoltOnSettings]):
         steps = BatchSteps(scaled, limit, settings.step, settings.batch_rows)
         batches = np.append(0, np.cumsum([part.size for part in parts])), np.concatenate(parts)
         zero_noise = np.zeros((len(parts), *scaled.shape))
-        averaged = _averaged(settings.passes)
-        for left in range(settings.passes, 0, -1):
-            if left == averaged:
-                steps.total[:] = 0.0
+        average = TailAverage(settings.passes, scaled.shape)
+        for _ in range(settings.passes):
             steps.run(*batches, zero_noise)
-        return steps.total / (averaged * len(parts)) if self.average else steps.w
+            average.add(steps.total / len(parts))
+        return average.mean() if self.average else steps.w
 
     def sensitivity(self, scaled: ScaledProblem, plan: BoltOnPlan) -> mechanisms.Sensitivity:
         """How far the end of the passes can move."""
@@ -180,17 +181,12 @@ class BoltOn(Solver[OutputNoise, BoltOnSettings]):
         shrink = 1.0 / (1.0 + settings.step * float(scaled.coefficients.l2.min(initial=math.inf)))
         end = stability.path_end(
             plan.public.relation, loss, settings.row_norm, settings.step, settings.batch_rows, shrink,
-            settings.batches, settings.passes, _averaged(settings.passes) if self.average else 0,
+            settings.batches, settings.passes, tail_length(settings.passes) if self.average else 0,
         )  # fmt: skip
         start, steps = scaled.start(), settings.passes * settings.batches
         farthest = float(np.linalg.norm(start)) + steps * settings.step * loss.lipschitz * settings.row_norm
         rounding = stability.rounding_of(farthest, steps, start.size)
         return mechanisms.Sensitivity(end.l2 + rounding, end.l1)
-
-
-def _averaged(passes: int) -> int:
-    """The passes of the second half."""
-    return passes - passes // 2
 
 
 def with_lighter_penalty(scaled: ScaledProblem, total_step_length: float) -> tuple[ScaledProblem, FloatArray]:

@@ -20,6 +20,7 @@ from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
+from discreet.solvers._shared.averaging import TailAverage
 from discreet.solvers._shared.clipping import curvature_bound, row_threshold
 from discreet.solvers._shared.noise_rules import NoiseRule
 from discreet.solvers._shared.noiseless import until_optimal
@@ -128,14 +129,14 @@ class DualCoordinateDescent(Solver[BatchGaussian, DualSettings]):
         return planned_releases(what, plan.mechanism.event, relation, mechanisms.clipped_sum(relation), unit)
 
     def _descend(self, scaled: ScaledProblem, plan: DualPlan, run: Run) -> tuple[FloatArray, int]:
-        if plan.budget.is_infinite and self.passes is None:
-            return until_optimal(scaled, run)
-        steps = plan.settings.steps
+        steps, average = plan.settings.steps, TailAverage(plan.settings.steps, scaled.shape)
         ascent = _Ascent(self, scaled, plan)
+        if plan.budget.is_infinite and self.passes is None:
+            return until_optimal(scaled, run, ascent.passes(run), every=10)
         for indptr, indices in self._batches(run, plan, scaled):
-            ascent.run(indptr, indices, run)
+            ascent.run(indptr, indices, run, average)
             run.report(ascent.done, steps, scaled, ascent.w)
-        return (ascent.total / (steps - steps // 2) if self.average else ascent.w), steps
+        return (average.mean() if self.average else ascent.w), steps
 
     def _batches(self, run: Run, plan: DualPlan, scaled: ScaledProblem) -> Iterator[tuple[IndexArray, IndexArray]]:
         """The batches of the run in blocks, drawn without a look at the rows."""
@@ -155,13 +156,13 @@ class _Ascent:
     """Dual variables, their noisy sum, the weights and everything the kernels need, for one run."""
 
     def __init__(self, solver: DualCoordinateDescent, scaled: ScaledProblem, plan: DualPlan) -> None:
-        self.scaled, self.done, self.half = scaled, 0, plan.settings.steps // 2
+        self.scaled, self.done = scaled, 0
         settings, self.mechanism, self.relation = plan.settings, plan.mechanism, plan.public.relation
         # The noise of the mean after the run, for moves of norm 1.
         noise = self._deviation(1.0) * math.sqrt(settings.steps) / (settings.passes * scaled.rows)
         largest = LARGEST_DUAL.at(noise)
         self.clip = row_threshold(solver.clip, largest / settings.passes, scaled, plan)
-        self.refresh = settings.batches
+        self.batch, self.refresh = settings.batch, settings.batches
         smoothness = scaled.problem.loss.smoothness
         proximity = solver.proximity if solver.proximity is not None else PROXIMITY
         self.pull = np.full(scaled.columns, proximity * curvature_bound(scaled))
@@ -174,14 +175,33 @@ class _Ascent:
         self.alpha, self.v = np.zeros(scaled.X.shape[0]), np.zeros(scaled.columns)
         self.total = np.zeros(scaled.columns)
 
-    def run(self, indptr: IndexArray, indices: IndexArray, run: Run) -> None:
+    def passes(self, run: Run) -> Iterator[FloatArray]:
+        """The weights after each pass over all rows in a new random order, without end."""
+        rows = self.scaled.X.shape[0]
+        cuts = np.minimum(np.arange(self.refresh + 1, dtype=np.int64) * self.batch, rows)
+        while True:
+            self.run(cuts, run.rng.permutation(rows), run)
+            yield self.w
+
+    def run(self, indptr: IndexArray, indices: IndexArray, run: Run, average: TailAverage | None = None) -> None:
         """One step per batch; the noise is drawn before the rows are looked at."""
+        steps, done = indptr.size - 1, 0
+        noise = self._noise(run.rng, steps)
+        while done < steps:
+            count = steps - done if average is None else min(steps - done, average.left)
+            self._steps(indptr[done : done + count + 1], indices, noise[done : done + count])
+            if average is not None:
+                average.add_sum(self.total, count)
+            done += count
+
+    def _steps(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
+        """One step per batch, whose iterates are summed up in `total`."""
         from discreet.kernels import dual
 
+        self.total[:] = 0.0
         scaled, c, loss = self.scaled, self.scaled.coefficients, self.scaled.problem.loss
-        noise = self._noise(run.rng, indptr.size - 1)
         rows = (self.norms, scaled.y, self.weight, loss.code, float(loss.parameter), indptr, indices, noise)
-        settings = (self.clip, self.damping, self.pull, float(scaled.rows), self.done, self.half, self.refresh)
+        settings = (self.clip, self.damping, self.pull, float(scaled.rows), self.done, self.refresh)
         state = (c.l1, c.l2, c.low, c.high, self.alpha, self.v, self.centre, self.w, self.total)
         if sp.issparse(scaled.X):
             dual.batches_sparse(scaled.X.indptr, scaled.X.indices, scaled.X.data, *rows, *settings, *state)

@@ -23,6 +23,7 @@ from discreet.solvers._shared.full_batch import (
     descend,
     full_batch_mechanism,
     gradient_releases,
+    iterates,
 )
 from discreet.solvers._shared.noise_rules import GRADIENT_CLIP, averaged_noise
 from discreet.solvers._shared.noiseless import until_optimal
@@ -90,11 +91,12 @@ class GradientDescent(Solver[mechanisms.Additive, FullBatchSettings]):
         return noise / plan.problem.loss.smoothness * averaged_noise(steps, kept, 1.0 - self.step / columns)
 
     def _descend(self, scaled: BlockwiseProblem, plan: FullBatchPlan, run: Run) -> tuple[FloatArray, int]:
-        if plan.budget.is_infinite and self.steps is None:
-            return until_optimal(scaled, run)
         length = self.step / curvature_bound(scaled)
 
         def move(w: FloatArray, gradient: FloatArray) -> FloatArray:
             return scaled.prox(w - length * gradient, length)
 
-        return descend(NoisyGradient(scaled, plan, self.clip), run, scaled.start(), move, self.average)
+        gradient = NoisyGradient(scaled, plan, self.clip)
+        if plan.budget.is_infinite and self.steps is None:
+            return until_optimal(scaled, run, iterates(gradient, run.rng, scaled.start(), move))
+        return descend(gradient, run, scaled.start(), move, self.average)

@@ -27,6 +27,7 @@ from discreet.solvers._shared.full_batch import (
     descend,
     full_batch_mechanism,
     gradient_releases,
+    iterates,
 )
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Run, Solver
@@ -101,10 +102,11 @@ class MirrorDescent(Solver[mechanisms.Additive, FullBatchSettings]):
         return gradient_releases(plan)
 
     def _descend(self, scaled: BlockwiseProblem, plan: FullBatchPlan, run: Run) -> tuple[FloatArray, int]:
-        if plan.budget.is_infinite and self.steps is None:
-            return until_optimal(scaled, run)
         gradient = NoisyGradient(scaled, plan, self.clip)
         shares = VertexWeights(scaled, self.step, gradient)
+        if plan.budget.is_infinite and self.steps is None:
+            own_steps = iterates(gradient, run.rng, shares.weights(), shares.move)
+            return until_optimal(scaled, run, own_steps, most=plan.settings.steps)
         return descend(gradient, run, shares.weights(), shares.move, self.average)
 
 

@@ -21,6 +21,7 @@ from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.certified_minimum import (
     clip_rows,
+    minimising_steps,
     minimum_within,
     restarts_for,
     row_curvature,
@@ -122,7 +123,7 @@ class ObjectivePerturbation(MinimiserRelease[ObjectiveNoise, ObjectivePerturbati
 
     def _descend(self, scaled: ScaledProblem, plan: ObjectivePerturbationPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite:
-            return until_optimal(scaled, run)
+            return until_optimal(scaled, run, minimising_steps(scaled))
         mechanism, settings, rows = plan.mechanism, plan.settings, scaled.rows
         scaled = clip_rows(scaled, settings.row_norm, settings.ridge)
         gradient = perturbations.gradient_sum(plan.public.relation, plan.problem.loss, settings.row_norm)

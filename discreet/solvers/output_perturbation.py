@@ -19,7 +19,13 @@ from discreet.privacy.mechanisms.perturbations import OutputNoise
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.certified_minimum import clip_rows, minimum_within, restarts_for, row_curvature
+from discreet.solvers._shared.certified_minimum import (
+    clip_rows,
+    minimising_steps,
+    minimum_within,
+    restarts_for,
+    row_curvature,
+)
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.row_clipping import (
     MinimiserRelease,
@@ -113,7 +119,7 @@ class OutputPerturbation(MinimiserRelease[OutputNoise, OutputPerturbationSetting
 
     def _descend(self, scaled: ScaledProblem, plan: OutputPerturbationPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite:
-            return until_optimal(scaled, run)
+            return until_optimal(scaled, run, minimising_steps(scaled))
         mechanism, settings, rows = plan.mechanism, plan.settings, scaled.rows
         scaled = clip_rows(scaled, settings.row_norm, settings.ridge)
         convexity = float(scaled.coefficients.l2.min())

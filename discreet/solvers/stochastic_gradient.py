@@ -18,7 +18,8 @@ from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.batch_steps import BatchSteps
+from discreet.solvers._shared.averaging import TailAverage
+from discreet.solvers._shared.batch_steps import BatchSteps, full_table_steps
 from discreet.solvers._shared.clipping import curvature_bound, row_threshold
 from discreet.solvers._shared.noise_rules import BATCH_CLIP
 from discreet.solvers._shared.noiseless import until_optimal
@@ -123,19 +124,16 @@ class StochasticGradientDescent(Solver[SampledMechanism, SGDSettings]):
 
     def _descend(self, scaled: ScaledProblem, plan: SGDPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.passes is None and self.batch_size is None:
-            return until_optimal(scaled, run)  # no noise: the best batch is the whole table
-        steps, half = plan.settings.steps, plan.settings.steps // 2
+            return until_optimal(scaled, run, full_table_steps(scaled, self.step / curvature_bound(scaled)))
+        steps, average = plan.settings.steps, TailAverage(plan.settings.steps, scaled.shape)
         descent = _Descent(self, scaled, plan)
         block = max(1, BLOCK_DRAWS // (scaled.columns * scaled.outputs))
-        done = 0
-        while done < steps:
-            end = min(done + block, half if done < half else steps)
-            if done == half:
-                descent.total[:] = 0.0
-            descent.run(*descent.draw(run.rng, end - done))
-            done = end
-            run.report(done, steps, scaled, descent.w)
-        return (descent.total / (steps - half) if self.average else descent.w), steps
+        while average.count < steps:
+            count = min(block, average.left)
+            descent.run(*descent.draw(run.rng, count))
+            average.add_sum(descent.total, count)
+            run.report(average.count, steps, scaled, descent.w)
+        return (average.mean() if self.average else descent.w), steps
 
 
 class _Descent(BatchSteps):

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 NORM_BOUND_SHARE = 0.02  # for the histogram of row norms
 LONG_ROWS = 0.2  # fraction of the rows that may be clipped: they only lose weight, and the noise grows with R^2
+ROUNDING = 1e-14  # of the trace of an exact second moment
 RADIUS, MOMENT = range(2)  # the order of the releases
 
 
@@ -112,13 +113,8 @@ class SufficientStatistics(Solver[BudgetSplit, SufficientStatisticsSettings]):
 
     def _descend(self, scaled: BlockwiseProblem, plan: SufficientStatisticsPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite:
-            return until_optimal(scaled, run)
-        scale = scaled.scaling.target_scale
-        moment = self._release(scaled, scale, plan, run)
-        inner = moment.matrix[:-1, :-1]
-        ridge = noise_ridge(SecondMoment(inner, moment.deviation))
-        model = QuadraticModel(inner + ridge * np.eye(scaled.columns), scaled.coefficients)
-        w = model.minimise(np.ascontiguousarray(scale * moment.matrix[:-1, -1]), scaled.start())
+            return until_optimal(scaled, run, [_minimiser(scaled, _exact_moment(scaled))])
+        w = _minimiser(scaled, self._release(scaled, scaled.scaling.target_scale, plan, run))
         run.report(1, 1, scaled, w)
         return w, 1
 
@@ -139,6 +135,28 @@ class SufficientStatistics(Solver[BudgetSplit, SufficientStatisticsSettings]):
             return second_moment.clipped_second_moment(table, row_norms(table), radius, block.weight)
 
         return second_moment.release(scaled.sum(of_block), radius, scaled.rows, split.part(MOMENT), relation, run.rng)
+
+
+def _exact_moment(scaled: BlockwiseProblem) -> SecondMoment:
+    """The second moment of columns and target without noise, no row being clipped. Not private."""
+    scale = scaled.scaling.target_scale
+
+    def of_block(block: ScaledBlock) -> FloatArray:
+        table = augmented(block, scale)
+        return second_moment.clipped_second_moment(table, np.zeros(block.y.size), 1.0, block.weight)  # 0: none is long
+
+    matrix = scaled.sum(of_block) / scaled.rows
+    rounding = ROUNDING * float(np.trace(matrix))  # lifts eigenvalues that are 0, as those of equal columns
+    return SecondMoment(matrix + rounding * np.eye(matrix.shape[0]), 0.0)
+
+
+def _minimiser(scaled: BlockwiseProblem, moment: SecondMoment) -> FloatArray:
+    """The minimiser of the quadratic with this second moment, which is lifted above its noise."""
+    inner = moment.matrix[:-1, :-1]
+    ridge = noise_ridge(SecondMoment(inner, moment.deviation))
+    model = QuadraticModel(inner + ridge * np.eye(scaled.columns), scaled.coefficients)
+    linear = scaled.scaling.target_scale * moment.matrix[:-1, -1]
+    return model.minimise(np.ascontiguousarray(linear), scaled.start())
 
 
 def noise_ridge(moment: SecondMoment) -> float:

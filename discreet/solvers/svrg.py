@@ -7,7 +7,9 @@ Theorem and proof: docs/guarantees/svrg.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -20,9 +22,10 @@ from discreet.privacy import mechanisms
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
+from discreet.solvers._shared.averaging import TailAverage
 from discreet.solvers._shared.clipping import curvature_bound, row_threshold
 from discreet.solvers._shared.noise_rules import GRADIENT_CLIP
-from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers._shared.noiseless import affordable_steps, until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.plan import Plan, Settings
@@ -123,18 +126,17 @@ class SVRG(Solver[mechanisms.AnchoredGaussian, SVRGSettings]):
         ) + planned_releases(change, plan.mechanism.sampled.event, relation, sampled, OF_THE_THRESHOLD)
 
     def _descend(self, scaled: ScaledProblem, plan: SVRGPlan, run: Run) -> tuple[FloatArray, int]:
-        if plan.budget.is_infinite and self.anchors is None and self.inner is None:
-            return until_optimal(scaled, run)
-        anchors, inner = plan.settings.anchors, plan.settings.inner
         descent = _Descent(self, scaled, plan)
-        for done in range(anchors):
-            if done == anchors // 2:
-                descent.total[:] = 0.0
-            descent.anchor_gradient(run)
-            descent.inner_steps(run)
-            run.report(done + 1, anchors, scaled, descent.w)
-        last = (anchors - anchors // 2) * inner
-        return (descent.total / last if self.average else descent.w), anchors * (1 + inner)
+        if plan.budget.is_infinite and self.anchors is None and self.inner is None:
+            passes = 1.0 + plan.settings.inner * plan.settings.batch / scaled.rows
+            most = affordable_steps(scaled, passes)
+            return until_optimal(scaled, run, descent.loops(run), every=1, most=most)
+        anchors, inner = plan.settings.anchors, plan.settings.inner
+        average = TailAverage(anchors, scaled.shape)
+        for w in islice(descent.loops(run), anchors):
+            average.add(descent.total / inner)
+            run.report(average.count, anchors, scaled, w)
+        return (average.mean() if self.average else descent.w), anchors * (1 + inner)
 
 
 def _default_inner(anchors: int, public: Public, budget: Budget) -> int:
@@ -166,6 +168,13 @@ class _Descent:
         self.w = np.array(scaled.start())
         self.total = np.zeros(scaled.shape)
 
+    def loops(self, run: Run) -> Iterator[FloatArray]:
+        """The weights after each gradient of all rows and the steps that follow it, without end."""
+        while True:
+            self.anchor_gradient(run)
+            self.inner_steps(run)
+            yield self.w
+
     def anchor_gradient(self, run: Run) -> None:
         """The noisy mean gradient of all rows at the current weights."""
         scaled = self.scaled
@@ -176,7 +185,8 @@ class _Descent:
         self.gradient = self.full.release(run.rng, total, self.sensitivity) / scaled.rows
 
     def inner_steps(self, run: Run) -> None:
-        """The inner steps; batches and noise are drawn before the rows are looked at."""
+        """The inner steps, summed up in `total`; batches and noise are drawn before the rows are looked at."""
+        self.total[:] = 0.0
         scaled, steps = self.scaled, self.settings.inner
         indptr, indices = self.sampled.batches(run.rng, scaled.X.shape[0], steps)
         noise = self.sampled.noise(run.rng, 1.0, steps, scaled.shape)  # each step multiplies it by its own clip

@@ -49,7 +49,7 @@ def test_a_chunk_that_was_read_in_part_ends_the_stream(monkeypatch):
     def interrupted():
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(stream, "_finish_leaf", interrupted)
+    monkeypatch.setattr(stream, "_end_leaf", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.partial_fit(X[50:60], y[50:60])
     monkeypatch.undo()
@@ -111,7 +111,7 @@ def test_threads_take_turns(monkeypatch):
         time.sleep(1e-5)  # lets another thread in
         return np.full(scaled.shape, float(rows.stop - rows.start))
 
-    monkeypatch.setattr("discreet.solvers.ftrl.stream.leaf_gradient", count_rows)
+    monkeypatch.setattr("discreet.solvers.ftrl.leaf_loop.leaf_gradient", count_rows)
     X, y = rows_of(200)
     model = feed(classifier(public_n=400, delta=1e-5, solver=FTRL(leaves=50)), X[:8], y[:8])
     shown = []
@@ -126,7 +126,7 @@ def test_threads_take_turns(monkeypatch):
     stream = model.stream_
     assert stream.position == 200
     assert stream.noise.done == 25
-    np.testing.assert_array_equal(stream.leader.total + stream.leaf, np.full(COLUMNS + 1, 200.0))
+    np.testing.assert_array_equal(stream.loop.leader.total + stream.loop.leaf, np.full(COLUMNS + 1, 200.0))
     assert max(shown) == model.n_iter_ == 25
 
 
@@ -166,7 +166,7 @@ def test_trees_double_where_nobody_knows_the_length():
     stream = model.stream_
     assert (stream.tree, stream.position) == (3, FIRST_ROWS * 7)
     assert model.n_iter_ == 3 * 32
-    assert stream.leaf_rows == 8 * FIRST_ROWS // 32
+    assert stream.loop.leaf_rows == 8 * FIRST_ROWS // 32
     assert epsilon_of(model.guarantee_.event, 1e-6, Relation.REPLACE) <= 1.0
 
 
@@ -204,9 +204,9 @@ def test_one_row_touches_one_tree_by_at_most_its_sensitivity(at):
         stream = Stream(silent, False, seeded_generator(0))
         trees = []
         for rows in (slice(0, FIRST_ROWS), slice(FIRST_ROWS, 3 * FIRST_ROWS)):
-            before = stream.leader.base.copy()
+            before = stream.loop.leader.base.copy()
             stream.read(Data(table[rows], 2.0 * y[rows] - 1.0))
-            trees.append((stream.leader.base - before) * (FIRST_ROWS // 4 << len(trees)))
+            trees.append((stream.loop.leader.base - before) * (FIRST_ROWS // 4 << len(trees)))
         sums.append(trees)
     moves = [np.linalg.norm(a - b) for a, b in zip(*sums, strict=True)]
     touched = int(at >= FIRST_ROWS)

@@ -27,8 +27,9 @@ from discreet.problem.losses import Logistic
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import scale_problem
 from discreet.solvers import FTRL
-from discreet.solvers.ftrl.leader import Leader, TailAverage
-from discreet.solvers.ftrl.solver import new_leader
+from discreet.solvers._shared.averaging import GrowingTailAverage
+from discreet.solvers.ftrl.leader import Leader
+from discreet.solvers.ftrl.leaf_loop import LeafLoop
 from tests.running_sums import matrix, weights_on_draws
 
 KINDS = ["tree", "square-root"]
@@ -38,10 +39,10 @@ PROBLEM = Problem(Logistic(), fit_intercept=False)
 def released(scaled, plan, rng):
     """The exact sums that a run would release, in the order of their release."""
     solver = plan.solver
-    leader = new_leader(solver, scaled)
+    loop = LeafLoop(solver, plan, scaled, lambda _: rng)
     seen = []
-    for _ in solver.follow(leader, scaled, plan, rng):
-        seen.append(leader.latest * plan.settings.leaf_rows)
+    for _ in solver.follow(loop, rng):
+        seen.append(loop.leader.latest * plan.settings.leaf_rows)
     return np.array(seen)
 
 
@@ -120,7 +121,7 @@ def test_passes_add_in_squares():
 
 
 def test_the_latest_half_is_a_mean_of_the_latest_iterates():
-    average = TailAverage(np.zeros(1))
+    average = GrowingTailAverage(np.zeros(1))
     assert average.mean() == 0.0
     for t in range(1, 200):
         average.add(np.array([float(t)]))

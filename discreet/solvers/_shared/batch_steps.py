@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -11,7 +13,7 @@ from discreet.problem.scaled_problem import ScaledProblem
 
 
 class BatchSteps:
-    """Weights, the running total of the iterates and everything the kernels need, for one run.
+    """Weights, the sum of the latest iterates and everything the kernels need, for one run.
 
     Gradients of rows are clipped to norm `clip`; their sum is divided by `batch`, whatever the size of a batch is.
     """
@@ -24,7 +26,8 @@ class BatchSteps:
         self.total = np.zeros(scaled.shape)
 
     def run(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
-        """One step per batch; batches and noise were drawn before the rows are looked at."""
+        """One step per batch, whose iterates are summed up in `total`; batches and noise were drawn before."""
+        self.total[:] = 0.0
         if self.scaled.outputs > 1 or not self.scaled.problem.separable:
             self._with_matrix_products(indptr, indices, noise)
         else:
@@ -53,3 +56,13 @@ class BatchSteps:
             total = clipped_gradient_sum(X, slopes, self.norms[chosen], self.clip, weight) + noise[t]
             self.w = scaled.prox(self.w - self.length / self.batch * total, self.length)
             self.total += self.w
+
+
+def full_table_steps(scaled: ScaledProblem, length: float) -> Iterator[FloatArray]:
+    """The weights after each step without end, all rows being the batch: without noise no other batch is better."""
+    steps = BatchSteps(scaled, np.inf, length, scaled.rows)
+    everything = np.arange(scaled.X.shape[0], dtype=np.int64)
+    zero_noise = np.zeros((1, *scaled.shape))
+    while True:
+        steps.run(np.array([0, everything.size], dtype=np.int64), everything, zero_noise)
+        yield steps.w

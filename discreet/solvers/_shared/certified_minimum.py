@@ -8,6 +8,7 @@ Theorem and proof: docs/guarantees/output-perturbation.md. Nothing here adds noi
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -17,11 +18,13 @@ import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
 from discreet.kernels.gradient import row_norms
-from discreet.problem.fista import accelerated_steps
+from discreet.problem.fista import accelerated_steps, largest_curvature
 from discreet.problem.scaled_problem import ScaledProblem
 
 if TYPE_CHECKING:
     from discreet.problem.losses import Loss
+
+SMALL_DECREMENT = 1e-10  # of the Newton steps where epsilon is infinite
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +115,13 @@ def minimum_within(scaled: ScaledProblem, radius: float, distance: float) -> Flo
         if error <= distance:
             return w
     raise RuntimeError(f"no minimum was certified within {distance:g} in {limit.steps} steps; nothing is released.")
+
+
+def minimising_steps(scaled: ScaledProblem) -> Iterator[FloatArray]:
+    """The steps of `minimum_within` for a problem that is not strongly convex, without end. Nothing is certified."""
+    w = _quick_guess(scaled, SMALL_DECREMENT)
+    yield w
+    yield from accelerated_steps(scaled, w, 1.0 / largest_curvature(scaled))
 
 
 def certified_step(scaled: ScaledProblem, w: FloatArray, smoothness: float) -> tuple[FloatArray, float]:

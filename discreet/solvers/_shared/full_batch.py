@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.blockwise import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan
+from discreet.solvers._shared.averaging import TailAverage
 from discreet.solvers._shared.clipping import row_threshold
 from discreet.solvers._shared.noise_rules import GRADIENT_CLIP
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
@@ -88,15 +88,23 @@ class NoisyGradient:
         return total / scaled.rows
 
 
-def descend(gradient: NoisyGradient, run: Run, w: FloatArray, move: Move, average: bool) -> tuple[FloatArray, int]:
+def iterates(gradient: NoisyGradient, rng: RandomGenerator, w: FloatArray, move: Move) -> Iterator[FloatArray]:
+    """The weights after each step from w on, without end.
+
+    Guarantee: each costs one of the releases of the gradient's mechanism.
+    """
+    while True:
+        w = move(w, gradient(w, rng))
+        yield w
+
+
+def descend(gradient: NoisyGradient, run: Run, start: FloatArray, move: Move, average: bool) -> tuple[FloatArray, int]:
     """All planned steps; the mean of the second half of the iterates, or the last one."""
-    steps, tail = gradient.steps, np.zeros(w.shape)
-    for t in range(steps):
-        w = move(w, gradient(w, run.rng))
-        if 2 * t >= steps - 1:
-            tail += w
-        run.report(t + 1, steps, gradient.scaled, w)
-    return (tail / (steps - steps // 2) if average else w), steps
+    w, steps, tail = start, gradient.steps, TailAverage(gradient.steps, start.shape)
+    for w in islice(iterates(gradient, run.rng, start, move), steps):
+        tail.add(w)
+        run.report(tail.count, steps, gradient.scaled, w)
+    return (tail.mean() if average else w), steps
 
 
 def _default_steps(public: Public, budget: Budget) -> int:

@@ -7,6 +7,7 @@ columns neither slow it down nor set each other's noise. Theorem and proof: docs
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -22,6 +23,7 @@ from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import planned_slope
 from discreet.solvers._shared.coordinates import default_steps, scaling_for_declared, smoothness_bounds, thresholds
 from discreet.solvers._shared.noise_rules import COORDINATE_CLIP, averaged_noise
+from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.coordinate_descent.screening import Screening
@@ -32,10 +34,6 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
     from discreet.problem.problem import Problem
-
-
-NOISELESS_TOLERANCE = 1e-9
-NOISELESS_ROUNDS = 5_000
 
 
 @dataclass(frozen=True)
@@ -151,7 +149,7 @@ class CoordinateDescent(Solver[mechanisms.Additive, CoordinateDescentSettings]):
         clip = thresholds(self.clip, noise_level, scaled, plan, bound)
         state = CoordinateState(scaled, clip, self.step / bound)
         if plan.budget.is_infinite and self.passes is None:
-            return _until_optimal(scaled, state, bound, run)
+            return until_optimal(scaled, run, _sweeps(scaled, state), every=10, bound=bound)
         steps, outer = plan.settings.steps, min(plan.settings.outer, plan.settings.steps)
         unit = mechanisms.clipped_sum(plan.public.relation, scaled.outputs)
         spread = clip if plan.is_noisy else np.zeros(scaled.columns)  # of the noise, over that of a unit sum
@@ -184,17 +182,10 @@ class CoordinateDescent(Solver[mechanisms.Additive, CoordinateDescentSettings]):
         return active[(done + np.arange(size, dtype=np.int64)) % active.size]
 
 
-def _until_optimal(
-    scaled: ScaledProblem, state: CoordinateState, bound: FloatArray, run: Run
-) -> tuple[FloatArray, int]:
-    """Without noise there is nothing to ration: sweep until the certificate is small."""
-    from discreet.problem.certificate import is_optimal
-
+def _sweeps(scaled: ScaledProblem, state: CoordinateState) -> Iterator[FloatArray]:
+    """The weights after each pass over the coordinates, without noise and without end."""
     order = np.arange(scaled.columns, dtype=np.int64)
     zero_noise = np.zeros((scaled.columns, *scaled.shape[:-1]))
-    for done in range(1, NOISELESS_ROUNDS + 1):
+    while True:
         state.run(order, zero_noise)
-        run.report(done, NOISELESS_ROUNDS, scaled, state.w)
-        if done % 10 == 0 and is_optimal(scaled, state.w, NOISELESS_TOLERANCE, bound):
-            break
-    return state.w, done * scaled.columns
+        yield state.w

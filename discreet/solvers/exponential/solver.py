@@ -44,6 +44,7 @@ TARGET_SPREADS = 4.0  # regression targets are clipped at so many of their scale
 SURFACE_TRIES = 4.0  # logarithm of the share of tries that may be lost outside a ball; fewer would need more cells
 MOST_CELLS = 1_000_000
 MOST_WORK = 2e8  # rows * (cells + tries); 1e8 take about two seconds
+SEARCH_WORK, SEARCH_SLACK = 1e7, 0.5  # rows * cells, and the slack of the cells, where epsilon is infinite
 SMALLEST_RANGE = 1e-6  # of a row's losses over the region, in units of the largest
 GRID = 2.0**30  # of the released points, in each direction
 
@@ -137,7 +138,7 @@ class ExponentialMechanism(Solver[PointSelection, ExponentialSettings]):
 
     def _descend(self, scaled: ScaledProblem, plan: ExponentialPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite:
-            return until_optimal(scaled, run)
+            return until_optimal(scaled, run, [best_centre(scaled, self.region(scaled))])
         region = self.region(scaled)
         point = plan.mechanism.draw(run.rng, *self.density(scaled, region, plan))
         w = region.weights(np.round(point * GRID) / GRID)  # digits beyond the grid are not released
@@ -163,8 +164,7 @@ class ExponentialMechanism(Solver[PointSelection, ExponentialSettings]):
         The points are in the unit coordinates of the region.
         """
         settings, loss = plan.settings, scaled.problem.loss
-        X = np.array(scaled.X.toarray() if sp.issparse(scaled.X) else scaled.X, dtype=np.float64)
-        X, margin = region.clip_rows(X, self.row_size)
+        X, margin = region.clip_rows(_dense(scaled), self.row_size)
         y, largest = _clipped_target(scaled)
         sensitivity = mechanisms.clipped_sum(plan.public.relation) * loss_range(loss, margin, largest)
         intercept = scaled.problem.fit_intercept
@@ -201,6 +201,27 @@ class Region:
         size = self.shape.support(inner * farthest[: self.inner])
         inner *= (room / np.maximum(size, room or 1.0))[:, None]
         return X, room + float(farthest[self.inner :].sum())
+
+
+def best_centre(scaled: ScaledProblem, region: Region) -> FloatArray:
+    """The weights of least energy among the centres of cells, which is where an infinite rate leads. Not private.
+
+    The error falls as the square of the width of the cells, so slowly with the number of columns.
+    """
+    problem, dimensions = scaled.problem, region.middle.size
+    pieces = max(1, int((SEARCH_WORK / scaled.X.shape[0]) ** (1.0 / dimensions)))
+    cells = covering(region.shape, region.inner, problem.fit_intercept, pieces, SEARCH_SLACK, MOST_CELLS)
+    inside = cells.centres[region.contains(cells.centres)] if cells is not None else np.empty((0, dimensions))
+    if not len(inside):
+        return scaled.start()
+    X = _dense(scaled)
+    energy = Energy(X * region.half, X @ region.middle, scaled.y, scaled.weight, problem.loss, 1.0 / scaled.rows)
+    return region.weights(inside[np.argmin(energy.values(inside))])
+
+
+def _dense(scaled: ScaledProblem) -> FloatArray:
+    """A copy of the rows in double precision."""
+    return np.array(scaled.X.toarray() if sp.issparse(scaled.X) else scaled.X, dtype=np.float64)
 
 
 def loss_range(loss: Loss, margin: float, target: float) -> float:

@@ -8,6 +8,7 @@ docs/guarantees/frank-wolfe.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -30,7 +31,7 @@ from discreet.solvers._shared.noise_rules import NoiseRule
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Run, Solver, calibrated
-from discreet.solvers.frank_wolfe.vertex_path import begin
+from discreet.solvers.frank_wolfe.vertex_path import Path, begin
 from discreet.solvers.frank_wolfe.vertex_selection import Corners, Hull, Polytope
 from discreet.solvers.plan import Plan, Settings
 
@@ -138,9 +139,19 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
         return replace(scaling, frozen=np.zeros(scaling.columns, dtype=bool), second_moment=moments)
 
     def _descend(self, scaled: ScaledProblem, plan: FrankWolfePlan, run: Run) -> tuple[FloatArray, int]:
-        polytope = self._polytope(scaled)
+        polytope, steps = self._polytope(scaled), plan.settings.steps
         if plan.budget.is_infinite and self.steps is None:
-            return _until_optimal(scaled, polytope, run)
+            return self._until_optimal(scaled, polytope, plan, run)
+        done = 0
+        for done, path in enumerate(self._paths(scaled, polytope, plan, run), start=1):
+            run.report(done, steps, scaled, path.w if run.trace is not None else _NOT_NEEDED)
+        return path.w, done
+
+    def _paths(self, scaled: ScaledProblem, polytope: Polytope, plan: FrankWolfePlan, run: Run) -> Iterator[Path]:
+        """The state after each of the planned steps.
+
+        Guarantee: all of them together cost the plan's mechanism.
+        """
         mechanism, steps = plan.mechanism, plan.settings.steps
         clip = self.threshold(scaled, plan)
         # A level <s, G>, |s|_1 <= 1, moves by at most the largest move of an entry of the clipped sum G.
@@ -154,8 +165,23 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
             chosen = path.choice.draw(uniforms[t])
             # The intercept's steps shrink with the others, which averages its noise.
             path.move(chosen, share, -share * length * (path.intercept_sum() + noise[t]))
-            run.report(t + 1, steps, scaled, path.w if run.trace is not None else _NOT_NEEDED)
-        return path.w, steps
+            yield path
+
+    def _until_optimal(
+        self, scaled: ScaledProblem, polytope: Polytope, plan: FrankWolfePlan, run: Run
+    ) -> tuple[FloatArray, int]:
+        """The planned number of steps with the best vertices, and accelerated ones to the optimum.
+
+        The error of Frank-Wolfe falls as the inverse of the number of steps only. A hull is a simplex in its
+        barycentric coordinates, whose columns are the vertices' margins.
+        """
+        if isinstance(polytope, Hull):
+            points = polytope.points
+            simplex = Corners(1.0, len(points), paired=False)
+            best, done = self._until_optimal(_barycentric(scaled, points), simplex, plan, run)
+            return np.append(best[: len(points)] @ points, best[len(points) :]), done
+        own_steps = (path.w for path in self._paths(scaled, polytope, plan, run))
+        return until_optimal(scaled, run, own_steps, every=plan.settings.steps, most=plan.settings.steps)
 
     def _polytope(self, scaled: ScaledProblem) -> Polytope:
         """The set in the solver's columns."""
@@ -187,29 +213,21 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
 _NOT_NEEDED = np.empty(0)
 
 
-def _until_optimal(scaled: ScaledProblem, polytope: Polytope, run: Run) -> tuple[FloatArray, int]:
-    """Epsilon is infinite, so more steps cost nothing: projected momentum steps until the certificate is small.
-
-    A hull is a simplex in its barycentric coordinates, whose columns are the vertices' margins.
-    """
+def _barycentric(scaled: ScaledProblem, points: FloatArray) -> ScaledProblem:
+    """The same problem on the shares of the points in a convex combination."""
     from discreet.problem.problem import Problem
 
-    if isinstance(polytope, Corners):
-        return until_optimal(scaled, run)
-    points, extra = polytope.points, int(scaled.problem.fit_intercept)
-    inner = scaled.X[:, : scaled.scaling.columns]
-    X = np.asarray(inner @ points.T)
-    shares = ScaledProblem(
+    extra = int(scaled.problem.fit_intercept)
+    X = np.asarray(scaled.X[:, : scaled.scaling.columns] @ points.T)
+    return ScaledProblem(
         problem=Problem(scaled.problem.loss, Zero(), Simplex(1.0), scaled.problem.fit_intercept),
         scaling=identity_scaling(len(points)),
-        X=np.hstack([X, np.ones((X.shape[0], extra))]),
+        X=np.asfortranarray(np.hstack([X, np.ones((X.shape[0], extra))])),
         y=scaled.y,
         weight=scaled.weight,
         rows=scaled.rows,
         coefficients=Zero().coefficients(len(points) + extra),
     )
-    best, done = until_optimal(shares, run)
-    return np.append(best[: len(points)] @ points, best[len(points) :]), done
 
 
 def _default_steps(public: Public, budget: Budget, vertices: int) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.privacy.mechanisms.aggregation import Draw, RunningNoise
+from discreet.solvers._shared.averaging import GrowingTailAverage
 
 Prox = Callable[[FloatArray, float], FloatArray]
 
@@ -24,7 +25,7 @@ class Leader:
         self.base = np.zeros_like(start)
         self.total = np.zeros_like(start)  # exact, not released: the noise is added on the way out
         self.latest = np.zeros_like(start)
-        self.average = TailAverage(start)
+        self.average = GrowingTailAverage(start)
         self.noise: RunningNoise | None = None
 
     def begin(self, noise: RunningNoise) -> None:
@@ -45,24 +46,3 @@ class Leader:
         leaves = self.average.count + 1
         self.w = prox(-self.length * (self.base + self.latest), self.length * leaves)
         self.average.add(self.w)
-
-
-class TailAverage:
-    """The mean of the latest iterates, between a half and three quarters of all, in the memory of two of them."""
-
-    def __init__(self, start: FloatArray) -> None:
-        self.count = 0
-        self.older, self.newer = np.zeros_like(start), np.zeros_like(start)
-        self.start = start
-
-    def add(self, w: FloatArray) -> None:
-        self.count += 1
-        if self.count & (self.count - 1) == 0:  # at powers of two the windows move on
-            self.older, self.newer = self.newer, np.zeros_like(self.newer)
-        self.newer = self.newer + w
-
-    def mean(self) -> FloatArray:
-        if self.count == 0:
-            return self.start
-        first = max(1, 1 << (self.count.bit_length() - 2)) if self.count > 1 else 1
-        return (self.older + self.newer) / (self.count - first + 1)

@@ -9,26 +9,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
-
-import numpy as np
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray, IndexArray
-from discreet.kernels.gradient import clipped_gradient_sum
 from discreet.privacy import mechanisms
-from discreet.privacy.mechanisms.aggregation import Draw, Kind, RunningSumGaussian, row_norm
+from discreet.privacy.mechanisms.aggregation import Kind, RunningSumGaussian, row_norm
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.batches import assign_rows
-from discreet.solvers._shared.clipping import curvature_bound, row_threshold
-from discreet.solvers._shared.noise_rules import BATCH_CLIP
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Run, Solver, calibrated
-from discreet.solvers.ftrl.leader import Leader
+from discreet.solvers.ftrl.leaf_loop import LeafLoop
 from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
@@ -39,6 +34,7 @@ if TYPE_CHECKING:
 
 
 LEAVES, EPOCHS = 128, 8
+NOISELESS_EPOCHS = 400
 
 
 @dataclass(frozen=True)
@@ -103,8 +99,10 @@ class FTRL(Solver[RunningSumGaussian, FTRLSettings]):
     ) -> tuple[RunningSumGaussian, FTRLSettings]:
         if public.relation is Relation.ADD_REMOVE and not self.shuffle:
             raise ValueError('shuffle=False needs a public place for every row; use relation="replace" or "zero_out".')
-        leaf_rows = math.ceil(public.rows / (self.leaves or LEAVES))
-        leaves, epochs = math.ceil(public.rows / leaf_rows), int(self.epochs or EPOCHS)
+        # Without noise there is no better leaf than the whole table; the error falls as the inverse of the updates.
+        default_leaves, default_epochs = (1, NOISELESS_EPOCHS) if budget.is_infinite else (LEAVES, EPOCHS)
+        leaf_rows = math.ceil(public.rows / (self.leaves or default_leaves))
+        leaves, epochs = math.ceil(public.rows / leaf_rows), int(self.epochs or default_epochs)
 
         def make(multiplier: float) -> RunningSumGaussian:
             return RunningSumGaussian(multiplier, self.aggregation, leaves, epochs)
@@ -119,57 +117,32 @@ class FTRL(Solver[RunningSumGaussian, FTRLSettings]):
         return planned_releases(what, plan.mechanism.event, relation, sensitivity, OF_THE_THRESHOLD)
 
     def _descend(self, scaled: ScaledProblem, plan: FTRLPlan, run: Run) -> tuple[FloatArray, int]:
+        loop = LeafLoop(self, plan, scaled, lambda _: run.rng)
+        leader, updates = loop.leader, plan.settings.leaves * plan.settings.epochs
         if plan.budget.is_infinite and self.leaves is None and self.epochs is None:
-            return until_optimal(scaled, run)
-        leader = new_leader(self, scaled)
-        updates = plan.settings.leaves * plan.settings.epochs
-        for done, _ in enumerate(self.follow(leader, scaled, plan, run.rng), start=1):
+            own_steps = (leader.average.mean() for _ in self.follow(loop, run.rng))
+            return until_optimal(scaled, run, own_steps)
+        for done, _ in enumerate(self.follow(loop, run.rng), start=1):
             if done % plan.settings.leaves == 0:
                 run.report(done, updates, scaled, leader.w)
         return (leader.average.mean() if self.average else leader.w), updates
 
-    def follow(
-        self, leader: Leader, scaled: ScaledProblem, plan: FTRLPlan, rng: RandomGenerator
-    ) -> Iterator[IndexArray]:
-        """Run the plan; yields the rows of each leaf after the leader has followed them.
+    def follow(self, loop: LeafLoop, rng: RandomGenerator) -> Iterator[IndexArray]:
+        """Run the loop's plan; yields the rows of each leaf after the leader has followed them.
 
         Guarantee: all iterates together cost the plan's mechanism.
         """
-        clip, norms = threshold(self, scaled, plan, scaled.rows), scaled.norms()
-        draw, leaf_rows = noise_source(scaled, plan, clip, rng), plan.settings.leaf_rows
+        return loop.read(loop.scaled, self._leaves(loop, rng))
+
+    def _leaves(self, loop: LeafLoop, rng: RandomGenerator) -> Iterator[tuple[IndexArray, bool]]:
+        """The leaves of all passes; every pass has a tree of its own."""
+        plan, scaled = loop.plan, loop.scaled
         for _ in range(plan.settings.epochs):
-            leader.begin(plan.mechanism.begin(scaled.shape))
+            loop.start_tree(plan.mechanism.begin(scaled.shape))
             for rows in self._parts(plan, scaled.X.shape[0], rng):
-                gradient = leaf_gradient(scaled, norms, rows, leader.w, clip)
-                leader.follow(gradient, leaf_rows, draw, scaled.prox)
-                yield rows
+                yield rows, True
 
     def _parts(self, plan: FTRLPlan, rows: int, rng: RandomGenerator) -> list[IndexArray]:
         """Which rows each leaf holds; every row is in exactly one, chosen without looking at any row."""
         settings, relation = plan.settings, plan.public.relation
         return assign_rows(relation, rows, settings.leaves, settings.leaf_rows, rng, self.shuffle)
-
-
-def new_leader(solver: FTRL, scaled: ScaledProblem) -> Leader:
-    return Leader(scaled.start(), solver.step / curvature_bound(scaled))
-
-
-def threshold(solver: FTRL, scaled: ScaledProblem, plan: FTRLPlan, rows: int) -> float:
-    """The clipping norm for a tree over so many rows, from public and released numbers."""
-    deviation = plan.mechanism.deviation(mechanisms.clipped_sum(plan.public.relation))
-    noise = deviation * row_norm(solver.aggregation, plan.settings.leaves) / rows  # on the last sum
-    return row_threshold(solver.clip, BATCH_CLIP.at(noise), scaled, plan)
-
-
-def noise_source(scaled: ScaledProblem, plan: FTRLPlan, clip: float, rng: RandomGenerator) -> Draw:
-    """The draws of the plan's mechanism for sums of gradients clipped to `clip`."""
-    sensitivity = mechanisms.clipped_sum(plan.public.relation, scaled.outputs * scaled.columns) * clip
-    return plan.mechanism.source(rng, sensitivity)
-
-
-def leaf_gradient(scaled: ScaledProblem, norms: FloatArray, rows: Any, w: FloatArray, clip: float) -> FloatArray:
-    """The sum of the clipped gradients of some rows."""
-    X = scaled.X[rows]
-    slopes = scaled.problem.loss.slope(np.asarray(X @ w.T, dtype=np.float64), scaled.y[rows])
-    weight = None if scaled.weight is None else scaled.weight[rows]
-    return clipped_gradient_sum(X, slopes, norms[rows], clip, weight)

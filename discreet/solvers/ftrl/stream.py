@@ -24,7 +24,8 @@ from discreet.privacy.relation import Relation
 from discreet.problem.scaled_problem import scale_problem
 from discreet.scaling.learn import learn_scaling
 from discreet.solvers import Plan, Solution
-from discreet.solvers.ftrl.solver import FTRL, leaf_gradient, new_leader, noise_source, threshold
+from discreet.solvers.ftrl.leaf_loop import LeafLoop
+from discreet.solvers.ftrl.solver import FTRL
 from discreet.solvers.run import reserve, warn_about
 
 if TYPE_CHECKING:
@@ -102,10 +103,9 @@ class Stream:
             plan.scaling_plan, nothing, plan.public, generator_from(None)
         )  # declared: nothing is drawn
         self.scaled = self._scale(nothing)
-        self.leader = new_leader(plan.solver, self.scaled)
+        self.loop = LeafLoop(plan.solver, plan, self.scaled, self.source.of_leaf)
         self.position = 0  # rows that have come
         self.in_leaf = 0  # of them, in the open leaf
-        self.leaf = np.zeros(self.scaled.shape)  # exact sum of their gradients: not released
         self.closed = ""  # why no more rows are taken
         self.booked: tuple[Any, str | None] | None = None  # ledger and data set that count it
         self.process = os.getpid()
@@ -130,30 +130,32 @@ class Stream:
             self.check(data)
             scaled = self._scale(data)
             try:
-                self._follow(data, scaled)
+                for _ in self.loop.read(scaled, self._pieces(data.rows)):
+                    pass
                 if show is not None:
                     show(self.solution())
             except BaseException:
                 self.close("reading a chunk was interrupted; begin a new stream with a clone of the estimator")
                 raise
 
-    def _follow(self, data: Data, scaled: ScaledProblem) -> None:
-        norms = scaled.norms()
+    def _pieces(self, rows: int) -> Iterator[tuple[slice, bool]]:
+        """The parts of a chunk that belong to one leaf each, and whether they end it."""
         done = 0
-        while done < data.rows:
-            rows = slice(done, min(data.rows, done + self._rows_left_in_leaf()))
-            self.leaf = self.leaf + leaf_gradient(scaled, norms, rows, self.leader.w, self.clip)
-            done = rows.stop
-            self.position += rows.stop - rows.start
-            self.in_leaf += rows.stop - rows.start
-            if self._rows_left_in_leaf() == 0:
-                self._finish_leaf()
+        while done < rows:
+            left = self._rows_left_in_leaf()
+            count = min(rows - done, left)
+            yield slice(done, done + count), count == left
+            done += count
+            self.position += count
+            self.in_leaf += count
+            if count == left:
+                self._end_leaf()
 
     def solution(self) -> Solution:
         """The model after the last whole leaf."""
         with self.alone():
-            average = self.leader.average
-            coef, intercept = self.scaled.to_user(average.mean() if self.solver.average else self.leader.w)
+            leader, average = self.loop.leader, self.loop.leader.average
+            coef, intercept = self.scaled.to_user(average.mean() if self.solver.average else leader.w)
             return Solution(coef, intercept, average.count, self.plan, self.scaled.scaling)
 
     def close(self, reason: str) -> None:
@@ -166,11 +168,16 @@ class Stream:
         Not private: it holds exact sums and the noise of published models. Keep it as safe as the rows.
         """
         with self.alone():
-            leader, noise = self.leader, self.noise
+            leader, leaf, noise = self.loop.leader, self.loop.leaf, self.noise
             vectors = {name: getattr(leader, name).tolist() for name in _LEADER_VECTORS}
             average = {"older": leader.average.older.tolist(), "newer": leader.average.newer.tolist()}
             return {
-                **{"position": self.position, "in_leaf": self.in_leaf, "leaf": self.leaf.tolist(), "tree": self.tree},
+                **{
+                    "position": self.position,
+                    "in_leaf": self.in_leaf,
+                    "leaf": leaf.tolist(),
+                    "tree": self.tree,
+                },
                 **{"leaves": leader.average.count, "leaves_in_tree": noise.done, "open": noise.open.tolist()},
                 **{"leader": vectors, "average": average},
             }
@@ -179,13 +186,13 @@ class Stream:
         """Take over a saved state; the noise to come is drawn afresh."""
         self._start_tree(int(state["tree"]))
         for name in _LEADER_VECTORS:
-            setattr(self.leader, name, _vector(state["leader"][name], self.scaled.shape))
-        average = self.leader.average
+            setattr(self.loop.leader, name, _vector(state["leader"][name], self.scaled.shape))
+        average = self.loop.leader.average
         average.count = int(state["leaves"])
         average.older, average.newer = (_vector(state["average"][n], self.scaled.shape) for n in ("older", "newer"))
         self.noise.done = int(state["leaves_in_tree"])
         self.noise.open = _vector(state["open"], self.noise.open.shape)
-        self.leaf = _vector(state["leaf"], self.scaled.shape)
+        self.loop.leaf = _vector(state["leaf"], self.scaled.shape)
         self.position, self.in_leaf = int(state["position"]), int(state["in_leaf"])
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
@@ -196,23 +203,18 @@ class Stream:
 
     def _start_tree(self, tree: int) -> None:
         """Begin tree number `tree`: noise, threshold and size of its leaves."""
-        settings = self.plan.settings
         self.tree = tree
-        self.leaf_rows = settings.leaf_rows << tree
-        self.clip = threshold(self.solver, self.scaled, self.plan, self.plan.public.rows << tree)
-        self.noise = TreeNoise(settings.leaves, self.scaled.shape)
-        self.leader.begin(self.noise)
+        self.noise = TreeNoise(self.plan.settings.leaves, self.scaled.shape)
+        self.loop.start_tree(self.noise, tree)
 
-    def _finish_leaf(self) -> None:
-        rng = self.source.of_leaf(self.leader.average.count)
-        draw = noise_source(self.scaled, self.plan, self.clip, rng)
-        self.leader.follow(self.leaf, self.leaf_rows, draw, self.scaled.prox)
-        self.leaf, self.in_leaf = np.zeros(self.scaled.shape), 0
+    def _end_leaf(self) -> None:
+        """The leader has followed a leaf: another one begins, and where the tree is full another tree."""
+        self.in_leaf = 0
         if self.noise.done == self.noise.leaves and not self.capped:
             self._start_tree(self.tree + 1)
 
     def _rows_left_in_leaf(self) -> int:
-        left = self.leaf_rows - self.in_leaf
+        left = self.loop.leaf_rows - self.in_leaf
         return min(left, self.plan.public.rows - self.position) if self.capped else left
 
     def _scale(self, data: Data) -> ScaledProblem:

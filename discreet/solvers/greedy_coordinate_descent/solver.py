@@ -7,6 +7,7 @@ docs/guarantees/greedy-cd.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -20,6 +21,7 @@ from discreet.problem.penalties import prox, signed_subgradient_distance
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.coordinates import scaling_for_declared, smoothness_bounds, thresholds
+from discreet.solvers._shared.noiseless import affordable_steps, until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.greedy_coordinate_descent.coordinate_gradients import CoordinateGradients
@@ -32,8 +34,7 @@ if TYPE_CHECKING:
 
 
 FEWEST_STEPS, MOST_STEPS = 5, 50
-NOISELESS_TOLERANCE = 1e-9
-NOISELESS_STEPS = 100_000
+MOST_STEPS_PER_COLUMN = 2_000  # where epsilon is infinite
 
 Greedy = mechanisms.GumbelGreedy | mechanisms.LaplaceGreedy
 
@@ -123,7 +124,9 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
         clip = thresholds(self.clip, mechanism.deviation(unit_sensitivity) / plan.public.rows, scaled, plan, bound)
         state = CoordinateGradients(scaled, clip)
         if plan.budget.is_infinite and self.steps is None:
-            return self._until_optimal(scaled, state, bound, run)
+            own_steps = self._exact_steps(scaled, state, bound)
+            most = affordable_steps(scaled, most=MOST_STEPS_PER_COLUMN * scaled.columns)
+            return until_optimal(scaled, run, own_steps, 10 * scaled.columns, most, bound)
         # C_j / sqrt(M_j) is the same for all j, so one number is the sensitivity of every score.
         score_sensitivity = unit_sensitivity * float((clip / np.sqrt(bound)).max() / scaled.rows)
         steps = plan.settings.steps
@@ -155,20 +158,14 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
         own = type(scaled.coefficients)(*(part[j : j + 1] for part in scaled.coefficients))
         state.move(j, float(prox(np.array([value]), step, own)[0]))
 
-    def _until_optimal(
-        self, scaled: ScaledProblem, state: CoordinateGradients, bound: FloatArray, run: Run
-    ) -> tuple[FloatArray, int]:
-        """Epsilon is infinite, so more steps cost nothing: move the best coordinate until the certificate is small."""
-        from discreet.problem.certificate import is_optimal
-
-        done = 0
-        for done in range(1, NOISELESS_STEPS + 1):
+    def _exact_steps(
+        self, scaled: ScaledProblem, state: CoordinateGradients, bound: FloatArray
+    ) -> Iterator[FloatArray]:
+        """The weights after each step of the best coordinate, without noise and without end."""
+        while True:
             best = int(np.argmax(self._scores(scaled, state, bound)))
             self._move(scaled, state, bound, best, float(state.sums[best]))
-            run.report(done, NOISELESS_STEPS, scaled, state.w)
-            if done % (10 * scaled.columns) == 0 and is_optimal(scaled, state.w, NOISELESS_TOLERANCE, bound):
-                break
-        return state.w, done
+            yield state.w
 
 
 def _default_steps(public: Public, budget: Budget) -> int:

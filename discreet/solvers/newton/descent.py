@@ -7,7 +7,7 @@ result. Order, noise and proof of the releases: docs/guarantees/newton.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,7 +53,16 @@ class Descent:
             self.clip = max(self._learn_clip(NEW_CLIP), self.clip * least_shrinkage(self.scaled.problem))
             if self.split.shares[HESSIAN] > 0.0:
                 self.model = QuadraticModel(self._learn_hessian(), self.scaled.coefficients)
-        gradient = self._noisy_gradient(t)
+        self._move(self._noisy_gradient(t))
+
+    def exact_steps(self) -> Iterator[FloatArray]:
+        """The weights after each step without end, epsilon being infinite: no noise, and nothing is clipped."""
+        while True:
+            self._move(self._noisy_gradient(0))
+            yield self.w
+
+    def _move(self, gradient: FloatArray) -> None:
+        """Minimise the quadratic model around the current weights."""
         self.w = self.model.minimise(self.model.matrix @ self.w - gradient, self.w)
 
     def _norms(self, block: ScaledBlock) -> FloatArray:

@@ -170,7 +170,7 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
 
     def _descend(self, scaled: BlockwiseProblem, plan: NewtonPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.steps is None:
-            return until_optimal(scaled, run)
+            return until_optimal(scaled, run, Descent(self, scaled, plan, run).exact_steps(), every=5)
         steps, shares = plan.settings.steps, plan.mechanism.shares
         descent, average = Descent(self, scaled, plan, run), TailAverage(steps, scaled.shape)
         for t in range(steps):

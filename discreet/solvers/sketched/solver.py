@@ -7,6 +7,7 @@ differ in how far a step may go. Theorem and proof: docs/guarantees/sketched.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -20,6 +21,7 @@ from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan, plan_scaling
 from discreet.solvers._shared.coordinates import default_steps, scaling_for_declared, smoothness_bounds, thresholds
 from discreet.solvers._shared.noise_rules import COORDINATE_CLIP, GRADIENT_CLIP
+from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.plan import Plan, Settings
@@ -44,8 +46,6 @@ SKETCHES = ("single", "importance", "nice", "independent", "blocks", "full")
 SIZE = 8
 LARGE_SET = 4  # from this mean size on, defaults are those of gradient descent rather than coordinate descent
 LARGE_SET_STEP = 1.5
-NOISELESS_TOLERANCE = 1e-9
-NOISELESS_PASSES = 50_000
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ class SketchedDescent(Solver[mechanisms.Gaussian, SketchedSettings]):
         state = BlockState(scaled, clip, step / (bound * inflation))
         per_pass = max(1, round(scaled.columns / sketch.mean_size))
         if plan.budget.is_infinite and self.passes is None and self.steps is None:
-            return self._until_optimal(scaled, state, sketch, bound, run)
+            return until_optimal(scaled, run, self._passes(state, sketch, per_pass, run), every=10, bound=bound)
         steps, outer = plan.settings.steps, min(plan.settings.outer, plan.settings.steps)
         done = 0
         for loop in range(outer):
@@ -231,21 +231,12 @@ class SketchedDescent(Solver[mechanisms.Gaussian, SketchedSettings]):
                 state.restart(state.average())
         return state.w, steps
 
-    def _until_optimal(
-        self, scaled: ScaledProblem, state: BlockState, sketch: Sketch, bound: FloatArray, run: Run
-    ) -> tuple[FloatArray, int]:
-        """Without noise there is nothing to ration: descend until the certificate is small."""
-        from discreet.problem.certificate import is_optimal
-
-        count = max(1, round(10 * scaled.columns / sketch.mean_size))
-        done = 0
-        for done in range(10, NOISELESS_PASSES + 1, 10):
-            sets = sketch.draw(run.rng, count)
+    def _passes(self, state: BlockState, sketch: Sketch, per_pass: int, run: Run) -> Iterator[FloatArray]:
+        """The weights after each pass of random sets, without noise and without end."""
+        while True:
+            sets = sketch.draw(run.rng, per_pass)
             state.run_sets(sets, np.zeros(sets.members.size), row_limits(sets, state.clip, self.noise))
-            run.report(done, NOISELESS_PASSES, scaled, state.w)
-            if is_optimal(scaled, state.w, NOISELESS_TOLERANCE, bound):
-                break
-        return state.w, done // 10 * count
+            yield state.w
 
 
 def row_limits(sets: Sets, clip: FloatArray, kind: str) -> FloatArray:

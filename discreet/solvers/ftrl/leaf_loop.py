@@ -1,0 +1,85 @@
+"""The loop of FTRL, for tables and streams: gradients are added to the open leaf, and a full leaf moves the leader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from discreet._common.types import FloatArray
+from discreet.kernels.gradient import clipped_gradient_sum
+from discreet.privacy import mechanisms
+from discreet.privacy.mechanisms.aggregation import Draw, RunningNoise, row_norm
+from discreet.problem.scaled_problem import ScaledProblem
+from discreet.solvers._shared.clipping import curvature_bound, row_threshold
+from discreet.solvers._shared.noise_rules import BATCH_CLIP
+from discreet.solvers.ftrl.leader import Leader
+
+if TYPE_CHECKING:
+    from discreet.privacy.random.generator import RandomGenerator
+    from discreet.solvers.ftrl.solver import FTRL, FTRLPlan
+
+    GeneratorOf = Callable[[int], RandomGenerator]
+
+R = TypeVar("R")  # how some rows are named: their numbers, or a slice
+
+
+class LeafLoop:
+    """The leader, and the exact sum of the gradients in the leaf that is still open.
+
+    Parameters
+    ----------
+    solver : FTRL
+    plan : Plan
+    scaled : ScaledProblem
+        The problem; which rows it holds does not matter here.
+    generator_of : callable
+        The generator that draws the noise of the leaf with this number, counted over all trees.
+
+    Guarantee: whatever leaves `leader.w` and `leader.average` costs the plan's mechanism, if each row is read once in
+    every tree. `leaf` is not released.
+    """
+
+    def __init__(self, solver: FTRL, plan: FTRLPlan, scaled: ScaledProblem, generator_of: GeneratorOf) -> None:
+        self.solver, self.plan, self.scaled, self.generator_of = solver, plan, scaled, generator_of
+        self.leader = Leader(scaled.start(), solver.step / curvature_bound(scaled))
+        self.leaf = np.zeros(scaled.shape)
+
+    def start_tree(self, noise: RunningNoise, number: int = 0) -> None:
+        """Begin a tree; one with number k > 0 reads 2^k times as many rows as planned, in as many leaves."""
+        self.leaf_rows = self.plan.settings.leaf_rows << number
+        self.clip = threshold(self.solver, self.scaled, self.plan, self.plan.public.rows << number)
+        self.leader.begin(noise)
+
+    def read(self, scaled: ScaledProblem, pieces: Iterable[tuple[R, bool]]) -> Iterator[R]:
+        """Read the pieces, each of which says which rows it holds and whether it ends a leaf; yields their rows."""
+        norms = scaled.norms()
+        for rows, ends_leaf in pieces:
+            self.leaf = self.leaf + leaf_gradient(scaled, norms, rows, self.leader.w, self.clip)
+            if ends_leaf:
+                draw = noise_source(self.scaled, self.plan, self.clip, self.generator_of(self.leader.average.count))
+                self.leader.follow(self.leaf, self.leaf_rows, draw, self.scaled.prox)
+                self.leaf = np.zeros(self.scaled.shape)
+            yield rows
+
+
+def threshold(solver: FTRL, scaled: ScaledProblem, plan: FTRLPlan, rows: int) -> float:
+    """The clipping norm for a tree over so many rows, from public and released numbers."""
+    deviation = plan.mechanism.deviation(mechanisms.clipped_sum(plan.public.relation))
+    noise = deviation * row_norm(solver.aggregation, plan.settings.leaves) / rows  # on the last sum
+    return row_threshold(solver.clip, BATCH_CLIP.at(noise), scaled, plan)
+
+
+def noise_source(scaled: ScaledProblem, plan: FTRLPlan, clip: float, rng: RandomGenerator) -> Draw:
+    """The draws of the plan's mechanism for sums of gradients clipped to `clip`."""
+    sensitivity = mechanisms.clipped_sum(plan.public.relation, scaled.outputs * scaled.columns) * clip
+    return plan.mechanism.source(rng, sensitivity)
+
+
+def leaf_gradient(scaled: ScaledProblem, norms: FloatArray, rows: Any, w: FloatArray, clip: float) -> FloatArray:
+    """The sum of the clipped gradients of some rows."""
+    X = scaled.X[rows]
+    slopes = scaled.problem.loss.slope(np.asarray(X @ w.T, dtype=np.float64), scaled.y[rows])
+    weight = None if scaled.weight is None else scaled.weight[rows]
+    return clipped_gradient_sum(X, slopes, norms[rows], clip, weight)
