@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from discreet.privacy import accounting
+from discreet.privacy.mechanisms.sensitivity import clipped_sum
 from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _facts(leaf: Any, relation: Relation) -> PlannedRelease:
 
 def _poisson(leaf: Any, relation: Relation) -> PlannedRelease:
     """The accountant's multiplier is over the clipping norm, not over how far the sum can move."""
-    noise = leaf.event.noise_multiplier / relation.factor
+    noise = leaf.event.noise_multiplier / clipped_sum(relation).l2
     return PlannedRelease("", "sampled Gaussian", 1, noise, sample_rate=leaf.sampling_probability)
 
 
