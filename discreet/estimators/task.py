@@ -69,8 +69,8 @@ class TaskQuestion:
 
         Guarantee: reads the rows through one count with noise, and costs exactly `event` under every relation.
         """
-        count = binary + float(self.mechanism.noise(rng, counted_rows(), 1)[0])
-        return "classification" if count > self.threshold * self.rows else "regression"
+        count = self.mechanism.release(rng, np.array([float(binary)]), counted_rows())
+        return "classification" if count[0] > self.threshold * self.rows else "regression"
 
 
 def plan_question(budget: Budget, rows: int) -> TaskQuestion:

@@ -60,20 +60,22 @@ class RangePlan:
 
     def _column_ranges(self, data: Data, public: Public, rng: RandomGenerator) -> tuple[FloatArray, FloatArray]:
         counts = histograms.signed_exponent_counts(data)
-        threshold = self._add_noise(counts, public, rng)
-        ends = np.array([histograms.range_of(row, threshold) for row in counts])
+        noisy, threshold = self._release(counts, public, rng)
+        ends = np.array([histograms.range_of(row, threshold) for row in noisy])
         return ends[:, 0].copy(), ends[:, 1].copy()
 
     def _common_radius(self, data: Data, public: Public, rng: RandomGenerator) -> float:
         counts = histograms.exponent_counts(data, [range(public.columns)], np.zeros(public.columns))
-        threshold = self._add_noise(counts, public, rng)
-        return histograms.radius_of(counts[0], threshold)
+        noisy, threshold = self._release(counts, public, rng)
+        return histograms.radius_of(noisy[0], threshold)
 
-    def _add_noise(self, counts: FloatArray, public: Public, rng: RandomGenerator) -> float:
-        """Add the noise in place; returns the level that empty bins seldom exceed."""
+    def _release(self, counts: FloatArray, public: Public, rng: RandomGenerator) -> tuple[FloatArray, float]:
+        """The counts with noise, and the level that empty bins seldom exceed."""
         sensitivity = mechanisms.one_hot_counts(public.relation, counts.shape[0])
-        counts += self.mechanism.noise(rng, sensitivity, counts.shape)
-        return self.mechanism.level(sensitivity, FALSE_BINS / counts.size)
+        return (
+            self.mechanism.release(rng, counts, sensitivity),
+            self.mechanism.level(sensitivity, FALSE_BINS / counts.size),
+        )
 
 
 def plan_range(public: Public, budget: Budget, share: float) -> RangePlan:

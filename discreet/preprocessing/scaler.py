@@ -146,7 +146,7 @@ def learn_moments(
     """
     sums = moments.moment_sums(data, limits, slice(0, public.columns))
     sensitivity = mechanisms.bounded_moments(public.relation, public.columns)
-    sums += mechanism.noise(rng, sensitivity, sums.shape)
+    sums = mechanism.release(rng, sums, sensitivity)
     noise = mechanism.deviation(sensitivity) / public.rows
     mean = np.clip(sums[0] / public.rows, -1.0, 1.0)
     variance = np.clip(sums[1] / public.rows, 0.0, 1.0) - mean**2

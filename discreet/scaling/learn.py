@@ -25,7 +25,7 @@ GUESSED_SPREAD = 0.5  # of the radius, for a target whose spread is not learned
 
 
 def learn_scaling(scaling_plan: ScalingPlan, data: Rows, public: Public, rng: RandomGenerator) -> ColumnScaling:
-    """Release the planned scales and build the frame from them.
+    """Release the planned scales and build the column scaling from them.
 
     Guarantee: reads the rows only through the planned mechanisms; costs exactly `scaling.event`.
     """
@@ -119,7 +119,7 @@ def _learn_moments(
     assert scaling_plan.moments is not None
     sums = moments.moment_sums(data, limits, measured)
     sensitivity = mechanisms.bounded_moments(public.relation, sums.shape[1])
-    sums += scaling_plan.moments.noise(rng, sensitivity, sums.shape)
+    sums = scaling_plan.moments.release(rng, sums, sensitivity)
     noise = scaling_plan.moments.deviation(sensitivity) / public.rows
     mean = np.clip(sums[0] / public.rows, -1.0, 1.0)
     square = np.clip(sums[1] / public.rows, 0.0, 1.0)

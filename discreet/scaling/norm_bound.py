@@ -40,7 +40,7 @@ def private_norm_bound(
     Guarantee: reads the norms only through one histogram, which costs one event of the mechanism.
     """
     sensitivity = mechanisms.one_hot_counts(relation, 1)
-    noisy = counts + mechanism.noise(rng, sensitivity, BINS)
+    noisy = mechanism.release(rng, counts, sensitivity)
     noisy[_end_of_bulk(noisy, mechanism.deviation(sensitivity)) :] = 0.0
     above = np.append(noisy[:0:-1].cumsum()[::-1], 0.0)
     return norm_bound_at(int(np.argmax(above <= allowed)), unit)

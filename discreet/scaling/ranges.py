@@ -125,7 +125,7 @@ class Counter:
         """
         counts = histograms.exponent_counts(self.data, groups, origin)
         sensitivity = mechanisms.one_hot_counts(self.public.relation, len(groups))
-        counts += mechanism.noise(self.rng, sensitivity, counts.shape)
+        counts = mechanism.release(self.rng, counts, sensitivity)
         return counts, Noise(mechanism, sensitivity, counts.size)
 
     def means(self, ranges: Ranges, columns: list[int], mechanism: mechanisms.Additive) -> FloatArray:
@@ -135,7 +135,7 @@ class Counter:
         """
         limits = moments.limits_between(ranges.low, ranges.high)
         sums = moments.moment_sums(self.data, limits, slice(0, limits.size))[0, columns]
-        sums += mechanism.noise(self.rng, mechanisms.bounded_values(self.public.relation, len(columns)), sums.shape)
+        sums = mechanism.release(self.rng, sums, mechanisms.bounded_values(self.public.relation, len(columns)))
         mean = limits.centre.copy()
         mean[columns] += limits.radius[columns] * sums / self.public.rows
         return np.clip(mean, ranges.low, ranges.high)

@@ -84,7 +84,7 @@ class NoisyGradient:
         """The mean of the clipped gradients at w, with noise."""
         scaled = self.scaled
         total = scaled.sum(lambda block: block.gradient_sum(w, block.norms, self.clip))
-        total += self.mechanism.noise(rng, self.sensitivity, scaled.shape)
+        total = self.mechanism.release(rng, total, self.sensitivity)
         return total / scaled.rows
 
 
