@@ -120,7 +120,7 @@ class ColumnScaling:
 
 
 def identity_scaling(columns: int) -> ColumnScaling:
-    """No centring, no scaling, and no clipping but of absurd entries, which could overflow a margin."""
+    """No centring, no scaling, and no clipping but of entries so large that a margin could overflow."""
     return ColumnScaling(
         low=np.full(columns, -LARGEST_BOUND),
         high=np.full(columns, LARGEST_BOUND),

@@ -1,1 +1,1 @@
-"""Private scales: where each column lies and how wide it is, learned with a share of the budget."""
+"""Private scales: where the values of each column lie and how widely they spread, learned with a share of the budget."""

@@ -65,11 +65,11 @@ def upper_octaves(noisy_counts: FloatArray, radius: float) -> float:
     return float(noisy_counts[max(place - 1, 0) : place + 1].sum())
 
 
-def lend_radii(radii: list[float], noisy_counts: FloatArray) -> list[float]:
+def fill_missing_radii(radii: list[float], noisy_counts: FloatArray) -> list[float]:
     """Columns in which no bin stood out take, of the other columns' radii, the one whose bin is fullest in theirs.
 
     Most of such columns are indicators of something rare. Where the guess is wrong, entries are clipped or small, but
-    never absurd: the radius is that of a column of the same table.
+    never out of proportion: the radius is that of a column of the same table.
     """
     known = sorted({radius for radius in radii if radius > 0.0})
     if not known:

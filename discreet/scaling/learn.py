@@ -70,9 +70,9 @@ def _learn_ranges(scaling_plan: ScalingPlan, data: Rows, public: Public, rng: Ra
     found = _declared_ranges(scaling_plan, public)
     if scaling_plan.histogram is not None:
         counter = ranges.Counter(data, public, rng)
-        far = ranges.first_look(found, histogram_groups(scaling_plan, public), scaling_plan.histogram, counter)
+        far = ranges.cut_around_origin(found, histogram_groups(scaling_plan, public), scaling_plan.histogram, counter)
         if scaling_plan.location is not None and scaling_plan.closer is not None:
-            ranges.closer_look(found, far, scaling_plan.location, scaling_plan.closer, counter)
+            ranges.cut_around_means(found, far, scaling_plan.location, scaling_plan.closer, counter)
     return found
 
 

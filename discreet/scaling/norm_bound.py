@@ -49,7 +49,7 @@ def private_norm_bound(
 def _end_of_bulk(counts: FloatArray, deviation: float) -> int:
     """Past the highest bin that stands out of the noise, alone or together with the empty ones before it.
 
-    What lies beyond is not read: among many empty bins one may look full, and it would set an absurd bound.
+    What lies beyond is not read: among many empty bins one may look full, and the bound would be far too large.
     """
     end = int(np.argmax(counts)) + 1
     while end < counts.size:

@@ -1,4 +1,4 @@
-"""Private scales: where each column lives and how wide it is, learned with a share of the budget.
+"""Private scales: where the values of each column lie and how widely they spread, learned with a share of the budget.
 
 Releases that are each optional and fixed in advance by public facts:
 

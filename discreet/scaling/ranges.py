@@ -26,12 +26,14 @@ if TYPE_CHECKING:
     from discreet.privacy.random.generator import RandomGenerator
 
 
-FALSE_BINS = 1e-6  # expected number of empty bins that noise alone lifts above the level: one gives an absurd scale
+FALSE_BINS = (
+    1e-6  # expected number of empty bins that noise alone lifts above the level: one sets a scale far too large
+)
 DOUBTFUL_BINS = 1e-3  # the same where a false bin does little harm: the fullest one, or one inside declared bounds
 DOUBTFUL_TARGETS = 1e-2  # the same for the fullest bin of a target: without one there is no model at all
 COLUMN_TAIL, TARGET_TAIL = 4.0, 2.0  # deviations of the noise that a bin must exceed to lengthen the bulk by an octave
 # Entries are clipped at a multiple of the radius of the bulk: room for a tail that is not seen. It is larger inside
-# declared bounds, since these say already what is absurd.
+# declared bounds, since these exclude impossible values already.
 MARGIN, DECLARED_MARGIN = math.sqrt(2.0), 4.0
 FAR = 0.7  # of the rows within the upper two octaves of distances: the column lies far from its origin
 
@@ -141,7 +143,9 @@ class Counter:
         return np.clip(mean, ranges.low, ranges.high)
 
 
-def first_look(ranges: Ranges, groups: list[range], mechanism: mechanisms.Additive, counter: Counter) -> list[int]:
+def cut_around_origin(
+    ranges: Ranges, groups: list[range], mechanism: mechanisms.Additive, counter: Counter
+) -> list[int]:
     """Cut all groups to where their values end, seen from the point nearest to zero; returns the columns that lie far.
 
     Columns of a group share one histogram, in which rows count by their largest entry.
@@ -167,7 +171,7 @@ def first_look(ranges: Ranges, groups: list[range], mechanism: mechanisms.Additi
         and histograms.upper_octaves(row, radius) >= FAR * row[row > noise.doubtful].sum()
     ]
     alone = [k for k, group in enumerate(groups) if len(group) == 1 and group.start < p and not known[group.start]]
-    lent = histograms.lend_radii([radii[k] for k in alone], counts[alone])
+    lent = histograms.fill_missing_radii([radii[k] for k in alone], counts[alone])
     for k, radius in zip(alone, lent, strict=True):
         radii[k] = radius
     for group, radius in zip(groups, radii, strict=True):
@@ -175,7 +179,7 @@ def first_look(ranges: Ranges, groups: list[range], mechanism: mechanisms.Additi
     return far
 
 
-def closer_look(
+def cut_around_means(
     ranges: Ranges,
     far: list[int],
     location: mechanisms.Additive,

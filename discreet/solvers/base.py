@@ -1,4 +1,4 @@
-"""Solution and the contract of a solver; no algorithm lives here.
+"""Solution and the contract of a solver; algorithms are in the files and folders beside it.
 
 Two steps that never mix: `plan` sees public facts only and fixes noise, steps, clipping and cost; `solve`
 reads the rows and may do only what the plan says.

@@ -27,7 +27,7 @@ class BudgetSplit:
 
     @property
     def whole(self) -> Gaussian:
-        """The release that would cost as much as all parts together; its noise is a public yardstick."""
+        """The release that would cost as much as all parts together; its noise is public and serves as a unit."""
         return Gaussian(self.multiplier / math.sqrt(sum(self.shares)))
 
     def part(self, k: int) -> Gaussian:

@@ -208,7 +208,7 @@ def _label_weight(dual: Values, y: Values) -> tuple[Array, Array]:
 
 
 def _positive(name: str, value: object) -> float:
-    # Noise is in proportion to the slopes of a loss, so absurd sizes could make it vanish or overflow.
+    # Noise is in proportion to the slopes of a loss, so that extreme parameters could make it vanish or overflow.
     if not isinstance(value, Real) or not 1e-50 <= float(value) <= 1e50:
         raise ValueError(f"{name} must be a positive number between 1e-50 and 1e50, got {value!r}.")
     return float(value)

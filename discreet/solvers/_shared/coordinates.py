@@ -27,7 +27,7 @@ NOISIEST = 5.7  # the noise, in units of the gradient, from which on further ste
 
 
 def smoothness_bounds(declared: tuple[float, ...] | None, scaled: ScaledProblem) -> FloatArray:
-    """M_j: as declared, else the loss's smoothness times the second moment that the frame promises."""
+    """M_j: as declared, else the loss's smoothness times the second moment of the scaled columns."""
     if declared is not None:
         return np.asarray(declared, dtype=np.float64)
     moments = np.append(scaled.scaling.second_moment, np.ones(int(scaled.problem.fit_intercept)))

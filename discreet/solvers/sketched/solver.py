@@ -70,7 +70,7 @@ class SketchedDescent(Solver[mechanisms.Gaussian, SketchedSettings]):
     ----------
     sketch : {"single", "importance", "nice", "independent", "blocks", "full"}
         One coordinate, uniformly or in proportion to its smoothness (the same thing unless `smoothness` is
-        declared: the frame makes all columns alike); `size` coordinates; every coordinate by its own coin,
+        declared: scaled columns have the same smoothness); `size` coordinates; every coordinate by its own coin,
         `size` on average before empty sets are drawn again; one block of `blocks`; all.
     size : int, optional
         For "nice" and "independent"; by default 8, or all coordinates if there are fewer.

@@ -149,8 +149,8 @@ def test_lent_radii_are_those_of_the_fullest_bins():
     ones, tens = -histograms.LOWEST_EXPONENT, 3 - histograms.LOWEST_EXPONENT
     counts[2, [ones, tens]] = 1.0, 2.0
     counts[3, [ones, tens]] = 2.0, 1.0
-    assert histograms.lend_radii([2.0, 16.0, 0.0, 0.0], counts) == [2.0, 16.0, 16.0, 2.0]
-    assert histograms.lend_radii([0.0, 0.0, 0.0, 0.0], counts) == [0.0] * 4
+    assert histograms.fill_missing_radii([2.0, 16.0, 0.0, 0.0], counts) == [2.0, 16.0, 16.0, 2.0]
+    assert histograms.fill_missing_radii([0.0, 0.0, 0.0, 0.0], counts) == [0.0] * 4
 
 
 def test_targets_keep_more_of_their_tail_than_columns():
@@ -206,7 +206,7 @@ def test_which_columns_lie_far_is_read_from_noisy_counts():
         found = ranges.Ranges.declared(np.full(200, -np.inf), np.full(200, np.inf))
         counter = ranges.Counter(data, Public(100, 200), seeded_generator(seed))
         groups = [range(j, j + 1) for j in range(200)]
-        seen.append(ranges.first_look(found, groups, mechanisms.Gaussian(0.6), counter))
+        seen.append(ranges.cut_around_origin(found, groups, mechanisms.Gaussian(0.6), counter))
     assert seen[0] != seen[1]
     assert 0 < len(seen[0]) < 200
 
