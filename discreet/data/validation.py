@@ -106,7 +106,7 @@ def validate_stored(
 
 
 def _huge_entries() -> Any:
-    """Let scikit-learn's test for NaN, which adds all entries up, pass 1e308 on both sides (inf - inf) without a warning."""
+    """Keep scikit-learn's test for NaN, a sum of all entries, from warning of huge ones of both signs (inf - inf)."""
     return np.errstate(invalid="ignore")
 
 

@@ -1,1 +1,1 @@
-"""Private scales: where the values of each column lie and how widely they spread, learned with a share of the budget."""
+"""Private scales: where the values of each column lie and how widely they spread, for a share of the budget."""

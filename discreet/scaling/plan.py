@@ -2,7 +2,7 @@
 
 Releases that are each optional and fixed in advance by public facts:
 
-1. histograms that show where the values of each column end, also inside declared bounds (extents.py);
+1. histograms that show where the values of each column end, also inside declared bounds (ranges.py);
 2. the mean and the second moment of each column, clipped to that range.
 
 Everything else here is post-processing. The target of a regression is treated as one more column.

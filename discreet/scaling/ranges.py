@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from discreet.privacy.random.generator import RandomGenerator
 
 
-FALSE_BINS = (
-    1e-6  # expected number of empty bins that noise alone lifts above the level: one sets a scale far too large
-)
+FALSE_BINS = 1e-6  # expected number of empty bins that noise alone lifts above the level: one makes a scale too large
 DOUBTFUL_BINS = 1e-3  # the same where a false bin does little harm: the fullest one, or one inside declared bounds
 DOUBTFUL_TARGETS = 1e-2  # the same for the fullest bin of a target: without one there is no model at all
 COLUMN_TAIL, TARGET_TAIL = 4.0, 2.0  # deviations of the noise that a bin must exceed to lengthen the bulk by an octave
