@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.privacy.accounting.dots import LossLaw, connect_dots, reach_of
 from discreet.privacy.accounting.pairs import Array, Atoms, SampledGaussian
+from discreet.privacy.accounting.pld.discretisation import LossLaw, connect_dots, loss_range
 from discreet.privacy.accounting.releases import GaussianNoise, Release, Selection
 
 Runs = Sequence[tuple[Release, int]]
@@ -165,7 +165,7 @@ def _pad(values: Array, step: float, width: int) -> Array:
 def _gaussian_law(mu: float, step: float | None, negligible: float) -> LossLaw:
     """Return the loss of a Gaussian release on multiples of a step (by default a fine one of its own)."""
     pair = SampledGaussian(1.0, mu)
-    reach = max(reach_of(pair, min(1e-3, 1e-3 * negligible)))
+    reach = max(loss_range(pair, min(1e-3, 1e-3 * negligible)))
     step = step or reach / 4000
     last = math.ceil(reach / step)
     return connect_dots(pair, step * np.arange(-last, last + 1, dtype=np.float64))

@@ -16,9 +16,9 @@ from functools import cached_property
 
 import numpy as np
 
-from discreet.privacy.accounting.fourier import LEVEL_ERROR, log_transform, norm
 from discreet.privacy.accounting.pairs import Array
-from discreet.privacy.accounting.window import (
+from discreet.privacy.accounting.pld.fourier import LEVEL_ERROR, log_transform, norm
+from discreet.privacy.accounting.pld.window import (
     LEAST_DELTA,
     Laws,
     Parts,
@@ -37,13 +37,13 @@ from discreet.privacy.accounting.window import (
 class ComposedLoss:
     """The law of the total loss on the points (first + i) * step, with what the window left out.
 
-    `log_scale` and `tilt` undo the tilting: mass i is tilted_i * exp(log_scale - tilt * step * i).
+    `log_scale` and `tilt` undo the tilting: mass i is tilted_masses[i] * exp(log_scale - tilt * step * i).
     """
 
     first: int
     step: float
-    with_linear_term: Array
-    linear_term: float
+    tilted_masses: Array
+    tilt: float
     log_scale: float
     point_error: float
     outside: float
@@ -52,8 +52,8 @@ class ComposedLoss:
     @cached_property
     def _sums(self) -> tuple[Array, Array]:
         """For each point, the masses of P and of Q (times e^start) strictly above it, largest point first."""
-        steps = self.step * np.arange(self.with_linear_term.size, dtype=np.float64)
-        p = self.with_linear_term * self._untilting(steps)
+        steps = self.step * np.arange(self.tilted_masses.size, dtype=np.float64)
+        p = self.tilted_masses * self._untilting(steps)
         above = np.cumsum(p[::-1])[::-1]
         lower = np.cumsum((p * np.exp(-steps))[::-1])[::-1]
         return np.append(above[1:], 0.0), np.append(lower[1:], 0.0)
@@ -61,7 +61,7 @@ class ComposedLoss:
     def delta(self, epsilons: Array) -> Array:
         """Return an upper bound on delta at each epsilon: 1 below the window."""
         offset = np.asarray(epsilons) - self.shift - self.first * self.step
-        index = np.clip(np.floor(offset / self.step).astype(np.int64), 0, self.with_linear_term.size - 1)
+        index = np.clip(np.floor(offset / self.step).astype(np.int64), 0, self.tilted_masses.size - 1)
         above, lower = self._sums
         exact = above[index] - _growth(offset) * lower[index]
         rounding = self._error(index.astype(np.float64) * self.step) + self._sum_error(above[index])
@@ -70,7 +70,7 @@ class ComposedLoss:
 
     def epsilon(self, delta: float) -> float:
         """Return the smallest epsilon >= 0 whose delta is at most the given one, or infinity."""
-        offsets = self.step * np.arange(self.with_linear_term.size, dtype=np.float64)
+        offsets = self.step * np.arange(self.tilted_masses.size, dtype=np.float64)
         above, lower = self._sums
         allowed = delta - self.outside - self._error(offsets) - self._sum_error(above)
         too_much = above - _growth(offsets) * lower > allowed
@@ -78,7 +78,7 @@ class ComposedLoss:
         if not last.size:
             return max(0.0, self.first * self.step + self.shift)
         i = int(last[-1])
-        if i + 1 == self.with_linear_term.size:
+        if i + 1 == self.tilted_masses.size:
             return math.inf
         inside = math.log((above[i] - allowed[i]) / lower[i]) if lower[i] > 0.0 else math.inf
         return max(0.0, self.first * self.step + min(inside, float(offsets[i + 1])) + self.shift)
@@ -89,16 +89,16 @@ class ComposedLoss:
 
     def _error(self, offsets: Array) -> Array:
         """Bound what an error of `point_error` on every tilted point adds to delta."""
-        slope = math.expm1(min(700.0, self.linear_term * self.step))
+        slope = math.expm1(min(700.0, self.tilt * self.step))
         return self.point_error / slope * self._untilting(offsets)
 
     def _sum_error(self, above: Array) -> Array:
         """Bound the rounding of the running sums: one unit in the last place for each term and sum."""
-        return 5e-16 * self.with_linear_term.size * np.abs(above)
+        return 5e-16 * self.tilted_masses.size * np.abs(above)
 
     def _untilting(self, offsets: Array) -> Array:
         # The cap only binds where a true mass would have to exceed one, that is, where all is rounding error.
-        return np.exp(np.minimum(self.log_scale - self.linear_term * offsets, 500.0))
+        return np.exp(np.minimum(self.log_scale - self.tilt * offsets, 500.0))
 
 
 def _growth(offsets: Array) -> Array:
@@ -119,7 +119,7 @@ def compose(parts: Parts, delta: float) -> ComposedLoss:
     if atom >= step:  # a smaller one is rounded up to the grid like any loss
         step = atom / math.ceil(atom / step)
     negligible = negligible_mass(parts, delta)
-    laws = [(on_grid(pair, negligible, step, window.linear_term), n) for pair, n in parts]
+    laws = [(on_grid(pair, negligible, step, window.tilt), n) for pair, n in parts]
     return _convolve(laws, window, step)
 
 
@@ -156,7 +156,7 @@ def _convolve(laws: Laws, window: Window, step: float) -> ComposedLoss:
     log_error = np.zeros(size // 2 + 1)
     for law, times in laws:
         positions = np.rint(law.losses / step).astype(np.int64)
-        logs, errors = log_transform(positions, law.with_linear_term(window.linear_term), size, times)
+        logs, errors = log_transform(positions, law.tilted_masses(window.tilt), size, times)
         log_power += times * logs
         log_error += times * errors
     spectrum = np.exp(log_power)
@@ -164,14 +164,14 @@ def _convolve(laws: Laws, window: Window, step: float) -> ComposedLoss:
     composed = irfft(spectrum, size)
     first = math.floor(window.start / step)
     count = sum(times for _, times in laws)
-    log_moment = total_log_moment(laws, window.linear_term)
+    log_moment = total_log_moment(laws, window.tilt)
     return ComposedLoss(
         first=first,
         step=step,
-        with_linear_term=np.roll(composed, -(first % size)),
-        linear_term=window.linear_term,
+        tilted_masses=np.roll(composed, -(first % size)),
+        tilt=window.tilt,
         # The last term covers the rounding of the log moments: a few units in the last place each.
-        log_scale=log_moment - window.linear_term * first * step + 4e-15 * (count + abs(log_moment)),
+        log_scale=log_moment - window.tilt * first * step + 4e-15 * (count + abs(log_moment)),
         point_error=spectrum_error + LEVEL_ERROR * (math.log2(size) + 1) * norm(composed),
         outside=_outside(laws, window, (first + size - 1) * step),
         shift=4e-15 * (count + abs(window.stop)),
@@ -180,6 +180,6 @@ def _convolve(laws: Laws, window: Window, step: float) -> ComposedLoss:
 
 def _outside(laws: Laws, window: Window, stop: float) -> float:
     """Bound the mass above the window (Chernoff) and the mass of an infinite loss."""
-    log_tail = min(total_log_moment(laws, order) - order * stop for order in (window.linear_term, window.tail_order))
+    log_tail = min(total_log_moment(laws, order) - order * stop for order in (window.tilt, window.tail_order))
     log_finite = sum(times * math.log1p(-law.infinity) for law, times in laws)
     return math.exp(min(0.0, log_tail)) - math.expm1(log_finite)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.privacy.accounting.dots import LossLaw, connect_dots, reach_of
 from discreet.privacy.accounting.pairs import Array, Pair
+from discreet.privacy.accounting.pld.discretisation import LossLaw, connect_dots, loss_range
 
 Parts = list[tuple[Pair, int]]
 Laws = list[tuple[LossLaw, int]]
@@ -35,7 +35,7 @@ class Window:
     `centre` is the tilted mean, and `tail_order` the Chernoff order for the mass above the window.
     """
 
-    linear_term: float
+    tilt: float
     start: float
     stop: float
     centre: float
@@ -50,7 +50,7 @@ def roughly(parts: Parts, delta: float) -> Laws:
     """Put each pair on a coarse grid, geometric on both sides of zero."""
     laws: Laws = []
     for pair, times in parts:
-        down, up = reach_of(pair, negligible_mass(parts, delta))
+        down, up = loss_range(pair, negligible_mass(parts, delta))
         grid = np.geomspace(1e-10, 1.0, 1200)
         laws.append((connect_dots(pair, np.concatenate([-down * grid[::-1], [0.0], up * grid])), times))
     return laws
@@ -67,20 +67,20 @@ def choose_step(window: Window, laws: Laws) -> float:
     growth = np.zeros(steps.shape)
     for law, times in laws:
         each = np.minimum(steps[:, None] ** 2 / 6.0, steps[:, None] * np.abs(law.losses))
-        growth += times * np.sum(each * law.with_linear_term(window.linear_term), axis=1)
-    fine = 0.5 * (window.linear_term + 1.0) * growth <= _TOLERANCE * max(window.centre, 1e-9)
+        growth += times * np.sum(each * law.tilted_masses(window.tilt), axis=1)
+    fine = 0.5 * (window.tilt + 1.0) * growth <= _TOLERANCE * max(window.centre, 1e-9)
     return float(steps[np.argmax(fine)] if fine.any() else steps[-1])
 
 
-def on_grid(pair: Pair, negligible: float, step: float, linear_term: float) -> LossLaw:
+def on_grid(pair: Pair, negligible: float, step: float, tilt: float) -> LossLaw:
     """Discretise on multiples of the step: all of them near zero, fewer of them further out.
 
     Far from zero the spacing is a thousandth of the loss, which moves its square by a millionth. Upwards it
     stays below a tenth of 1 / tilt, the scale on which the tilted loss varies.
     """
-    down, up = reach_of(pair, negligible)
+    down, up = loss_range(pair, negligible)
     last = math.ceil(up / step) + 1
-    widest = max(1, math.floor(0.1 / ((1.0 + linear_term) * step)), last // _MOST_EVEN)
+    widest = max(1, math.floor(0.1 / ((1.0 + tilt) * step)), last // _MOST_EVEN)
     turn = min(last, max(_CORE, 1024 * widest))
     even = np.arange(turn, last + widest, widest, dtype=np.float64)
     atoms = [math.floor(pair.atom / step), math.ceil(pair.atom / step)] if pair.atom >= step else []
@@ -123,18 +123,18 @@ def _best_tilt(laws: Laws, delta: float) -> float:
 
 def choose_window(laws: Laws, delta: float) -> Window:
     """Pick a window that holds nearly all tilted mass, and nearly all that matters for delta."""
-    linear_term = _best_tilt(laws, delta)
-    here = total_log_moment(laws, linear_term)
-    slack = 1e-3 * linear_term
-    higher, lower = total_log_moment(laws, linear_term + slack), total_log_moment(laws, linear_term - slack)
+    tilt = _best_tilt(laws, delta)
+    here = total_log_moment(laws, tilt)
+    slack = 1e-3 * tilt
+    higher, lower = total_log_moment(laws, tilt + slack), total_log_moment(laws, tilt - slack)
     rounding = 1e-14 * (1.0 + abs(here))
     spread = math.sqrt(max(higher - 2 * here + lower, rounding)) / slack
     turns = np.geomspace(0.3, 100.0, 24) / spread
-    start = max((_TILTED_TAIL + here - total_log_moment(laws, linear_term - turn)) / turn for turn in turns)
-    stop = min((total_log_moment(laws, linear_term + turn) - here - _TILTED_TAIL) / turn for turn in turns)
-    tail_order = min(linear_term + turns, key=lambda order: _chernoff_epsilon(laws, order, _TRUNCATION * delta))
+    start = max((_TILTED_TAIL + here - total_log_moment(laws, tilt - turn)) / turn for turn in turns)
+    stop = min((total_log_moment(laws, tilt + turn) - here - _TILTED_TAIL) / turn for turn in turns)
+    tail_order = min(tilt + turns, key=lambda order: _chernoff_epsilon(laws, order, _TRUNCATION * delta))
     stop = max(stop, start + spread, _chernoff_epsilon(laws, tail_order, _TRUNCATION * delta))
-    return Window(linear_term, start, stop, (higher - lower) / (2 * slack), float(tail_order))
+    return Window(tilt, start, stop, (higher - lower) / (2 * slack), float(tail_order))
 
 
 def rough_delta(parts: Parts, epsilon: float) -> float:
