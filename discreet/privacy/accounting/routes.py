@@ -12,8 +12,8 @@ from discreet.privacy.accounting.composition import Composition
 from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilon
 from discreet.privacy.accounting.pairs import Array, SampledGaussian
 from discreet.privacy.accounting.pld.convolution import compose, tightest_delta, tightest_epsilon
+from discreet.privacy.accounting.pld.moments import Parts
 from discreet.privacy.accounting.pld.selections import Profile, profile
-from discreet.privacy.accounting.pld.window import Parts
 from discreet.privacy.accounting.zcdp import zcdp_delta, zcdp_epsilon
 
 # Values of delta around which a whole privacy curve is computed.

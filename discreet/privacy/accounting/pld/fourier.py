@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._common.types import IntArray
 from discreet.privacy.accounting.pairs import Array
 
 Complex = NDArray[np.complex128]
@@ -16,16 +17,20 @@ LEVEL_ERROR = 1e-15
 # Relative error of a complex logarithm, exponential or sum by pairs.
 _SCALAR_ERROR = 4e-15
 _TINY = 1e-300
-# Frequencies are summed one by one if the fast transform's error, over all compositions, exceeds this.
-_WORTH_REFINING = 1e-7
+# Losses of at most so many grid steps are summed apart if the fast transform's error, over all compositions, exceeds
+# the second number; if it still does, frequencies are summed one by one.
+_NEAR, _WORTH_REFINING = 4, 1e-9
 _MOST_TERMS = 6e7
+# Frequencies whose power is below e^-45 = 3e-20 do not matter.
+_STRONG = -45.0
 
 
-def log_transform(positions: NDArray[np.int64], masses: Array, size: int, times: int) -> tuple[Complex, Array]:
+def log_transform(positions: IntArray, masses: Array, size: int, times: int) -> tuple[Complex, Array]:
     """Return the logarithm of the transform at the frequencies 0 ... size / 2, and how wrong it may be.
 
     A power of the transform multiplies its error by the number of compositions, so for many compositions the
-    few frequencies whose power is not negligible are summed directly.
+    losses next to zero, which have nearly all the mass, are summed directly; if that is not enough, all losses are,
+    for the few frequencies whose power is not negligible.
 
     Parameters
     ----------
@@ -41,20 +46,14 @@ def log_transform(positions: NDArray[np.int64], masses: Array, size: int, times:
     logs, errors : arrays
         The exact transform is exp(logs) times a factor within exp(+- errors).
     """
-    from scipy.fft import rfft
-
-    folded = np.bincount(positions % size, weights=masses, minlength=size)
-    # A large atom at zero has a constant transform; leaving it out keeps the error of the rest small.
-    atom, folded[0] = float(folded[0]), 0.0
-    transform = rfft(folded) + atom
-    levels = math.log2(size) + 1.0
-    error = LEVEL_ERROR * levels * math.sqrt(size) * norm(folded.astype(np.float64)) + _SCALAR_ERROR
-    modulus = np.maximum(np.abs(transform), _TINY)
-    logs = np.log(np.where(modulus > _TINY, transform, _TINY))
-    errors = np.log1p(error / modulus)
-    strong = np.flatnonzero(times * logs.real > -80.0)
-    if times * error > _WORTH_REFINING and strong.size * positions.size < _MOST_TERMS:
-        logs[strong], errors[strong] = _sum_directly(positions, masses, size, strong)
+    values, error = _fast_sums(positions, masses, size, near=0)
+    if times * float(np.max(error)) > _WORTH_REFINING:
+        values, error = _fast_sums(positions, masses, size, near=_NEAR)
+    logs, errors = _logarithm(values, error)
+    strong = np.flatnonzero(times * logs.real > _STRONG)
+    worst = float(np.max(error[strong], initial=0.0))
+    if times * worst > _WORTH_REFINING and strong.size * positions.size < _MOST_TERMS:
+        logs[strong], errors[strong] = _logarithm(*_direct_sums(positions, masses, size, strong))
     return logs, errors
 
 
@@ -63,17 +62,58 @@ def norm(values: Array) -> float:
     return math.sqrt(float(np.sum(values * values)))
 
 
-def _sum_directly(
-    positions: NDArray[np.int64], masses: Array, size: int, frequencies: NDArray[np.int64]
-) -> tuple[Complex, Array]:
-    """Return log(1 + sum of mass * (e^(-i angle) - 1)): its error is relative to the angles, not to one."""
+def _logarithm(values: Complex, errors: Array) -> tuple[Complex, Array]:
+    """Return log(1 + values) and its error, given that of the values."""
+    modulus = np.abs(1.0 + values)
+    logs = np.log1p(np.where(modulus > _TINY, values, _TINY - 1.0))
+    return logs, np.log1p(errors / np.maximum(modulus, _TINY)) + _SCALAR_ERROR * np.abs(logs)
+
+
+def _fast_sums(positions: IntArray, masses: Array, size: int, near: int) -> tuple[Complex, Array]:
+    """Return the sum of mass * (e^(-i angle) - 1) at all frequencies, and its error.
+
+    Positions up to `near` are summed term by term. The rest goes through the fast transform, whose error is
+    relative to the rest alone.
+    """
+    from scipy.fft import rfft
+
+    close = np.abs(positions) <= near
+    rest = np.bincount(positions[~close] % size, weights=masses[~close], minlength=size).astype(np.float64)
+    total = float(np.sum(rest))
+    values = rfft(rest) - total
+    levels = math.log2(size) + 1.0
+    error = LEVEL_ERROR * levels * math.sqrt(size) * norm(rest) + _SCALAR_ERROR * total
+    errors = np.full(values.size, error)
+    frequencies = np.arange(values.size, dtype=np.float64)
+    for position, mass in zip(positions[close], masses[close], strict=True):
+        if position != 0:
+            half = _half_angles(float(position) * frequencies, size)
+            values += mass * _turned(half)
+            errors += 2.0 * _SCALAR_ERROR * mass * np.abs(half)
+    return values, errors
+
+
+def _direct_sums(positions: IntArray, masses: Array, size: int, frequencies: IntArray) -> tuple[Complex, Array]:
+    """Return what `_fast_sums` returns at some frequencies, all terms summed: the error is relative to the angles."""
     values = np.empty(frequencies.size, dtype=np.complex128)
     errors = np.empty(frequencies.size)
+    places = positions.astype(np.float64)
     for i, frequency in enumerate(frequencies):
-        turns = (positions * frequency) % size
-        angles = (2.0 * math.pi / size) * np.where(2 * turns > size, turns - size, turns)
-        cosine_part = -2.0 * np.sum(masses * np.sin(0.5 * angles) ** 2)
-        values[i] = complex(cosine_part, -np.sum(masses * np.sin(angles)))
-        errors[i] = _SCALAR_ERROR * float(np.sum(masses * np.abs(angles)))
-    logs = np.log1p(values)
-    return logs, np.log1p(errors / np.maximum(np.abs(1.0 + values), _TINY)) + _SCALAR_ERROR * np.abs(logs)
+        half = _half_angles(places * float(frequency), size)
+        values[i] = np.sum(masses * _turned(half))
+        errors[i] = 2.0 * _SCALAR_ERROR * float(np.sum(masses * np.abs(half)))
+    return values, errors
+
+
+def _half_angles(turns: Array, size: int) -> Array:
+    """Return pi * turns / size, reduced to at most about pi / 2; whole numbers below 2^53 are reduced exactly."""
+    return (math.pi / size) * (turns - size * np.rint(turns / size))
+
+
+def _turned(half: Array) -> Complex:
+    """Return e^(-2 i half) - 1, exact for small angles."""
+    sine, cosine = np.sin(half), np.cos(half)
+    turned = np.empty(half.shape, dtype=np.complex128)
+    turned.real = -2.0 * sine * sine
+    turned.imag = -2.0 * sine * cosine
+    return turned
