@@ -147,7 +147,7 @@ class Profile:
         nine digits of delta (or most digits), the one with the least period is taken. The integral is cut off smoothly.
         """
         orders = saddle * np.geomspace(0.1, 4.0, 60)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             moments = np.array([float(self.log_moment(np.array([order])).real[0]) for order in orders])
         lost = moments - orders * near - math.log(delta)
         most = max(math.log(1e7), float(np.nanmin(lost)) + 1.0)
@@ -174,7 +174,7 @@ class Profile:
         """The order with the least Renyi bound on epsilon, and that bound."""
         orders = np.geomspace(1e-2, 1e5, 60)
         for _ in range(3):
-            with np.errstate(over="ignore", invalid="ignore"):
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 moments = self.log_moment(orders).real
             bounds = (moments - math.log(delta) - np.log1p(orders)) / orders - np.log1p(1.0 / orders)
             best = int(np.argmin(np.where(np.isfinite(bounds), bounds, np.inf)))

@@ -1,6 +1,6 @@
 """Many releases from small samples (k q near 1): nearly every loss is tiny and a few are large.
 
-The truth comes from the inversion of a Laplace transform and from the closed form of one attack (tests/exact_privacy.py).
+The truth is the inversion of a Laplace transform and the closed form of one attack (tests/exact_privacy.py).
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ from discreet.privacy.accounting.pld.moments import (
     certified_renyi_epsilon,
     infinite_mass,
     log_moment,
+    moment_error,
     negligible_mass,
     roughly,
 )
@@ -214,8 +215,8 @@ def _convolve(laws: Laws, window: Window, step: float) -> ComposedLoss:
         step=step,
         tilted_masses=np.roll(composed, -(first % size)),
         tilt=window.tilt,
-        # The last term covers the rounding of the log moments: a few units in the last place each.
-        log_scale=moment - window.tilt * first * step + 4e-15 * (count + abs(moment)),
+        # The last terms cover the rounding of the log moments.
+        log_scale=moment - window.tilt * first * step + moment_error(laws, window.tilt) + 4e-15 * abs(moment),
         point_error=spectrum_error + LEVEL_ERROR * (math.log2(size) + 1) * norm(composed),
         outside=_outside(laws, window, (first + size - 1) * step),
         shift=4e-15 * (count + abs(window.stop)),

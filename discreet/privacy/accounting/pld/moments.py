@@ -17,8 +17,6 @@ Laws = list[tuple[LossLaw, int]]
 
 # Share of the target delta that truncated tails may take.
 TRUNCATION = 1e-5
-# Rounding error of one log moment: sums of some thousand terms, by pairs.
-_MOMENT_ERROR = 1e-14
 
 
 def negligible_mass(parts: Parts, delta: float) -> float:
@@ -39,6 +37,11 @@ def roughly(parts: Parts, delta: float) -> Laws:
 def log_moment(laws: Laws, order: float) -> float:
     """Return K(order)."""
     return sum(times * law.log_moment(order) for law, times in laws)
+
+
+def moment_error(laws: Laws, order: float) -> float:
+    """Return a bound on the rounding error of K(order)."""
+    return sum(times * law.moment_error(order) for law, times in laws)
 
 
 def log_moments(laws: Laws, orders: Array) -> Array:
@@ -104,5 +107,4 @@ def certified_renyi_delta(laws: Laws, epsilon: float, order: float) -> float:
 
 def _slack(laws: Laws, order: float) -> float:
     """Bound the rounding error of K, of the gain and of their sum."""
-    size = sum(times * (1.0 + abs(law.log_moment(order))) for law, times in laws)
-    return _MOMENT_ERROR * (size + 1.0 + math.log1p(order)) + 1e-12
+    return moment_error(laws, order) + 1e-15 * (abs(log_moment(laws, order)) + order) + 1e-12

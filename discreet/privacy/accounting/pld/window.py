@@ -32,7 +32,7 @@ _FEWEST_POINTS, _MANY_POINTS, _MOST_POINTS = 2**14, 2**17, 2**21
 _CORE, _MOST_EVEN = 4096, 2**15
 # Tilts to try, as parts of the order of the best Renyi bound.
 _PARTS_OF_TILT = (0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.1)
-# What the transform's rounding may be on a tilted point, and the share of delta that it may take, if tilts are compared.
+# When tilts are compared: the rounding expected on a tilted point, and the share of delta that it may take.
 _EXPECTED_POINT_ERROR, _ROUNDING_SHARE = 1e-14, 1e-3
 
 
