@@ -110,16 +110,19 @@ def tightness() -> Iterator[str]:
 
 
 def delta_range() -> Iterator[str]:
-    """The same two compositions at smaller and smaller delta."""
+    """The same compositions at smaller and smaller delta."""
     import dp_accounting as dp
 
     gauss = Case(accounting.gaussian_event(10.0, 100), "replace", (), ((dp.GaussianDpEvent(10.0), 100),), mu=1.0)
-    moments = tuple(((m, 1000),) for m in exact.poisson_moments(0.01, 1.0))
-    theirs = ((dp.PoissonSampledDpEvent(0.01, dp.GaussianDpEvent(1.0)), 1000),)
-    sampled = Case(accounting.poisson_event(0.01, 1.0, 1000), "zero_out", moments, theirs)
+    compositions = {"100 Gaussians, multiplier 10": gauss}
+    for rate, times in ((0.01, 1000), (0.02, 500)):
+        moments = tuple(((m, times),) for m in exact.poisson_moments(rate, 1.0))
+        given = ((dp.PoissonSampledDpEvent(rate, dp.GaussianDpEvent(1.0)), times),)
+        sampled = Case(accounting.poisson_event(rate, 1.0, times), "zero_out", moments, given)
+        compositions[f"{times} Poisson batches, q = {rate}, z = 1"] = sampled
     yield "| composition | delta | truth | ours | their PLD | their RDP |"
     yield "| --- | --- | --- | --- | --- | --- |"
-    for name, case in (("100 Gaussians, multiplier 10", gauss), ("1000 Poisson batches, q = 0.01, z = 1", sampled)):
+    for name, case in compositions.items():
         pld, rdp = their_accountant(case, "PLD"), their_accountant(case, "RDP")
         for delta in DELTAS:
             truth = case.truth(delta)
