@@ -137,9 +137,9 @@ def rare_losses() -> Iterator[str]:
     yield "| q, k, multiplier | delta | truth | ours | their PLD | their RDP | seconds of ours, PLD |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
     for q, k, z in ((1e-3, 10**3, 1.0), (1e-6, 10**6, 0.5)):
-        theirs = ((dp.PoissonSampledDpEvent(q, dp.GaussianDpEvent(z)), k),)
+        given = ((dp.PoissonSampledDpEvent(q, dp.GaussianDpEvent(z)), k),)
         moment = exact.poisson_moments(q, 1 / z)[0]  # this direction is the worse one
-        case = Case(accounting.poisson_event(q, z, k), "zero_out", (((moment, k),),), theirs)
+        case = Case(accounting.poisson_event(q, z, k), "zero_out", (((moment, k),),), given)
         for delta in (1e-5, 1e-10, 1e-30):
             truth = exact.Profile(case.directions[0]).epsilon(delta, points=4000)
             found = [timed(ours, case, delta), timed(theirs, case, "PLD", delta), timed(theirs, case, "RDP", delta)]
