@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .PHONY: demo test lint format clean bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
-	bench-solvers bench-streams bench-out-of-core
+	bench-solvers bench-streams bench-out-of-core bench-accounting
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -44,6 +44,9 @@ bench-streams: $(READY)
 
 bench-out-of-core: $(READY)
 	$(BIN)/python benchmarks/out_of_core.py
+
+bench-accounting: $(READY)
+	$(BIN)/python benchmarks/accounting.py
 
 bench-solvers: $(READY)
 	$(BIN)/python benchmarks/solvers.py --write

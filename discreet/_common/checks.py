@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Integral, Real
+from typing import Any
+
 import numpy as np
 
 SMALLEST_THRESHOLD, LARGEST_THRESHOLD = 1e-100, 1e100
@@ -27,3 +31,32 @@ def check_threshold(name: str, value: float | None) -> None:
 def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
+
+
+def real_number(name: str, value: Any) -> float:
+    """Return the value as a float if it is a number (infinity allowed)."""
+    if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(float(value)):
+        raise ValueError(f"{name} must be a number, got {value!r} of type {type(value).__name__}")
+    return float(value)
+
+
+def at_least_zero(name: str, value: Any) -> float:
+    """Return the value as a float if it is a number >= 0 (infinity allowed)."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not float(value) >= 0.0:
+        raise ValueError(f"{name} must be a number that is at least 0, got {value!r}")
+    return float(value)
+
+
+def fraction(name: str, value: Any) -> float:
+    """Return the value as a float if it lies between 0 and 1."""
+    number = at_least_zero(name, value)
+    if number > 1.0:
+        raise ValueError(f"{name} must be between 0 and 1, got {value!r}")
+    return number
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """Return the value as an int if it is a whole number >= least."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} must be a whole number that is at least {least}, got {value!r}")
+    return int(value)

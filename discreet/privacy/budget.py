@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Literal
+
+from discreet._common.checks import real_number
 
 BudgetKind = Literal["approximate", "pure", "zcdp", "gdp"]
 
@@ -132,23 +133,17 @@ class Budget:
 
 
 def _positive(name: str, value: Any) -> float:
-    number = _real(name, value)
+    number = real_number(name, value)
     if not number > 0.0:
         raise ValueError(f"{name} must be positive, got {value!r}; use a larger {name}, or inf for no privacy")
     return number
 
 
 def _probability(name: str, value: Any) -> float:
-    number = _real(name, value)
+    number = real_number(name, value)
     if not 0.0 <= number < 1.0:
         raise ValueError(f"{name} must be at least 0 and below 1, got {value!r}; a usual choice is 1 / n^2")
     return number
-
-
-def _real(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise ValueError(f"{name} must be a number, got {value!r} of type {type(value).__name__}")
-    return float(value)
 
 
 def budget_from(epsilon: Any, delta: float | None, rows: int) -> Budget:

@@ -19,7 +19,7 @@ from discreet.privacy.accounting.certificates import (
     pure_epsilon_of,
     rho_of,
 )
-from discreet.privacy.accounting.curve import tradeoff
+from discreet.privacy.accounting.event_tree import flatten
 from discreet.privacy.accounting.events import (
     compose,
     fixed_size_event,
@@ -36,8 +36,8 @@ from discreet.privacy.accounting.events import (
 )
 from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
 from discreet.privacy.accounting.google import google_epsilon
-from discreet.privacy.accounting.reading import flatten
 from discreet.privacy.accounting.serialise import event_from_dict, event_to_dict
+from discreet.privacy.accounting.tradeoff_curve import tradeoff
 from discreet.privacy.budget import Budget
 
 __all__ = [

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from discreet.privacy.accounting.reading import length, releases_in_order, total_releases
+from discreet.privacy.accounting.event_tree import length, releases_in_order, total_releases
 from discreet.privacy.accounting.releases import GaussianNoise, NonPrivate, Release, Selection
 from discreet.privacy.relation import Relation
 

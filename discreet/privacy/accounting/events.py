@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from discreet.privacy.accounting.checks import at_least_zero, fraction, whole
+from discreet._common.checks import at_least_zero, fraction, whole
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.privacy.accounting.composition import Composition, read_composition
-from discreet.privacy.accounting.dots import connect_dots, reach_of
+from discreet.privacy.accounting.pld.discretisation import connect_dots, loss_range
 from discreet.privacy.accounting.releases import GaussianNoise, LaplaceNoise, PoissonGaussian, Selection
 from discreet.privacy.relation import Relation
 
@@ -99,7 +99,7 @@ def _by_composed_plds(composition: Composition, delta: float, interval: float) -
         for release, count in composition.totals:
             pairs = release.pairs()
             assert pairs is not None
-            last = math.ceil(max(reach_of(pairs[way], 1e-6 * delta / count)) / interval) + 1
+            last = math.ceil(max(loss_range(pairs[way], 1e-6 * delta / count)) / interval) + 1
             law = connect_dots(pairs[way], interval * np.arange(-last, last + 1, dtype=np.float64))
             positions = np.rint(law.losses / interval).astype(np.int64)
             masses = np.bincount(positions - positions[0], weights=law.masses)

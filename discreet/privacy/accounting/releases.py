@@ -2,7 +2,7 @@
 
 A noise multiplier is the noise's standard deviation (Laplace: scale) over the sensitivity, with the relation
 already inside the sensitivity. The two sampled kinds are stated for the clip C of one row instead, because
-their pairs are: Poisson sampling has multiplier std / C, a batch of fixed size std / (2 C).
+their pairs are: Poisson sampling has multiplier std / C under every relation, a batch of fixed size std / (2 C).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class LaplaceNoise(_Pure):
 
 @dataclass(frozen=True)
 class Selection(Release):
-    """An exponential-mechanism selection, of bounded range epsilon; it has no honest mu = epsilon / 2."""
+    """An exponential-mechanism selection, of bounded range epsilon; it is not (epsilon / 2)-GDP."""
 
     epsilon: float
 
@@ -166,7 +166,11 @@ class _Sampled(Release):
 
 @dataclass(frozen=True)
 class PoissonGaussian(_Sampled):
-    """Gaussian noise on a Poisson sample; multiplier = std / C. The relation is filled in by `resolve`."""
+    """Gaussian noise on a Poisson sample; multiplier = std / C. The relation is filled in by `resolve`.
+
+    Unlike other multipliers this one does not contain the relation, because the whole pair depends on it: a
+    sampled row adds +C to the sum of one table and, to that of the other, -C if it was replaced, else 0.
+    """
 
     rate: float
     multiplier: float
@@ -174,11 +178,11 @@ class PoissonGaussian(_Sampled):
 
     def resolve(self, relation: Relation) -> Release:
         if self.rate == 1.0:
-            return GaussianNoise(self.multiplier / relation.factor)
+            return GaussianNoise(self.multiplier / _distance_of_means(relation))
         return PoissonGaussian(self.rate, self.multiplier, relation)
 
     def mu(self) -> float:
-        return self.relation.factor / self.multiplier
+        return _distance_of_means(self.relation) / self.multiplier
 
     def pairs(self) -> tuple[Pair, Pair]:
         shift = 1.0 / self.multiplier
@@ -187,6 +191,12 @@ class PoissonGaussian(_Sampled):
             return pair, pair
         removed = SampledGaussian(self.rate, shift)
         return removed, Reversed(removed)
+
+
+def _distance_of_means(relation: Relation) -> float:
+    """Return the distance of the two sums, over C, when the row is sampled: +C against -C, or C against 0."""
+    other = -1.0 if relation is Relation.REPLACE else 0.0
+    return 1.0 - other
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""The certified ways from a composition to epsilon and delta. Each gives an upper bound; the least counts."""
+"""The methods of accounting, called routes: closed form, pure composition, zCDP, bounded range, PLD.
+
+Each turns a composition into an upper bound on epsilon or delta; the least counts, and a certificate names its route.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ from typing import Protocol
 import numpy as np
 
 from discreet.privacy.accounting.composition import Composition
-from discreet.privacy.accounting.convolution import compose, tightest_delta, tightest_epsilon
 from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilon
 from discreet.privacy.accounting.pairs import Array, SampledGaussian
-from discreet.privacy.accounting.selections import Profile, profile
-from discreet.privacy.accounting.window import Parts
+from discreet.privacy.accounting.pld.convolution import compose, tightest_delta, tightest_epsilon
+from discreet.privacy.accounting.pld.moments import Parts
+from discreet.privacy.accounting.pld.selections import Profile, profile
 from discreet.privacy.accounting.zcdp import zcdp_delta, zcdp_epsilon
 
 # Values of delta around which a whole privacy curve is computed.
@@ -96,7 +99,7 @@ class Zcdp:
 
 @dataclass(frozen=True)
 class Recursion:
-    """The worst adaptive choice at each selection, computed backwards (see `selections`)."""
+    """The worst adaptive choice at each selection, computed backwards (see `pld.selections`)."""
 
     name: str = "bounded-range recursion"
     exact: bool = False
@@ -124,7 +127,7 @@ class Recursion:
 
 @dataclass(frozen=True)
 class LossDistribution:
-    """Dominating pairs composed on a grid (see `convolution`), the worse of the two directions."""
+    """Dominating pairs composed on a grid (see `pld.convolution`), the worse of the two directions."""
 
     name: str = "PLD"
     exact: bool = False

@@ -20,9 +20,6 @@ from discreet.privacy.accounting import (
     gaussian_epsilon,
     poisson_event,
 )
-from discreet.privacy.accounting.convolution import compose as compose_pairs
-from discreet.privacy.accounting.dots import connect_dots
-from discreet.privacy.accounting.fourier import log_transform
 from discreet.privacy.accounting.pairs import (
     BoundedRange,
     FixedSizeGaussian,
@@ -33,6 +30,9 @@ from discreet.privacy.accounting.pairs import (
     SampledGaussian,
     randomised_response,
 )
+from discreet.privacy.accounting.pld.convolution import compose as compose_pairs
+from discreet.privacy.accounting.pld.discretisation import connect_dots
+from discreet.privacy.accounting.pld.fourier import log_transform
 from discreet.privacy.budget import Budget
 
 REPLACE, ZERO_OUT = "replace", "zero_out"

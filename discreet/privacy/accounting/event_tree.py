@@ -6,8 +6,8 @@ import math
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from discreet._common.checks import at_least_zero, fraction, whole
 from discreet.privacy.accounting import releases
-from discreet.privacy.accounting.checks import at_least_zero, fraction, whole
 from discreet.privacy.accounting.releases import Release
 from discreet.privacy.relation import Relation
 

@@ -16,20 +16,28 @@ from functools import cached_property
 
 import numpy as np
 
-from discreet.privacy.accounting.fourier import LEVEL_ERROR, log_transform, norm
 from discreet.privacy.accounting.pairs import Array
-from discreet.privacy.accounting.window import (
-    LEAST_DELTA,
+from discreet.privacy.accounting.pld.fourier import LEVEL_ERROR, log_transform, norm
+from discreet.privacy.accounting.pld.moments import (
     Laws,
     Parts,
+    best_order,
+    certified_renyi_delta,
+    certified_renyi_epsilon,
+    infinite_mass,
+    log_moment,
+    moment_error,
+    negligible_mass,
+    roughly,
+)
+from discreet.privacy.accounting.pld.window import (
+    LEAST_DELTA,
+    Target,
     Window,
     choose_step,
     choose_window,
-    negligible_mass,
     on_grid,
     rough_delta,
-    roughly,
-    total_log_moment,
 )
 
 
@@ -37,23 +45,30 @@ from discreet.privacy.accounting.window import (
 class ComposedLoss:
     """The law of the total loss on the points (first + i) * step, with what the window left out.
 
-    `log_scale` and `tilt` undo the tilting: mass i is tilted_i * exp(log_scale - tilt * step * i).
+    `log_scale` and `tilt` undo the tilting: mass i is tilted_masses[i] * exp(log_scale - tilt * step * i).
+    `target` is what the window was chosen.
     """
 
     first: int
     step: float
-    with_linear_term: Array
-    linear_term: float
+    tilted_masses: Array
+    tilt: float
     log_scale: float
     point_error: float
     outside: float
     shift: float
+    target: Target
+
+    @property
+    def start(self) -> float:
+        """The least loss of the window."""
+        return self.first * self.step
 
     @cached_property
     def _sums(self) -> tuple[Array, Array]:
         """For each point, the masses of P and of Q (times e^start) strictly above it, largest point first."""
-        steps = self.step * np.arange(self.with_linear_term.size, dtype=np.float64)
-        p = self.with_linear_term * self._untilting(steps)
+        steps = self.step * np.arange(self.tilted_masses.size, dtype=np.float64)
+        p = self.tilted_masses * self._untilting(steps)
         above = np.cumsum(p[::-1])[::-1]
         lower = np.cumsum((p * np.exp(-steps))[::-1])[::-1]
         return np.append(above[1:], 0.0), np.append(lower[1:], 0.0)
@@ -61,7 +76,7 @@ class ComposedLoss:
     def delta(self, epsilons: Array) -> Array:
         """Return an upper bound on delta at each epsilon: 1 below the window."""
         offset = np.asarray(epsilons) - self.shift - self.first * self.step
-        index = np.clip(np.floor(offset / self.step).astype(np.int64), 0, self.with_linear_term.size - 1)
+        index = np.clip(np.floor(offset / self.step).astype(np.int64), 0, self.tilted_masses.size - 1)
         above, lower = self._sums
         exact = above[index] - _growth(offset) * lower[index]
         rounding = self._error(index.astype(np.float64) * self.step) + self._sum_error(above[index])
@@ -70,7 +85,7 @@ class ComposedLoss:
 
     def epsilon(self, delta: float) -> float:
         """Return the smallest epsilon >= 0 whose delta is at most the given one, or infinity."""
-        offsets = self.step * np.arange(self.with_linear_term.size, dtype=np.float64)
+        offsets = self.step * np.arange(self.tilted_masses.size, dtype=np.float64)
         above, lower = self._sums
         allowed = delta - self.outside - self._error(offsets) - self._sum_error(above)
         too_much = above - _growth(offsets) * lower > allowed
@@ -78,7 +93,7 @@ class ComposedLoss:
         if not last.size:
             return max(0.0, self.first * self.step + self.shift)
         i = int(last[-1])
-        if i + 1 == self.with_linear_term.size:
+        if i + 1 == self.tilted_masses.size:
             return math.inf
         inside = math.log((above[i] - allowed[i]) / lower[i]) if lower[i] > 0.0 else math.inf
         return max(0.0, self.first * self.step + min(inside, float(offsets[i + 1])) + self.shift)
@@ -87,18 +102,29 @@ class ComposedLoss:
         """Return the part of delta at epsilon that is an allowance for rounding errors."""
         return float(self._error(np.array([epsilon - self.shift - self.first * self.step]))[0])
 
+    def slope(self, epsilon: float, delta: float) -> float:
+        """Return -d log(delta) / d epsilon, about; it proves nothing."""
+        offset = epsilon - self.shift - self.start
+        index = min(max(math.floor(offset / self.step), 0), self.tilted_masses.size - 1)
+        return float(_growth(np.array([offset]))[0] * self._sums[1][index]) / delta
+
+    def suits(self, epsilon: float, delta: float) -> bool:
+        """Whether the answer is about the one for which window and step were chosen, and inside the window."""
+        near = epsilon > 0.6 * self.target.epsilon and self.slope(epsilon, delta) < 1.7 * (1.0 + self.target.slope)
+        return near and epsilon > self.start + 2.0 * self.step
+
     def _error(self, offsets: Array) -> Array:
         """Bound what an error of `point_error` on every tilted point adds to delta."""
-        slope = math.expm1(min(700.0, self.linear_term * self.step))
+        slope = math.expm1(min(700.0, self.tilt * self.step))
         return self.point_error / slope * self._untilting(offsets)
 
     def _sum_error(self, above: Array) -> Array:
         """Bound the rounding of the running sums: one unit in the last place for each term and sum."""
-        return 5e-16 * self.with_linear_term.size * np.abs(above)
+        return 5e-16 * self.tilted_masses.size * np.abs(above)
 
     def _untilting(self, offsets: Array) -> Array:
         # The cap only binds where a true mass would have to exceed one, that is, where all is rounding error.
-        return np.exp(np.minimum(self.log_scale - self.linear_term * offsets, 500.0))
+        return np.exp(np.minimum(self.log_scale - self.tilt * offsets, 500.0))
 
 
 def _growth(offsets: Array) -> Array:
@@ -106,43 +132,62 @@ def _growth(offsets: Array) -> Array:
     return np.exp(np.clip(offsets, 0.0, 600.0))
 
 
-def compose(parts: Parts, delta: float) -> ComposedLoss:
-    """Return the composed loss, tuned to be tight near the given delta.
+def compose(parts: Parts, delta: float, target: Target | None = None, lighter: bool = True) -> ComposedLoss:
+    """Return the composed loss, tuned to be tight near the given delta, at the target if it is known.
 
     Guarantee: `delta` and `epsilon` of the result bound the adaptive composition of all mechanisms that the
     pairs dominate, each taken its number of times.
     """
     rough = roughly(parts, delta)
-    window = choose_window(rough, delta)
+    window = choose_window(rough, delta, target, lighter)
     step = choose_step(window, rough)
     atom = max(pair.atom for pair, _ in parts)
     if atom >= step:  # a smaller one is rounded up to the grid like any loss
         step = atom / math.ceil(atom / step)
     negligible = negligible_mass(parts, delta)
-    laws = [(on_grid(pair, negligible, step, window.linear_term), n) for pair, n in parts]
+    laws = [(on_grid(pair, negligible, step, window.tilt), n) for pair, n in parts]
     return _convolve(laws, window, step)
 
 
 def tightest_epsilon(parts: Parts, delta: float) -> float:
-    """Return an upper bound on epsilon at delta, composing again where rounding errors take much of delta."""
-    best, guess = math.inf, delta
-    for _ in range(4):
-        loss = compose(parts, guess)
-        best = min(best, loss.epsilon(delta))
-        if guess >= 0.1 or loss.rounding_at(best) <= 0.01 * delta:
-            break
-        guess *= 10.0
-    return best
+    """Return an upper bound on epsilon at delta, composing again until the window suits the answer.
+
+    The Renyi bound of the same pairs takes over where no window suits.
+    """
+    best, guess, lighter = math.inf, delta, True
+    target: Target | None = None
+    for _ in range(5):
+        loss = compose(parts, guess, target, lighter)
+        found = loss.epsilon(delta)
+        best = min(best, found)
+        if found == math.inf or loss.rounding_at(found) > 0.01 * delta:
+            if not lighter and guess >= 0.1:
+                break
+            guess, lighter = (guess, False) if lighter else (10.0 * guess, False)
+        elif found > 0.0 and not loss.suits(found, delta):
+            target = Target(found, loss.slope(found, delta))
+        else:
+            return best
+    return min(best, certified_renyi_epsilon(roughly(parts, delta), delta))
 
 
 def tightest_delta(parts: Parts, epsilon: float) -> float:
     """Return an upper bound on delta at epsilon, composing again until it is tuned to the answer."""
-    best, guess = 1.0, rough_delta(parts, epsilon)
+    guess = rough_delta(parts, epsilon)
+    laws = roughly(parts, guess)
+    best = certified_renyi_delta(laws, epsilon, best_order(laws, guess))
+    target, lighter = Target(epsilon, best_order(laws, guess)), True
     for _ in range(6):
-        bound = float(compose(parts, guess).delta(np.array([epsilon]))[0])
+        loss = compose(parts, guess, target, lighter)
+        bound = float(loss.delta(np.array([epsilon]))[0])
         best = min(best, bound)
+        if lighter and loss.rounding_at(epsilon) > 0.01 * best:
+            lighter = False
+            continue
+        retarget = 0.0 < bound < 1.0 and not loss.suits(epsilon, bound)
+        target = Target(epsilon, loss.slope(epsilon, bound)) if retarget else target
         # Tuning to a delta that is a little too large hardly matters; one too small lets rounding errors in.
-        if 0.1 * guess <= bound <= guess or bound < LEAST_DELTA:
+        if (0.1 * guess <= bound <= guess and not retarget) or bound < LEAST_DELTA:
             break
         guess = math.sqrt(guess) if bound == 1.0 else min(2.0 * bound, 0.9)
     return best
@@ -156,7 +201,7 @@ def _convolve(laws: Laws, window: Window, step: float) -> ComposedLoss:
     log_error = np.zeros(size // 2 + 1)
     for law, times in laws:
         positions = np.rint(law.losses / step).astype(np.int64)
-        logs, errors = log_transform(positions, law.with_linear_term(window.linear_term), size, times)
+        logs, errors = log_transform(positions, law.tilted_masses(window.tilt), size, times)
         log_power += times * logs
         log_error += times * errors
     spectrum = np.exp(log_power)
@@ -164,22 +209,22 @@ def _convolve(laws: Laws, window: Window, step: float) -> ComposedLoss:
     composed = irfft(spectrum, size)
     first = math.floor(window.start / step)
     count = sum(times for _, times in laws)
-    log_moment = total_log_moment(laws, window.linear_term)
+    moment = log_moment(laws, window.tilt)
     return ComposedLoss(
         first=first,
         step=step,
-        with_linear_term=np.roll(composed, -(first % size)),
-        linear_term=window.linear_term,
-        # The last term covers the rounding of the log moments: a few units in the last place each.
-        log_scale=log_moment - window.linear_term * first * step + 4e-15 * (count + abs(log_moment)),
+        tilted_masses=np.roll(composed, -(first % size)),
+        tilt=window.tilt,
+        # The last terms cover the rounding of the log moments.
+        log_scale=moment - window.tilt * first * step + moment_error(laws, window.tilt) + 4e-15 * abs(moment),
         point_error=spectrum_error + LEVEL_ERROR * (math.log2(size) + 1) * norm(composed),
         outside=_outside(laws, window, (first + size - 1) * step),
         shift=4e-15 * (count + abs(window.stop)),
+        target=window.target,
     )
 
 
 def _outside(laws: Laws, window: Window, stop: float) -> float:
     """Bound the mass above the window (Chernoff) and the mass of an infinite loss."""
-    log_tail = min(total_log_moment(laws, order) - order * stop for order in (window.linear_term, window.tail_order))
-    log_finite = sum(times * math.log1p(-law.infinity) for law, times in laws)
-    return math.exp(min(0.0, log_tail)) - math.expm1(log_finite)
+    log_tail = min(log_moment(laws, order) - order * stop for order in (window.tilt, window.tail_order))
+    return math.exp(min(0.0, log_tail)) + infinite_mass(laws)

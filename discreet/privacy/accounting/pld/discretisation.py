@@ -31,7 +31,11 @@ class LossLaw:
         top = float(np.max(exponents))
         return top + float(np.log(np.sum(self.masses * np.exp(exponents - top))))
 
-    def with_linear_term(self, order: float) -> Array:
+    def moment_error(self, order: float) -> float:
+        """Return a bound on the rounding error of `log_moment`: of its sum, and of the exponents."""
+        return 4e-15 + 3e-16 * abs(order) * float(np.max(np.abs(self.losses)))
+
+    def tilted_masses(self, order: float) -> Array:
         """Return the masses multiplied by e^(order * loss) and normalised to sum to one."""
         return np.exp(np.log(self.masses) + order * self.losses - self.log_moment(order))
 
@@ -68,7 +72,7 @@ def _steps(below: Array, above: Array) -> tuple[Array, Array]:
     return np.maximum(steps, 0.0), error
 
 
-def reach_of(pair: Pair, mass: float) -> tuple[float, float]:
+def loss_range(pair: Pair, mass: float) -> tuple[float, float]:
     """Return (down, up) such that P puts at most `mass` below -down, and at most `mass` above up."""
     candidates = np.geomspace(1e-12, 1e6, 800)
     return _first_small(pair.below(-candidates)[0], mass), _first_small(pair.above(candidates)[0], mass)
