@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from discreet.data.arrow_columns import arrow_kind, few_names, read_features, read_target, wanted_columns
-from discreet.data.datasets import open_parquet
+from discreet.data.arrow_dataset import open_parquet
 from discreet.data.schema import Schema
 from discreet.data.stored_table import StoredTable
 from discreet.data.table import Table

@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet._common.types import FloatArray, Progress
 from discreet.data.arrow_columns import read_features, read_target, wanted_columns
-from discreet.data.datasets import DatasetSource, is_dataset
+from discreet.data.arrow_dataset import DatasetSource, is_dataset
 from discreet.data.rows import Data, block_rows
 from discreet.data.schema import Column, Schema, Target
 
