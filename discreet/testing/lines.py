@@ -60,7 +60,7 @@ class Line:
     def at(self, t: float) -> str:
         """Where a law was broken, for messages."""
         margin = self.margins(np.array([t]))[0]
-        return f"at margin {np.array2string(np.asarray(margin), precision=17)} and target {self.target!r}"
+        return f"at margin {np.array2string(np.asarray(margin), precision=17)} and target {self.target:.12g}"
 
 
 def lines_of(loss: Loss, targets: Sequence[float] | None = None) -> list[Line]:
@@ -87,7 +87,7 @@ def _several(outputs: int) -> Iterator[tuple[int, FloatArray, FloatArray]]:
     units = np.eye(outputs)
     tied = np.full(outputs, -1e3)
     tied[:2] = 0.0
-    for label in sorted({0, 1, outputs - 1}):
+    for label in (0, outputs - 1):
         away = np.ones(outputs) - 2.0 * units[label]
         directions = [*units[:3], units[0] - units[1], away, rng.standard_normal(outputs)]
         for start in (np.zeros(outputs), tied, rng.standard_normal(outputs)):

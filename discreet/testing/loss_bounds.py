@@ -23,7 +23,7 @@ def slope_is_bounded_by_lipschitz(case: LossLines) -> None:
         norms = _norms(line.gradient(t))
         i = int(np.argmax(norms))
         if not norms[i] <= case.loss.lipschitz * (1.0 + ROUNDING):
-            broken(f"{line.at(t[i])} the slope has norm {norms[i]!r}, but lipschitz is {case.loss.lipschitz!r}")
+            broken(f"{line.at(t[i])} the slope has norm {norms[i]:.12g}, but lipschitz is {case.loss.lipschitz:.12g}")
 
 
 def curvature_is_bounded_by_smoothness(case: LossLines) -> None:
@@ -34,13 +34,13 @@ def curvature_is_bounded_by_smoothness(case: LossLines) -> None:
         wrong = ~((entries >= 0.0) & (entries <= bound * (1.0 + ROUNDING))).all(axis=1)
         if wrong.any():
             i = int(np.argmax(wrong))
-            broken(f"{line.at(t[i])} curvature() is {entries[i]}, but smoothness is {bound!r}")
+            broken(f"{line.at(t[i])} curvature() is {entries[i]}, but smoothness is {bound:.12g}")
     for line, t in case.lines:
         rise, slack = _rises(line, t)
         wrong = ~(rise <= bound * (1.0 + 1e-9) + slack)
         if wrong.any():
             i = int(np.argmax(np.where(wrong, rise, -np.inf)))
-            broken(f"{line.at(t[i])} the slope rises by {rise[i]!r} per unit, but smoothness is {bound!r}")
+            broken(f"{line.at(t[i])} the slope rises by {rise[i]:.12g} per unit, but smoothness is {bound:.12g}")
 
 
 def bounds_are_attained(case: LossLines) -> None:
@@ -54,7 +54,7 @@ def bounds_are_attained(case: LossLines) -> None:
     for name, largest in found.items():
         bound = getattr(case.loss, name)
         if not largest >= (LARGE if np.isinf(bound) else ATTAINED * bound):
-            broken(f"{name} is {bound!r}, but at no margin and no target was more than {largest!r} found")
+            broken(f"{name} is {bound:.12g}, but at no margin and no target was more than {largest:.12g} found")
 
 
 def monotone_losses_have_slopes_of_one_sign(case: LossLines) -> None:
@@ -65,8 +65,8 @@ def monotone_losses_have_slopes_of_one_sign(case: LossLines) -> None:
         slopes = line.gradient(t)
         low, high = int(np.argmin(slopes.min(axis=1))), int(np.argmax(slopes.max(axis=1)))
         if slopes[low].min() < 0.0 < slopes[high].max():
-            found = f"{line.at(t[high])} the slope is {slopes[high].max()!r}"
-            broken(f"{found}, and {line.at(t[low])} it is {slopes[low].min()!r}")
+            found = f"{line.at(t[high])} the slope is {slopes[high].max():.12g}"
+            broken(f"{found}, and {line.at(t[low])} it is {slopes[low].min():.12g}")
 
 
 def discontinuous_curvature_jumps(case: LossLines) -> None:
@@ -75,22 +75,13 @@ def discontinuous_curvature_jumps(case: LossLines) -> None:
         skipped("the loss does not say that its curvature is discontinuous")
     largest = max(_largest_jump(line, t) for line, t in case.lines if line.follows_one_margin)
     if not largest >= 0.5 * case.loss.smoothness:
-        broken(f"its curvature changes by at most {largest!r} between margins that lie close together")
+        broken(f"its curvature changes by at most {largest:.12g} between margins that lie close together")
 
 
 def extreme_numbers_give_no_nan(case: LossLines) -> None:
     """Margins and targets up to 1.7e308 give numbers or infinity, never NaN and never a warning."""
     loss = case.loss
-    numbers = np.concatenate([EXTREMES, -EXTREMES])
-    if loss.outputs > 1:
-        rng = np.random.default_rng(0)
-        margins = rng.choice(numbers, (400, loss.outputs))
-        y = np.arange(400.0) % loss.outputs
-    else:
-        targets = np.array([-1.0, 1.0]) if loss.classification else numbers
-        if not loss.classification and not case.far_lines[-1][0].target == 5e-324:
-            targets = np.array([line.target for line, _ in case.lines])  # the loss does not admit all numbers
-        margins, y = (grid.ravel() for grid in np.meshgrid(numbers, targets))
+    margins, y = _extreme_rows(case)
     for name in ("value", "slope", "curvature", "conjugate"):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -98,7 +89,20 @@ def extreme_numbers_give_no_nan(case: LossLines) -> None:
         wrong = np.isnan(found).any(axis=1)
         if wrong.any():
             i = int(np.argmax(wrong))
-            broken(f"at margin {margins[i]!r} and target {y[i]!r} {name}() is NaN")
+            broken(f"at margin {margins[i]} and target {y[i]:.12g} {name}() is NaN")
+
+
+def _extreme_rows(case: LossLines) -> tuple[FloatArray, FloatArray]:
+    """Margins and targets, every extreme number with every other where the loss has one output."""
+    loss = case.loss
+    numbers = np.concatenate([EXTREMES, -EXTREMES])
+    if loss.outputs > 1:
+        rng = np.random.default_rng(0)
+        return rng.choice(numbers, (400, loss.outputs)), np.arange(400.0) % loss.outputs
+    admitted = np.unique([line.target for line, _ in case.far_lines])
+    targets = admitted if loss.classification or case.targets is not None else numbers
+    margins, y = np.meshgrid(numbers, targets)
+    return margins.ravel(), y.ravel()
 
 
 def _norms(gradients: FloatArray) -> FloatArray:

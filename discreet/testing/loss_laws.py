@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -24,6 +25,9 @@ class LossLines(Protocol):
 
     @property
     def loss(self) -> Loss: ...
+
+    @property
+    def targets(self) -> Sequence[float] | None: ...
 
     @property
     def lines(self) -> list[tuple[Line, FloatArray]]: ...
@@ -70,7 +74,7 @@ def slope_is_the_derivative_of_value(case: LossLines) -> None:
         if wrong.any():
             i = int(np.argmax(wrong))
             secant = rise[i] / width[i]
-            broken(f"{line.at(t[i])} value() rises by {secant!r} per unit, and slope() is {line.slope(t)[i]!r}")
+            broken(f"{line.at(t[i])} value() rises by {secant:.12g} per unit, and slope() is {line.slope(t)[i]:.12g}")
 
 
 def curvature_is_the_derivative_of_slope(case: LossLines) -> None:
@@ -89,7 +93,9 @@ def curvature_is_the_derivative_of_slope(case: LossLines) -> None:
         wrong = ~((low - slack <= secant) & (secant <= high + slack))
         if wrong.any():
             i = int(np.argmax(wrong))
-            broken(f"{line.at(t[i])} slope() rises by {secant[i]!r} per unit, and curvature() is {around[1, i]!r}")
+            broken(
+                f"{line.at(t[i])} slope() rises by {secant[i]:.12g} per unit, and curvature() is {around[1, i]:.12g}"
+            )
 
 
 def slope_never_decreases(case: LossLines) -> None:
@@ -100,7 +106,7 @@ def slope_never_decreases(case: LossLines) -> None:
         wrong = ~(np.diff(slope) >= -slack)
         if wrong.any():
             i = int(np.argmax(wrong))
-            broken(f"{line.at(t[i])} the slope is {slope[i]!r}, and a little further only {slope[i + 1]!r}")
+            broken(f"{line.at(t[i])} the slope is {slope[i]:.12g}, and a little further only {slope[i + 1]:.12g}")
 
 
 def conjugate_keeps_fenchel_young(case: LossLines) -> None:
@@ -117,7 +123,7 @@ def conjugate_keeps_fenchel_young(case: LossLines) -> None:
         if wrong.any():
             i = int(np.argmax(wrong))
             broken(
-                f"{line.at(chosen[i])} conjugate(slope) is {at_slope[i]!r}, and must be {inner[i] - value[i]!r}, "
+                f"{line.at(chosen[i])} conjugate(slope) is {at_slope[i]:.12g}, and must be {inner[i] - value[i]:.12g}, "
                 "the margin times the slope minus the value"
             )
         for factor in (1.0, 1.5, -1.0):
@@ -133,8 +139,8 @@ def _check_inequality(line: Line, t: FloatArray, duals: FloatArray) -> None:
     if wrong.any():
         i, j = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
         broken(
-            f"{line.at(t[j])} conjugate({duals[i]}) is {conjugates[i]!r}, less than "
-            f"{products[i, j] - values[j]!r}, the margin times the dual minus the value"
+            f"{line.at(t[j])} conjugate({duals[i]}) is {conjugates[i]:.12g}, less than "
+            f"{products[i, j] - values[j]:.12g}, the margin times the dual minus the value"
         )
 
 

@@ -130,5 +130,3 @@ def rows_of_weight_zero_contribute_nothing(case: SolverCase) -> None:
 def _flat(solution: Solution) -> Any:
     """Coefficients and intercepts in one vector."""
     return np.concatenate([np.ravel(solution.coef), np.ravel(solution.intercept)])
-
-

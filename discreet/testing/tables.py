@@ -25,8 +25,9 @@ def table(
         return X, signal + 0.3 * rng.standard_normal(rows)
     if loss.outputs == 1:
         return X, np.where(signal + rng.logistic(size=rows) > 0.3, 1.0, -1.0)
-    scores = np.outer(signal, np.linspace(1.0, -1.0, loss.outputs)) + rng.gumbel(size=(rows, loss.outputs))
-    return X, scores.argmax(axis=1).astype(float)
+    scores = np.ones((rows, loss.outputs))
+    scores[:, 0], scores[:, 1] = signal, -signal
+    return X, (scores + rng.gumbel(size=scores.shape)).argmax(axis=1).astype(float)
 
 
 def degenerate_tables() -> list[FloatArray]:
