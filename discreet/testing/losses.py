@@ -135,7 +135,7 @@ def _library_kernel(loss: Loss) -> Kernel:
             f"code {loss.code} is unknown to the compiled loops, which would take the loss for the squared one; add it "
             "to discreet/kernels/slopes.py, or pass kernel=None and use solvers that call loss.slope ('gd', 'newton')"
         )
-    return slopes.fill_slopes if loss.outputs == 1 else slopes.fill_vector_slope  # type: ignore[no-any-return]
+    return slopes.fill_slopes if loss.outputs == 1 else slopes.fill_vector_slope
 
 
 LAWS: list[Law[LossCase]] = [

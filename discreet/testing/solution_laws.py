@@ -104,8 +104,8 @@ def every_form_of_a_table_gives_the_same_result(case: SolverCase) -> None:
     wanted = result(np.ascontiguousarray(X), False)
     for name, convert in FORMS.items():
         found = result(convert(X), name in ("CSR", "CSC"))
-        tolerance = {"rtol": 1e-3, "atol": 1e-4} if name == "single precision" else {"rtol": 1e-7, "atol": 1e-9}
-        if not np.allclose(found, wanted, **tolerance):
+        relative, absolute = (1e-3, 1e-4) if name == "single precision" else (1e-7, 1e-9)
+        if not np.allclose(found, wanted, rtol=relative, atol=absolute):
             broken(f"the table in {name} gives {found}, and in C order {wanted}")
 
 
