@@ -17,7 +17,7 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import RandomGenerator, seeded_generator
 from discreet.privacy.relation import Relation
 from discreet.problem.problem import Problem
-from discreet.solvers import Solution, Solver
+from discreet.solvers import Plan, Solution, Solver
 from discreet.testing.laws import broken, skipped
 from discreet.testing.tables import neighbours
 
@@ -72,6 +72,9 @@ class AuditCase:
         What the attacker looks at: a number of a Solution. By default the first coefficient.
     runs : int
         Runs on each table.
+    weaker_plan : function, optional
+        weaker_plan(plan, factor) is a plan with noise multiplied by a factor, for solvers that make their noise from
+        uniform numbers. By default normal, Laplace and Gumbel draws are multiplied by it.
     """
 
     solver: Solver[Any, Any]
@@ -81,6 +84,7 @@ class AuditCase:
     relation: Relation = Relation.REPLACE
     statistic: Callable[[Solution], float] = first_coefficient
     runs: int = 2_000
+    weaker_plan: Callable[[Plan[Any, Any], float], Plan[Any, Any]] | None = None
 
     def lower_bound(self, noise: float = 1.0, seed: int = 20) -> float:
         """A lower bound on epsilon, with all noise multiplied by a factor.
@@ -93,6 +97,8 @@ class AuditCase:
             limits |= {"target_low": -1.0, "target_high": 1.0}
         public = Public(self.first.rows, columns, self.relation, **limits)
         plan = self.solver.plan(self.problem, public, Budget(EPSILON, DELTA))
+        if self.weaker_plan is not None:
+            plan, noise = self.weaker_plan(plan, noise), 1.0
         rng = WeakerNoise(seed, noise)
         samples = [
             np.array([self.statistic(self.solver.solve(self.problem, data, plan, rng)) for _ in range(self.runs)])

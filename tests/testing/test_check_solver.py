@@ -1,6 +1,6 @@
 """Every solver of the library keeps all laws, unasked; each planted fault breaks the law that is there for it.
 
-The audits of all solvers of the library are in tests/audit and tests/solvers. Here four audits run, each of which
+The audits of all solvers of the library are in tests/audit and tests/solvers. Here three audits run, each of which
 raises a false alarm with probability at most 1e-6.
 """
 
@@ -167,7 +167,7 @@ def test_a_planted_fault_is_found_by_its_law(kind, law):
 
 
 def audits_of(kind, *relations):
-    return [AuditCase.flipped_row(kind(**FULL_EFFECT), AUDITED, relation, runs=1_500) for relation in relations]
+    return [AuditCase.flipped_row(kind(**FULL_EFFECT), AUDITED, relation, runs=1_000) for relation in relations]
 
 
 @pytest.mark.parametrize("kind", [DrawsHalfTheNoise, IgnoresTheFactorTwo])
@@ -177,7 +177,7 @@ def test_too_little_noise_is_found_by_the_audit(kind):
 
 
 def test_a_right_solver_passes_its_audits():
-    audits = audits_of(GradientDescent, Relation.REPLACE, Relation.ZERO_OUT)
+    audits = audits_of(GradientDescent, Relation.REPLACE)  # the page on testing audits the other relations
     assert check_solver(GradientDescent, problems=PROBLEMS[:1], audits=audits)[-1].status == "passed"
 
 
