@@ -11,9 +11,11 @@ from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
+from discreet.testing.audits import DELTA, EPSILON
+
+__all__ = ["DELTA", "EPSILON", "one_row_bound"]
 
 RUNS = 1_500
-EPSILON, DELTA = 1.0, 0.1
 
 
 def one_row_bound(solver, problem, targets, relation, noise, budget, **facts):

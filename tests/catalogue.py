@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import numpy as np
+import importlib
+import inspect
+import itertools
+import pkgutil
+import sys
 
 from discreet.privacy.budget import Budget
+from discreet.problem import losses
 from discreet.problem.constraints import Box, L1Ball, L2Ball, Simplex
 from discreet.problem.losses import Huber, Logistic, Multinomial, OneVsRest, SmoothedHinge, Squared
 from discreet.problem.penalties import L1, L2, ElasticNet, Zero
 from discreet.problem.problem import Problem
 from discreet.solvers import SOLVERS
+from discreet.testing.tables import degenerate_tables, name_of, table
+
+__all__ = ["degenerate_tables", "name_of", "table"]  # of the conformance suite, for tests that import them from here
 
 LOSSES = [
     Squared(),
@@ -28,34 +36,6 @@ SIZES = {"exponential": (200, 2)}  # rows and columns of tables for solvers that
 RELATIONS = ["replace", "zero_out", "add_remove"]
 
 
-def table(loss, rows=120, columns=4, seed=0, scales=None):
-    """Uneven columns and targets coded as the loss wants them."""
-    rng = np.random.default_rng(seed)
-    scales = np.geomspace(0.1, 10.0, columns) if scales is None else scales
-    X = rng.standard_normal((rows, columns)) * scales + 0.5 * scales
-    signal = (X / scales) @ np.linspace(1.0, -1.0, columns)
-    if not loss.classification:
-        return X, signal + 0.3 * rng.standard_normal(rows)
-    if loss.outputs == 1:
-        return X, np.where(signal + rng.logistic(size=rows) > 0.3, 1.0, -1.0)
-    scores = np.stack([signal, -signal, np.ones(rows)], axis=1) + rng.gumbel(size=(rows, 3))
-    return X, scores.argmax(axis=1).astype(float)
-
-
-def degenerate_tables():
-    """Tables with nothing, too little or too much in them."""
-    rng = np.random.default_rng(0)
-    return [
-        rng.standard_normal((5, 12)),  # more columns than rows
-        rng.standard_normal((40, 1)),
-        np.ones((40, 2)),
-        np.zeros((40, 2)),
-        np.repeat(rng.standard_normal((40, 1)), 3, axis=1),
-        np.full((40, 2), 1e300),
-        np.zeros((1, 1)),
-    ]
-
-
 def problems():
     """Every loss with every penalty and every bounded set, with an intercept."""
     penalised = [Problem(loss, penalty) for loss in LOSSES for penalty in PENALTIES]
@@ -67,12 +47,40 @@ def suits(solver, problem, budget=BUDGET):
     return SOLVERS[solver]().why_incompatible(problem, budget) is None
 
 
-def problem_for(solver, losses=PLAIN_LOSSES):
+def problem_for(solver, choices=PLAIN_LOSSES):
     """A problem that the solver takes, as close to plain logistic regression as possible; None if there is none."""
     forms = [{"penalty": L2(0.01)}, {"constraint": Box(-2.0, 2.0)}, {"constraint": L1Ball(2.0)}]
-    fitting = (Problem(loss, **form) for loss in losses for form in forms)
+    fitting = (Problem(loss, **form) for loss in choices for form in forms)
     return next((problem for problem in fitting if suits(solver, problem)), None)
 
 
-def name_of(problem):
-    return f"{problem.loss.name}-{problem.constraint.name if problem.constraint else problem.penalty.name}"
+def every_loss():
+    """Every class of loss in the package, with its defaults, other parameters, and every loss inside."""
+    for module in pkgutil.iter_modules(losses.__path__):
+        importlib.import_module(f"{losses.__name__}.{module.name}")
+    classes = sorted(_subclasses(losses.Loss), key=lambda kind: kind.__name__)
+    # Slots make a dataclass twice; the class that its module knows by name is the one in use.
+    own = [kind for kind in classes if getattr(sys.modules[kind.__module__], kind.__name__, None) is kind]
+    own = [kind for kind in own if kind.__module__.startswith(losses.__name__)]
+    return [loss for kind in own for loss in _examples(kind, own)]
+
+
+def _subclasses(kind):
+    for child in kind.__subclasses__():
+        yield child
+        yield from _subclasses(child)
+
+
+def _examples(kind, known):
+    """Objects of a class: numbers at, below and above their defaults; two numbers of classes; each scalar loss."""
+    parameters = inspect.signature(kind).parameters.values()
+    choices = {}
+    for parameter in parameters:
+        if parameter.name == "classes":
+            choices[parameter.name] = (2, 4)
+        elif parameter.name == "loss":
+            scalar = [k for k in known if not {"classes", "loss"} & set(inspect.signature(k).parameters)]
+            choices[parameter.name] = [k() for k in scalar]
+        else:
+            choices[parameter.name] = tuple(factor * parameter.default for factor in (1.0, 0.1, 30.0))
+    return [kind(**dict(zip(choices, values, strict=True))) for values in itertools.product(*choices.values())]

@@ -7,13 +7,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from discreet import Relation
-from discreet.data.rows import Data
 from discreet.privacy.budget import Budget
 from discreet.problem.column_scaling import ColumnScaling
 from discreet.problem.losses import Huber, Logistic, Multinomial, OneVsRest, SmoothedHinge, Squared
 from discreet.problem.penalties import Zero
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import scale_problem
+from discreet.testing import tables
+from discreet.testing.tables import neighbours
 
 N, P = 6, 3
 
@@ -41,27 +42,7 @@ LOSSES = st.sampled_from(
 
 
 def targets(loss, seed):
-    rng = np.random.default_rng(seed)
-    if not loss.classification:
-        return rng.standard_normal(N) * 10.0 ** rng.integers(-3, 300)
-    return rng.choice([-1.0, 1.0], N) if loss.outputs == 1 else rng.integers(0, loss.outputs, N).astype(float)
-
-
-def neighbours(relation, X, y, weight, row, at):
-    """Two neighbouring tables: replaced, turned into a null row (weight 0), or shortened by a row."""
-    first = Data(X, y, weight)
-    if relation is Relation.REPLACE:
-        other_X, other_y = X.copy(), y.copy()
-        other_X[at], other_y[at] = row, y[at - 1]
-        other_weight = weight.copy()
-        other_weight[at] = weight[at - 1]
-        return first, Data(other_X, other_y, other_weight)
-    if relation is Relation.ZERO_OUT:
-        zeroed = weight.copy()
-        zeroed[at] = 0.0
-        return first, Data(X, y, zeroed)
-    keep = np.arange(N) != at
-    return first, Data(X[keep], y[keep], weight[keep])
+    return tables.targets(loss, N, seed)
 
 
 CASE = {
@@ -87,8 +68,8 @@ def scaled_neighbours(relation, loss, X, weight, row, at, seed, order):
         target_high=1e200,
     )
     problem = Problem(loss, Zero())
-    tables = neighbours(relation, X, targets(loss, seed), weight, row, at)
-    return [scale_problem(problem, data, scaling, N, order) for data in tables]
+    pair = neighbours(relation, X, targets(loss, seed), weight, row, at)
+    return [scale_problem(problem, data, scaling, N, order) for data in pair]
 
 
 def some_weights(scaled, seed):

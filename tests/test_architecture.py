@@ -24,6 +24,7 @@ ROOMS = [
     "estimators",
     "preprocessing",
     "audit",
+    "testing",
     "demo",
     "cli",
 ]

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from discreet.audit.lower_bound import epsilon_lower_bound
-from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
@@ -32,6 +31,7 @@ from discreet.solvers import (
     SketchedDescent,
     StochasticGradientDescent,
 )
+from discreet.testing import AuditCase
 from tests.audit_tools import DELTA, EPSILON
 
 RUNS = 4_000
@@ -49,41 +49,22 @@ CASES = {
     "newton": Newton(steps=1, clip=1e-3, radius=1.0, moment_share=0.02, scale_share=0.0),
     "frank-wolfe": FrankWolfe(steps=4, clip=0.25, vertices=((1e-6,), (-1e-6,)), scale_share=0.0),
 }
-ROWS = {"sgd": 8, "sgd-single": 4}
-
-
-def outputs(solver, plan, data, stream):
-    """The first coefficient, or how far it is ahead of the second where the tables have two columns."""
-    weights = (solver.solve(PROBLEM, data, plan, stream).w for _ in range(RUNS))
-    return np.array([w[0] - (w[1] if w.size == 2 else 0.0) for w in weights])
-
-
-def tables(name, rows, relation):
-    """The worst pair of neighbours for each way of releasing gradients."""
-    X = np.zeros((rows, 1))
-    if name == "sgd-single":  # a row that is not drawn is replaced by another: these pull the other way
-        X[:] = -1.0
-    if name == "greedy-cd":  # two coordinates, so that the choice reveals something as well
-        X = np.ones((rows, 2))
-    if name == "sketched":  # a set of two coordinates, both of which move as far as they can
-        X = np.zeros((rows, 2))
-    X[0] = [1.0, -1.0][: X.shape[1]]
-    changed = X.copy()
-    changed[0] = -X[0] if relation is Relation.REPLACE else 0.0
-    return X, changed
+# The worst pair of neighbours, where it is not one row of 1 among rows of 0.
+TABLES = {
+    "sgd": {"rows": 8},
+    "sgd-single": {"rows": 4, "rest": (-1.0,)},  # a row that is not drawn is replaced: these pull the other way
+    "greedy-cd": {"row": (1.0, -1.0), "rest": (1.0, 1.0)},  # two coordinates: the choice reveals something as well
+    "sketched": {"row": (1.0, -1.0), "rest": (0.0, 0.0)},  # a set of two, both of which move as far as they can
+}
 
 
 def lower_bound(name, relation, noise):
-    solver = CASES[name]
-    rows = ROWS.get(name, 3)
-    X, changed = tables(name, rows, relation)
-    columns = X.shape[1]
-    public = Public(rows, columns, relation, low=-np.ones(columns), high=np.ones(columns))
-    plan = solver.plan(PROBLEM, public, Budget(EPSILON, DELTA))
-    plan = replace(plan, mechanism=replace(plan.mechanism, multiplier=noise * plan.mechanism.multiplier))
-    stream = seeded_generator(20)
-    first, second = (outputs(solver, plan, Data(table, np.ones(rows)), stream) for table in (X, changed))
-    return epsilon_lower_bound(first, second, DELTA)
+    case = AuditCase.flipped_row(CASES[name], PROBLEM, relation, runs=RUNS, **TABLES.get(name, {}))
+    return replace(case, weaker_plan=weaker_plan).lower_bound(noise)
+
+
+def weaker_plan(plan, noise):
+    return replace(plan, mechanism=replace(plan.mechanism, multiplier=noise * plan.mechanism.multiplier))
 
 
 @pytest.mark.parametrize("relation", [Relation.REPLACE, Relation.ZERO_OUT])

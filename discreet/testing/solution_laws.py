@@ -1,0 +1,131 @@
+"""Laws of `Solver.solve`: what it returns on ordinary and on hostile tables, with noise and without."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from discreet.privacy.budget import Budget
+from discreet.privacy.relation import Relation
+from discreet.solvers import Solution
+from discreet.testing.laws import broken, skipped
+from discreet.testing.tables import hostile_tables, name_of, table
+
+if TYPE_CHECKING:
+    from discreet.testing.solvers import SolverCase
+
+NO_BUDGET = Budget(math.inf, 0.5)
+WEAK_NOISE = Budget(5.0, 1e-4)
+GAP = 1e-6  # relative distance from the optimum, in objective
+FORMS = {
+    "Fortran order": np.asfortranarray,
+    "CSR": sp.csr_array,
+    "CSC": sp.csc_array,
+    "single precision": lambda X: X.astype(np.float32),
+}
+
+
+def iterations_are_those_of_the_plan(case: SolverCase) -> None:
+    """With noise the number of iterations is fixed by the plan: a number read from the rows would be a release."""
+    problem = case.problems[0]
+    plan = case.plan(problem)
+    tables = hostile_tables(problem.loss, case.rows, case.columns, case.seed)
+    chosen = ("rows of 1e308", "subnormal rows", "constant columns")
+    counts = {name: case.run(plan, *tables[name]).iterations for name in chosen}
+    if len(set(counts.values())) > 1:
+        broken(f"the number of iterations depends on the rows: {counts}")
+
+
+def seeds_reproduce(case: SolverCase) -> None:
+    """The same seed gives the same result to the last bit; another seed gives another result."""
+    problem = case.problems[0]
+    X, y = table(problem.loss, case.rows, case.columns, case.seed)
+    plan = case.plan(problem)
+    first, second = _flat(case.run(plan, X, y)), _flat(case.run(plan, X, y))
+    if not np.array_equal(first, second):
+        broken(f"two runs with the seed {case.seed} differ by {np.abs(first - second).max()!r}")
+    others = [_flat(case.run(plan, X, y, seed=case.seed + k)) for k in (1, 2, 3)]
+    if all(np.array_equal(first, other) for other in others):
+        broken("four seeds give the same result: no noise reaches it")
+
+
+def results_lie_in_the_constraint(case: SolverCase) -> None:
+    """Private coefficients are feasible."""
+    constrained = [problem for problem in case.problems if problem.constraint is not None]
+    if not constrained:
+        skipped("no problem that the solver takes has a constraint")
+    for problem in constrained:
+        assert problem.constraint is not None
+        coef = case.run(case.plan(problem), *table(problem.loss, case.rows, case.columns, case.seed)).coef
+        if not problem.constraint.contains(coef, 1e-9):
+            broken(f"the coefficients {coef} of {name_of(problem)} are not in the {problem.constraint.name}")
+
+
+def without_noise_the_optimum_is_reached(case: SolverCase) -> None:
+    """With an infinite epsilon the objective is within 1e-6 of the certified optimum, relatively."""
+    for problem in case.problems:
+        X, y = table(problem.loss, case.rows, case.columns, case.seed)
+        best = problem.optimum(X, y)
+        plan = case.solver.plan(problem, case.public(problem, bounded=False), NO_BUDGET)
+        solution = case.run(plan, X, y)
+        value = problem.objective(X, y, solution.coef, solution.intercept)
+        if not value - best.value <= GAP * abs(best.value):
+            broken(f"without noise the objective of {name_of(problem)} is {value!r}, and its optimum {best.value!r}")
+        if problem.constraint is not None and not problem.constraint.contains(solution.coef, 1e-6):
+            broken(f"without noise the coefficients of {name_of(problem)} are not in the {problem.constraint.name}")
+
+
+def hostile_rows_give_finite_results(case: SolverCase) -> None:
+    """Huge, subnormal, constant and empty columns give finite coefficients, with declared bounds and without."""
+    problems = {problem.loss.classification: problem for problem in reversed(case.problems)}
+    for problem in problems.values():
+        for bounded in (True, False):
+            plan = case.plan(problem, bounded=bounded)
+            for name, (X, y) in hostile_tables(problem.loss, case.rows, case.columns, case.seed).items():
+                found = _flat(case.run(plan, X, y))
+                if not np.isfinite(found).all():
+                    broken(f"{name} give {name_of(problem)} the coefficients {found}")
+
+
+def every_form_of_a_table_gives_the_same_result(case: SolverCase) -> None:
+    """Dense in either order, sparse and single precision: the same table and seed give the same result."""
+    problem, solver = case.problems[0], case.unscaled
+    X, y = table(problem.loss, case.rows, case.columns, case.seed)
+    X = np.round(X * 8.0) / 8.0  # numbers that single precision holds exactly
+
+    def result(form: Any, sparse: bool) -> Any:
+        plan = solver.plan(problem, case.public(problem, sparse=sparse), WEAK_NOISE)
+        return _flat(case.run(plan, form, y))
+
+    wanted = result(np.ascontiguousarray(X), False)
+    for name, convert in FORMS.items():
+        found = result(convert(X), name in ("CSR", "CSC"))
+        relative, absolute = (1e-3, 1e-4) if name == "single precision" else (1e-7, 1e-9)
+        if not np.allclose(found, wanted, rtol=relative, atol=absolute):
+            broken(f"the table in {name} gives {found}, and in C order {wanted}")
+
+
+def rows_of_weight_zero_contribute_nothing(case: SolverCase) -> None:
+    """Under the relation zero_out a null row is a row of weight 0: whatever it holds, the result is the same."""
+    problem = case.problems[0]
+    X, y = table(problem.loss, case.rows, case.columns, case.seed)
+    weight = np.ones(case.rows)
+    weight[:3] = 0.0
+    for bounded in (True, False):
+        plan = case.plan(problem, relation=Relation.ZERO_OUT, bounded=bounded)
+        wanted = _flat(case.run(plan, X, y, weight))
+        for content in (0.0, -30.0, 1e308):
+            other, target = X.copy(), y.copy()
+            other[:3] = content
+            target[:3] = y[3]
+            found = _flat(case.run(plan, other, target, weight))
+            if not np.allclose(found, wanted, rtol=1e-9, atol=1e-12):
+                broken(f"rows of weight 0 that hold {content!r} change the result from {wanted} to {found}")
+
+
+def _flat(solution: Solution) -> Any:
+    """Coefficients and intercepts in one vector."""
+    return np.concatenate([np.ravel(solution.coef), np.ravel(solution.intercept)])

@@ -1,0 +1,105 @@
+"""Small tables and problems on which solvers are tried: ordinary, degenerate and hostile ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from discreet._common.types import FloatArray
+from discreet.data.rows import Data
+from discreet.privacy.relation import Relation
+from discreet.problem.constraints import Box, L1Ball, L2Ball, Simplex
+from discreet.problem.losses import Huber, Logistic, Loss, Multinomial, SmoothedHinge, Squared
+from discreet.problem.penalties import L1, L2, ElasticNet
+from discreet.problem.problem import Problem
+
+
+def table(
+    loss: Loss, rows: int = 120, columns: int = 4, seed: int = 0, scales: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Uneven columns and targets coded as the loss wants them."""
+    rng = np.random.default_rng(seed)
+    scales = np.geomspace(0.1, 10.0, columns) if scales is None else scales
+    X = rng.standard_normal((rows, columns)) * scales + 0.5 * scales
+    signal = (X / scales) @ np.linspace(1.0, -1.0, columns)
+    if not loss.classification:
+        return X, signal + 0.3 * rng.standard_normal(rows)
+    if loss.outputs == 1:
+        return X, np.where(signal + rng.logistic(size=rows) > 0.3, 1.0, -1.0)
+    scores = np.ones((rows, loss.outputs))
+    scores[:, 0], scores[:, 1] = signal, -signal
+    return X, (scores + rng.gumbel(size=scores.shape)).argmax(axis=1).astype(float)
+
+
+def degenerate_tables() -> list[FloatArray]:
+    """Tables with nothing, too little or too much in them."""
+    rng = np.random.default_rng(0)
+    return [
+        rng.standard_normal((5, 12)),  # more columns than rows
+        rng.standard_normal((40, 1)),
+        np.ones((40, 2)),
+        np.zeros((40, 2)),
+        np.repeat(rng.standard_normal((40, 1)), 3, axis=1),
+        np.full((40, 2), 1e300),
+        np.zeros((1, 1)),
+    ]
+
+
+def hostile_tables(loss: Loss, rows: int, columns: int, seed: int) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Tables of the same size that differ in what they contain: huge, subnormal, constant and empty columns."""
+    X, y = table(loss, rows, columns, seed)
+    huge, one_huge = np.full_like(X, 1e308), X.copy()
+    huge[::2] *= -1.0
+    one_huge[0] = 1.7e308
+    huge_target = y if loss.classification else np.where(np.arange(rows) % 2, 1e308, -1e308)
+    return {
+        "rows of 1e308": (huge, huge_target),
+        "one row of 1.7e308": (one_huge, y),
+        "subnormal rows": (np.full_like(X, 5e-324), y),
+        "constant columns": (np.full_like(X, 4.0), y),
+        "empty columns": (np.zeros_like(X), y),
+    }
+
+
+def targets(loss: Loss, rows: int, seed: int) -> FloatArray:
+    """Random targets that the loss admits, huge ones for regression."""
+    rng = np.random.default_rng(seed)
+    if not loss.classification:
+        return rng.standard_normal(rows) * 10.0 ** rng.integers(-3, 300)
+    return rng.choice([-1.0, 1.0], rows) if loss.outputs == 1 else rng.integers(0, loss.outputs, rows).astype(float)
+
+
+def neighbours(
+    relation: Relation, X: FloatArray, y: FloatArray, weight: FloatArray, row: FloatArray, at: int
+) -> tuple[Data, Data]:
+    """Two neighbouring tables: one row replaced by `row`, turned into a null row (weight 0), or left out."""
+    first = Data(X, y, weight)
+    if relation is Relation.REPLACE:
+        other_X, other_y, other_weight = X.copy(), y.copy(), weight.copy()
+        other_X[at], other_y[at], other_weight[at] = row, y[at - 1], weight[at - 1]
+        return first, Data(other_X, other_y, other_weight)
+    if relation is Relation.ZERO_OUT:
+        zeroed = weight.copy()
+        zeroed[at] = 0.0
+        return first, Data(X, y, zeroed)
+    keep = np.arange(len(y)) != at
+    return first, Data(X[keep], y[keep], weight[keep])
+
+
+def example_problems() -> list[Problem]:
+    """Problems of every kind of loss, penalty and constraint; a solver is tried on those that it takes."""
+    return [
+        Problem(Logistic(), L2(0.1)),
+        Problem(Squared(), L1(0.05)),
+        Problem(Huber(0.7), ElasticNet(0.05, 0.5)),
+        Problem(SmoothedHinge(0.5), L2(0.1)),
+        Problem(Multinomial(3), L2(0.1)),
+        Problem(Logistic(), constraint=Box(-0.1, 0.1)),
+        Problem(Squared(), constraint=L1Ball(0.3)),
+        Problem(Logistic(), constraint=L2Ball(0.3)),
+        Problem(Squared(), constraint=Simplex(1.0)),
+    ]
+
+
+def name_of(problem: Problem) -> str:
+    """A problem's loss and its constraint or penalty."""
+    return f"{problem.loss.name}-{problem.constraint.name if problem.constraint else problem.penalty.name}"
