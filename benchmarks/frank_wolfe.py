@@ -37,7 +37,6 @@ from discreet.problem.scaled_problem import ScaledProblem, scale_problem  # noqa
 from discreet.scaling.learn import learn_scaling  # noqa: E402
 from discreet.solvers import FrankWolfe, Plan  # noqa: E402
 from discreet.solvers.frank_wolfe.vertex_path import Path, begin  # noqa: E402
-from discreet.solvers.frank_wolfe.vertex_selection import Corners  # noqa: E402
 
 ROWS, COLUMNS, PER_ROW, RADIUS = 10_000, 100_000, 20, 20.0
 TARGET = 50.0
@@ -118,7 +117,7 @@ class PlainLoop:
 
 
 def start_fast(setting: Setting) -> Path:
-    return begin(setting.scaled, Corners(RADIUS, COLUMNS, paired=True), setting.clip, setting.scale)
+    return begin(setting.scaled, L1Ball(RADIUS), setting.clip, setting.scale)
 
 
 def run_fast(path: Path, steps: int, rng: RandomGenerator) -> list[tuple[int, float]]:

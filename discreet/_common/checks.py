@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+LARGEST = float(np.finfo(np.float64).max)
 SMALLEST_THRESHOLD, LARGEST_THRESHOLD = 1e-100, 1e100
 
 
@@ -26,6 +27,16 @@ def check_threshold(name: str, value: float | None) -> None:
     positive(name, value)
     if value is not None and not SMALLEST_THRESHOLD <= value <= LARGEST_THRESHOLD:
         raise ValueError(f"{name} must lie between {SMALLEST_THRESHOLD:g} and {LARGEST_THRESHOLD:g}; got {value!r}.")
+
+
+def number_in(name: str, value: object, low: float, high: float = LARGEST, above: bool = False) -> float:
+    """Return the value as a float if it is a number from `low` (or `above` it) to `high`; both must be finite."""
+    inside = isinstance(value, Real) and not isinstance(value, bool) and low <= float(value) <= high
+    if not inside or (above and value == low):
+        least = f"{'above' if above else 'at least'} {low:g}"
+        most = "finite" if high == LARGEST else f"at most {high:g}"
+        raise ValueError(f"{name} must be a number, {least} and {most}, got {value!r}.")
+    return float(value)  # type: ignore[arg-type]
 
 
 def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:

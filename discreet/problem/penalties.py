@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from numbers import Real
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from discreet._common.checks import number_in
 from discreet.problem import constraints
-from discreet.problem.constraints import Array, Values, floats
+from discreet.problem.arrays import Array, Values, extended_sum, floats
 
 
 class Coefficients(NamedTuple):
@@ -113,7 +113,7 @@ class Penalty(ABC):
             best = np.clip(free, low, high)
             # Factored: u w and l2 w^2 may both overflow where their difference does not.
             terms = best * (slope - np.sign(best) * l1 - 0.5 * l2 * best)
-        return constraints.extended_sum(np.where(np.isinf(best), np.inf, terms))
+        return extended_sum(np.where(np.isinf(best), np.inf, terms))
 
     def _coefficients_like(self, point: Array) -> Coefficients:
         return Coefficients(*(column.reshape(point.shape) for column in self.coefficients(point.size)))
@@ -150,7 +150,7 @@ class L1(Penalty):
     name = "l1"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", _in_range("alpha", self.alpha, _LARGEST))
+        object.__setattr__(self, "alpha", number_in("alpha", self.alpha, 0.0))
 
     def coefficients(self, size: int) -> Coefficients:
         return _unbounded(size, self.alpha, 0.0)
@@ -177,7 +177,7 @@ class L2(Penalty):
     name = "l2"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", _in_range("alpha", self.alpha, _LARGEST))
+        object.__setattr__(self, "alpha", number_in("alpha", self.alpha, 0.0))
 
     @property
     def strong_convexity(self) -> float:
@@ -211,8 +211,8 @@ class ElasticNet(Penalty):
     name = "elastic-net"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", _in_range("alpha", self.alpha, _LARGEST))
-        object.__setattr__(self, "l1_ratio", _in_range("l1_ratio", self.l1_ratio, 1.0))
+        object.__setattr__(self, "alpha", number_in("alpha", self.alpha, 0.0))
+        object.__setattr__(self, "l1_ratio", number_in("l1_ratio", self.l1_ratio, 0.0, 1.0))
 
     @property
     def strong_convexity(self) -> float:
@@ -244,19 +244,9 @@ class Box(Penalty):
         return Coefficients(np.zeros(size), np.zeros(size), low.copy(), high.copy())
 
 
-_LARGEST = float(np.finfo(np.float64).max)
-
-
 def _shrink(v: Array, amount: Array) -> Array:
     return v - np.clip(v, -amount, amount)
 
 
 def _unbounded(size: int, l1: float, l2: float) -> Coefficients:
     return Coefficients(*(np.full(size, constant) for constant in (l1, l2, -np.inf, np.inf)))
-
-
-def _in_range(name: str, value: object, largest: float) -> float:
-    if not isinstance(value, Real) or not 0.0 <= float(value) <= largest:
-        limit = "finite" if largest == _LARGEST else f"at most {largest:g}"
-        raise ValueError(f"{name} must be a number, non-negative and {limit}, got {value!r}.")
-    return float(value)

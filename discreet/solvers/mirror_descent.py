@@ -17,7 +17,7 @@ from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.privacy.planned_release import PlannedRelease
 from discreet.problem.blockwise import BlockwiseProblem
-from discreet.problem.constraints import L1Ball, Simplex
+from discreet.problem.constraints import AxisPolytope
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import typical_slope
 from discreet.solvers._shared.full_batch import (
@@ -80,12 +80,12 @@ class MirrorDescent(Solver[mechanisms.Additive, FullBatchSettings]):
         positive("step", self.step)
 
     def why_incompatible(self, problem: Problem, budget: Budget) -> str | None:
-        if not isinstance(problem.constraint, (L1Ball, Simplex)):
+        if not isinstance(problem.constraint, AxisPolytope):
             return "it needs weights in an L1 ball or a simplex: constraint=L1Ball(...) or constraint=Simplex(...)"
         c = problem.penalty.coefficients(1)
         if np.isfinite([c.low, c.high]).any():
             return f"it has no step for the {problem.penalty.name} penalty"
-        if isinstance(problem.constraint, Simplex) and c.l1.any():
+        if not problem.constraint.symmetric and c.l1.any():
             return "an l1 penalty is the same number everywhere on a simplex; leave it out"
         return super().why_incompatible(problem, budget)
 
@@ -118,14 +118,10 @@ class VertexWeights:
 
     def __init__(self, scaled: BlockwiseProblem, step: float, gradient: NoisyGradient) -> None:
         constraint, self.columns = scaled.problem.constraint, scaled.scaling.columns
-        scale = float(scaled.scaling.scale[0])  # the same for all columns
-        self.paired = isinstance(constraint, L1Ball)
-        if isinstance(constraint, L1Ball):
-            self.radius = scale * constraint.radius
-        elif isinstance(constraint, Simplex):
-            self.radius = scale * constraint.total
-        else:
+        if not isinstance(constraint, AxisPolytope):
             raise TypeError("mirror descent needs weights in an L1 ball or a simplex.")
+        self.paired = constraint.symmetric
+        self.radius = constraint.scaled(float(scaled.scaling.scale[0])).vertex_norm  # one scale for all columns
         self.scaled = scaled
         self.logarithms = np.zeros(2 * self.columns + 1 if self.paired else self.columns)
         self.intercept = np.zeros(int(scaled.problem.fit_intercept))

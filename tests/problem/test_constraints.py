@@ -291,3 +291,48 @@ def test_boxes_own_their_bounds() -> None:
     assert box != Box(0.0, 2.0)
     with pytest.raises(ValueError, match="read-only"):
         box.low[0] = 3.0
+
+
+AROUND_ZERO = [L1Ball(1.0), L1Ball(3.0), L2Ball(3.0), Box(-1.0, 2.0), Box([-1.0, 0.0, -5.0, -7.0, -3.0], 1e3)]
+POLYTOPES = [L1Ball(2.0), Simplex(), Simplex(5.0)]
+
+
+@laws
+@pytest.mark.parametrize("constraint", AROUND_ZERO, ids=repr)
+@given(v=ordinary)
+def test_the_gauge_is_the_factor_at_which_a_point_enters_the_set(constraint, v):
+    gauge = float(constraint.gauge(v[None])[0])
+    assume(gauge > 0.0)
+    if math.isinf(gauge):  # the set does not reach into this direction at all
+        assert not constraint.contains(1e-6 * v, 0.0)
+        return
+    assert constraint.contains(v / gauge, 1e-12)
+    assert not constraint.contains(1.001 * v / gauge, 1e-9)
+
+
+@laws
+@pytest.mark.parametrize("constraint", AROUND_ZERO, ids=repr)
+@given(rows=arrays(np.float64, (3, SIZE), elements=st.floats(-10.0, 10.0)))
+def test_supports_are_the_support_of_each_row(constraint, rows):
+    np.testing.assert_allclose(constraint.supports(rows), [constraint.support(row) for row in rows], rtol=1e-12)
+
+
+def test_a_box_without_zero_has_no_gauge():
+    with pytest.raises(ValueError, match="contains 0"):
+        Box(1.0, 2.0).gauge(np.ones((1, 3)))
+
+
+@laws
+@pytest.mark.parametrize("constraint", [*AROUND_ZERO, *POLYTOPES, UNEVEN], ids=repr)
+@given(v=ordinary, factor=st.floats(0.01, 100.0))
+def test_projecting_and_scaling_commute(constraint, v, factor):
+    wanted = factor * constraint.project(v)
+    np.testing.assert_allclose(constraint.scaled(factor).project(factor * v), wanted, rtol=1e-9, atol=1e-9 * factor)
+
+
+@pytest.mark.parametrize("constraint", POLYTOPES, ids=repr)
+def test_vertices_are_listed_one_by_one(constraint):
+    signs = (1.0, -1.0) if constraint.symmetric else (1.0,)
+    one_by_one = [constraint.vertex(j, sign, SIZE) for sign in signs for j in range(SIZE)]
+    np.testing.assert_array_equal(constraint.vertices(SIZE), one_by_one)
+    assert all(constraint.contains(vertex) for vertex in one_by_one)

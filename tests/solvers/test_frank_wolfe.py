@@ -28,7 +28,7 @@ from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import scale_problem
 from discreet.solvers import FrankWolfe
 from discreet.solvers.frank_wolfe.vertex_path import ScannedPath, TouchedPath, begin
-from discreet.solvers.frank_wolfe.vertex_selection import Corners, Hull
+from discreet.solvers.frank_wolfe.vertex_selection import Hull
 from tests.catalogue import table
 from tests.neighbours import CASE, N, P, neighbours, targets
 
@@ -68,7 +68,7 @@ def test_levels_move_by_at_most_their_sensitivity(
         second_moment=np.ones(P), frozen=np.zeros(P, dtype=bool), target_low=-1e200, target_high=1e200,
     )  # fmt: skip
     points = np.array([[1.0, 0.0, 3.0], [0.0, -2.0, 0.0], [5.0, 5.0, 5.0]])
-    shape = {"ball": Corners(7.0, P, True), "simplex": Corners(7.0, P, False), "hull": Hull(points)}[polytope]
+    shape = {"ball": L1Ball(7.0), "simplex": Simplex(7.0), "hull": Hull(points)}[polytope]
     clip, paths = 0.3, []
     for data in neighbours(relation, X, targets(loss, seed), weight, row, at):
         held = Data(sp.csr_array(data.X) if sparse else data.X, data.y, data.weight)
@@ -94,7 +94,7 @@ def test_levels_move_by_at_most_their_sensitivity(
 def test_the_touched_path_equals_the_scanned_path_draw_for_draw(loss, paired, schedule):
     X, y, weight = sparse_table()
     scaled = exactly_scaled(Problem(loss, fit_intercept=False), load(X, y, weight))
-    shape, clip = Corners(5.0, X.shape[1], paired), 0.2
+    shape, clip = (L1Ball if paired else Simplex)(5.0), 0.2
     paths = [kind(scaled, shape, clip, 1.0) for kind in (TouchedPath, ScannedPath)]
     uniforms = seeded_generator(0).uniform((150, paths[0].choice.uniforms))
     for t, u in enumerate(uniforms):
@@ -112,7 +112,7 @@ def test_the_touched_path_equals_the_scanned_path_draw_for_draw(loss, paired, sc
 def test_a_tiny_factor_is_multiplied_out():
     X, y, _ = sparse_table()
     scaled = exactly_scaled(Problem(Logistic(), fit_intercept=False), load(X, y))
-    path = TouchedPath(scaled, Corners(3.0, X.shape[1], True), 1.0, 1.0)
+    path = TouchedPath(scaled, L1Ball(3.0), 1.0, 1.0)
     for j in range(40):
         path.move((j, 1.0), 0.999, 0.0)
     assert 1e-60 <= path.factor <= 1.0

@@ -14,7 +14,7 @@ from scipy import stats
 from discreet.privacy.mechanisms import VertexSelections, clipped_sum
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
-from discreet.solvers.frank_wolfe.vertex_selection import Choice, Corners, Hull
+from discreet.solvers.frank_wolfe.vertex_selection import Choice, Hull
 
 
 @settings(max_examples=100)
@@ -23,10 +23,9 @@ def test_moved_levels_change_log_probabilities_within_the_booked_range(changes, 
     """The bounded range that VertexSelections books, from the weights that the draws really use."""
     mechanism, sensitivity = VertexSelections(3.0, 1), clipped_sum(Relation.ZERO_OUT) * 0.3
     levels = np.random.default_rng(seed).standard_normal(5)
-    shape = Corners(1.0, 5, paired)
     logs = []
     for moved in (levels, levels + np.array(changes)):
-        choice = Choice(shape, mechanism.scale(sensitivity), moved)
+        choice = Choice(paired, mechanism.scale(sensitivity), moved)
         up = 1.0 / (1.0 + np.exp(2.0 * choice.rate * moved)) if paired else np.ones(5)
         shares = choice.tree[:5] / choice.tree[-1]
         logs.append(np.log(np.concatenate([shares * up, shares * (1.0 - up)] if paired else [shares])))
@@ -38,7 +37,7 @@ def test_the_booked_range_is_attained_and_cannot_be_lowered():
     mechanism, sensitivity = VertexSelections(3.0, 1), clipped_sum(Relation.REPLACE) * 0.3
     shares = []
     for moved in (np.zeros(2), np.array([0.6, -0.6])):  # a row with entries (-C, C) replaced by (C, -C)
-        choice = Choice(Corners(1.0, 2, False), mechanism.scale(sensitivity), moved)
+        choice = Choice(False, mechanism.scale(sensitivity), moved)
         shares.append(np.log(choice.tree[:2]))
     ratios = shares[0] - shares[1]
     assert ratios.max() - ratios.min() == pytest.approx(2.0 / 3.0)
@@ -49,7 +48,7 @@ def test_draws_follow_the_exponential_mechanism(paired):
     """Chi-square at level 1e-4 a form, after updates of single weights; two thirds of the noise are rejected."""
     rng, draws, scale = np.random.default_rng(0), 20_000, 0.8
     levels = rng.standard_normal(40)
-    choice = Choice(Corners(5.0, 40, paired), scale, levels)
+    choice = Choice(paired, scale, levels)
     for _ in range(50):
         changed = rng.choice(40, 3, replace=False)
         levels[changed] = rng.standard_normal(3)
@@ -72,12 +71,12 @@ def test_the_tree_of_sums_stays_exact_through_huge_swings(size):
     """Weights rise and fall by 1e200 and more: no rounding of a weight long gone is left in any sum."""
     rng = np.random.default_rng(size)
     levels = rng.standard_normal(size)
-    choice = Choice(Corners(1.0, size, True), 0.01, levels)
+    choice = Choice(True, 0.01, levels)
     for _ in range(30):
         changed = rng.choice(size, min(size, 5), replace=False)
         levels[changed] = rng.standard_normal(changed.size) * rng.choice([1e-3, 1.0, 7.0])
         choice.follow_some(changed)
-        fresh = Choice(Corners(1.0, size, True), 0.01, levels)
+        fresh = Choice(True, 0.01, levels)
         for floor in range(1, choice.floors.size - 1):
             below = choice.tree[choice.floors[floor - 1] : choice.floors[floor]]
             sums = np.add.reduceat(below, np.arange(0, below.size, choice.kernel.FAN))
@@ -91,7 +90,7 @@ def test_the_tree_of_sums_stays_exact_through_huge_swings(size):
 def test_weights_beyond_any_exponent_still_give_the_best_vertex():
     for paired in (True, False):
         levels = np.zeros(300)
-        choice = Choice(Corners(1.0, 300, paired), 1e-6, levels)
+        choice = Choice(paired, 1e-6, levels)
         for j, value in ((7, -1e6), (7, 0.0), (200, -1.0)):
             levels[j] = value
             choice.follow_some(np.array([j]))
@@ -103,7 +102,7 @@ def test_a_draw_does_not_scan_the_vertices():
     seconds = []
     for size in (2_000, 2_000_000):
         levels = np.random.default_rng(0).standard_normal(size)
-        choice = Choice(Corners(1.0, size, True), 1.0, levels)
+        choice = Choice(True, 1.0, levels)
         uniforms = seeded_generator(0).uniform((2_000, choice.uniforms))
         choice.draw(uniforms[0])
         best = math.inf

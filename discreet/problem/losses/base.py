@@ -5,11 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
-Array = npt.NDArray[np.float64]
-Values = npt.ArrayLike
+from discreet.problem.arrays import Array, Values
 
 
 class Loss(ABC):
@@ -79,8 +75,3 @@ class Loss(ABC):
     @abstractmethod
     def conjugate(self, dual: Values, y: Values) -> Array:
         """Supremum over margins m of <dual, m> - value(m, y), one per row; infinite outside its domain."""
-
-
-def floats(values: Values) -> Array:
-    """Double precision, whatever the input; no copy if it is so already."""
-    return np.asarray(values, dtype=np.float64)

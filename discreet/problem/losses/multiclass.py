@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import xlogy
 
-from discreet.problem.losses.base import Array, Loss, Values, floats
+from discreet.problem.arrays import Array, Values, floats
+from discreet.problem.losses.base import Loss
 
 
 @dataclass(frozen=True, slots=True)

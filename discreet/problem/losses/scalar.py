@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 from scipy.special import expit, xlog1py, xlogy
 
-from discreet.problem.losses.base import Array, Loss, Values, floats
+from discreet._common.checks import number_in
+from discreet.problem.arrays import Array, Values, floats
+from discreet.problem.losses.base import Loss
+
+# Noise is in proportion to the slopes of a loss, so that extreme parameters could make it vanish or overflow.
+SMALLEST, LARGEST = 1e-50, 1e50
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,7 @@ class Huber(Loss):
     smoothness = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "threshold", _positive("threshold", self.threshold))
+        object.__setattr__(self, "threshold", number_in("threshold", self.threshold, SMALLEST, LARGEST))
 
     @property
     def parameter(self) -> float:
@@ -159,7 +163,7 @@ class SmoothedHinge(Loss):
     discontinuous_curvature = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "width", _positive("width", self.width))
+        object.__setattr__(self, "width", number_in("width", self.width, SMALLEST, LARGEST))
 
     @property
     def parameter(self) -> float:
@@ -205,10 +209,3 @@ def _half_square_conjugate(slope: Array, y: Array) -> Array:
 def _label_weight(dual: Values, y: Values) -> tuple[Array, Array]:
     weight = -floats(y) * floats(dual)
     return weight, np.clip(weight, 0.0, 1.0)
-
-
-def _positive(name: str, value: object) -> float:
-    # Noise is in proportion to the slopes of a loss, so that extreme parameters could make it vanish or overflow.
-    if not isinstance(value, Real) or not 1e-50 <= float(value) <= 1e50:
-        raise ValueError(f"{name} must be a positive number between 1e-50 and 1e50, got {value!r}.")
-    return float(value)

@@ -9,39 +9,22 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 
 from discreet._common.types import FloatArray
+from discreet.problem.constraints import Box, SetAroundZero
 
 BALL_ROOM = 10  # a grid may have so many times more cells than are allowed, as most of them miss the ball
 
 
-class Shape(StrEnum):
-    """The unit set of the weights."""
-
-    BOX = "box"
-    L2_BALL = "l2-ball"
-    L1_BALL = "l1-ball"
-
-    def gauge(self, points: FloatArray) -> FloatArray:
-        """The norm whose unit ball is the set, of each row."""
-        order = {Shape.BOX: np.inf, Shape.L2_BALL: 2, Shape.L1_BALL: 1}[self]
-        return np.asarray(np.linalg.norm(points, ord=order, axis=-1))
-
-    def support(self, rows: FloatArray) -> FloatArray:
-        """The largest <x, u> over the unit set, of each row x: the dual norm."""
-        order = {Shape.BOX: 1, Shape.L2_BALL: 2, Shape.L1_BALL: np.inf}[self]
-        return np.asarray(np.linalg.norm(rows, ord=order, axis=-1))
-
-    def excess(self, columns: int) -> float:
-        """How much larger the support of the unit box can be than that of the unit set."""
-        return columns / float(self.support(np.ones(columns)))
-
-
 MOST_PIECES = 1e7
 MOST_COLUMNS = 32  # far beyond what can be sampled, and within what NumPy's grids can hold
+
+
+def box_excess(shape: SetAroundZero, columns: int) -> float:
+    """How much larger the support of the unit box can be than that of the unit set."""
+    return columns / float(shape.supports(np.ones(columns)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +39,7 @@ class Cells:
         return self.centres.shape[0]
 
 
-def covering(shape: Shape, columns: int, intercept: bool, pieces: int, slack: float, most: int) -> Cells | None:
+def covering(shape: SetAroundZero, columns: int, intercept: bool, pieces: int, slack: float, most: int) -> Cells | None:
     """Cells of side 2 / pieces or less that cover the unit set and lie within (1 + slack) times it.
 
     None if they are more than `most`. Cells that stick out of the set further than the slack are halved in every
@@ -65,10 +48,10 @@ def covering(shape: Shape, columns: int, intercept: bool, pieces: int, slack: fl
     sides = pieces if intercept else 1
     if columns > MOST_COLUMNS:
         return None
-    if pieces**columns * sides > (most if shape is Shape.BOX else BALL_ROOM * most):
+    if pieces**columns * sides > (most if isinstance(shape, Box) else BALL_ROOM * most):
         return None
     cells: Cells | None = _grid(pieces, columns)
-    if shape is not Shape.BOX:
+    if not isinstance(shape, Box):
         cells = _refined(shape, _grid(pieces, columns), slack, most // sides)
     if cells is None or cells.count * sides > most:
         return None
@@ -81,7 +64,7 @@ def _grid(pieces: int, dimensions: int) -> Cells:
     return Cells(centres, np.full(centres.shape, 1.0 / pieces))
 
 
-def _refined(shape: Shape, cells: Cells, slack: float, most: int) -> Cells | None:
+def _refined(shape: SetAroundZero, cells: Cells, slack: float, most: int) -> Cells | None:
     """Halve what straddles the surface, until it sticks out by no more than the slack."""
     kept: list[Cells] = []
     corners = np.array(list(itertools.product((-0.5, 0.5), repeat=cells.centres.shape[1])))

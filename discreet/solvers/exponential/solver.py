@@ -20,7 +20,7 @@ from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import PointSelection, Sensitivity
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
-from discreet.problem.constraints import Box, L1Ball, L2Ball
+from discreet.problem.constraints import Box, L1Ball, L2Ball, SetAroundZero
 from discreet.problem.losses import Squared
 from discreet.problem.penalties import Zero
 from discreet.problem.scaled_problem import ScaledProblem
@@ -28,7 +28,7 @@ from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.exponential.cell_sampler import CellSampler, Energy
-from discreet.solvers.exponential.cells import Shape, best_pieces, covering, log_tries
+from discreet.solvers.exponential.cells import best_pieces, box_excess, covering, log_tries
 from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
@@ -113,10 +113,10 @@ class ExponentialMechanism(Solver[PointSelection, ExponentialSettings]):
         mechanism = calibrated(PointSelection, scaling_plan, budget, public)
         if budget.is_infinite:
             return mechanism, ExponentialSettings(1, 0.0, 1, 0.0)
-        shape, columns, extra = _shape(problem, public.columns), public.columns, problem.fit_intercept
+        shape, columns, extra = _unit_set(problem, public.columns), public.columns, problem.fit_intercept
         weight = public.rows * mechanism.rate(mechanisms.clipped_sum(public.relation))
-        ratio = self._curvature_ratio(problem, shape, columns) * shape.excess(columns) ** 2
-        slack = 0.0 if shape is Shape.BOX else SURFACE_TRIES / (weight + columns)
+        ratio = self._curvature_ratio(problem, shape, columns) * box_excess(shape, columns) ** 2
+        slack = 0.0 if isinstance(shape, Box) else SURFACE_TRIES / (weight + columns)
         pieces = best_pieces(weight, ratio, columns + extra)
         tries = math.exp(min(log_tries(weight, ratio, slack, columns, pieces), 700.0))
         cells = covering(shape, columns, extra, pieces, slack, MOST_CELLS)
@@ -128,12 +128,12 @@ class ExponentialMechanism(Solver[PointSelection, ExponentialSettings]):
     def _releases(self, plan: ExponentialPlan) -> list[PlannedRelease]:
         return planned_releases("draw of the coefficients", plan.mechanism.event, plan.public.relation)
 
-    def _curvature_ratio(self, problem: Problem, shape: Shape, columns: int) -> float:
+    def _curvature_ratio(self, problem: Problem, shape: SetAroundZero, columns: int) -> float:
         """A bound on smoothness * (largest margin)^2 / (range of the loss), for every set within the reach."""
         if not problem.loss.classification:
             return 2.0  # the range of the squared loss is at least half the square of the margin
         reach = self.reach or LABEL_REACH
-        margin = reach * (self.row_size * float(shape.support(np.ones(columns))) + problem.fit_intercept)
+        margin = reach * (self.row_size * float(shape.supports(np.ones(columns))) + problem.fit_intercept)
         return problem.loss.smoothness * margin**2 / loss_range(problem.loss, margin, 0.0)
 
     def _descend(self, scaled: ScaledProblem, plan: ExponentialPlan, run: Run) -> tuple[FloatArray, int]:
@@ -154,7 +154,7 @@ class ExponentialMechanism(Solver[PointSelection, ExponentialSettings]):
         if isinstance(problem.constraint, (L1Ball, L2Ball)):
             radius = min(reach, problem.constraint.radius * float(scaling.scale[0]))
             low[: scaling.columns], high[: scaling.columns] = -radius, radius
-        return Region(_shape(problem, scaling.columns), scaling.columns, 0.5 * (low + high), 0.5 * (high - low))
+        return Region(_unit_set(problem, scaling.columns), scaling.columns, 0.5 * (low + high), 0.5 * (high - low))
 
     def density(
         self, scaled: ScaledProblem, region: Region, plan: ExponentialPlan
@@ -183,7 +183,7 @@ class ExponentialMechanism(Solver[PointSelection, ExponentialSettings]):
 class Region:
     """Weights middle + half * u, where the first `inner` entries of u fill a unit set and the rest [-1, 1]."""
 
-    shape: Shape
+    shape: SetAroundZero
     inner: int
     middle: FloatArray
     half: FloatArray
@@ -197,8 +197,8 @@ class Region:
     def clip_rows(self, X: FloatArray, row_size: float) -> tuple[FloatArray, float]:
         """The rows, each clipped on its own, and the largest margin that they can have in the region."""
         inner, farthest = X[:, : self.inner], np.abs(self.middle) + self.half
-        room = row_size * float(self.shape.support(farthest[: self.inner]))
-        size = self.shape.support(inner * farthest[: self.inner])
+        room = row_size * float(self.shape.supports(farthest[: self.inner]))
+        size = self.shape.supports(inner * farthest[: self.inner])
         inner *= (room / np.maximum(size, room or 1.0))[:, None]
         return X, room + float(farthest[self.inner :].sum())
 
@@ -247,11 +247,11 @@ def _clipped_target(scaled: ScaledProblem) -> tuple[FloatArray, float]:
     return np.clip(scaled.y, -largest, largest), largest
 
 
-def _shape(problem: Problem, columns: int) -> Shape:
-    """The unit set; in one dimension all sets are intervals."""
+def _unit_set(problem: Problem, columns: int) -> SetAroundZero:
+    """The unit set of the constraint's form; in one dimension all sets are intervals."""
     if columns == 1 or not isinstance(problem.constraint, (L1Ball, L2Ball)):
-        return Shape.BOX
-    return Shape.L1_BALL if isinstance(problem.constraint, L1Ball) else Shape.L2_BALL
+        return Box(-1.0, 1.0)
+    return type(problem.constraint)(1.0)
 
 
 def _is_bounded(constraint: Constraint | None) -> bool:

@@ -22,7 +22,7 @@ from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import VertexSelections
 from discreet.privacy.planned_release import Kind, PlannedRelease, planned_releases
 from discreet.problem.column_scaling import ColumnScaling, identity_scaling
-from discreet.problem.constraints import L1Ball, Simplex
+from discreet.problem.constraints import AxisPolytope, Simplex
 from discreet.problem.penalties import Zero
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
@@ -32,7 +32,7 @@ from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.frank_wolfe.vertex_path import Path, begin
-from discreet.solvers.frank_wolfe.vertex_selection import Corners, Hull, Polytope
+from discreet.solvers.frank_wolfe.vertex_selection import Hull, Polytope
 from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
             object.__setattr__(self, "vertices", _checked(self.vertices))
 
     def why_incompatible(self, problem: Problem, budget: Budget) -> str | None:
-        if self.vertices is None and not isinstance(problem.constraint, (L1Ball, Simplex)):
+        if self.vertices is None and not isinstance(problem.constraint, AxisPolytope):
             return "it needs vertices: constraint=L1Ball(...), constraint=Simplex(...) or FrankWolfe(vertices=...)"
         if self.vertices is not None and problem.constraint is not None:
             return "its vertices replace the constraint, and both were given"
@@ -125,7 +125,8 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
 
     def _count_vertices(self, problem: Problem, public: Public) -> int:
         if self.vertices is None:
-            return public.columns * (2 if isinstance(problem.constraint, L1Ball) else 1)
+            constraint = problem.constraint
+            return public.columns * (2 if isinstance(constraint, AxisPolytope) and constraint.symmetric else 1)
         if len(self.vertices[0]) != public.columns:
             raise ValueError(f"vertices have {len(self.vertices[0])} entries, but X has {public.columns} columns.")
         return len(self.vertices)
@@ -177,8 +178,7 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
         """
         if isinstance(polytope, Hull):
             points = polytope.points
-            simplex = Corners(1.0, len(points), paired=False)
-            best, done = self._until_optimal(_barycentric(scaled, points), simplex, plan, run)
+            best, done = self._until_optimal(_barycentric(scaled, points), Simplex(1.0), plan, run)
             return np.append(best[: len(points)] @ points, best[len(points) :]), done
         own_steps = (path.w for path in self._paths(scaled, polytope, plan, run))
         return until_optimal(scaled, run, own_steps, every=plan.settings.steps, most=plan.settings.steps)
@@ -187,12 +187,10 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
         """The set in the solver's columns."""
         if self.vertices is not None:
             return Hull(scaled.scaling.from_user(np.array(self.vertices)))
-        constraint, scale = scaled.problem.constraint, float(scaled.scaling.scale[0])
-        if isinstance(constraint, L1Ball):
-            return Corners(constraint.radius * scale, scaled.scaling.columns, paired=True)
-        if isinstance(constraint, Simplex):
-            return Corners(constraint.total * scale, scaled.scaling.columns, paired=False)
-        raise TypeError("Frank-Wolfe needs weights in an L1 ball or a simplex, or vertices.")
+        constraint = scaled.problem.constraint
+        if not isinstance(constraint, AxisPolytope):
+            raise TypeError("Frank-Wolfe needs weights in an L1 ball or a simplex, or vertices.")
+        return constraint.scaled(float(scaled.scaling.scale[0]))  # the same for all columns
 
     def threshold(self, scaled: ScaledProblem, plan: FrankWolfePlan) -> float:
         """C: as asked, none without noise, else from typical sizes, and never above what an entry can be."""

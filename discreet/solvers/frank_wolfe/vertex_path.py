@@ -6,8 +6,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
+from discreet.problem.constraints import AxisPolytope
 from discreet.problem.scaled_problem import ScaledProblem
-from discreet.solvers.frank_wolfe.vertex_selection import Choice, Corners, Polytope
+from discreet.solvers.frank_wolfe.vertex_selection import Choice, Hull, Polytope, levels_of
 
 SMALLEST_FACTOR = 1e-60  # of the weights, before it is multiplied out
 
@@ -25,11 +26,11 @@ class ScannedPath:
         self.margins = scaled.margins(self.w)  # without the intercept
         self.sums = np.empty(scaled.columns)
         self._scan()
-        self.choice = Choice(polytope, scale, polytope.levels(self.sums))
+        self.choice = Choice(polytope.symmetric, scale, levels_of(polytope, self.sums[: self.inner]))
 
     def move(self, chosen: tuple[int, float], share: float, intercept_move: float) -> None:
         """Move the given share of the way to the chosen vertex, and shift the intercept."""
-        vertex = self.polytope.vertex(*chosen)
+        vertex = self.polytope.vertex(*chosen, self.inner)
         self.w[: self.inner] *= 1.0 - share
         self.w[: self.inner] += share * vertex
         self.margins *= 1.0 - share
@@ -37,14 +38,14 @@ class ScannedPath:
         if self.scaled.problem.fit_intercept:
             self.w[self.inner] += intercept_move
         self._scan()
-        self.choice.follow(self.polytope.levels(self.sums))
+        self.choice.follow(levels_of(self.polytope, self.sums[: self.inner]))
 
     def intercept_sum(self) -> float:
         return float(self.sums[self.inner :].sum())  # empty without an intercept
 
     def _add_to_margins(self, chosen: tuple[int, float], share: float, vertex: FloatArray) -> None:
         X, j = self.scaled.X, chosen[0]
-        if not isinstance(self.polytope, Corners):
+        if isinstance(self.polytope, Hull):
             self.margins += share * np.asarray(X[:, : self.inner] @ vertex)
         elif sp.issparse(X):
             part = slice(X.indptr[j], X.indptr[j + 1])
@@ -71,7 +72,7 @@ class TouchedPath:
     no chosen column touches stays 0, so its slope, and what it adds to the sums, never changes.
     """
 
-    def __init__(self, scaled: ScaledProblem, polytope: Corners, clip: float, scale: float) -> None:
+    def __init__(self, scaled: ScaledProblem, polytope: AxisPolytope, clip: float, scale: float) -> None:
         from discreet.kernels import frank_wolfe
 
         self.kernel = frank_wolfe
@@ -89,7 +90,7 @@ class TouchedPath:
         self.sums = np.empty(p)
         self.dirty, self.changed = np.zeros(p, dtype=bool), np.empty(p, dtype=np.int64)
         self._first_sums()
-        self.choice = Choice(polytope, scale, polytope.levels(self.sums))
+        self.choice = Choice(polytope.symmetric, scale, levels_of(polytope, self.sums))
 
     @property
     def w(self) -> FloatArray:
@@ -102,7 +103,7 @@ class TouchedPath:
         """Move the given share of the way to the chosen vertex."""
         X, (j, sign) = self.scaled.X, chosen
         self._shrink(1.0 - share)
-        push = sign * self.polytope.radius * share / self.factor
+        push = sign * self.polytope.vertex_norm * share / self.factor
         self.direction[j] += push
         state = (self.margins, self.seen, self.touched, self.count)
         self.count = self.kernel.push_column(X.indptr[j], X.indptr[j + 1], X.indices, X.data, push, *state)
@@ -134,12 +135,12 @@ Path = ScannedPath | TouchedPath
 
 def start(polytope: Polytope, columns: int) -> FloatArray:
     """A data-free point of the set: 0 in an L1 ball, else the first vertex (sparser than the centre)."""
-    return np.zeros(columns) if polytope.paired else polytope.vertex(0, 1.0)
+    return np.zeros(columns) if polytope.symmetric else polytope.vertex(0, 1.0, columns)
 
 
 def begin(scaled: ScaledProblem, polytope: Polytope, clip: float, scale: float) -> Path:
     """The state before the first selection; with scale 0 the best vertex is taken."""
     sparse = sp.issparse(scaled.X) and not scaled.problem.fit_intercept
-    if sparse and isinstance(polytope, Corners):
+    if sparse and not isinstance(polytope, Hull):
         return TouchedPath(scaled, polytope, clip, scale)
     return ScannedPath(scaled, polytope, clip, scale)

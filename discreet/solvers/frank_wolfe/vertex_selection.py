@@ -13,28 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._common.types import FloatArray
+from discreet.problem.constraints import AxisPolytope
 
 # Weights are relative to a reference; outside these limits of their total another one is chosen. The smallest
 # weight that is told from 0 is e^-700 = 1e-304, far below any share of a total that could matter.
 SMALLEST_TOTAL, LARGEST_TOTAL = 1e-100, 1e100
-
-
-@dataclass(frozen=True)
-class Corners:
-    """The vertices radius * e_j of a simplex, and with `paired` the -radius * e_j of an L1 ball as well."""
-
-    radius: float
-    columns: int
-    paired: bool
-
-    def levels(self, sums: FloatArray) -> FloatArray:
-        """The inner products with the gradient sum, over the radius: a view, so that it follows the sums."""
-        return sums[: self.columns]
-
-    def vertex(self, index: int, sign: float) -> FloatArray:
-        point = np.zeros(self.columns)
-        point[index] = sign * self.radius
-        return point
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +25,7 @@ class Hull:
     """Vertices given as the rows of a matrix."""
 
     points: FloatArray
-    paired = False
+    symmetric = False
 
     @cached_property
     def directions(self) -> FloatArray:
@@ -57,15 +40,20 @@ class Hull:
         best = int(np.argmin(norms))
         return forms[best] / (norms[best] or 1.0)
 
-    def levels(self, sums: FloatArray) -> FloatArray:
-        """The inner products of the directions with the gradient sum."""
-        return self.directions @ sums[: self.points.shape[1]]
-
-    def vertex(self, index: int, sign: float) -> FloatArray:
+    def vertex(self, index: int, sign: float, size: int) -> FloatArray:
+        """Return the vertex with this number."""
         return sign * self.points[index]
 
 
-Polytope = Corners | Hull
+Polytope = AxisPolytope | Hull
+
+
+def levels_of(polytope: Polytope, sums: FloatArray) -> FloatArray:
+    """The inner products of the vertices with the gradient sum, in units that keep the vertices' L1 norms below 1.
+
+    For vertices on the axes it is a view, so that it follows the sums.
+    """
+    return polytope.directions @ sums if isinstance(polytope, Hull) else sums
 
 
 class Choice:
@@ -75,11 +63,11 @@ class Choice:
     in a tree of sums, and a draw follows one path. With scale 0 it takes the best vertex.
     """
 
-    def __init__(self, polytope: Polytope, scale: float, levels: FloatArray) -> None:
+    def __init__(self, paired: bool, scale: float, levels: FloatArray) -> None:
         from discreet.kernels import frank_wolfe as kernel
 
         self.kernel = kernel
-        self.paired = polytope.paired
+        self.paired = paired
         self.rate = 1.0 / scale if scale > 0.0 else None
         self.floors = _floors(levels.size, kernel.FAN)
         self.tree = np.zeros(self.floors[-1])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from discreet._common.checks import check_threshold, positive
+from discreet._common.checks import check_threshold, number_in, positive
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.budget_split import BudgetSplit
@@ -107,12 +107,8 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         positive("steps", self.steps, whole=True)
         check_threshold("clip", self.clip)
         check_threshold("radius", self.radius)
-        if not LEAST_SHARE <= self.moment_share <= MOST_SHARE:
-            raise ValueError(
-                f"moment_share must lie between {LEAST_SHARE} and {MOST_SHARE}; got {self.moment_share!r}."
-            )
-        if not 0.0 <= self.hessian_share <= MOST_SHARE:
-            raise ValueError(f"hessian_share must be at least 0 and at most {MOST_SHARE}; got {self.hessian_share!r}.")
+        number_in("moment_share", self.moment_share, LEAST_SHARE, MOST_SHARE)
+        number_in("hessian_share", self.hessian_share, 0.0, MOST_SHARE)
         if self.moment_share + self.hessian_share > MOST_SHARE:
             raise ValueError(
                 f"moment_share and hessian_share may be {MOST_SHARE} together, to leave some to the steps."
