@@ -46,6 +46,9 @@ ENTRIES_READ = 2e9  # in all steps together; large tables get fewer steps
 class MirrorDescent(Solver[mechanisms.Additive, FullBatchSettings]):
     """Full-batch mirror descent with the entropy (exponentiated gradients).
 
+    With infinite epsilon it makes the planned number of its own steps at most. Their error may fall as slowly as the
+    inverse of their number, so that accelerated projected gradient steps finish from there, to the optimum.
+
     Parameters
     ----------
     steps : int, optional

@@ -302,7 +302,7 @@ POLYTOPES = [L1Ball(2.0), Simplex(), Simplex(5.0)]
 @given(v=ordinary)
 def test_the_gauge_is_the_factor_at_which_a_point_enters_the_set(constraint, v):
     gauge = float(constraint.gauge(v[None])[0])
-    assume(gauge > 0.0)
+    assume(gauge > 0.0 and np.abs(v[v != 0.0]).min() > 1e-100)  # smaller ones vanish when they are scaled
     if math.isinf(gauge):  # the set does not reach into this direction at all
         assert not constraint.contains(1e-6 * v, 0.0)
         return
@@ -314,7 +314,7 @@ def test_the_gauge_is_the_factor_at_which_a_point_enters_the_set(constraint, v):
 @pytest.mark.parametrize("constraint", AROUND_ZERO, ids=repr)
 @given(rows=arrays(np.float64, (3, SIZE), elements=st.floats(-10.0, 10.0)))
 def test_supports_are_the_support_of_each_row(constraint, rows):
-    np.testing.assert_allclose(constraint.supports(rows), [constraint.support(row) for row in rows], rtol=1e-12)
+    np.testing.assert_allclose(constraint.supports(rows), [constraint.support(row) for row in rows], atol=1e-12)
 
 
 def test_a_box_without_zero_has_no_gauge():

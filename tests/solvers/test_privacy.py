@@ -25,7 +25,7 @@ from discreet.privacy.budget import Budget
 from discreet.problem.coordinate_state import CoordinateState
 from discreet.problem.losses import Huber, Logistic, SmoothedHinge, Squared
 from discreet.scaling import histograms
-from discreet.solvers import SOLVERS
+from discreet.solvers import SOLVERS, Solver
 from tests.catalogue import SIZES, problem_for, suits
 from tests.neighbours import (
     BUDGETS,
@@ -198,8 +198,15 @@ def test_every_plan_spends_its_budget_and_no_more(solver, budget, relation):
         assert outside <= promised * 1.005  # their grid of 1e-4 rounds losses up
 
 
-def test_an_unplanned_read_is_impossible_before_the_reservation(tmp_path):
+def test_an_unplanned_read_is_impossible_before_the_reservation(tmp_path, monkeypatch):
     """A ledger that refuses must leave the rows untouched: the solver is never called."""
+    calls, run = [], Solver.solve
+
+    def counted(*args, **kwargs):
+        calls.append(args)
+        return run(*args, **kwargs)
+
+    monkeypatch.setattr(Solver, "solve", counted)
     from discreet import BudgetExceededError, Ledger
 
     ledger = Ledger(f"sqlite:///{tmp_path}/ledger.db")
@@ -208,6 +215,9 @@ def test_an_unplanned_read_is_impossible_before_the_reservation(tmp_path):
     model = LogisticRegression(epsilon=1.0, classes=[0, 1], bounds=(-1.0, 1.0), ledger=ledger, dataset="table")
     with pytest.raises(BudgetExceededError):
         model.fit(X, y)
+    assert calls == []
     assert not hasattr(model, "coef_")
     assert ledger.spent("table") == 0.0
     assert math.isclose(ledger.remaining("table"), 0.5)
+    model.set_params(epsilon=0.4).fit(X, y)  # what the ledger grants does call it
+    assert len(calls) == 1

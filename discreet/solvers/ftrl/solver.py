@@ -53,6 +53,9 @@ FTRLPlan = Plan[RunningSumGaussian, FTRLSettings]
 class FTRL(Solver[RunningSumGaussian, FTRLSettings]):
     """Follow the regularised leader.
 
+    With infinite epsilon each update reads the whole table, up to 400 times. The error of the average may fall as
+    slowly as the inverse of their number, so that accelerated gradient steps finish from there, to the optimum.
+
     Parameters
     ----------
     leaves : int, optional
