@@ -119,6 +119,3 @@ class L2Ball(SetAroundZero):
 
     def supports(self, rows: Array) -> Array:
         return self.radius * np.asarray(np.linalg.norm(rows, axis=-1))
-
-    def scaled(self, factor: float) -> L2Ball:
-        return L2Ball(factor * self.radius)

@@ -45,10 +45,6 @@ class Constraint(ABC):
     def support(self, u: Values) -> float:
         """Largest <u, s> over the set."""
 
-    @abstractmethod
-    def scaled(self, factor: float) -> Self:
-        """Return the set with all its points multiplied by a positive factor."""
-
     def start(self, size: int) -> Array:
         """Return a feasible point that depends on no data."""
         return self.project(np.zeros(size))
@@ -84,6 +80,10 @@ class AxisPolytope(Constraint):
     @abstractmethod
     def vertex_norm(self) -> float:
         """The distance of the vertices from 0."""
+
+    @abstractmethod
+    def scaled(self, factor: float) -> Self:
+        """Return the set with all its points multiplied by a positive factor."""
 
     def vertex(self, index: int, sign: float, size: int) -> Array:
         """Return the vertex on one axis, in that many dimensions; a negative sign needs a symmetric set."""

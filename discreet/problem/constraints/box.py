@@ -113,9 +113,6 @@ class Box(SetAroundZero):
         corner = np.where(rows > 0.0, high, np.where(rows < 0.0, low, 0.0))
         return np.asarray((rows * corner).sum(axis=-1))
 
-    def scaled(self, factor: float) -> Box:
-        return Box(factor * self.low, factor * self.high)
-
     def _bounds_like(self, point: Array) -> tuple[Array, Array]:
         low, high = self.bounds(point.size)
         return low.reshape(point.shape), high.reshape(point.shape)

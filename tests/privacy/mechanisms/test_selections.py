@@ -17,7 +17,7 @@ from scipy import stats
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import Sensitivity
 from discreet.privacy.random.generator import seeded_generator
-from discreet.solvers.frank_wolfe.vertex_selection import Choice, Corners
+from discreet.solvers.frank_wolfe.vertex_selection import Choice
 from tests.statistics import LEVEL, both_arms
 
 ERRORS = np.array([0.0, 1.0, 2.0, -3.0, 1.5, 0.3])
@@ -38,7 +38,7 @@ def check_choices(counts, epsilon, sensitivity, places=1):
 
 def test_vertices_are_selected_with_the_epsilon_of_the_event():
     mechanism = mechanisms.VertexSelections(2.0, DRAWS)
-    choice = Choice(Corners(1.0, ERRORS.size, paired=False), mechanism.scale(SENSITIVITY), ERRORS.copy())
+    choice = Choice(False, mechanism.scale(SENSITIVITY), ERRORS.copy())
     uniforms = mechanism.uniforms(seeded_generator(1), choice.uniforms)
     assert len(uniforms) == mechanism.event.count
     counts = np.bincount([choice.draw(row)[0] for row in uniforms], minlength=ERRORS.size)
@@ -148,5 +148,5 @@ def test_without_noise_the_best_is_chosen_even_if_nothing_is_clipped():
     for greedy in NOISELESS[:2]:
         assert greedy.choose(seeded_generator(8), -ERRORS, unbounded) == int(ERRORS.argmin())
     assert NOISELESS[2].scale(unbounded) == 0.0
-    best = Choice(Corners(1.0, ERRORS.size, paired=False), 0.0, ERRORS.copy())
+    best = Choice(False, 0.0, ERRORS.copy())
     assert best.draw(np.full(best.uniforms, 0.5)) == (int(ERRORS.argmin()), 1.0)
