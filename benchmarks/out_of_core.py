@@ -86,7 +86,7 @@ def fit_by_command(path: str, out: Path) -> Any:
     """What a person would type; in this process, so that its memory is measured."""
     from discreet.cli.app import app
 
-    options = ["--target", "y", "--classes", "0,1", "--stream", "--quiet", "--out", str(out)]
+    options = ["--target", "y", "--classes", "0,1", "--out-of-core", "--quiet", "--out", str(out)]
     try:
         app(["fit", path, *options])
     except SystemExit as end:

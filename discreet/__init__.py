@@ -27,8 +27,8 @@ _HOMES = {
     "Guarantee": "privacy.guarantee",
     "save_model": "estimators.model_file",
     "load_model": "estimators.model_file",
-    "pause_stream": "estimators.stream_file",
-    "resume_stream": "estimators.stream_file",
+    "pause_stream": "estimators.paused_stream",
+    "resume_stream": "estimators.paused_stream",
     "PrivacyLeakWarning": "_common.exceptions",
     "InsecureRandomnessWarning": "_common.exceptions",
     "NotPrivateWarning": "_common.exceptions",
@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from discreet.estimators import Ridge as Ridge
     from discreet.estimators.model_file import load_model as load_model
     from discreet.estimators.model_file import save_model as save_model
-    from discreet.estimators.stream_file import pause_stream as pause_stream
-    from discreet.estimators.stream_file import resume_stream as resume_stream
+    from discreet.estimators.paused_stream import pause_stream as pause_stream
+    from discreet.estimators.paused_stream import resume_stream as resume_stream
     from discreet.privacy.budget import Budget as Budget
     from discreet.privacy.guarantee import Guarantee as Guarantee
     from discreet.privacy.ledger import Ledger as Ledger

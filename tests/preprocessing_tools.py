@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.preprocessing import (
-    PrivateBounds,
-    PrivateQuantiles,
-    PrivateScaler,
-)
+from discreet.preprocessing import PrivateBounds, PrivateQuantiles, PrivateScaler
 
 TRANSFORMERS = [PrivateScaler, PrivateBounds, PrivateQuantiles]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from discreet.data.rows import Data
+from discreet.data.rows import Data, sum_over_blocks
 
 
 class StoredTable:
@@ -27,3 +27,6 @@ class StoredTable:
         for block in self.data.blocks():
             weight = None if block.weight is None else block.weight.copy()
             yield Data(block.X.copy(), block.y.copy(), weight)
+
+    def sum(self, part):
+        return sum_over_blocks(self.blocks(), part)

@@ -35,7 +35,7 @@ def fit(
     public_rows: options.PublicRows = None,
     ledger: options.LedgerUrl = None,
     dataset: options.DatasetName = None,
-    stream: options.Stream = None,
+    out_of_core: options.OutOfCore = None,
     out: options.ModelOut = Path("model.json"),
     seed: options.Seed = None,
     quiet: options.Quiet = False,
@@ -61,7 +61,7 @@ def fit(
         if str(declared.relation) == "add_remove" and public_rows is None:
             raise ValueError("add_remove keeps the number of rows secret: give a public estimate, --public-rows N.")
         request = FitRequest(declared, None if task == "auto" else task, estimator, parameters)
-        done = fit_table(file, request, stream)
+        done = fit_table(file, request, out_of_core)
     save_model(done.model, out, done.schema, overwrite=force)
     if json:
         print_json(summary(done) | {"out": str(out)})

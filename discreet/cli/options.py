@@ -45,10 +45,10 @@ SchemaFile = Annotated[Path | None, typer.Option(help="What is public about the 
 Classes = Annotated[str | None, typer.Option(metavar="A,B,...", help="All labels of the target.")]
 LedgerUrl = Annotated[str | None, typer.Option(metavar="URL", help="The ledger that pays, a file or a database.")]
 DatasetName = Annotated[str | None, typer.Option(help="The table's name in the ledger.")]
-Stream = Annotated[
+OutOfCore = Annotated[
     bool | None,
     typer.Option(
-        "--stream/--no-stream",
+        "--out-of-core/--in-memory",
         help="Leave the rows of a Parquet file on the disk and read them block by block in every pass.",
         show_default="if the table would fill a quarter of the memory",
     ),

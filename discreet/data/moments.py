@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.types import BoolArray, FloatArray
-from discreet.data.rows import Data, Rows, sum_over_blocks
+from discreet.data.rows import Data, Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ def moment_sums(rows: Rows, limits: Limits, measured: slice) -> FloatArray:
 
     The target counts as one more column, after the last one.
     """
-    return sum_over_blocks(rows.blocks(), lambda block: _block_sums(block, limits, measured))
+    return rows.sum(lambda block: _block_sums(block, limits, measured))
 
 
 def _block_sums(data: Data, limits: Limits, measured: slice) -> FloatArray:

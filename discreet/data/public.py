@@ -34,7 +34,7 @@ class Public:
     target_low: float | None = None
     target_high: float | None = None
     sparse: bool = False
-    streamed: bool = False  # whether the rows are read in blocks from where they are stored
+    stored: bool = False  # whether the rows are read in blocks from where they are stored
     leaks: tuple[str, ...] = ()  # what the caller had read from the rows and now counts as public
 
     @classmethod
@@ -49,7 +49,7 @@ class Public:
         public_n: int | None = None,
         sparse: bool = False,
         leaks: Sequence[str] = (),
-        streamed: bool = False,
+        stored: bool = False,
     ) -> Public:
         """The public facts that declarations make of a table of this shape; refuses declarations that contradict.
 
@@ -67,7 +67,7 @@ class Public:
             Whether entries that are not stored are zeros.
         leaks : sequence of str
             What was read from the rows to make these declarations.
-        streamed : bool
+        stored : bool
             Whether the rows are read in blocks from where they are stored.
         """
         kind = relation_from(relation)
@@ -85,7 +85,7 @@ class Public:
             target_high=None if target is None else float(target[1][0]),
             sparse=sparse,
             leaks=tuple(leaks),
-            streamed=streamed,
+            stored=stored,
         )
 
     @property
@@ -106,7 +106,7 @@ class Public:
             "target_low": self.target_low,
             "target_high": self.target_high,
             "sparse": self.sparse,
-            "streamed": self.streamed,
+            "stored": self.stored,
             "leaks": list(self.leaks),
         }
 
@@ -140,7 +140,7 @@ def public_facts(
         public_n=public_n,
         sparse=data.sparse,
         leaks=named,
-        streamed=not data.in_memory,
+        stored=not data.in_memory,
     )
 
 

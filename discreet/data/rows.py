@@ -2,8 +2,8 @@
 
 A table is read in blocks of consecutive rows. Where the blocks begin depends on the number of columns alone, and sums
 are added in the order of the blocks; an array, a file larger than memory and any other store of the same rows therefore
-give the same sums to the last bit. Once the contribution of each row lies on a common grid, additions are exact and
-even the order no longer matters.
+give the same sums to the last bit. (Were the contribution of each row rounded to a common grid first, additions would
+be exact and their order would not matter either; this is not done yet.)
 """
 
 from __future__ import annotations
@@ -73,6 +73,14 @@ class Rows(Protocol):
         """The rows in their order; every block but the last has `block_rows(columns)` of them."""
         ...
 
+    def sum(self, part: Callable[[Data], FloatArray]) -> FloatArray:
+        """The sum of one array per block, added in the order of the blocks.
+
+        All that solvers for stored rows and the learning of scales ask for; rows that lie on other machines may
+        compute the parts there.
+        """
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class Data:
@@ -109,3 +117,6 @@ class Data:
             return
         for part in block_slices(self.rows, self.columns):
             yield Data(self.X[part], self.y[part], None if self.weight is None else self.weight[part])
+
+    def sum(self, part: Callable[[Data], FloatArray]) -> FloatArray:
+        return sum_over_blocks(self.blocks(), part)

@@ -16,7 +16,7 @@ import numpy as np
 from discreet._common.types import FloatArray, Progress
 from discreet.data.arrow_columns import read_features, read_target, wanted_columns
 from discreet.data.arrow_dataset import DatasetSource, is_dataset
-from discreet.data.rows import Data, block_rows
+from discreet.data.rows import Data, block_rows, sum_over_blocks
 from discreet.data.schema import Column, Schema, Target
 
 Encoder = Callable[[Any], FloatArray]
@@ -55,7 +55,7 @@ class StoredTable:
     def rows(self) -> int:
         """The number of rows that the source states."""
         rows = self.source.rows
-        assert rows is not None, "only files that state their number of rows are streamed"
+        assert rows is not None, "only files that state their number of rows are read out of core"
         return rows
 
     def map_target(self, convert: Callable[[Any], Any]) -> StoredTable:
@@ -122,6 +122,9 @@ class StoredRows:
             yield block
         if found != self.rows:
             raise ValueError(f"{self.table.source} changed while it was read: it had {self.rows} rows when checked.")
+
+    def sum(self, part: Callable[[Data], FloatArray]) -> FloatArray:
+        return sum_over_blocks(self.blocks(), part)
 
     def _read(self) -> Iterator[Data]:
         """Batches come in whatever sizes the files have; blocks do not."""

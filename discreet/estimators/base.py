@@ -174,7 +174,7 @@ class PrivateLinearModel(InheritedDocstring, StreamLearner, BaseEstimator):
         return self._fit_planned(self._plan_for(rows), rows)
 
     def plan(
-        self, n_samples: int, n_features: int, n_classes: int = 2, sparse: bool = False, streamed: bool = False
+        self, n_samples: int, n_features: int, n_classes: int = 2, sparse: bool = False, stored: bool = False
     ) -> Plan:
         """Return what a fit would do with a table of this size: noise, steps and cost. No data is needed.
 
@@ -186,7 +186,7 @@ class PrivateLinearModel(InheritedDocstring, StreamLearner, BaseEstimator):
             Number of classes; regressors ignore it.
         sparse : bool, default=False
             Whether the table would be sparse.
-        streamed : bool, default=False
+        stored : bool, default=False
             Whether the table would be read block by block from where it is stored.
 
         Returns
@@ -194,7 +194,7 @@ class PrivateLinearModel(InheritedDocstring, StreamLearner, BaseEstimator):
         Plan
             Printable; `plan.guarantee` is the promise, `plan.event` the cost.
         """
-        public = Public.of(n_samples, n_features, sparse=sparse, streamed=streamed, **self._declared())
+        public = Public.of(n_samples, n_features, sparse=sparse, stored=stored, **self._declared())
         return self._make_plan(public, n_classes, self._budget(public))
 
     def _declared(self) -> dict[str, Any]:

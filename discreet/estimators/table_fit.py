@@ -107,10 +107,11 @@ class TableFit:
     question: TaskQuestion | None = None
 
 
-def fit_table(file: TableFile, request: FitRequest, stream: bool | None = None) -> TableFit:
+def fit_table(file: TableFile, request: FitRequest, out_of_core: bool | None = None) -> TableFit:
     """Train a model on a table file.
 
-    `stream` says whether the rows stay in the file and are read block by block; None lets their public number decide.
+    `out_of_core` says whether the rows stay in the file and are read block by block; None lets their public number
+    decide.
 
     Guarantee: the model and the choice of the task are differentially private together, as
     `model.guarantee_` states; with a ledger, nothing is released before the ledger has granted its cost.
@@ -118,8 +119,8 @@ def fit_table(file: TableFile, request: FitRequest, stream: bool | None = None) 
     if request.schema.target.name is None:
         raise ValueError("the target is missing: name the column to predict, --target NAME.")
     task = request.known_task
-    streamed = request.exceeds_memory(file) if stream is None else stream
-    table = file.stored(request.schema) if streamed else file.read(request.schema, target=True)
+    stored = request.exceeds_memory(file) if out_of_core is None else out_of_core
+    table = file.stored(request.schema) if stored else file.read(request.schema, target=True)
     if task is None:
         return _fit_after_question(request, table)
     return TableFit(request.model(task).fit(table, None), request.schema, task)
@@ -129,8 +130,8 @@ def _fit_after_question(request: FitRequest, table: Table | StoredTable) -> Tabl
     """Ask for the task with a small share of the budget and fit with the rest; one plan is made for each answer."""
     models: dict[Task, Any] = {task: request.model(task) for task in DEFAULTS}
     first = models["regression"]  # whatever the task is, the same facts are declared and the same budget is spent
-    streamed = isinstance(table, StoredTable)
-    public = Public.of(table.rows, len(table.names), streamed=streamed, **first._declared())
+    stored = isinstance(table, StoredTable)
+    public = Public.of(table.rows, len(table.names), stored=stored, **first._declared())
     budget = first._budget(public)
     question = plan_question(budget, public.rows)
     plans = {

@@ -107,7 +107,7 @@ class Budget:
             return mu if 0.5 * mu * mu <= self.rho else math.nextafter(mu, 0.0)
         if not self.delta or self.epsilon is None:
             raise ValueError("Gaussian noise never gives pure DP; use Laplace noise or a budget with delta > 0")
-        from discreet.privacy.accounting.gaussian import gaussian_mu  # here: accounting imports budgets
+        from discreet.privacy.accounting.gaussian import gaussian_mu
 
         return gaussian_mu(self.epsilon, self.delta)
 

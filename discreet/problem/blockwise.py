@@ -18,7 +18,7 @@ from discreet._common.types import FloatArray
 from discreet.data.rows import sum_over_blocks
 from discreet.kernels.gradient import clipped_gradient_sum, margins_of, row_norms
 from discreet.problem.column_scaling import ColumnScaling
-from discreet.problem.penalties import Coefficients, prox
+from discreet.problem.penalties import PenaltyTerms, prox
 
 if TYPE_CHECKING:
     from discreet.problem.losses import Loss
@@ -72,7 +72,7 @@ class BlockwiseProblem(ABC):
     problem: Problem
     scaling: ColumnScaling
     rows: int
-    coefficients: Coefficients
+    penalty_terms: PenaltyTerms
 
     @abstractmethod
     def blocks(self) -> Iterable[ScaledBlock]:
@@ -80,7 +80,7 @@ class BlockwiseProblem(ABC):
 
     @property
     def columns(self) -> int:
-        return self.coefficients.l1.size
+        return self.penalty_terms.l1.size
 
     @property
     def outputs(self) -> int:
@@ -102,7 +102,7 @@ class BlockwiseProblem(ABC):
     def value(self, w: FloatArray) -> float:
         """The objective: mean loss plus penalty. Not private."""
         mean = float(self.sum(lambda block: block.loss_sum(w))[0]) / self.rows
-        c = self.coefficients
+        c = self.penalty_terms
         return mean + float((c.l1 * np.abs(w)).sum() + 0.5 * (c.l2 * w**2).sum())
 
     def gradient(self, w: FloatArray) -> FloatArray:
@@ -111,7 +111,7 @@ class BlockwiseProblem(ABC):
 
     def prox(self, v: FloatArray, step: Any) -> FloatArray:
         """Proximal map of the penalty, or projection onto a constraint that is not separable."""
-        moved = prox(v, step, self.coefficients)
+        moved = prox(v, step, self.penalty_terms)
         constraint = self.problem.constraint
         if constraint is None or constraint.separable:
             return moved
@@ -143,11 +143,11 @@ class BlockwiseProblem(ABC):
         return coef, self.scaling.intercept(intercept, coef)
 
 
-def scaled_coefficients(problem: Problem, scaling: ColumnScaling) -> Coefficients:
+def scaled_penalty_terms(problem: Problem, scaling: ColumnScaling) -> PenaltyTerms:
     """The penalty in scaled columns, with that of the intercept, which is none, last."""
-    inner = scaling.coefficients(problem.coefficients(scaling.columns))
+    inner = scaling.penalty_terms(problem.penalty_terms(scaling.columns))
     extra = int(problem.fit_intercept)
-    return Coefficients(
+    return PenaltyTerms(
         l1=np.append(inner.l1, np.zeros(extra)),
         l2=np.append(inner.l2, np.zeros(extra)),
         low=np.append(inner.low, np.full(extra, -np.inf)),

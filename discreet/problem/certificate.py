@@ -50,7 +50,7 @@ def curvature(problem: BlockwiseProblem) -> FloatArray:
 
 def duality_gap(problem: BlockwiseProblem, w: FloatArray) -> float:
     """F(w) minus the dual value at the (centred, rescaled) slopes; infinite where no dual point is at hand."""
-    c, inner = problem.coefficients, problem.scaling.columns
+    c, inner = problem.penalty_terms, problem.scaling.columns
     l1, l2 = c.l1[:inner], c.l2[:inner]
     if not _has_dual_point(problem):
         return math.inf
@@ -71,7 +71,7 @@ def duality_gap(problem: BlockwiseProblem, w: FloatArray) -> float:
 
 def _has_dual_point(problem: BlockwiseProblem) -> bool:
     """Whether the slopes, centred and rescaled, are a feasible point of the dual problem."""
-    c, inner = problem.coefficients, problem.scaling.columns
+    c, inner = problem.penalty_terms, problem.scaling.columns
     penalised = ((c.l1[:inner] > 0.0) | (c.l2[:inner] > 0.0)).all()
     boxed = np.isfinite(c.low[:inner]).any() or np.isfinite(c.high[:inner]).any()
     weighted = any(block.weight is not None for block in problem.blocks())

@@ -18,7 +18,7 @@ from discreet._common.types import FloatArray
 from discreet.data import moments
 from discreet.data.rows import block_rows
 from discreet.data.validation import LARGEST_BOUND
-from discreet.problem.penalties import Coefficients
+from discreet.problem.penalties import PenaltyTerms
 
 if TYPE_CHECKING:
     from discreet.data.rows import Data
@@ -85,13 +85,13 @@ class ColumnScaling:
         """Return the clipped and centred regression target (labels of a classification are left alone)."""
         return np.clip(y, self.target_low, self.target_high) - self.target_shift
 
-    def coefficients(self, coefficients: Coefficients) -> Coefficients:
+    def penalty_terms(self, penalty_terms: PenaltyTerms) -> PenaltyTerms:
         """The user's separable penalty, written for the scaled weights w_j * scale_j."""
-        return Coefficients(
-            l1=coefficients.l1 / self.scale,
-            l2=coefficients.l2 / self.scale**2,
-            low=coefficients.low * self.scale,
-            high=coefficients.high * self.scale,
+        return PenaltyTerms(
+            l1=penalty_terms.l1 / self.scale,
+            l2=penalty_terms.l2 / self.scale**2,
+            low=penalty_terms.low * self.scale,
+            high=penalty_terms.high * self.scale,
         )
 
     def coef(self, weights: FloatArray) -> FloatArray:

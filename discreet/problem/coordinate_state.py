@@ -34,7 +34,7 @@ class CoordinateState:
 
     def run(self, coordinates: npt.NDArray[np.int64], noise: FloatArray) -> None:
         """One step per coordinate; noise[k] is added to the k-th clipped gradient sum."""
-        c = self.scaled.coefficients
+        c = self.scaled.penalty_terms
         loss = self.scaled.problem.loss
         settings = (self.clip, self.step, c.l1, c.l2, c.low, c.high, float(self.scaled.rows))
         rows = (self.scaled.y, self.weight, loss.code, float(loss.parameter), coordinates, noise)

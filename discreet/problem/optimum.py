@@ -76,7 +76,7 @@ def exactly_scaled(problem: Problem, data: Data) -> ScaledProblem:
 
 
 def is_smooth(scaled: ScaledProblem) -> bool:
-    c = scaled.coefficients
+    c = scaled.penalty_terms
     free = np.isneginf(c.low).all() and np.isposinf(c.high).all()
     return bool(scaled.problem.constraint is None and free and not c.l1.any())
 
@@ -84,7 +84,7 @@ def is_smooth(scaled: ScaledProblem) -> bool:
 def newton(scaled: ScaledProblem, tolerance: float) -> FloatArray:
     """Damped Newton steps; the Hessian of a generalised linear model is X' diag(curvature) X / n."""
     w = scaled.start()
-    ridge = scaled.coefficients.l2
+    ridge = scaled.penalty_terms.l2
     for _ in range(200):
         margins = scaled.margins(w)
         weights = scaled.problem.loss.curvature(margins, scaled.y)
@@ -115,7 +115,7 @@ def _line_search(scaled: ScaledProblem, w: FloatArray, direction: FloatArray, de
 
 
 def lbfgs(scaled: ScaledProblem) -> FloatArray:
-    shape, ridge = scaled.shape, scaled.coefficients.l2
+    shape, ridge = scaled.shape, scaled.penalty_terms.l2
 
     def value_and_gradient(flat: FloatArray) -> tuple[float, FloatArray]:
         w = flat.reshape(shape)

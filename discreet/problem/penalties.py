@@ -1,7 +1,7 @@
 """Penalties: sums over the coefficients (never the intercept) of convex functions of one number.
 
 Every penalty here is l1 |w| + l2 / 2 w^2 on an interval [low, high], coordinate by coordinate, so these
-four numbers per coordinate (`Coefficients`) are all that a penalty defines; everything else follows.
+four numbers per coordinate (`PenaltyTerms`) are all that a penalty defines; everything else follows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from discreet.problem import constraints
 from discreet.problem.arrays import Array, Values, extended_sum, floats
 
 
-class Coefficients(NamedTuple):
+class PenaltyTerms(NamedTuple):
     """The penalty of each coordinate: l1 |w| + l2 / 2 w^2 if low <= w <= high, else infinity."""
 
     l1: Array
@@ -27,7 +27,7 @@ class Coefficients(NamedTuple):
     high: Array
 
 
-def prox(v: Values, step: Values, coefficients: Coefficients) -> Array:
+def prox(v: Values, step: Values, penalty_terms: PenaltyTerms) -> Array:
     """Minimise (w - v)^2 / (2 step) + penalty(w) in each coordinate: shrink, scale, then clip.
 
     Parameters
@@ -40,18 +40,18 @@ def prox(v: Values, step: Values, coefficients: Coefficients) -> Array:
         The penalty of each coordinate.
     """
     with np.errstate(over="ignore"):
-        shrunk = _shrink(floats(v), floats(step) * coefficients.l1)
-        scaled = shrunk / (1.0 + floats(step) * coefficients.l2)
-    return np.clip(scaled, coefficients.low, coefficients.high)
+        shrunk = _shrink(floats(v), floats(step) * penalty_terms.l1)
+        scaled = shrunk / (1.0 + floats(step) * penalty_terms.l2)
+    return np.clip(scaled, penalty_terms.low, penalty_terms.high)
 
 
-def signed_subgradient_distance(w: Values, gradient: Values, coefficients: Coefficients) -> Array:
+def signed_subgradient_distance(w: Values, gradient: Values, penalty_terms: PenaltyTerms) -> Array:
     """Signed distance of -gradient to the subdifferential at w in each coordinate, negative inside.
 
     It is 1-Lipschitz in the gradient; infinite where w breaks its bounds, minus infinity where low == high.
     """
     point, slope = floats(w), floats(gradient)
-    l1, l2, low, high = coefficients
+    l1, l2, low, high = penalty_terms
     with np.errstate(over="ignore"):
         smallest = np.where(point <= low, -np.inf, l2 * point + np.where(point > 0.0, l1, -l1))
         largest = np.where(point >= high, np.inf, l2 * point + np.where(point < 0.0, -l1, l1))
@@ -75,7 +75,7 @@ class Penalty(ABC):
     separable: ClassVar[bool] = True
 
     @abstractmethod
-    def coefficients(self, size: int) -> Coefficients:
+    def penalty_terms(self, size: int) -> PenaltyTerms:
         """Return the penalty of each of that many coordinates, as compiled kernels need it."""
 
     @property
@@ -86,7 +86,7 @@ class Penalty(ABC):
     def value(self, w: Values) -> float:
         """Penalty of the coefficients, infinite where they break their bounds."""
         point = floats(w)
-        l1, l2, low, high = self._coefficients_like(point)
+        l1, l2, low, high = self._terms_like(point)
         if not ((low <= point) & (point <= high)).all():
             return math.inf
         with np.errstate(over="ignore"):
@@ -95,18 +95,18 @@ class Penalty(ABC):
     def prox(self, v: Values, step: Values) -> Array:
         """Minimise ||w - v||^2 / (2 step) + value(w)."""
         point = floats(v)
-        return prox(point, step, self._coefficients_like(point))
+        return prox(point, step, self._terms_like(point))
 
     def subgradient_distance(self, w: Values, gradient: Values) -> Array:
         """Distance of -gradient to the subdifferential at w in each coordinate: all zero at an optimum."""
         point = floats(w)
-        signed = signed_subgradient_distance(point, gradient, self._coefficients_like(point))
+        signed = signed_subgradient_distance(point, gradient, self._terms_like(point))
         return np.maximum(signed, 0.0)
 
     def conjugate(self, u: Values) -> float:
         """Supremum over w of <u, w> - value(w), possibly infinite."""
         slope = floats(u)
-        l1, l2, low, high = self._coefficients_like(slope)
+        l1, l2, low, high = self._terms_like(slope)
         shrunk = _shrink(slope, l1)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             free = np.where(shrunk == 0.0, 0.0, shrunk / l2)
@@ -115,8 +115,8 @@ class Penalty(ABC):
             terms = best * (slope - np.sign(best) * l1 - 0.5 * l2 * best)
         return extended_sum(np.where(np.isinf(best), np.inf, terms))
 
-    def _coefficients_like(self, point: Array) -> Coefficients:
-        return Coefficients(*(column.reshape(point.shape) for column in self.coefficients(point.size)))
+    def _terms_like(self, point: Array) -> PenaltyTerms:
+        return PenaltyTerms(*(column.reshape(point.shape) for column in self.penalty_terms(point.size)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Zero(Penalty):
 
     name = "zero"
 
-    def coefficients(self, size: int) -> Coefficients:
+    def penalty_terms(self, size: int) -> PenaltyTerms:
         return _unbounded(size, 0.0, 0.0)
 
 
@@ -152,7 +152,7 @@ class L1(Penalty):
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", number_in("alpha", self.alpha, 0.0))
 
-    def coefficients(self, size: int) -> Coefficients:
+    def penalty_terms(self, size: int) -> PenaltyTerms:
         return _unbounded(size, self.alpha, 0.0)
 
 
@@ -183,7 +183,7 @@ class L2(Penalty):
     def strong_convexity(self) -> float:
         return self.alpha
 
-    def coefficients(self, size: int) -> Coefficients:
+    def penalty_terms(self, size: int) -> PenaltyTerms:
         return _unbounded(size, 0.0, self.alpha)
 
 
@@ -218,7 +218,7 @@ class ElasticNet(Penalty):
     def strong_convexity(self) -> float:
         return self.alpha * (1.0 - self.l1_ratio)
 
-    def coefficients(self, size: int) -> Coefficients:
+    def penalty_terms(self, size: int) -> PenaltyTerms:
         return _unbounded(size, self.alpha * self.l1_ratio, self.strong_convexity)
 
 
@@ -239,14 +239,14 @@ class Box(Penalty):
     def __init__(self, low: Values, high: Values) -> None:
         object.__setattr__(self, "limits", constraints.Box(low, high))
 
-    def coefficients(self, size: int) -> Coefficients:
+    def penalty_terms(self, size: int) -> PenaltyTerms:
         low, high = self.limits.bounds(size)
-        return Coefficients(np.zeros(size), np.zeros(size), low.copy(), high.copy())
+        return PenaltyTerms(np.zeros(size), np.zeros(size), low.copy(), high.copy())
 
 
 def _shrink(v: Array, amount: Array) -> Array:
     return v - np.clip(v, -amount, amount)
 
 
-def _unbounded(size: int, l1: float, l2: float) -> Coefficients:
-    return Coefficients(*(np.full(size, constant) for constant in (l1, l2, -np.inf, np.inf)))
+def _unbounded(size: int, l1: float, l2: float) -> PenaltyTerms:
+    return PenaltyTerms(*(np.full(size, constant) for constant in (l1, l2, -np.inf, np.inf)))

@@ -10,7 +10,7 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.problem.constraints import Box, Constraint
 from discreet.problem.losses import Loss
-from discreet.problem.penalties import Coefficients, Penalty, Zero
+from discreet.problem.penalties import Penalty, PenaltyTerms, Zero
 
 if TYPE_CHECKING:
     from discreet.problem.optimum import Optimum
@@ -55,13 +55,13 @@ class Problem:
         """Whether penalty and constraint act on each coordinate alone."""
         return self.constraint is None or self.constraint.separable
 
-    def coefficients(self, columns: int) -> Coefficients:
+    def penalty_terms(self, columns: int) -> PenaltyTerms:
         """Return penalty and separable constraint, coordinate by coordinate."""
-        own = self.penalty.coefficients(columns)
+        own = self.penalty.penalty_terms(columns)
         if not isinstance(self.constraint, Box):
             return own
         low, high = self.constraint.bounds(columns)
-        return Coefficients(own.l1, own.l2, np.maximum(own.low, low), np.minimum(own.high, high))
+        return PenaltyTerms(own.l1, own.l2, np.maximum(own.low, low), np.minimum(own.high, high))
 
     def check_labels(self, y: FloatArray) -> None:
         """Refuse targets that are not labels in the loss's own coding; regression losses take any."""

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from discreet._common.types import FloatArray
 from discreet.data.rows import block_slices
 from discreet.kernels.gradient import margins_of, row_norms
-from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock, scaled_coefficients
+from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock, scaled_penalty_terms
 from discreet.problem.column_scaling import ColumnScaling
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def scale_problem(
         problem=problem,
         scaling=scaling,
         rows=rows,
-        coefficients=scaled_coefficients(problem, scaling),
+        penalty_terms=scaled_penalty_terms(problem, scaling),
         X=scaling.matrix(data, order, problem.fit_intercept),
         y=data.y if problem.loss.classification else scaling.target(data.y),
         weight=data.weight,

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
 from discreet.data.moments import column
-from discreet.data.rows import Data, Rows, sum_over_blocks
+from discreet.data.rows import Data, Rows
 
 LOWEST_EXPONENT, HIGHEST_EXPONENT = -64, 63
 BINS = HIGHEST_EXPONENT - LOWEST_EXPONENT + 2  # the last bin counts the zeros
@@ -35,7 +35,7 @@ def exponent_counts(rows: Rows, groups: list[range], origin: FloatArray) -> Floa
         found = (_exponent_bins(_largest_per_row(X, block.y, group, origin)) for group in groups)
         return np.stack([_counts(bins[:, None], block.weight, BINS)[0] for bins in found])
 
-    return sum_over_blocks(rows.blocks(), of_block)
+    return rows.sum(of_block)
 
 
 def radius_of(noisy_counts: FloatArray, sure: float, doubtful: float = np.inf, tail: float = np.inf) -> float:
@@ -97,7 +97,7 @@ def signed_exponent_counts(rows: Rows) -> FloatArray:
         found = (_signed_bins(column(X, j)[:, None]) for j in range(block.columns))
         return np.concatenate([_counts(bins, block.weight, SIGNED_BINS) for bins in found])
 
-    return sum_over_blocks(rows.blocks(), of_block)
+    return rows.sum(of_block)
 
 
 def _signed_bins(values: FloatArray) -> npt.NDArray[np.int64]:

@@ -19,7 +19,7 @@ from discreet.privacy import accounting
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
 from discreet.problem.scaled_problem import ScaledProblem, scale_problem
-from discreet.problem.streamed_problem import stream_problem
+from discreet.problem.stored_problem import stored_problem
 from discreet.scaling.learn import learn_scaling
 from discreet.scaling.plan import ScalingPlan, plan_scaling
 from discreet.solvers.plan import M, Plan, S
@@ -110,8 +110,8 @@ class Solver(ABC, Generic[M, S]):
     def plan(self, problem: Problem, public: Public, budget: Budget) -> Plan[M, S]:
         """Fix noise, steps, clipping and the privacy event from public facts: data is not an argument."""
         self._check(problem, budget)
-        if public.streamed and self.needs_all_rows:
-            raise self._refused(ALL_ROWS_NEEDED, problem, budget, streamed=True)
+        if public.stored and self.needs_all_rows:
+            raise self._refused(ALL_ROWS_NEEDED, problem, budget, stored=True)
         target = not problem.loss.classification
         scaling_plan = self._plan_scaling(problem, public, budget, target)
         mechanism, settings = self._decide(problem, public, budget, scaling_plan)
@@ -137,7 +137,7 @@ class Solver(ABC, Generic[M, S]):
         scaled: Any = (
             scale_problem(problem, data, scaling, plan.public.rows, self.order)
             if isinstance(data, Data)
-            else stream_problem(problem, data, scaling, plan.public.rows)
+            else stored_problem(problem, data, scaling, plan.public.rows)
         )
         if trace == "non-private":
             warnings.warn("the objective trace is read from the rows without noise.", PrivacyLeakWarning, stacklevel=3)
@@ -187,16 +187,14 @@ class Solver(ABC, Generic[M, S]):
         if reason is not None:
             raise self._refused(reason, problem, budget)
 
-    def _refused(
-        self, reason: str, problem: Problem, budget: Budget, streamed: bool = False
-    ) -> IncompatibleSolverError:
+    def _refused(self, reason: str, problem: Problem, budget: Budget, stored: bool = False) -> IncompatibleSolverError:
         """The error that says why, and which other solvers would work."""
         from discreet.solvers import SOLVERS
 
         others = [
             (name, kind())
             for name, kind in SOLVERS.items()
-            if name != self.name and not (streamed and kind.needs_all_rows)
+            if name != self.name and not (stored and kind.needs_all_rows)
         ]
         able = [repr(name) for name, solver in others if solver.why_incompatible(problem, budget) is None]
         advice = f"use one of {', '.join(able)}" if able else "no solver takes this problem as it stands"
@@ -207,7 +205,7 @@ class Solver(ABC, Generic[M, S]):
         if isinstance(data, Data):  # who reads stored rows checks their labels, block by block
             problem.check_labels(data.y)
         elif self.needs_all_rows:
-            raise self._refused(ALL_ROWS_NEEDED, problem, plan.budget, streamed=True)
+            raise self._refused(ALL_ROWS_NEEDED, problem, plan.budget, stored=True)
         if plan.solver != self or plan.problem != problem:
             raise ValueError("plan was made by another solver or for another problem; plan again.")
         if plan.public.relation is not Relation.ADD_REMOVE and plan.public.rows != data.rows:

@@ -17,11 +17,11 @@ import scipy.sparse as sp
 from discreet._common.checks import check_threshold, positive
 from discreet._common.types import FloatArray, IndexArray
 from discreet.privacy import mechanisms
-from discreet.privacy.mechanisms import stability
+from discreet.privacy.mechanisms import algorithmic_stability
 from discreet.privacy.mechanisms.perturbations import OutputNoise
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
-from discreet.problem.penalties import Coefficients
+from discreet.problem.penalties import PenaltyTerms
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.averaging import TailAverage, tail_length
@@ -131,7 +131,7 @@ class BoltOn(Solver[OutputNoise, BoltOnSettings]):
     def _releases(self, plan: BoltOnPlan) -> list[PlannedRelease]:
         settings, relation = plan.settings, plan.public.relation
         dimension = plan.problem.loss.outputs * (plan.public.columns + plan.problem.fit_intercept)
-        end = stability.path_end(
+        end = algorithmic_stability.path_end(
             relation, plan.problem.loss, settings.row_norm, settings.step, settings.batch_rows,
             1.0 / (1.0 + settings.step * self.ridge), settings.batches, settings.passes,
             tail_length(settings.passes) if self.average else 0,
@@ -165,7 +165,9 @@ class BoltOn(Solver[OutputNoise, BoltOnSettings]):
         limit = loss.lipschitz * settings.row_norm  # no gradient exceeds it but by rounding
         if plan.public.relation is Relation.ADD_REMOVE:
             room = 2.0 * settings.batch_rows / (settings.step * row_curvature(loss, settings.row_norm))
-            scaled = replace(scaled, weight=stability.thinned(scaled.weight, scaled.X.shape[0], parts, room))
+            scaled = replace(
+                scaled, weight=algorithmic_stability.thinned(scaled.weight, scaled.X.shape[0], parts, room)
+            )
         steps = BatchSteps(scaled, limit, settings.step, settings.batch_rows)
         batches = np.append(0, np.cumsum([part.size for part in parts])), np.concatenate(parts)
         zero_noise = np.zeros((len(parts), *scaled.shape))
@@ -178,14 +180,14 @@ class BoltOn(Solver[OutputNoise, BoltOnSettings]):
     def sensitivity(self, scaled: ScaledProblem, plan: BoltOnPlan) -> mechanisms.Sensitivity:
         """How far the end of the passes can move."""
         settings, loss = plan.settings, plan.problem.loss
-        shrink = 1.0 / (1.0 + settings.step * float(scaled.coefficients.l2.min(initial=math.inf)))
-        end = stability.path_end(
+        shrink = 1.0 / (1.0 + settings.step * float(scaled.penalty_terms.l2.min(initial=math.inf)))
+        end = algorithmic_stability.path_end(
             plan.public.relation, loss, settings.row_norm, settings.step, settings.batch_rows, shrink,
             settings.batches, settings.passes, tail_length(settings.passes) if self.average else 0,
         )  # fmt: skip
         start, steps = scaled.start(), settings.passes * settings.batches
         farthest = float(np.linalg.norm(start)) + steps * settings.step * loss.lipschitz * settings.row_norm
-        rounding = stability.rounding_of(farthest, steps, start.size)
+        rounding = algorithmic_stability.rounding_of(farthest, steps, start.size)
         return mechanisms.Sensitivity(end.l2 + rounding, end.l1)
 
 
@@ -195,7 +197,7 @@ def with_lighter_penalty(scaled: ScaledProblem, total_step_length: float) -> tup
     Its weights times the second result are the old ones. So many steps are too few to learn about weights that are
     penalised more than that, and noise of the common size would make their penalty huge.
     """
-    c = scaled.coefficients
+    c = scaled.penalty_terms
     gain = 1.0 / np.sqrt(np.maximum(1.0, total_step_length * c.l2))
     if not scaled.problem.separable:
         gain = np.ones_like(gain)  # projections need one scale for all columns
@@ -204,5 +206,5 @@ def with_lighter_penalty(scaled: ScaledProblem, total_step_length: float) -> tup
         X.data *= gain[X.indices]
     else:
         X *= gain
-    lighter = Coefficients(c.l1 * gain, c.l2 * gain**2, c.low / gain, c.high / gain)
-    return replace(scaled, X=X, coefficients=lighter), gain
+    lighter = PenaltyTerms(c.l1 * gain, c.l2 * gain**2, c.low / gain, c.high / gain)
+    return replace(scaled, X=X, penalty_terms=lighter), gain

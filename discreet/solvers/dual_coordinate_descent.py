@@ -166,7 +166,7 @@ class _Ascent:
         smoothness = scaled.problem.loss.smoothness
         proximity = solver.proximity if solver.proximity is not None else PROXIMITY
         self.pull = np.full(scaled.columns, proximity * curvature_bound(scaled))
-        size = _square_sums(scaled.X, 1.0 / (scaled.coefficients.l2 + self.pull))
+        size = _square_sums(scaled.X, 1.0 / (scaled.penalty_terms.l2 + self.pull))
         self.damping = 1.0 + smoothness * settings.batch / scaled.rows * size
         self.norms = scaled.norms()
         self.weight = scaled.kernel_weight
@@ -199,7 +199,7 @@ class _Ascent:
         from discreet.kernels import dual
 
         self.total[:] = 0.0
-        scaled, c, loss = self.scaled, self.scaled.coefficients, self.scaled.problem.loss
+        scaled, c, loss = self.scaled, self.scaled.penalty_terms, self.scaled.problem.loss
         rows = (self.norms, scaled.y, self.weight, loss.code, float(loss.parameter), indptr, indices, noise)
         settings = (self.clip, self.damping, self.pull, float(scaled.rows), self.done, self.refresh)
         state = (c.l1, c.l2, c.low, c.high, self.alpha, self.v, self.centre, self.w, self.total)
@@ -223,8 +223,8 @@ class _Ascent:
         return self.mechanism.noise(rng, sensitivity, (steps, self.scaled.columns))
 
 
-def _square_sums(X: Any, coefficients: FloatArray) -> FloatArray:
-    """The sum over the columns of coefficient times squared entry, row by row."""
+def _square_sums(X: Any, factors: FloatArray) -> FloatArray:
+    """The sum over the columns of factor times squared entry, row by row."""
     if sp.issparse(X):
-        return np.asarray(X.multiply(X) @ coefficients, dtype=np.float64).ravel()
-    return np.asarray(np.einsum("ij,ij,j->i", X, X, coefficients))
+        return np.asarray(X.multiply(X) @ factors, dtype=np.float64).ravel()
+    return np.asarray(np.einsum("ij,ij,j->i", X, X, factors))

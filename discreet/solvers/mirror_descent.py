@@ -85,7 +85,7 @@ class MirrorDescent(Solver[mechanisms.Additive, FullBatchSettings]):
     def why_incompatible(self, problem: Problem, budget: Budget) -> str | None:
         if not isinstance(problem.constraint, AxisPolytope):
             return "it needs weights in an L1 ball or a simplex: constraint=L1Ball(...) or constraint=Simplex(...)"
-        c = problem.penalty.coefficients(1)
+        c = problem.penalty.penalty_terms(1)
         if np.isfinite([c.low, c.high]).any():
             return f"it has no step for the {problem.penalty.name} penalty"
         if not problem.constraint.symmetric and c.l1.any():
@@ -135,7 +135,7 @@ class VertexWeights:
         scaled, loss = self.scaled, self.scaled.problem.loss
         largest = float(scaled.scaling.second_moment.max(initial=0.0)) or 1.0
         share = 2.0 if scaled.problem.fit_intercept else 1.0  # of the curvature, see the page
-        curvature = share * loss.smoothness * largest + float(scaled.coefficients.l2.max(initial=0.0))
+        curvature = share * loss.smoothness * largest + float(scaled.penalty_terms.l2.max(initial=0.0))
         entropy = math.sqrt(2.0 * math.log(max(self.logarithms.size, 2)))
         margin = typical_slope(scaled.problem, scaled.scaling) / loss.smoothness  # how large an intercept may be
         noise = gradient.deviation * math.sqrt(gradient.steps)
@@ -154,7 +154,7 @@ class VertexWeights:
 
     def move(self, w: FloatArray, gradient: FloatArray) -> FloatArray:
         """Multiply the shares by exponentials of the released gradient, the penalty's gradient included."""
-        p, c = self.columns, self.scaled.coefficients
+        p, c = self.columns, self.scaled.penalty_terms
         slope, factor = gradient[:p] + c.l2[:p] * w[:p], self.length * self.radius
         # In a pair l1 (share + opposite share) bounds l1 |w|, with equality where one of the two is 0.
         self.logarithms[:p] -= factor * (c.l1[:p] + slope)

@@ -81,7 +81,7 @@ class ObjectivePerturbation(MinimiserRelease[ObjectiveNoise, ObjectivePerturbati
             return reason
         if budget.kind in ("zcdp", "gdp") and not budget.is_infinite:
             return "its cost is known in (epsilon, delta) only, not in zCDP or Gaussian DP"
-        c = problem.coefficients(1)
+        c = problem.penalty_terms(1)
         if problem.constraint is not None or np.isfinite([c.low, c.high]).any():
             return "its proof needs weights that are free of constraints"
         if c.l1.any():
@@ -128,8 +128,8 @@ class ObjectivePerturbation(MinimiserRelease[ObjectiveNoise, ObjectivePerturbati
         scaled = clip_rows(scaled, settings.row_norm, settings.ridge)
         gradient = perturbations.gradient_sum(plan.public.relation, plan.problem.loss, settings.row_norm)
         linear_term = mechanism.linear.noise(run.rng, gradient, scaled.shape) / rows
-        distance = _distance(mechanism, gradient.l2, rows, float(scaled.coefficients.l2.min()))
-        root = np.sqrt(scaled.coefficients.l2)
+        distance = _distance(mechanism, gradient.l2, rows, float(scaled.penalty_terms.l2.min()))
+        root = np.sqrt(scaled.penalty_terms.l2)
         minimum = minimum_within(with_linear_term(scaled, linear_term), settings.row_norm, distance)
         w = mechanism.output_noise.release(run.rng, minimum * root, perturbations.within(distance)) / root
         # How many steps it took depends on the rows: the number that is reported is the one that was planned.

@@ -83,7 +83,7 @@ class OutputPerturbation(MinimiserRelease[OutputNoise, OutputPerturbationSetting
             return reason
         if problem.penalty.strong_convexity == 0.0:
             return "it needs an l2 penalty (alpha > 0 and l1_ratio < 1), without which one row can move the optimum far"
-        if not problem.separable and problem.penalty.coefficients(1).l1.any():
+        if not problem.separable and problem.penalty.penalty_terms(1).l1.any():
             return "it has no form for an l1 penalty together with a constraint that is not separable"
         return None
 
@@ -122,11 +122,11 @@ class OutputPerturbation(MinimiserRelease[OutputNoise, OutputPerturbationSetting
             return until_optimal(scaled, run, minimising_steps(scaled))
         mechanism, settings, rows = plan.mechanism, plan.settings, scaled.rows
         scaled = clip_rows(scaled, settings.row_norm, settings.ridge)
-        convexity = float(scaled.coefficients.l2.min())
+        convexity = float(scaled.penalty_terms.l2.min())
         gradient = perturbations.gradient_sum(plan.public.relation, plan.problem.loss, settings.row_norm)
         distance = _distance(gradient.l2, rows, convexity)
         sensitivity = perturbations.minimiser(gradient, convexity, rows, distance)
-        root = np.sqrt(scaled.coefficients.l2)
+        root = np.sqrt(scaled.penalty_terms.l2)
         minimum = minimum_within(scaled, settings.row_norm, distance)
         w = mechanism.release(run.rng, minimum * root, sensitivity) / root
         # How many steps it took depends on the rows: the number that is reported is the one that was planned.

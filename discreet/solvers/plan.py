@@ -12,7 +12,7 @@ from discreet.privacy.guarantee import Guarantee, guarantee_for
 from discreet.privacy.mechanisms.base import Mechanism
 from discreet.privacy.planned_release import PlannedRelease, with_shares
 from discreet.scaling.plan import ScalingPlan
-from discreet.scaling.planned import scaling_releases
+from discreet.scaling.planned_releases import scaling_releases
 
 if TYPE_CHECKING:
     from discreet.data.public import Public

@@ -21,7 +21,7 @@ from discreet.solvers.choose import make_solver
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Ledger
-    from discreet.privacy.ledger.book import Reservation
+    from discreet.privacy.ledger.ledger import Reservation
 
 
 def run_plan(

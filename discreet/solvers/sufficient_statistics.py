@@ -154,7 +154,7 @@ def _minimiser(scaled: BlockwiseProblem, moment: SecondMoment) -> FloatArray:
     """The minimiser of the quadratic with this second moment, which is lifted above its noise."""
     inner = moment.matrix[:-1, :-1]
     ridge = noise_ridge(SecondMoment(inner, moment.deviation))
-    model = QuadraticModel(inner + ridge * np.eye(scaled.columns), scaled.coefficients)
+    model = QuadraticModel(inner + ridge * np.eye(scaled.columns), scaled.penalty_terms)
     linear = scaled.scaling.target_scale * moment.matrix[:-1, -1]
     return model.minimise(np.ascontiguousarray(linear), scaled.start())
 

@@ -198,7 +198,7 @@ class _Descent:
     def _with_kernel(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
         from discreet.kernels import variance_reduced
 
-        scaled, c, loss = self.scaled, self.scaled.coefficients, self.scaled.problem.loss
+        scaled, c, loss = self.scaled, self.scaled.penalty_terms, self.scaled.problem.loss
         rows = (self.norms, scaled.y, self.weight, loss.code, float(loss.parameter), indptr, indices, noise)
         around = (np.ascontiguousarray(self.held), self.anchor, self.gradient, self.clip, self.difference_clip)
         settings = (self.length, float(self.settings.batch), c.l1, c.l2, c.low, c.high, self.w, self.total)

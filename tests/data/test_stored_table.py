@@ -193,12 +193,12 @@ def test_memory_does_not_grow_with_the_table(tmp_path, monkeypatch):
 
 def test_auto_takes_a_solver_that_needs_only_sums():
     budget = Budget(1.0, 1e-6)
-    for columns, streamed, problem, name in [
+    for columns, stored, problem, name in [
         (10, True, Problem(Logistic()), "newton"),
         (1_000, True, Problem(Logistic()), "gd"),
         (1_000, False, Problem(Logistic()), "cd"),
         (1_000, True, Problem(Logistic(), constraint=L2Ball(1.0)), "gd"),
     ]:
-        public = Ridge().plan(10_000, columns, streamed=streamed).public
-        assert public.streamed == streamed
+        public = Ridge().plan(10_000, columns, stored=stored).public
+        assert public.stored == stored
         assert make_solver("auto", problem, public, budget).name == name

@@ -28,24 +28,24 @@ def _small_blocks(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
 
-def stored(table, path="table.parquet"):
+def stored_table(table, path="table.parquet"):
     """The table as a data set of one file, with row groups that blocks do not respect."""
     table.to_parquet(path, index=False, row_group_size=170)
     return ds.dataset(path)
 
 
-STREAMING = sorted(name for name, solver in SOLVERS.items() if not solver.needs_all_rows)
+OUT_OF_CORE = sorted(name for name, solver in SOLVERS.items() if not solver.needs_all_rows)
 CASES = [
     (kind, solver, bounds)
     for kind in (LogisticRegression, Ridge)
-    for solver in STREAMING
+    for solver in OUT_OF_CORE
     for bounds in (None, (-100.0, 100.0))
     if (kind is Ridge) or solver != "sufficient-statistics"
 ]
 
 
 def test_the_solvers_that_must_stream_do():
-    assert {"newton", "gd", "sufficient-statistics"} <= set(STREAMING)
+    assert {"newton", "gd", "sufficient-statistics"} <= set(OUT_OF_CORE)
 
 
 @pytest.mark.parametrize(("kind", "solver", "bounds"), CASES)
@@ -55,41 +55,41 @@ def test_a_stored_table_gives_the_model_of_the_rows_in_memory(kind, solver, boun
     settings |= {"classes": [0, 1]} if kind is LogisticRegression else {}
     settings |= {"constraint": L1Ball(5.0)} if solver == "mirror-descent" else {}
     memory = kind(**settings).fit(table[NAMES].to_numpy(), table.y.to_numpy())
-    streamed = kind(**settings).fit(stored(table), "y")
-    np.testing.assert_array_equal(streamed.coef_, memory.coef_)
-    np.testing.assert_array_equal(streamed.intercept_, memory.intercept_)
-    np.testing.assert_array_equal(streamed.ranges_, memory.ranges_)
-    assert streamed.guarantee_.to_dict() == memory.guarantee_.to_dict()
-    assert streamed.feature_names_in_.tolist() == NAMES
-    assert streamed.n_features_in_ == 3
-    assert streamed.plan_.public.streamed
-    assert not streamed.weighted_
+    fitted = kind(**settings).fit(stored_table(table), "y")
+    np.testing.assert_array_equal(fitted.coef_, memory.coef_)
+    np.testing.assert_array_equal(fitted.intercept_, memory.intercept_)
+    np.testing.assert_array_equal(fitted.ranges_, memory.ranges_)
+    assert fitted.guarantee_.to_dict() == memory.guarantee_.to_dict()
+    assert fitted.feature_names_in_.tolist() == NAMES
+    assert fitted.n_features_in_ == 3
+    assert fitted.plan_.public.stored
+    assert not fitted.weighted_
 
 
 def test_labels_may_be_texts():
     table = make_table()
     words = table.assign(y=np.where(table.y == 1, "yes", "no"))
     settings = {"epsilon": 3.0, "random_state": 5}
-    streamed = LogisticRegression(classes=["no", "yes"], **settings).fit(stored(words), "y")
+    fitted = LogisticRegression(classes=["no", "yes"], **settings).fit(stored_table(words), "y")
     memory = LogisticRegression(classes=[0, 1], **settings).fit(table[NAMES].to_numpy(), table.y.to_numpy())
-    np.testing.assert_array_equal(streamed.coef_, memory.coef_)
-    assert set(streamed.predict(table[NAMES])) == {"no", "yes"}
+    np.testing.assert_array_equal(fitted.coef_, memory.coef_)
+    assert set(fitted.predict(table[NAMES])) == {"no", "yes"}
 
 
 def test_bounds_can_be_read_from_stored_rows_with_the_same_warning():
     table = make_table(task="numbers")
     settings = {"bounds": "data", "y_bounds": "data", "solver": "gd", "random_state": 1}
     with pytest.warns(PrivacyLeakWarning):
-        streamed = Ridge(**settings).fit(stored(table), "y")
+        fitted = Ridge(**settings).fit(stored_table(table), "y")
     with pytest.warns(PrivacyLeakWarning):
         memory = Ridge(**settings).fit(table[NAMES].to_numpy(), table.y.to_numpy())
-    assert streamed.plan_.public.leaks == memory.plan_.public.leaks
-    np.testing.assert_array_equal(streamed.coef_, memory.coef_)
+    assert fitted.plan_.public.leaks == memory.plan_.public.leaks
+    np.testing.assert_array_equal(fitted.coef_, memory.coef_)
 
 
 def test_a_solver_that_needs_all_rows_says_so():
     with pytest.raises(IncompatibleSolverError, match=r"needs all rows.*'newton'"):
-        Ridge(solver="cd").fit(stored(make_table(task="numbers")), "y")
+        Ridge(solver="cd").fit(stored_table(make_table(task="numbers")), "y")
 
 
 def settings_of(path):
@@ -102,9 +102,9 @@ def settings_of(path):
 def test_the_command_line_streams_on_request(task, options):
     make_table(task=task).to_parquet("table.parquet", index=False, row_group_size=170)
     fit = ["fit", "table.parquet", "--target", "y", "--seed", 3, *options]
-    run(*fit, "--stream", "--out", "streamed.json")
-    run(*fit, "--no-stream", "--out", "memory.json")
-    assert settings_of("streamed.json") == settings_of("memory.json")
+    run(*fit, "--out-of-core", "--out", "stored.json")
+    run(*fit, "--in-memory", "--out", "memory.json")
+    assert settings_of("stored.json") == settings_of("memory.json")
 
 
 def test_a_schema_works_on_a_stored_table():
@@ -120,29 +120,29 @@ def test_a_schema_works_on_a_stored_table():
     assert models[0].feature_names_in_.tolist() == [*NAMES, "colour=red", "colour=green"]
 
 
-def test_a_csv_file_is_not_streamed():
+def test_a_csv_file_is_read_into_memory():
     make_table().to_csv("table.csv", index=False)
-    assert "Parquet" in run("fit", "table.csv", "--target", "y", "--stream", code=2).stderr
+    assert "Parquet" in run("fit", "table.csv", "--target", "y", "--out-of-core", code=2).stderr
 
 
-@pytest.mark.parametrize(("memory", "streamed"), [(QUARTER, False), (QUARTER - 1, True), (None, False)])
-def test_a_table_is_streamed_when_it_would_fill_a_quarter_of_the_memory(monkeypatch, memory, streamed):
+@pytest.mark.parametrize(("memory", "stored"), [(QUARTER, False), (QUARTER - 1, True), (None, False)])
+def test_a_table_is_read_out_of_core_when_it_would_fill_a_quarter_of_the_memory(monkeypatch, memory, stored):
     make_table().to_parquet("table.parquet", index=False)
     monkeypatch.setattr(table_fit, "machine_memory", lambda: memory)
     with open_table("table.parquet") as file:
         request = FitRequest(Schema(tuple(map(Column, NAMES)), Target("y", (0, 1))))
-        assert fit_table(file, request).model.plan_.public.streamed == streamed
+        assert fit_table(file, request).model.plan_.public.stored == stored
 
 
 def test_under_add_remove_the_secret_number_of_rows_does_not_decide(monkeypatch):
-    """Whether a table is streamed shows in the plan, so it must follow from the public estimate."""
+    """Whether a table is read out of core shows in the plan, so it must follow from the public estimate."""
     make_table().to_parquet("table.parquet", index=False)
     monkeypatch.setattr(table_fit, "machine_memory", lambda: QUARTER - 1)
     schema = Schema(tuple(map(Column, NAMES)), Target("y", (0, 1)), Relation.ADD_REMOVE)
     with open_table("table.parquet") as file:
-        for estimate, streamed in [(ROWS - 1, False), (ROWS + 1, True)]:
+        for estimate, stored in [(ROWS - 1, False), (ROWS + 1, True)]:
             request = FitRequest(schema, parameters={"public_n": estimate})
-            assert fit_table(file, request).model.plan_.public.streamed == streamed
+            assert fit_table(file, request).model.plan_.public.stored == stored
 
 
 def test_a_refused_ledger_leaves_a_stored_table_unread(monkeypatch):
@@ -156,7 +156,7 @@ def test_a_refused_ledger_leaves_a_stored_table_unread(monkeypatch):
     monkeypatch.setattr(StoredRows, "_read", lambda self: passes.append(1) or read(self))
     model = Ridge(ledger="budget.db", dataset="people", delta=1e-6)
     with pytest.raises(BudgetExceededError):
-        model.fit(stored(make_table(task="numbers")), "y")
+        model.fit(stored_table(make_table(task="numbers")), "y")
     assert len(passes) == 1
 
 

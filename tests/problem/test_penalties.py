@@ -18,9 +18,9 @@ from discreet.problem.penalties import (
     L1,
     L2,
     Box,
-    Coefficients,
     ElasticNet,
     Penalty,
+    PenaltyTerms,
     Zero,
     prox,
     signed_subgradient_distance,
@@ -176,13 +176,13 @@ def test_signed_distance_is_lipschitz_and_negative_inside(w: float, first: float
         if case.definition(w) == math.inf or case.penalty == Box(2.0, 2.0):
             continue
         signed = [
-            signed_subgradient_distance([w], [gradient], case.penalty.coefficients(1))[0]
+            signed_subgradient_distance([w], [gradient], case.penalty.penalty_terms(1))[0]
             for gradient in (first, second)
         ]
         assert abs(signed[0] - signed[1]) <= abs(first - second) * (1 + 1e-12) + 1e-13
         assert max(signed[0], 0.0) == case.penalty.subgradient_distance([w], [first])[0]
-    coefficients = L1(0.7).coefficients(2)
-    assert signed_subgradient_distance([0.0, 1.0], [0.2, -0.7], coefficients) == pytest.approx([-0.5, 0.0])
+    penalty_terms = L1(0.7).penalty_terms(2)
+    assert signed_subgradient_distance([0.0, 1.0], [0.2, -0.7], penalty_terms) == pytest.approx([-0.5, 0.0])
 
 
 @each_case
@@ -196,7 +196,7 @@ def test_extreme_numbers_give_no_nan(case: Case, v: np.ndarray, step: float) -> 
         assert not math.isnan(answer)
     assert (case.penalty.subgradient_distance(best, v) >= 0.0).all()
     if step == 0.0:
-        np.testing.assert_array_equal(best, constraints.Box(*case.penalty.coefficients(3)[2:]).project(v))
+        np.testing.assert_array_equal(best, constraints.Box(*case.penalty.penalty_terms(3)[2:]).project(v))
 
 
 def test_an_overflow_in_the_conjugate_does_not_hide_an_infinity() -> None:
@@ -207,19 +207,19 @@ def test_an_overflow_in_the_conjugate_does_not_hide_an_infinity() -> None:
 
 @each_case
 def test_coefficients_say_it_all(case: Case) -> None:
-    coefficients = case.penalty.coefficients(4)
-    assert isinstance(coefficients, Coefficients)
-    for column in coefficients:
+    penalty_terms = case.penalty.penalty_terms(4)
+    assert isinstance(penalty_terms, PenaltyTerms)
+    for column in penalty_terms:
         assert column.shape == (4,)
         assert column.dtype == np.float64
         assert column.flags.c_contiguous
         assert column.flags.writeable
-    assert case.penalty.strong_convexity == coefficients.l2[0]
+    assert case.penalty.strong_convexity == penalty_terms.l2[0]
     v = np.array([-3.0, -0.1, 0.4, 5.0])
-    np.testing.assert_array_equal(prox(v, 0.3, coefficients), case.penalty.prox(v, 0.3))
-    l1, l2, low, high = coefficients
+    np.testing.assert_array_equal(prox(v, 0.3, penalty_terms), case.penalty.prox(v, 0.3))
+    l1, l2, low, high = penalty_terms
     by_hand = np.clip(np.sign(v) * np.maximum(np.abs(v) - 0.3 * l1, 0.0) / (1.0 + 0.3 * l2), low, high)
-    np.testing.assert_allclose(prox(v, 0.3, coefficients), by_hand, rtol=1e-15)
+    np.testing.assert_allclose(prox(v, 0.3, penalty_terms), by_hand, rtol=1e-15)
 
 
 @each_case

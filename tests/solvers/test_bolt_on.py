@@ -22,13 +22,13 @@ from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.data.validation import load
 from discreet.privacy.budget import Budget
-from discreet.privacy.mechanisms import stability
+from discreet.privacy.mechanisms import algorithmic_stability
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
 from discreet.problem.constraints import Box, L1Ball
 from discreet.problem.losses import Huber, Logistic, Multinomial, SmoothedHinge, Squared
 from discreet.problem.optimum import exactly_scaled
-from discreet.problem.penalties import L2, Coefficients, ElasticNet
+from discreet.problem.penalties import L2, ElasticNet, PenaltyTerms
 from discreet.problem.problem import Problem
 from discreet.solvers import BoltOn
 from discreet.solvers._shared.batches import assign_rows
@@ -80,7 +80,7 @@ def test_one_hostile_row_moves_the_end_by_at_most_its_sensitivity(
         ones = np.ones(P + 1)
         scaling = scaled.scaling.uniform() if ball else scaled.scaling
         rows = replace(
-            scaled, problem=problem, scaling=scaling, coefficients=Coefficients(0.05 * ones, l2 * ones, -ones, ones)
+            scaled, problem=problem, scaling=scaling, penalty_terms=PenaltyTerms(0.05 * ones, l2 * ones, -ones, ones)
         )
         rows = clip_rows(rows, plan.settings.row_norm, 0.0)
         rows = replace(rows, X=sp.csr_array(rows.X)) if sparse else rows
@@ -118,11 +118,13 @@ def test_the_sensitivity_is_attained_and_half_of_it_would_be_wrong(relation, ave
 def test_the_printed_sensitivities_are_special_cases():
     """2 k L eta / b without a penalty, and the limit 2 L / (mu n) of long runs on full batches."""
     loss, step = Huber(0.7), 0.1
-    convex = stability.path_end(Relation.REPLACE, loss, 2.0, step, 5, shrink=1.0, batches=7, passes=9)
+    convex = algorithmic_stability.path_end(Relation.REPLACE, loss, 2.0, step, 5, shrink=1.0, batches=7, passes=9)
     assert convex.l2 == pytest.approx(2 * 9 * 0.7 * 2.0 * step / 5)
-    strong = stability.path_end(Relation.REPLACE, loss, 2.0, step, 35, 1 / (1 + step * 0.3), batches=1, passes=5_000)
+    strong = algorithmic_stability.path_end(
+        Relation.REPLACE, loss, 2.0, step, 35, 1 / (1 + step * 0.3), batches=1, passes=5_000
+    )
     assert strong.l2 == pytest.approx(2 * 0.7 * 2.0 / (0.3 * 35))
-    mean = stability.path_end(Relation.ZERO_OUT, loss, 2.0, step, 5, 1.0, batches=7, passes=4, averaged=2)
+    mean = algorithmic_stability.path_end(Relation.ZERO_OUT, loss, 2.0, step, 5, 1.0, batches=7, passes=4, averaged=2)
     assert mean.l2 == pytest.approx(3.5 * 0.7 * 2.0 * step / 5)
 
 
@@ -136,11 +138,11 @@ def test_an_added_row_moves_a_thinned_lot_by_at_most_its_sensitivity(weights, li
     weight = np.array(weights)
     sums = []
     for rows in (weight.size, weight.size - 1):
-        thin = stability.thinned(weight[:rows], rows, [np.arange(rows)], limit)
+        thin = algorithmic_stability.thinned(weight[:rows], rows, [np.arange(rows)], limit)
         assert thin.sum() <= limit * (1 + 1e-12)
         assert (thin <= weight[:rows]).all()
         sums.append(thin @ np.array(slopes[:rows]))
-    assert abs(sums[0] - sums[1]) <= stability.batch_sum(Relation.ADD_REMOVE).l2 * weight[-1] + 1e-12
+    assert abs(sums[0] - sums[1]) <= algorithmic_stability.batch_sum(Relation.ADD_REMOVE).l2 * weight[-1] + 1e-12
 
 
 @pytest.mark.parametrize("relation", list(Relation))
@@ -171,7 +173,7 @@ def test_light_columns_are_the_same_problem():
     before = scaled.value(w)
     light, gain = with_lighter_penalty(scaled, total_step_length=20.0)
     assert light.value(w / gain) == pytest.approx(before, rel=1e-10)
-    assert light.coefficients.l2.max() <= 1 / 20 * (1 + 1e-12)
+    assert light.penalty_terms.l2.max() <= 1 / 20 * (1 + 1e-12)
     assert gain[0] < 1e-3
     assert gain[-1] == 1.0
 

@@ -69,7 +69,7 @@ def ascent_on(scaled, relation=Relation.REPLACE, budget=NO_BUDGET, **choices):
 def dual_value(ascent):
     """The dual objective around the centre, up to a constant: minus conjugates minus the conjugate of the pull."""
     scaled = ascent.scaled
-    ridge = scaled.coefficients.l2 + ascent.pull
+    ridge = scaled.penalty_terms.l2 + ascent.pull
     lifted = ascent.v / scaled.rows + ascent.pull * ascent.centre
     conjugates = scaled.problem.loss.conjugate(-ascent.alpha, scaled.y)
     return -conjugates.sum() / scaled.rows - 0.5 * (lifted**2 / ridge).sum()
@@ -102,7 +102,7 @@ def test_a_lot_of_one_row_solves_its_ridge_problem_exactly():
     ascent.alpha[7] = 0.4
     ascent.w[:] = np.linspace(-1.0, 1.0, 5)
     x = scaled.X[7]
-    ridge = scaled.coefficients.l2 + ascent.pull
+    ridge = scaled.penalty_terms.l2 + ascent.pull
     wanted = (scaled.y[7] - x @ ascent.w - 0.4) / (1.0 + (x**2 / ridge).sum() / 30.0)
     ascent.run(np.array([0, 1]), np.array([7]), Run(seeded_generator(0), None, False))
     assert ascent.alpha[7] == pytest.approx(0.4 + wanted, rel=1e-12)

@@ -40,8 +40,8 @@ class Frozen:
 
 
 class Framing:
-    def __init__(self, coefficients):
-        self.coefficients, self.rows = coefficients, 1
+    def __init__(self, penalty_terms):
+        self.penalty_terms, self.rows = penalty_terms, 1
 
 
 @settings(max_examples=300)
@@ -57,7 +57,7 @@ def test_scores_are_lipschitz_in_the_gradient(rule, penalty, w, gradients, bound
     if penalty.name == "box" and not -1.0 <= w <= 3.0:
         w = 0.0
     solver = GreedyCoordinateDescent(rule=rule[0], signed=rule[1])
-    framing = Framing(penalty.coefficients(1))
+    framing = Framing(penalty.penalty_terms(1))
     first, second = (
         solver._scores(framing, Frozen(np.array([w]), np.array([g])), np.array([bound]))[0] for g in gradients
     )

@@ -28,7 +28,7 @@ from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
 from discreet.problem.constraints import Box
 from discreet.problem.losses import Huber, Logistic, SmoothedHinge, Squared
-from discreet.problem.penalties import L1, L2, Coefficients, ElasticNet, prox
+from discreet.problem.penalties import L1, L2, ElasticNet, PenaltyTerms, prox
 from discreet.problem.problem import Problem
 from discreet.scaling import norm_bound, second_moment
 from discreet.scaling.second_moment import Metric, SecondMoment
@@ -266,7 +266,7 @@ def test_the_quadratic_model_is_minimised_exactly(l1, high):
     rng = np.random.default_rng(0)
     A = rng.standard_normal((6, 6))
     matrix, linear = A @ A.T + 0.1 * np.eye(6), rng.standard_normal(6)
-    penalty = Coefficients(np.full(6, l1), np.full(6, 0.2), np.full(6, -np.inf), np.full(6, high))
+    penalty = PenaltyTerms(np.full(6, l1), np.full(6, 0.2), np.full(6, -np.inf), np.full(6, high))
     w = QuadraticModel(matrix, penalty).minimise(linear, np.zeros(6))
     np.testing.assert_allclose(w, prox(w - (matrix @ w - linear), 1.0, penalty), atol=1e-9)
 

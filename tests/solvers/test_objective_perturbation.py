@@ -258,7 +258,7 @@ def test_the_tilted_objective_is_the_one_that_is_minimised():
         scaled = certified.clip_rows(exactly_scaled(Problem(loss, L2(0.05)), load(*table(loss))), 2.0, 0.05)
         with_linear_term = certified.with_linear_term(scaled, np.linspace(-0.2, 0.3, scaled.columns))
         w = certified.minimum_within(with_linear_term, 2.0, 1e-8)
-        slope = scaled.gradient(w) + scaled.coefficients.l2 * w + with_linear_term.linear_term
+        slope = scaled.gradient(w) + scaled.penalty_terms.l2 * w + with_linear_term.linear_term
         assert np.linalg.norm(slope) < 1e-6
 
 

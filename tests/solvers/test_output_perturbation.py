@@ -66,7 +66,7 @@ def test_one_hostile_row_moves_the_minimiser_by_at_most_its_sensitivity(relation
     found = []
     for scaled in scaled_neighbours(relation, loss, X, weight, row, at, seed, "C"):
         short = certified.clip_rows(scaled, radius, ridge)
-        found.append(certified.minimum_within(short, radius, distance) * np.sqrt(short.coefficients.l2))
+        found.append(certified.minimum_within(short, radius, distance) * np.sqrt(short.penalty_terms.l2))
     gradient = perturbations.gradient_sum(relation, loss, radius)
     claimed = perturbations.minimiser(gradient, ridge, N, distance)
     assert np.linalg.norm(found[0] - found[1]) <= claimed.l2
@@ -98,7 +98,7 @@ def test_the_certified_distance_holds(problem, quick, monkeypatch):
     if not quick:
         monkeypatch.setattr(certified, "_quick_guess", lambda scaled, decrement: scaled.start())
     scaled = certified.clip_rows(exactly_scaled(problem, load(*table(problem.loss))), 2.0, 0.05)
-    root = np.sqrt(scaled.coefficients.l2)
+    root = np.sqrt(scaled.penalty_terms.l2)
     best = certified.minimum_within(scaled, 2.0, 1e-9)
     for distance in (1e-2, 1e-4, 1e-6):
         near = certified.minimum_within(scaled, 2.0, distance)
@@ -112,7 +112,7 @@ def test_a_point_that_is_not_near_has_no_certificate():
     rng = np.random.default_rng(0)
     for size in (1e-3, 0.1, 10.0):
         point, bound = certified.certified_step(scaled, best + size * rng.standard_normal(best.size), 1.0)
-        assert np.linalg.norm(np.sqrt(scaled.coefficients.l2) * (point - best)) <= bound
+        assert np.linalg.norm(np.sqrt(scaled.penalty_terms.l2) * (point - best)) <= bound
         assert bound > 1e-5
 
 
@@ -131,8 +131,8 @@ def test_rows_are_shortened_and_the_intercept_is_not(sparse):
     short = certified.clip_rows(scaled, math.sqrt(2.0), 0.3)
     wanted = np.c_[X / np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None], np.ones(4)]
     np.testing.assert_allclose(short.X.toarray() if sparse else short.X, wanted, rtol=1e-12)
-    assert short.coefficients.l2[-1] == 0.3
-    assert (short.coefficients.l2 >= 0.3).all()
+    assert short.penalty_terms.l2[-1] == 0.3
+    assert (short.penalty_terms.l2 >= 0.3).all()
 
 
 ROWS, COLUMNS = 50, 4_000

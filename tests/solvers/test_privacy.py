@@ -129,7 +129,7 @@ def test_stochastic_steps_move_by_at_most_their_sensitivity(relation, X, weight,
         before, total = w.copy(), np.zeros_like(w)
         rows = scaled.X.shape[0]
         indptr, indices = np.array([0, rows]), np.arange(rows)
-        c = scaled.coefficients
+        c = scaled.penalty_terms
         common = (
             scaled.norms(), scaled.y, scaled.weight, loss.code, float(loss.parameter), indptr, indices,
             np.zeros((1, w.size)), clip, 1.0, batch, c.l1, c.l2, c.low, c.high,

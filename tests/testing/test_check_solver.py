@@ -65,8 +65,8 @@ class RefusesWithoutAdvice(GradientDescent):
     def why_incompatible(self, problem, budget):
         return "it knows no sets" if problem.constraint is not None else None
 
-    def _refused(self, reason, problem, budget, streamed=False):
-        error = super()._refused(reason, problem, budget, streamed)
+    def _refused(self, reason, problem, budget, stored=False):
+        error = super()._refused(reason, problem, budget, stored)
         return type(error)(f"solver {self.name!r} cannot be used: {reason}.")
 
 

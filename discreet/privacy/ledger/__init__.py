@@ -5,6 +5,6 @@ promise, `chain` stores records that cannot be edited unnoticed.
 """
 
 from discreet.privacy.ledger.allowance import Allowance
-from discreet.privacy.ledger.book import Entry, Ledger, Reservation
+from discreet.privacy.ledger.ledger import Entry, Ledger, Reservation
 
 __all__ = ["Allowance", "Entry", "Ledger", "Reservation"]

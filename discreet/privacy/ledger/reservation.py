@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 from discreet.privacy.ledger.allowance import Event
 
 if TYPE_CHECKING:
-    from discreet.privacy.ledger.book import Ledger
+    from discreet.privacy.ledger.ledger import Ledger
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class BatchSteps:
     def _with_kernel(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
         from discreet.kernels import stochastic
 
-        scaled, c, loss = self.scaled, self.scaled.coefficients, self.scaled.problem.loss
+        scaled, c, loss = self.scaled, self.scaled.penalty_terms, self.scaled.problem.loss
         rows = (self.norms, scaled.y, self.weight, loss.code, float(loss.parameter), indptr, indices, noise)
         settings = (self.clip, self.length, self.batch, c.l1, c.l2, c.low, c.high)
         if sp.issparse(scaled.X):

@@ -80,7 +80,7 @@ def clip_rows(scaled: ScaledProblem, radius: float, ridge: float) -> ScaledProbl
     The entry 1 of the intercept stays, so that the model stays linear: the other entries give way. Each row is
     changed on its own.
     """
-    coefficients = scaled.coefficients._replace(l2=np.maximum(scaled.coefficients.l2, ridge))
+    penalty_terms = scaled.penalty_terms._replace(l2=np.maximum(scaled.penalty_terms.l2, ridge))
     # A little less than the radius allows, for what single precision rounds up.
     room = math.sqrt(radius**2 - scaled.problem.fit_intercept) * (1.0 - 4.0 * float(np.finfo(scaled.X.dtype).eps))
     inner = scaled.scaling.columns
@@ -91,7 +91,7 @@ def clip_rows(scaled: ScaledProblem, radius: float, ridge: float) -> ScaledProbl
         X.data[X.indices == inner] = 1.0
     else:
         X[:, :inner] *= factor[:, None]
-    return replace(scaled, X=X, coefficients=coefficients)
+    return replace(scaled, X=X, penalty_terms=penalty_terms)
 
 
 def minimum_within(scaled: ScaledProblem, radius: float, distance: float) -> FloatArray:
@@ -100,7 +100,7 @@ def minimum_within(scaled: ScaledProblem, radius: float, distance: float) -> Flo
     Newton or quasi-Newton steps come first where they are possible. Whatever they give must pass the certificate,
     else the steps that cannot fail are made.
     """
-    loss, convexity = scaled.problem.loss, float(scaled.coefficients.l2.min())
+    loss, convexity = scaled.problem.loss, float(scaled.penalty_terms.l2.min())
     mass = scaled.X.shape[0] / scaled.rows  # 1, unless the number of rows is private
     smoothness = mass * row_curvature(loss, radius)
     guess = _quick_guess(scaled, distance / math.sqrt(1.0 + smoothness / convexity))
@@ -134,7 +134,7 @@ def certified_step(scaled: ScaledProblem, w: FloatArray, smoothness: float) -> t
     slope = scaled.gradient(w)
     moved = scaled.prox(w - step * slope, step)
     subgradient = (w - moved) / step - slope + scaled.gradient(moved)
-    return moved, float(np.linalg.norm(subgradient / np.sqrt(scaled.coefficients.l2)))
+    return moved, float(np.linalg.norm(subgradient / np.sqrt(scaled.penalty_terms.l2)))
 
 
 def _quick_guess(scaled: ScaledProblem, decrement: float) -> FloatArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.problem.penalties import Coefficients
+from discreet.problem.penalties import PenaltyTerms
 
 TOLERANCE = 1e-12
 SWEEPS = 10_000
@@ -14,10 +14,10 @@ SWEEPS = 10_000
 class QuadraticModel:
     """w' matrix w / 2 - linear . w + penalty(w) for one positive definite matrix and many linear parts."""
 
-    def __init__(self, matrix: FloatArray, coefficients: Coefficients) -> None:
-        self.matrix, self.coefficients = np.ascontiguousarray(matrix), coefficients
-        free = np.isneginf(coefficients.low).all() and np.isposinf(coefficients.high).all()
-        self._factor = self._cholesky() if free and not coefficients.l1.any() else None
+    def __init__(self, matrix: FloatArray, penalty_terms: PenaltyTerms) -> None:
+        self.matrix, self.penalty_terms = np.ascontiguousarray(matrix), penalty_terms
+        free = np.isneginf(penalty_terms.low).all() and np.isposinf(penalty_terms.high).all()
+        self._factor = self._cholesky() if free and not penalty_terms.l1.any() else None
 
     def minimise(self, linear: FloatArray, start: FloatArray) -> FloatArray:
         """The minimiser; `start` only saves time."""
@@ -27,14 +27,14 @@ class QuadraticModel:
             return np.asarray(cho_solve(self._factor, linear))
         from discreet.kernels.quadratic import minimise_quadratic
 
-        w = np.clip(start, self.coefficients.low, self.coefficients.high)
+        w = np.clip(start, self.penalty_terms.low, self.penalty_terms.high)
         size = float(np.abs(linear).max(initial=0.0))
-        minimise_quadratic(self.matrix, linear, *self.coefficients, w, TOLERANCE * max(size, 1.0), SWEEPS)
+        minimise_quadratic(self.matrix, linear, *self.penalty_terms, w, TOLERANCE * max(size, 1.0), SWEEPS)
         return w
 
     def _cholesky(self) -> tuple[FloatArray, bool]:
         from scipy.linalg import cho_factor
 
-        ridged = self.matrix + np.diag(self.coefficients.l2)
+        ridged = self.matrix + np.diag(self.penalty_terms.l2)
         factor, lower = cho_factor(ridged)
         return np.asarray(factor), bool(lower)

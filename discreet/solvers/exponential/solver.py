@@ -150,7 +150,7 @@ class ExponentialMechanism(Solver[PointSelection, ExponentialSettings]):
 
     def region(self, scaled: ScaledProblem) -> Region:
         """The part of the set that is within reach, from the released scales."""
-        problem, scaling, c = scaled.problem, scaled.scaling, scaled.coefficients
+        problem, scaling, c = scaled.problem, scaled.scaling, scaled.penalty_terms
         labels = problem.loss.classification
         reach = (self.reach or LABEL_REACH) if labels else (self.reach or TARGET_REACH) * scaling.target_scale
         low, high = np.clip(c.low, -reach, reach), np.clip(c.high, -reach, reach)

@@ -227,7 +227,7 @@ def _barycentric(scaled: ScaledProblem, points: FloatArray) -> ScaledProblem:
         y=scaled.y,
         weight=scaled.weight,
         rows=scaled.rows,
-        coefficients=Zero().coefficients(len(points) + extra),
+        penalty_terms=Zero().penalty_terms(len(points) + extra),
     )
 
 

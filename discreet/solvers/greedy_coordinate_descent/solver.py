@@ -140,7 +140,7 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
 
     def _scores(self, scaled: ScaledProblem, state: CoordinateGradients, bound: FloatArray) -> FloatArray:
         """Each is 1/sqrt(M_j)-Lipschitz in the mean gradient of its coordinate."""
-        gradient, w, c = state.sums / scaled.rows, state.w, scaled.coefficients
+        gradient, w, c = state.sums / scaled.rows, state.w, scaled.penalty_terms
         if self.rule == "gs-s":
             distance = signed_subgradient_distance(w, gradient, c)
             return (distance if self.signed else np.maximum(distance, 0.0)) / np.sqrt(bound)
@@ -155,7 +155,7 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
         """A proximal step of coordinate j, whose gradients sum up to `entry`."""
         step = self.step / bound[j]
         value = state.w[j] - step * entry / scaled.rows
-        own = type(scaled.coefficients)(*(part[j : j + 1] for part in scaled.coefficients))
+        own = type(scaled.penalty_terms)(*(part[j : j + 1] for part in scaled.penalty_terms))
         state.move(j, float(prox(np.array([value]), step, own)[0]))
 
     def _exact_steps(

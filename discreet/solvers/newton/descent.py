@@ -42,7 +42,7 @@ class Descent:
         self.solver, self.scaled, self.plan, self.run = solver, scaled, plan, run
         self.split, self.relation = plan.mechanism, plan.public.relation
         self.metric = self._learn_metric()
-        self.model = QuadraticModel(scaled.problem.loss.smoothness * self.metric.matrix, scaled.coefficients)
+        self.model = QuadraticModel(scaled.problem.loss.smoothness * self.metric.matrix, scaled.penalty_terms)
         self.w, self.clip = scaled.start(), math.inf
 
     def step(self, t: int) -> None:
@@ -52,7 +52,7 @@ class Descent:
         elif t == self.plan.settings.halfway:
             self.clip = max(self._learn_clip(NEW_CLIP), self.clip * least_shrinkage(self.scaled.problem))
             if self.split.shares[HESSIAN] > 0.0:
-                self.model = QuadraticModel(self._learn_hessian(), self.scaled.coefficients)
+                self.model = QuadraticModel(self._learn_hessian(), self.scaled.penalty_terms)
         self._move(self._noisy_gradient(t))
 
     def exact_steps(self) -> Iterator[FloatArray]:

@@ -28,7 +28,7 @@ class BlockState(CoordinateState):
         if count == sets.members.size:
             self.run(sets.members, noise)
             return
-        scaled, X, c, loss = self.scaled, self.scaled.X, self.scaled.coefficients, self.scaled.problem.loss
+        scaled, X, c, loss = self.scaled, self.scaled.X, self.scaled.penalty_terms, self.scaled.problem.loss
         rows = (scaled.y, self.weight, loss.code, float(loss.parameter), sets.starts, sets.members, noise)
         settings = (limit, self.step, c.l1, c.l2, c.low, c.high, float(scaled.rows))
         state = (self.w, self.margins, self.total, self.since, self.count)

@@ -54,7 +54,7 @@ def test_stored_rows_give_the_same_model_to_the_last_bit(case, budget, weighted)
     public = Public(3_000, 4)
     stored = StoredTable(data)
     expected = solved(solver, problem, data, public, budget)
-    found = solved(solver, problem, stored, replace(public, streamed=True), budget)
+    found = solved(solver, problem, stored, replace(public, stored=True), budget)
     np.testing.assert_array_equal(found.coef, expected.coef)
     np.testing.assert_array_equal(found.intercept, expected.intercept)
     assert stored.passes > 1
@@ -65,9 +65,7 @@ def test_stored_rows_give_the_same_model_to_the_last_bit(case, budget, weighted)
 def test_without_noise_stored_rows_reach_the_same_optimum(case, epsilon):
     solver, problem = CASES[case]
     X, y = table(problem.loss, rows=500, columns=4)
-    found = solved(
-        type(solver)(), problem, StoredTable(Data(X, y)), Public(500, 4, streamed=True), Budget(epsilon, 0.1)
-    )
+    found = solved(type(solver)(), problem, StoredTable(Data(X, y)), Public(500, 4, stored=True), Budget(epsilon, 0.1))
     best = problem.optimum(X, y)
     assert problem.objective(X, y, found.coef, found.intercept) <= best.value + 1e-7
 
@@ -81,7 +79,7 @@ def test_solvers_that_need_all_rows_say_so_before_anything_is_read():
         if not kind.needs_all_rows or solver.why_incompatible(problem, Budget(1.0, 1e-6)) is not None:
             continue
         with pytest.raises(IncompatibleSolverError, match=r"needs all rows in memory.*'newton'"):
-            solver.plan(problem, Public(300, 4, streamed=True), Budget(1.0, 1e-6))
+            solver.plan(problem, Public(300, 4, stored=True), Budget(1.0, 1e-6))
     solver = SOLVERS["cd"]()
     plan = solver.plan(problem, Public(300, 4), Budget(1.0, 1e-6))
     with pytest.raises(IncompatibleSolverError, match="needs all rows"):

@@ -20,8 +20,8 @@ from discreet.estimators import model_file
 from discreet.estimators.streaming import is_capped, stream_plan
 from discreet.privacy import accounting
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.ledger.book import Reservation
 from discreet.privacy.ledger.chain import ChainError
+from discreet.privacy.ledger.ledger import Reservation
 from discreet.solvers.ftrl.solver import FTRL
 from discreet.solvers.ftrl.stream import Stream
 
