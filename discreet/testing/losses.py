@@ -83,11 +83,11 @@ def check_loss(
     --------
     >>> from discreet.problem.losses import Logistic
     >>> from discreet.testing import check_loss
-    >>> {result.status for result in check_loss(Logistic())}
-    {'passed', 'skipped'}
+    >>> sorted({result.status for result in check_loss(Logistic())})
+    ['passed', 'skipped']
     >>> class Halved(Logistic):
     ...     lipschitz = 0.5
-    >>> check_loss(Halved())
+    >>> check_loss(Halved())  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     discreet.testing.laws.LawBrokenError: ... breaks the law 'slope_is_bounded_by_lipschitz': ...
