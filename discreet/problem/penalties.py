@@ -60,19 +60,19 @@ def signed_subgradient_distance(w: Values, gradient: Values, penalty_terms: Pena
 
 
 class Penalty(ABC):
-    """A separable convex penalty; arrays of any shape are treated as one long vector of coefficients.
+    """A convex penalty of each coefficient alone; arrays of any shape are treated as one long vector.
+
+    Penalties that tie coefficients together, such as group norms, do not fit: solvers and compiled loops know a penalty
+    by its four numbers per coordinate, and nothing else.
 
     Attributes
     ----------
     name : str
         Short name, for tables and messages.
-    separable : bool
-        True: coordinate methods may be used.
     """
 
     __slots__ = ()
     name: ClassVar[str]
-    separable: ClassVar[bool] = True
 
     @abstractmethod
     def penalty_terms(self, size: int) -> PenaltyTerms:

@@ -52,7 +52,7 @@ class Problem:
 
     @property
     def separable(self) -> bool:
-        """Whether penalty and constraint act on each coordinate alone."""
+        """Whether the constraint acts on each coordinate alone, as every penalty does."""
         return self.constraint is None or self.constraint.separable
 
     def penalty_terms(self, columns: int) -> PenaltyTerms:

@@ -18,6 +18,7 @@ from discreet.data.rows import Data
 from discreet.privacy import accounting
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
+from discreet.problem.losses.base import COMPILED_CODES
 from discreet.problem.scaled_problem import ScaledProblem, scale_problem
 from discreet.problem.stored_problem import stored_problem
 from discreet.scaling.learn import learn_scaling
@@ -103,6 +104,7 @@ class Solver(ABC, Generic[M, S]):
     pure: ClassVar[bool]  # whether it has a form with pure epsilon-DP
     single_output: ClassVar[bool] = False  # whether it knows losses of one output only
     selects: ClassVar[bool] = False  # whether it makes private selections, which have no cost in Gaussian DP
+    compiled: ClassVar[bool] = False  # whether its loop is compiled, and knows losses by their code
     needs_all_rows: ClassVar[bool] = True
     """Whether its loop needs all rows in memory; False: sums over blocks of rows are enough."""
     scale_share: float | None
@@ -170,17 +172,17 @@ class Solver(ABC, Generic[M, S]):
 
     def why_incompatible(self, problem: Problem, budget: Budget) -> str | None:
         """Why this solver cannot take this problem under this budget; None if it can."""
-        if self.needs_separable and problem.constraint is not None and not problem.separable:
-            return f"the {problem.constraint.name} constraint is not separable"
-        if self.single_output and problem.loss.outputs > 1:
-            return "it has no form for several classes"
-        if budget.is_infinite:
-            return None
-        if budget.kind == "pure" and not self.pure:
-            return "it has no form with pure epsilon-DP (delta=0)"
-        if budget.kind == "gdp" and self.selects:
-            return "its private selections have no cost in Gaussian DP"
-        return None
+        loss, constraint, finite = problem.loss, problem.constraint, not budget.is_infinite
+        reasons = {
+            f"the {constraint.name if constraint else ''} constraint is not separable": (
+                self.needs_separable and not problem.separable
+            ),
+            f"its compiled loop does not know the {loss.name} loss": self.compiled and loss.code not in COMPILED_CODES,
+            "it has no form for several classes": self.single_output and loss.outputs > 1,
+            "it has no form with pure epsilon-DP (delta=0)": finite and budget.kind == "pure" and not self.pure,
+            "its private selections have no cost in Gaussian DP": finite and budget.kind == "gdp" and self.selects,
+        }
+        return next((reason for reason, applies in reasons.items() if applies), None)
 
     def _check(self, problem: Problem, budget: Budget) -> None:
         reason = self.why_incompatible(problem, budget)

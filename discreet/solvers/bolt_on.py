@@ -90,6 +90,7 @@ class BoltOn(Solver[OutputNoise, BoltOnSettings]):
     order: ClassVar[Literal["C", "F"]] = "C"
     needs_separable: ClassVar[bool] = False
     pure: ClassVar[bool] = True
+    compiled: ClassVar[bool] = True
 
     passes: int | None = None
     batches: int | None = None

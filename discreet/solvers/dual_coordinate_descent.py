@@ -82,6 +82,7 @@ class DualCoordinateDescent(Solver[BatchGaussian, DualSettings]):
     order: ClassVar[Literal["C", "F"]] = "C"
     needs_separable: ClassVar[bool] = True
     pure: ClassVar[bool] = False
+    compiled: ClassVar[bool] = True
     single_output: ClassVar[bool] = True
 
     passes: float | None = None

@@ -78,6 +78,7 @@ class StochasticGradientDescent(Solver[SampledMechanism, SGDSettings]):
     order: ClassVar[Literal["C", "F"]] = "C"
     needs_separable: ClassVar[bool] = False
     pure: ClassVar[bool] = False
+    compiled: ClassVar[bool] = True
 
     passes: float | None = None
     batch_size: int | None = None

@@ -84,6 +84,7 @@ class SVRG(Solver[mechanisms.AnchoredGaussian, SVRGSettings]):
     order: ClassVar[Literal["C", "F"]] = "C"
     needs_separable: ClassVar[bool] = False
     pure: ClassVar[bool] = False
+    compiled: ClassVar[bool] = True
 
     anchors: int | None = None
     inner: int | None = None

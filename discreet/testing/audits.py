@@ -91,11 +91,9 @@ class AuditCase:
 
         Guarantee: with noise = 1 it exceeds the epsilon of a private solver with probability at most 1e-6.
         """
-        columns = self.first.columns
-        limits: dict[str, Any] = {"low": -np.ones(columns), "high": np.ones(columns)}
-        if not self.problem.loss.classification:
-            limits |= {"target_low": -1.0, "target_high": 1.0}
-        public = Public(self.first.rows, columns, self.relation, **limits)
+        rows, columns = self.first.X.shape
+        y_bounds = None if self.problem.loss.classification else (-1.0, 1.0)
+        public = Public.of(rows, columns, relation=self.relation, bounds=(-1.0, 1.0), y_bounds=y_bounds, public_n=rows)
         plan = self.solver.plan(self.problem, public, Budget(EPSILON, DELTA))
         if self.weaker_plan is not None:
             plan, noise = self.weaker_plan(plan, noise), 1.0

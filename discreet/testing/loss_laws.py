@@ -36,6 +36,22 @@ class LossLines(Protocol):
     def far_lines(self) -> list[tuple[Line, FloatArray]]: ...
 
 
+def regression_losses_depend_on_the_residual(case: LossLines) -> None:
+    """Margin and target moved together change nothing: solvers centre the targets of regressions."""
+    loss = case.loss
+    if loss.classification:
+        return
+    margins, y = np.linspace(-3.0, 3.0, 25), np.full(25, 0.5)
+    for shift in (-7.0, 0.25, 40.0):
+        moved, kept = loss.slope(margins + shift, y + shift), loss.slope(margins, y)
+        if not np.allclose(moved, kept, rtol=1e-9, atol=1e-9):
+            i = int(np.argmax(np.abs(moved - kept)))
+            broken(
+                f"the slope at margin {margins[i]:g} and target {y[i]:g} changes when {shift:g} is added to both; a "
+                "loss for real targets must depend on margin - target alone"
+            )
+
+
 def loss_is_a_value(case: LossLines) -> None:
     """A copy is equal to its original and has the same hash, as plans compare problems."""
     twin = copy.deepcopy(case.loss)

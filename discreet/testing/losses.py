@@ -11,6 +11,7 @@ import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.problem.losses import Loss
+from discreet.problem.losses.base import COMPILED_CODES
 from discreet.testing import loss_bounds, loss_laws
 from discreet.testing.laws import Law, LawResult, OnFail, broken, run_laws, skipped
 from discreet.testing.lines import FAR, Line, grid_of, huge_lines_of, lines_of
@@ -129,11 +130,10 @@ def _library_kernel(loss: Loss) -> Kernel:
     """The compiled slope of the library under the code of a loss."""
     from discreet.kernels import slopes
 
-    known = (slopes.SQUARED, slopes.LOGISTIC, slopes.HUBER, slopes.SMOOTHED_HINGE, slopes.MULTINOMIAL)
-    if loss.code not in known:
+    if loss.code not in COMPILED_CODES:
         broken(
-            f"code {loss.code} is unknown to the compiled loops, which would take the loss for the squared one; add it "
-            "to discreet/kernels/slopes.py, or pass kernel=None and use solvers that call loss.slope ('gd', 'newton')"
+            f"code {loss.code} is unknown to the compiled loops; add it to discreet/kernels/slopes.py and to "
+            "COMPILED_CODES, or pass kernel=None and let code be None: solvers that call loss.slope take the loss"
         )
     return slopes.fill_slopes if loss.outputs == 1 else slopes.fill_vector_slope
 
@@ -144,6 +144,7 @@ LAWS: list[Law[LossCase]] = [
     loss_laws.slope_is_the_derivative_of_value,
     loss_laws.curvature_is_the_derivative_of_slope,
     loss_laws.slope_never_decreases,
+    loss_laws.regression_losses_depend_on_the_residual,
     loss_laws.conjugate_keeps_fenchel_young,
     loss_bounds.slope_is_bounded_by_lipschitz,
     loss_bounds.curvature_is_bounded_by_smoothness,

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.data.validation import load
@@ -47,12 +45,10 @@ class SolverCase:
         self, problem: Problem, relation: Relation = Relation.REPLACE, bounded: bool = True, sparse: bool = False
     ) -> Public:
         """Public facts of the tables of this case."""
-        limits: dict[str, Any] = {}
-        if bounded:
-            limits = {"low": np.full(self.columns, -BOUND), "high": np.full(self.columns, BOUND)}
-            if not problem.loss.classification:
-                limits |= {"target_low": -BOUND, "target_high": BOUND}
-        return Public(self.rows, self.columns, relation, sparse=sparse, **limits)
+        limits = (-BOUND, BOUND) if bounded else None
+        y_limits = None if problem.loss.classification else limits
+        facts: dict[str, Any] = {"relation": relation, "public_n": self.rows, "sparse": sparse}
+        return Public.of(self.rows, self.columns, bounds=limits, y_bounds=y_limits, **facts)
 
     def plan(self, problem: Problem, budget: Budget = BUDGET, **facts: Any) -> Plan[Any, Any]:
         return self.solver.plan(problem, self.public(problem, **facts), budget)

@@ -13,12 +13,13 @@ import pytest
 import scipy.sparse as sp
 
 import discreet.solvers
+from discreet import IncompatibleSolverError
 from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import secure_generator
-from discreet.problem.losses import Logistic
-from discreet.problem.penalties import L1
+from discreet.problem.losses import Logistic, Squared
+from discreet.problem.penalties import L1, L2
 from discreet.problem.problem import Problem
 from discreet.solvers import SOLVERS, BoltOn, CoordinateDescent, ExponentialMechanism, Newton, ObjectivePerturbation
 from discreet.solvers.ftrl.leader import Leader
@@ -147,3 +148,24 @@ def test_a_changed_plan_changes_what_is_run():
     plan = solver.plan(problem, Public(6, 2, low=np.full(2, -1.0), high=np.full(2, 1.0)), Budget(1.0, 1e-3))
     plan = replace(plan, settings=replace(plan.settings, steps=2))
     assert solver.solve(problem, Data(X, Y), plan, secure_generator()).iterations == 2
+
+
+def test_compiled_loops_refuse_losses_they_do_not_know():
+    """A code that no kernel has would silently be taken for the squared loss."""
+    from discreet.kernels import slopes
+    from discreet.problem.losses.base import COMPILED_CODES
+
+    known = {slopes.SQUARED, slopes.LOGISTIC, slopes.HUBER, slopes.SMOOTHED_HINGE, slopes.MULTINOMIAL}
+    assert known == COMPILED_CODES
+
+    class Foreign(Squared):
+        code = None
+
+    problem, budget = Problem(Foreign(), L2(0.1)), Budget(1.0, 1e-6)
+    refusing = {
+        name for name, kind in SOLVERS.items() if "compiled loop" in str(kind().why_incompatible(problem, budget))
+    }
+    assert {name for name, kind in SOLVERS.items() if kind.compiled} >= refusing >= {"cd", "sgd", "svrg", "sketched"}
+    with pytest.raises(IncompatibleSolverError, match="does not know the squared loss"):
+        SOLVERS["cd"]().plan(problem, Public(100, 3), budget)
+    SOLVERS["gd"]().plan(problem, Public(100, 3), budget)

@@ -84,6 +84,13 @@ class UnknownCode(Logistic):
     code = 99
 
 
+class NotOfTheResidual(Squared):
+    """Fits the square of the target."""
+
+    def slope(self, margin, y):
+        return super().slope(margin, np.square(y))
+
+
 class LooseLipschitz(Logistic):
     lipschitz = 2.0
 
@@ -126,6 +133,7 @@ FAULTS = [
     (LooseLipschitz(), "bounds_are_attained"),
     (WrongSign(), "slope_is_the_derivative_of_value"),
     (NotConvex(), "slope_never_decreases"),
+    (NotOfTheResidual(), "regression_losses_depend_on_the_residual"),
     (WrongConjugate(), "conjugate_keeps_fenchel_young"),
     (FiniteConjugate(), "conjugate_keeps_fenchel_young"),
     (OtherKernel(), "kernel_computes_the_same_slope"),

@@ -7,11 +7,14 @@ from typing import ClassVar
 
 from discreet.problem.arrays import Array, Values
 
+COMPILED_CODES = frozenset(range(5))  # those of discreet/kernels/slopes.py
+
 
 class Loss(ABC):
     """A convex function of a margin and a target; it never sees the features.
 
-    A value too large for a float is returned as infinity, never as NaN.
+    A value too large for a float is returned as infinity, never as NaN. A loss for real targets depends on
+    margin - target alone: solvers centre the target and give the shift back to the intercept.
 
     Attributes
     ----------
@@ -37,8 +40,8 @@ class Loss(ABC):
 
     @property
     @abstractmethod
-    def code(self) -> int:
-        """Number by which compiled kernels know the loss."""
+    def code(self) -> int | None:
+        """Number by which compiled loops know the loss; None if they do not: some solvers then refuse it."""
 
     @property
     def parameter(self) -> float:
@@ -53,7 +56,7 @@ class Loss(ABC):
     @property
     @abstractmethod
     def smoothness(self) -> float:
-        """Bound on the second derivative (the largest eigenvalue, with several margins)."""
+        """Bound on the second derivative (the largest eigenvalue, with several margins); finite, as steps need it."""
 
     @property
     def outputs(self) -> int:

@@ -116,7 +116,7 @@ class OneVsRest(Loss):
         return f"one-vs-rest-{self.loss.name}"
 
     @property
-    def code(self) -> int:
+    def code(self) -> int | None:
         return self.loss.code
 
     @property

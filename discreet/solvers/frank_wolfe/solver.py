@@ -85,6 +85,7 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
     order: ClassVar[Literal["C", "F"]] = "F"
     needs_separable: ClassVar[bool] = False
     pure: ClassVar[bool] = True
+    compiled: ClassVar[bool] = True
     single_output: ClassVar[bool] = True
     selects: ClassVar[bool] = True
 

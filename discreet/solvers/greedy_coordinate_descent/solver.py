@@ -79,6 +79,7 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
     order: ClassVar[Literal["C", "F"]] = "F"
     needs_separable: ClassVar[bool] = True
     pure: ClassVar[bool] = False
+    compiled: ClassVar[bool] = True
     single_output: ClassVar[bool] = True
     selects: ClassVar[bool] = True
 

@@ -102,6 +102,7 @@ class SketchedDescent(Solver[mechanisms.Gaussian, SketchedSettings]):
     order: ClassVar[Literal["C", "F"]] = "F"
     needs_separable: ClassVar[bool] = True
     pure: ClassVar[bool] = False
+    compiled: ClassVar[bool] = True
     single_output: ClassVar[bool] = True
 
     sketch: str = "nice"
