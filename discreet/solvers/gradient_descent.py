@@ -42,7 +42,7 @@ class GradientDescent(Solver[mechanisms.Additive, FullBatchSettings]):
     Parameters
     ----------
     steps : int, optional
-        Number of gradient steps; by default from the number of columns.
+        Number of gradient steps; by default from the size of the table and the budget.
     clip : float, optional
         Norm to which each row's gradient is clipped, in the solver's (scaled) columns.
     step : float
