@@ -86,7 +86,9 @@ def _files(package: Path) -> Iterator[Path]:
 def _assigned(tree: ast.Module, names: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Upper-case names that are given a number, a tuple of numbers or a dict of numbers."""
     for node in tree.body:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
         for target in targets:
             for name, expression in _pairs(target, node.value, names):
                 if UPPER_CASE.fullmatch(name) and _is_numeric(names[name]):
@@ -110,7 +112,11 @@ def _field_defaults(tree: ast.Module) -> Iterator[tuple[str, str]]:
         if not (isinstance(node, ast.ClassDef) and any("dataclass" in ast.unparse(d) for d in node.decorator_list)):
             continue
         for field in node.body:
-            if isinstance(field, ast.AnnAssign) and field.value is not None and "ClassVar" not in ast.unparse(field.annotation):
+            if (
+                isinstance(field, ast.AnnAssign)
+                and field.value is not None
+                and "ClassVar" not in ast.unparse(field.annotation)
+            ):
                 try:
                     default = ast.literal_eval(field.value)
                 except ValueError:

@@ -91,13 +91,17 @@ def report(scan: Scan, seeds: int, details: bool) -> None:
     if details:
         print_table(scan, means, default)
     print(
-        f"{scan.constant}: default {scan.default!s}, best {scan.values[best]!s}, "
-        f"regret {regret(found[default] - found[best])}, "
-        f"worst table {regret((found[default] - found[best_there])[worst : worst + 1])} "
-        f"({scan.tables[worst].name}; there {scan.values[best_there]!s} is best), "
-        f"{seeds} seeds, {time.perf_counter() - began:.0f} s",
+        f"| `{scan.constant}` | {shown(scan.default)} | {shown(scan.values[best])} | "
+        f"{regret(found[default] - found[best])} | "
+        f"{regret((found[default] - found[best_there])[worst : worst + 1])} ({scan.tables[worst].name}: "
+        f"{shown(scan.values[best_there])}) | {time.perf_counter() - began:.0f} |",
         flush=True,
     )
+
+
+def shown(value: Any) -> str:
+    """A number or the three numbers of a rule, with few digits."""
+    return ", ".join(f"{part:.3g}" for part in value) if isinstance(value, tuple) else f"{value:.3g}"
 
 
 def regret(differences: FloatArray) -> str:
@@ -105,7 +109,7 @@ def regret(differences: FloatArray) -> str:
     tables, seeds = differences.shape
     ratio = np.exp(differences.mean())
     error = np.sqrt(differences.var(axis=1, ddof=1).sum() / seeds) / tables if seeds > 1 else np.nan
-    return f"{ratio - 1.0:.0%} (+- {ratio * error:.0%})"
+    return f"{ratio - 1.0:.0%} +- {ratio * error:.0%}"
 
 
 def print_table(scan: Scan, means: FloatArray, default: int) -> None:
@@ -129,6 +133,8 @@ def main() -> None:
         print("\n".join(SCANS))
         return
     warnings.simplefilter("ignore")  # too few rows for this or that: such tables are among those that count
+    print("| constant | default | best | regret | worst table (and the value that is best there) | seconds |")
+    print("| --- | --- | --- | --- | --- | --- |")
     for name in chosen.constants or SCANS:
         if name not in SCANS:
             sys.exit(f"no scan of {name}; known are those of --list.")

@@ -31,6 +31,7 @@ class FitError:
     form: Callable[[Table, FloatArray], Problem]
     pure: bool = False
     declared: bool = False  # whether bounds are declared, four times as wide as the columns are
+    settings: tuple[tuple[str, Any], ...] = ()  # of the solver, the same for all values
 
     def __call__(self, table: Table, seed: int) -> Measure:
         X, y = table.draw(seed)
@@ -44,7 +45,8 @@ class FitError:
         known = {"bounds": wide_bounds(X)} if self.declared else {}
 
         def measure(**settings: Any) -> float:
-            found = solve(problem, X, y, SOLVERS[self.solver](**settings), budget, random_state=seed, **known)
+            solver = SOLVERS[self.solver](**dict(self.settings), **settings)
+            found = solve(problem, X, y, solver, budget, random_state=seed, **known)
             return (problem.objective(X, y, found.coef, found.intercept) - best.value) / (constant - best.value)
 
         return measure
@@ -75,7 +77,9 @@ def error_of_scaler(table: Table, seed: int) -> Measure:
     def measure() -> float:
         found = PrivateScaler(epsilon=table.epsilon, random_state=seed).fit(X)
         deviation = X.std(axis=0)
-        return float(np.mean(np.abs(found.mean_ - X.mean(axis=0)) / deviation + np.abs(np.log(found.scale_ / deviation))))
+        return float(
+            np.mean(np.abs(found.mean_ - X.mean(axis=0)) / deviation + np.abs(np.log(found.scale_ / deviation)))
+        )
 
     return measure
 
@@ -102,7 +106,7 @@ class Scan:
     tables: tuple[Table, ...] = FAMILY
     field: str | None = None  # of the solver, where the constant is only the default of a field
     most: float = math.inf  # values above it are not allowed
-    seeds: int = 5
+    seeds: int = 3
 
     @property
     def default(self) -> Any:
@@ -119,7 +123,9 @@ class Scan:
         """From a quarter to four times the default; of a rule, each of its three numbers on its own."""
         default = self.default
         if isinstance(default, NoiseRule):
-            times = [("factor", x) for x in AROUND] + [("power", x) for x in (0.7, 1.4)] + [("most", x) for x in (0.5, 2.0)]
+            times = (
+                [("factor", x) for x in AROUND] + [("power", x) for x in (0.7, 1.4)] + [("most", x) for x in (0.5, 2.0)]
+            )
             return tuple(default._replace(**{part: _rounded(getattr(default, part) * x)}) for part, x in times)
         if isinstance(default, int):
             return tuple(dict.fromkeys(max(1, round(default * x)) for x in AROUND))
@@ -144,6 +150,8 @@ def _free(solver: str, **settings: Any) -> FitError:
 
 
 _NEWTON, _SHARED = "solvers.newton.solver", "solvers._shared"
+_SGD, _DUAL = "solvers.stochastic_gradient", "solvers.dual_coordinate_descent"
+_STREAM = (("aggregation", "tree"), ("epochs", 1))
 SCANS = {
     scan.constant: scan
     for scan in [
@@ -164,24 +172,58 @@ SCANS = {
         *_scans("scaling.ranges", "DECLARED_MARGIN", _free("newton", declared=True)),
         *_scans("scaling.plan", "NOISIEST_MOMENT", _free("newton", declared=True)),
         *_scans("scaling.norm_bound", "CLEAR", _free("newton")),
-        *_scans("solvers.stochastic_gradient", "PASSES SMALLEST_BATCH", _free("sgd")),
-        *_scans("solvers.stochastic_gradient", "SMALLEST_RATE", _free("sgd"), most=1.0),
-        *_scans("solvers.svrg", "ANCHORS MOST_INNER PATIENCE", _free("svrg")),
-        *_scans("solvers.svrg", "SVRG.anchor_share", _free("svrg"), most=0.99),
+        *_scans(_SGD, "PASSES SMALLEST_BATCH", _free("sgd")),
+        *_scans(_SGD, "SMALLEST_RATE", _free("sgd"), most=1.0),
+        *_scans("solvers.svrg", "ANCHORS MOST_INNER PATIENCE SMALLEST_BATCH", _free("svrg")),
+        *_scans("solvers.svrg", "SVRG.anchor_share SMALLEST_RATE", _free("svrg"), most=0.99),
         Scan("solvers.svrg.DIFFERENCE", _free("svrg"), field="difference"),
-        *_scans("solvers.dual_coordinate_descent", "TRAVEL PASSES PROXIMITY", _free("dual-cd")),
+        *_scans(_DUAL, "TRAVEL PASSES PROXIMITY SMALLEST_BATCH", _free("dual-cd")),
+        *_scans(_DUAL, "SMALLEST_RATE", _free("dual-cd"), most=1.0),
         *_scans("solvers.ftrl.solver", "LEAVES EPOCHS", _free("ftrl")),
-        *_scans("solvers.sufficient_statistics", "NORM_BOUND_SHARE LONG_ROWS", _free("sufficient-statistics"), tables=TARGETS),
+        Scan("solvers.ftrl.stream.CAPPED_LEAVES", _free("ftrl", settings=_STREAM), field="leaves"),
+        Scan("solvers.ftrl.stream.OPEN_LEAVES", _free("ftrl", settings=_STREAM), field="leaves"),
+        *_scans("solvers.gradient_descent", "GradientDescent.step", _free("gd"), most=1.99),
+        *_scans(_SGD, "StochasticGradientDescent.step", _free("sgd")),
+        *_scans("solvers.svrg", "SVRG.step", _free("svrg")),
+        *_scans("solvers.ftrl.solver", "FTRL.step", _free("ftrl")),
+        *_scans("solvers.coordinate_descent.solver", "CoordinateDescent.outer", _free("cd")),
+        *_scans(
+            "solvers.sufficient_statistics",
+            "NORM_BOUND_SHARE LONG_ROWS",
+            _free("sufficient-statistics"),
+            tables=TARGETS,
+        ),
         *_scans(f"{_SHARED}.row_clipping", "ROW_NORM WEIGHTS_GUESS", _free("output-perturbation"), tables=LABELS),
-        *_scans("solvers.objective_perturbation", "DETERMINANT_SHARE", _free("objective-perturbation"), tables=LABELS, most=0.9),
+        *_scans(
+            "solvers.objective_perturbation",
+            "DETERMINANT_SHARE",
+            _free("objective-perturbation"),
+            tables=LABELS,
+            most=0.9,
+        ),
         *_scans("solvers.objective_perturbation", "MOST_DETERMINANT", _free("objective-perturbation"), tables=LABELS),
         *_scans("solvers.bolt_on", "PASSES SMALLEST_LOT", _free("bolt-on"), tables=LABELS),
         *_scans("solvers.sketched.solver", "SIZE LARGE_SET LARGE_SET_STEP", _free("sketched")),
         *_scans("solvers.greedy_coordinate_descent.solver", "MOST_STEPS", _free("greedy-cd")),
-        *_scans("solvers.frank_wolfe.solver", "ENTRY_CLIP MOST_STEPS", FitError("frank-wolfe", in_l1_ball), tables=EVEN),
-        *_scans("solvers.mirror_descent", "MOST_STEPS FEWEST_STEPS", FitError("mirror-descent", in_l1_ball), tables=EVEN, seeds=2),
-        *_scans("solvers.exponential.solver", "LABEL_REACH", FitError("exponential", in_l2_ball), tables=SMALL[:3], most=4.0),
-        *_scans("solvers.exponential.solver", "TARGET_REACH TARGET_SPREADS", FitError("exponential", in_l2_ball), tables=SMALL[3:]),
+        *_scans(
+            "solvers.frank_wolfe.solver", "ENTRY_CLIP MOST_STEPS", FitError("frank-wolfe", in_l1_ball), tables=EVEN
+        ),
+        *_scans(
+            "solvers.mirror_descent",
+            "MOST_STEPS FEWEST_STEPS",
+            FitError("mirror-descent", in_l1_ball),
+            tables=EVEN,
+            seeds=2,
+        ),
+        *_scans(
+            "solvers.exponential.solver", "LABEL_REACH", FitError("exponential", in_l2_ball), tables=SMALL[:3], most=4.0
+        ),
+        *_scans(
+            "solvers.exponential.solver",
+            "TARGET_REACH TARGET_SPREADS",
+            FitError("exponential", in_l2_ball),
+            tables=SMALL[3:],
+        ),
         *_scans(f"{_SHARED}.coordinates", "PURE_PASSES", _free("cd", pure=True)),
         *_scans(f"{_SHARED}.full_batch", "PURE_STEPS", _free("gd", pure=True)),
         *_scans("preprocessing.scaler", "RANGE_SHARE", error_of_scaler, most=0.9),

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     NormsOf = Callable[[ScaledBlock], FloatArray]  # one norm per row of a block
 
+# Tuned on public tables, and never read from rows: docs/defaults.md.
 LEAST_CURVATURE = 0.05  # in units of its bound: no step is more than 20 times as long as one that is safe everywhere
 LONG_ROWS = 0.05  # fraction of the rows that the second moment may clip at most
 CLIPPED_ROWS = 6.0  # gradients that may be clipped, in units of the total noise: fewer would not pay for the noise
