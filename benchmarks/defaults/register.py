@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "defaults.md"
+PACKAGE = ROOT / "discreet"
 PLACES = ("solvers", "scaling", "preprocessing", "estimators/task.py")  # of the package, that the page covers
 KINDS = ("derived", "measured", "numerical safety", "convention")
 UPPER_CASE = re.compile(r"_?[A-Z][A-Z0-9_]*")
@@ -33,16 +34,24 @@ class Row(NamedTuple):
     reason: str
 
 
-def constants(package: Path = ROOT / "discreet") -> dict[str, str]:
+def constants() -> dict[str, str]:
     """Every upper-case numeric constant and every numeric default of a dataclass field, with its expression."""
-    found: dict[str, str] = {}
-    for path in _files(package):
-        parts = path.relative_to(package).with_suffix("").parts
-        module = importlib.import_module(".".join(("discreet", *parts)).removesuffix(".__init__"))
-        tree = ast.parse(path.read_text())
-        for name, expression in [*_assigned(tree, vars(module)), *_field_defaults(tree)]:
-            found[".".join((*parts, name))] = expression
-    return found
+    return {
+        ".".join((*_parts(path), name)): expression
+        for path in source_files()
+        for name, expression in constants_in(ast.parse(path.read_text()), _names(path))
+    }
+
+
+def constants_in(tree: ast.Module, names: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The same for one file, given what its names stand for."""
+    yield from (pair for node in tree.body for pair in _assigned(node, names))
+    yield from _field_defaults(tree)
+
+
+def names_numbers(path: Path, node: ast.stmt) -> bool:
+    """Whether a statement of a file gives a number to an upper-case name."""
+    return any(True for _ in _assigned(node, _names(path)))
 
 
 def rows(page: str) -> list[Row]:
@@ -77,22 +86,29 @@ def normal(expression: str) -> str:
     return ast.unparse(ast.parse(expression, mode="eval"))
 
 
-def _files(package: Path) -> Iterator[Path]:
+def source_files() -> Iterator[Path]:
+    """The files of the package that the page covers."""
     for place in PLACES:
-        path = package / place
+        path = PACKAGE / place
         yield from [path] if path.is_file() else sorted(path.rglob("*.py"))
 
 
-def _assigned(tree: ast.Module, names: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Upper-case names that are given a number, a tuple of numbers or a dict of numbers."""
-    for node in tree.body:
-        targets = (
-            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-        )
-        for target in targets:
-            for name, expression in _pairs(target, node.value, names):
-                if UPPER_CASE.fullmatch(name) and _is_numeric(names[name]):
-                    yield name, expression
+def _parts(path: Path) -> tuple[str, ...]:
+    return path.relative_to(PACKAGE).with_suffix("").parts
+
+
+def _names(path: Path) -> dict[str, Any]:
+    return vars(importlib.import_module(".".join(("discreet", *_parts(path))).removesuffix(".__init__")))
+
+
+def _assigned(node: ast.stmt, names: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Upper-case names to which a statement gives a number, a tuple of numbers or a dict of numbers."""
+    if not isinstance(node, (ast.Assign, ast.AnnAssign)):
+        return
+    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+        for name, expression in _pairs(target, node.value, names):
+            if UPPER_CASE.fullmatch(name) and _is_numeric(names[name]):
+                yield name, expression
 
 
 def _pairs(target: ast.expr, value: ast.expr | None, names: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -25,6 +25,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -32,6 +33,8 @@ import numpy as np
 from register import constants
 from scans import SCANS, Scan
 from tables import FloatArray
+
+LEAST_ERROR = 1e-4  # smaller ones count as this: clipped columns may even fit better than the optimum without clipping
 
 
 def errors(scan: Scan, seeds: int) -> FloatArray:
@@ -42,7 +45,7 @@ def errors(scan: Scan, seeds: int) -> FloatArray:
             measure = scan.measure(table, seed)
             for i, value in enumerate(scan.values):
                 with replaced(scan, value) as settings:
-                    found[i, j, seed] = np.log(max(measure(**settings), 1e-12))
+                    found[i, j, seed] = np.log(max(measure(**settings), LEAST_ERROR))
     return found
 
 
@@ -54,7 +57,7 @@ def replaced(scan: Scan, value: Any) -> Iterator[dict[str, Any]]:
         return
     home, name = scan.constant.rsplit(".", 1)
     before = getattr(import_module(f"discreet.{home}"), name)
-    holders = [module for path, module in _holders(name, scan.constant)]
+    holders = _holders(name, scan.constant)
     functions = [f for m in holders for f in vars(m).values() if _has_default(f, before)]
     defaults = [f.__defaults__ for f in functions]
     try:
@@ -70,11 +73,12 @@ def replaced(scan: Scan, value: Any) -> Iterator[dict[str, Any]]:
             function.__defaults__ = old
 
 
-def _holders(name: str, constant: str) -> list[tuple[str, Any]]:
+@cache
+def _holders(name: str, constant: str) -> list[Any]:
     """The module of the constant, and those that import it; not those that have another one of the same name."""
     others = {other.rsplit(".", 1)[0] for other in constants() if other.endswith(f".{name}") and other != constant}
     loaded = {m.removeprefix("discreet."): module for m, module in sys.modules.items() if m.startswith("discreet.")}
-    return [(m, module) for m, module in loaded.items() if name in vars(module) and m not in others]
+    return [module for m, module in loaded.items() if name in vars(module) and m not in others]
 
 
 def _has_default(function: Any, value: Any) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from tables import EVEN, FAMILY, LABELS, SMALL, TARGETS, FloatArray, Table
 
 from discreet import Budget, Problem, solve
+from discreet.estimators.base import clip_columns
 from discreet.preprocessing import PrivateQuantiles, PrivateScaler
 from discreet.problem.constraints import L1Ball, L2Ball
 from discreet.problem.penalties import L2
@@ -47,7 +48,9 @@ class FitError:
         def measure(**settings: Any) -> float:
             solver = SOLVERS[self.solver](**dict(self.settings), **settings)
             found = solve(problem, X, y, solver, budget, random_state=seed, **known)
-            return (problem.objective(X, y, found.coef, found.intercept) - best.value) / (constant - best.value)
+            clipped = clip_columns(X, found.scaling.low, found.scaling.high)  # as the estimators predict
+            value = problem.objective(clipped, y, found.coef, found.intercept)
+            return (value - best.value) / (constant - best.value)
 
         return measure
 
@@ -177,7 +180,7 @@ SCANS = {
         *_scans("solvers.svrg", "ANCHORS MOST_INNER PATIENCE SMALLEST_BATCH", _free("svrg")),
         *_scans("solvers.svrg", "SVRG.anchor_share SMALLEST_RATE", _free("svrg"), most=0.99),
         Scan("solvers.svrg.DIFFERENCE", _free("svrg"), field="difference"),
-        *_scans(_DUAL, "TRAVEL PASSES PROXIMITY SMALLEST_BATCH", _free("dual-cd")),
+        *_scans(_DUAL, "LARGEST_DUAL PASSES PROXIMITY SMALLEST_BATCH", _free("dual-cd")),
         *_scans(_DUAL, "SMALLEST_RATE", _free("dual-cd"), most=1.0),
         *_scans("solvers.ftrl.solver", "LEAVES EPOCHS", _free("ftrl")),
         Scan("solvers.ftrl.stream.CAPPED_LEAVES", _free("ftrl", settings=_STREAM), field="leaves"),
@@ -202,7 +205,7 @@ SCANS = {
             most=0.9,
         ),
         *_scans("solvers.objective_perturbation", "MOST_DETERMINANT", _free("objective-perturbation"), tables=LABELS),
-        *_scans("solvers.bolt_on", "PASSES SMALLEST_LOT", _free("bolt-on"), tables=LABELS),
+        *_scans("solvers.bolt_on", "PASSES SMALLEST_BATCH", _free("bolt-on"), tables=LABELS),
         *_scans("solvers.sketched.solver", "SIZE LARGE_SET LARGE_SET_STEP", _free("sketched")),
         *_scans("solvers.greedy_coordinate_descent.solver", "MOST_STEPS", _free("greedy-cd")),
         *_scans(
