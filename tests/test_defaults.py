@@ -63,6 +63,12 @@ def test_a_scan_tries_the_default_and_other_values(scans):
         assert len(set(scan.values)) >= 3, scan.constant
 
 
+def test_every_figure_of_the_page_is_for_the_current_default(register, scans):
+    figures = register.figures(register.PAGE.read_text())
+    assert len(figures) > 30
+    assert figures == {name: scans.shown(scans.SCANS[name].default) for name in figures}
+
+
 def test_every_constant_has_a_comment_beside_it(register):
     """On its own line, or on the line above the group it stands in."""
     bare = []

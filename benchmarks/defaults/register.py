@@ -22,6 +22,7 @@ PACKAGE = ROOT / "discreet"
 PLACES = ("solvers", "scaling", "preprocessing", "estimators/task.py")  # of the package, that the page covers
 KINDS = ("derived", "measured", "numerical safety", "convention")
 UPPER_CASE = re.compile(r"_?[A-Z][A-Z0-9_]*")
+FIGURE = re.compile(r"\| `(?P<name>[^`]+)` \| (?P<default>[^`|]+) \|.*\|")
 ROW = re.compile(r"\| `(?P<name>[^`]+)` \| `(?P<value>[^`]+)` \| (?P<kind>[^|]+) \| (?P<reason>.*) \|")
 
 
@@ -58,6 +59,12 @@ def rows(page: str) -> list[Row]:
     """The lines of all tables of the page; values as `ast.unparse` writes them."""
     lines = (ROW.fullmatch(line) for line in page.splitlines())
     return [Row(m["name"], normal(m["value"]), m["kind"].strip(), m["reason"]) for m in lines if m]
+
+
+def figures(page: str) -> dict[str, str]:
+    """The constants whose regret the page gives, with the default for which it was measured."""
+    lines = (FIGURE.fullmatch(line) for line in page.splitlines())
+    return {m["name"]: m["default"].strip() for m in lines if m}
 
 
 def differences(code: dict[str, str], page: list[Row]) -> list[str]:

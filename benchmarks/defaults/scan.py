@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 from register import constants
-from scans import SCANS, Scan
+from scans import SCANS, Scan, shown
 from tables import FloatArray
 
 LEAST_ERROR = 1e-4  # smaller ones count as this: clipped columns may even fit better than the optimum without clipping
@@ -89,9 +89,9 @@ def report(scan: Scan, seeds: int, details: bool) -> None:
     began = time.perf_counter()
     found = errors(scan, seeds)
     means, default = found.mean(axis=2), scan.values.index(scan.default)
-    best = int(np.argmin(means.mean(axis=1)))
+    best = best_of(means.mean(axis=1), default)
     worst = int(np.argmax(means[default] - means.min(axis=0)))
-    best_there = int(np.argmin(means[:, worst]))
+    best_there = best_of(means[:, worst], default)
     if details:
         print_table(scan, means, default)
     print(
@@ -103,9 +103,9 @@ def report(scan: Scan, seeds: int, details: bool) -> None:
     )
 
 
-def shown(value: Any) -> str:
-    """A number or the three numbers of a rule, with few digits."""
-    return ", ".join(f"{part:.3g}" for part in value) if isinstance(value, tuple) else f"{value:.3g}"
+def best_of(errors: FloatArray, default: int) -> int:
+    """The place of the smallest error; the default's where no value does better."""
+    return default if errors[default] <= errors.min() + 1e-9 else int(np.argmin(errors))
 
 
 def regret(differences: FloatArray) -> str:

@@ -135,6 +135,11 @@ class Scan:
         return tuple(default * x for x in AROUND if x == 1.0 or default * x <= self.most)
 
 
+def shown(value: Any) -> str:
+    """A number or the three numbers of a rule, with few digits."""
+    return ", ".join(f"{part:.3g}" for part in value) if isinstance(value, tuple) else f"{value:.3g}"
+
+
 def _rounded(value: float) -> float:
     return float(f"{value:.3g}")
 
