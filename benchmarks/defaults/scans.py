@@ -137,7 +137,9 @@ class Scan:
 
 def shown(value: Any) -> str:
     """A number or the three numbers of a rule, with few digits."""
-    return ", ".join(f"{part:.3g}" for part in value) if isinstance(value, tuple) else f"{value:.3g}"
+    if isinstance(value, tuple):
+        return ", ".join(shown(part) for part in value)
+    return str(value) if isinstance(value, int) else f"{value:.3g}"
 
 
 def _rounded(value: float) -> float:
@@ -224,7 +226,7 @@ SCANS = {
             seeds=2,
         ),
         *_scans(
-            "solvers.exponential.solver", "LABEL_REACH", FitError("exponential", in_l2_ball), tables=SMALL[:3], most=4.0
+            "solvers.exponential.solver", "LABEL_REACH", FitError("exponential", in_l2_ball), tables=SMALL[:3], most=2.0
         ),
         *_scans(
             "solvers.exponential.solver",

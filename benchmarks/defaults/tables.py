@@ -105,7 +105,7 @@ EVEN = tuple(table for table in FAMILY if not table.uneven)  # for sets that bin
 SMALL = (
     Table("labels", 500, 2, 1.0),
     Table("labels", 2_000, 2, 1.0, "correlated"),
-    Table("labels", 2_000, 3, 0.5, "heavy"),
+    Table("labels", 1_000, 2, 0.5, "heavy"),
     Table("target", 500, 2, 1.0),
     Table("target", 2_000, 2, 1.0, "heavy"),
 )
