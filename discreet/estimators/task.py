@@ -27,8 +27,8 @@ Task = Literal["classification", "regression"]
 SHARE = 0.02  # of the budget
 MOSTLY_BINARY = 0.9  # fraction of rows with target 0 or 1 that makes a classification
 EVEN = 0.5  # the threshold where noise leaves no better choice
-SAFE_DEVIATIONS = 3.0
-SHRINK = (0.0, 1e-9, 1e-6, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3)
+SAFE_DEVIATIONS = 3.0  # of the noise, which exceeds them once in 700 questions
+SHRINK = (0.0, 1e-9, 1e-6, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3)  # of the budget, given up in turn
 
 
 @dataclass(frozen=True)

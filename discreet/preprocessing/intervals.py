@@ -15,7 +15,7 @@ from discreet._common.types import FloatArray, IntArray
 
 # More points resolve wide ranges better, and make it harder for a value that many rows share to be found.
 STEPS = 2**40
-POINTS = STEPS + 1
+POINTS = STEPS + 1  # both ends are points
 
 
 def place_of(values: FloatArray, low: float, high: float) -> IntArray:

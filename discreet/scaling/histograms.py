@@ -12,7 +12,7 @@ from discreet._common.types import FloatArray
 from discreet.data.moments import column
 from discreet.data.rows import Data, Rows
 
-LOWEST_EXPONENT, HIGHEST_EXPONENT = -64, 63
+LOWEST_EXPONENT, HIGHEST_EXPONENT = -64, 63  # numbers beyond 5e-20 and 2e19 count as these
 BINS = HIGHEST_EXPONENT - LOWEST_EXPONENT + 2  # the last bin counts the zeros
 LARGEST_RADIUS = 2.0 ** (HIGHEST_EXPONENT + 1)  # stands for everything beyond the bins as well
 SIGNED_BINS = 2 * BINS - 1  # negative numbers, zero, positive numbers, in the order of the real line

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from discreet.privacy.relation import Relation
 
 LOWEST, HIGHEST = -3, 5  # the range of bounds, in octaves of the unit
-PER_OCTAVE = 3
-BINS = (HIGHEST - LOWEST) * PER_OCTAVE
-CLEAR = 4.5  # deviations of the noise that counts beyond the bulk must exceed to be read
+PER_OCTAVE = 3  # bins: a bound is at most 26 % larger than it must be
+BINS = (HIGHEST - LOWEST) * PER_OCTAVE  # over the whole range
+CLEAR = 4.5  # deviations of the noise that counts beyond the bulk must exceed to be read: 8e-5 of false alarms
 
 
 def private_norm_bound(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
 
 
+# Where these come from: docs/defaults.md.
 DEFAULT_SHARE = 0.1  # of the budget, as in the papers
 NOISIEST_HISTOGRAM = 1 / 12  # noise deviation per bin, as a fraction of the rows
 NOISIEST_MOMENT = 1 / 5  # noise deviation of a moment, as a fraction of the squared radius

@@ -114,11 +114,15 @@ class Metric:
     vectors: FloatArray
 
     @classmethod
-    def from_second_moment(cls, moment: SecondMoment, floor: float) -> Metric:
-        """The released matrix with its eigenvalues lifted to at least `floor` times the size of the noise."""
+    def from_second_moment(cls, moment: SecondMoment) -> Metric:
+        """The released matrix, lifted until twice of it exceeds the matrix without noise: steps then do not overshoot.
+
+        Where the noise is at most its edge e, the matrix without noise is at most B + e, B being the released one
+        without its negative eigenvalues. Twice the result is max(2 B, B + e).
+        """
         values, vectors = np.linalg.eigh(moment.matrix)
-        least = max(SMALLEST_EIGENVALUE * max(float(values[-1]), 1.0), floor * moment.noise_edge)
-        return cls(np.maximum(values, least), vectors)
+        lifted = np.maximum(values, 0.5 * (np.maximum(values, 0.0) + moment.noise_edge))
+        return cls(np.maximum(lifted, SMALLEST_EIGENVALUE * max(float(values[-1]), 1.0)), vectors)
 
     @property
     def matrix(self) -> FloatArray:

@@ -41,8 +41,9 @@ if TYPE_CHECKING:
     from discreet.problem.problem import Problem
 
 
-PASSES = 10
-SMALLEST_BATCH = 16
+# Where these come from: docs/defaults.md.
+PASSES = 10  # over the rows
+SMALLEST_BATCH = 16  # rows: fewer would raise the sensitivity, which falls with their number
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,10 @@ if TYPE_CHECKING:
     from discreet.problem.problem import Problem
 
 
-PASSES, PROXIMITY = 40, 0.02
+# Tuned on public tables, and never read from rows: docs/defaults.md.
+PASSES, PROXIMITY = 40, 0.02  # over the rows; the pull towards an earlier iterate, in units of the curvature
 LARGEST_DUAL = NoiseRule(0.066, 0.45, 2.0)  # how large a dual variable may become in a run, in units of a typical slope
-SMALLEST_RATE, SMALLEST_BATCH = 0.05, 64
+SMALLEST_RATE, SMALLEST_BATCH = 0.05, 64  # the larger of this share of the rows and this number is a batch
 BLOCK_DRAWS = 1 << 17  # noise is drawn in blocks of about this many numbers
 
 BatchGaussian = mechanisms.PoissonGaussian | mechanisms.Gaussian

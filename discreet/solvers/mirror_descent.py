@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from discreet.problem.problem import Problem
 
 
-MOST_STEPS, FEWEST_STEPS = 1_000, 200
+MOST_STEPS, FEWEST_STEPS = 1_000, 200  # limits of the default number of steps: docs/defaults.md
 ENTRIES_READ = 2e9  # in all steps together; large tables get fewer steps
 
 

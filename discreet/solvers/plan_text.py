@@ -13,7 +13,7 @@ from discreet.privacy.relation import Relation
 if TYPE_CHECKING:
     from discreet.solvers.plan import Plan
 
-WIDTH = 110
+WIDTH = 110  # characters of a line
 LABEL = 20  # width of the names on the left
 
 SCALING_WORDS = {

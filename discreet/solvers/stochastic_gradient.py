@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from discreet.problem.problem import Problem
 
 
-PASSES = 30
-SMALLEST_RATE, SMALLEST_BATCH = 0.05, 64
+# Tuned on public tables, and never read from rows: docs/defaults.md.
+PASSES = 30  # over the rows
+SMALLEST_RATE, SMALLEST_BATCH = 0.05, 64  # the larger of this share of the rows and this number is a batch
 BLOCK_DRAWS = 1 << 17  # noise is drawn in blocks of about this many numbers
 
 

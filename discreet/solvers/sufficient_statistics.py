@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from discreet.problem.problem import Problem
 
 
-NORM_BOUND_SHARE = 0.02  # for the histogram of row norms
+NORM_BOUND_SHARE = 0.02  # of the budget, for the histogram of row norms: docs/defaults.md
 LONG_ROWS = 0.2  # fraction of the rows that may be clipped: they only lose weight, and the noise grows with R^2
 ROUNDING = 1e-14  # of the trace of an exact second moment
 RADIUS, MOMENT = range(2)  # the order of the releases

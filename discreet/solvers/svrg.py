@@ -36,10 +36,11 @@ if TYPE_CHECKING:
     from discreet.problem.problem import Problem
 
 
-ANCHORS, MOST_INNER = 20, 40
-PATIENCE = 0.15  # see _default_inner
-DIFFERENCE = 1.0
-SMALLEST_RATE, SMALLEST_BATCH = 0.05, 64
+# Tuned on public tables, and never read from rows: docs/defaults.md.
+ANCHORS, MOST_INNER = 20, 40  # gradients over all rows, and the most steps after each
+PATIENCE = 0.15  # how many steps the noise allows: see _default_inner
+DIFFERENCE = 1.0  # clipping of differences of gradients, in units of their typical size
+SMALLEST_RATE, SMALLEST_BATCH = 0.05, 64  # the larger of this share of the rows and this number is a batch
 
 
 @dataclass(frozen=True)

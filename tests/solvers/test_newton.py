@@ -241,10 +241,31 @@ def test_the_metric_of_any_released_matrix_is_positive():
     for matrix in (np.zeros((3, 3)), -np.eye(3), np.diag([1.0, 0.0, -5.0]), rng.standard_normal((3, 3))):
         symmetric = 0.5 * (matrix + matrix.T)
         for deviation in (0.0, 1e-9, 2.0):
-            metric = Metric.from_second_moment(SecondMoment(symmetric, deviation), 0.7)
+            metric = Metric.from_second_moment(SecondMoment(symmetric, deviation))
             assert (metric.values > 0.0).all()
-            assert metric.values.min() >= 0.7 * math.sqrt(6.0) * deviation * (1 - 1e-12)
+            assert metric.values.min() >= 0.5 * math.sqrt(6.0) * deviation * (1 - 1e-12)
             np.testing.assert_allclose(np.linalg.eigvalsh(metric.matrix), metric.values, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_twice_the_metric_exceeds_the_second_moment_without_noise(fault):
+    """For any noise up to its edge; else steps of the squared loss would overshoot and diverge.
+
+    The fault lifts the eigenvalues to half of the edge and no further.
+    """
+    rng, worst = np.random.default_rng(0), math.inf
+    for size in rng.uniform(0.0, 3.0, 200):
+        rows = rng.standard_normal((6, 4))
+        truth = size * rows.T @ rows / np.linalg.norm(rows.T @ rows, 2)
+        noise = rng.standard_normal((4, 4))
+        noise = (noise + noise.T) / np.linalg.norm(noise + noise.T, 2)
+        released = SecondMoment(truth + noise, 1.0 / math.sqrt(8.0))  # its edge is 1
+        metric = Metric.from_second_moment(released)
+        if fault:
+            values, vectors = np.linalg.eigh(released.matrix)
+            metric = Metric(np.maximum(values, 0.5), vectors)
+        worst = min(worst, float(np.linalg.eigvalsh(2.0 * metric.matrix - truth)[0]))
+    assert (worst < -1e-9) == fault
 
 
 def test_metric_norms_are_those_of_the_inverse_matrix_for_dense_and_sparse_rows():

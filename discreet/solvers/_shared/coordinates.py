@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from discreet.problem.scaled_problem import ScaledProblem
 
 
-# Fixed once, with an eye on public tables, and never read from rows.
+# Tuned on public tables, and never read from rows: docs/defaults.md.
 PASSES, FEWEST_PASSES, PURE_PASSES = NoiseRule(1.1, 0.6, 150.0), 10, 5
-NOISIEST = 5.7  # the noise, in units of the gradient, from which on further steps do harm; a rule of thumb
+NOISIEST = 5.7  # the noise, in units of the gradient, from which on further steps do harm
 
 
 def smoothness_bounds(declared: tuple[float, ...] | None, scaled: ScaledProblem) -> FloatArray:

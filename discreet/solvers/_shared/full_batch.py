@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Move = Callable[[FloatArray, FloatArray], FloatArray]  # weights and a released gradient -> new weights
 
+# How many steps, by _default_steps; tuned on public tables, and never read from rows: docs/defaults.md.
 FEWEST_STEPS, MOST_STEPS, STEPS_PER_COORDINATE, PURE_STEPS = 100, 500, 5, 10
 WEAK_NOISE = 360.0  # rows over noise and columns; twice as many steps where it is four times as large
 

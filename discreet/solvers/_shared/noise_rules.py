@@ -1,7 +1,7 @@
 """Defaults that follow the noise: tight where it is strong, loose where it is weak.
 
-The noise level is a public fact, so such a default costs nothing. The numbers are rules of thumb, fitted once on
-public tables (benchmarks/README.md); no guarantee depends on them.
+The noise level is a public fact, so such a default costs nothing. The form is derived, the numbers are tuned on
+public tables and are not theory (docs/defaults.md); no guarantee depends on them.
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@ from discreet.problem.certificate import curvature, is_optimal
 from discreet.problem.fista import accelerated_steps, largest_curvature
 from discreet.solvers.base import Run
 
-TOLERANCE = 1e-9
+TOLERANCE = 1e-9  # of the certificate at which a run without noise ends
 FEWEST_STEPS, MOST_STEPS = 200, 2_000  # own steps
 ENTRIES_READ = 2e9  # of the table, by all own steps together: a few seconds
-MOST_FINAL_STEPS = 50_000
+MOST_FINAL_STEPS = 50_000  # after which the run ends anyhow
 DIVERGED = 1e6  # in units of the objective at the start; steps that got so far do not come back
 LOOK_EVERY = 20  # steps between two looks at the certificate, which costs about as much as a few gradients
 

@@ -7,8 +7,8 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.problem.penalties import PenaltyTerms
 
-TOLERANCE = 1e-12
-SWEEPS = 10_000
+TOLERANCE = 1e-12  # of the gradient of a quadratic at its minimiser, in units of its linear part
+SWEEPS = 10_000  # after which the minimiser is taken as it is
 
 
 class QuadraticModel:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from discreet.problem.problem import Problem
     from discreet.scaling.plan import ScalingPlan
 
-ROW_NORM = NoiseRule(0.13, 0.38, 1.5)
+ROW_NORM = NoiseRule(0.13, 0.38, 1.5)  # of shortened rows, in units of a typical norm; tuned: docs/defaults.md
 
 
 @dataclass(frozen=True)

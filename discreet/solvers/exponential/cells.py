@@ -18,7 +18,7 @@ from discreet.problem.constraints import Box, SetAroundZero
 BALL_ROOM = 10  # a grid may have so many times more cells than are allowed, as most of them miss the ball
 
 
-MOST_PIECES = 1e7
+MOST_PIECES = 1e7  # along an axis: bounds the search for the best number
 MOST_COLUMNS = 32  # far beyond what can be sampled, and within what NumPy's grids can hold
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 LABEL_REACH, TARGET_REACH = 2.0, 1.0  # what the weights of scaled columns seldom exceed
 TARGET_SPREADS = 4.0  # regression targets are clipped at so many of their scales
 SURFACE_TRIES = 4.0  # logarithm of the share of tries that may be lost outside a ball; fewer would need more cells
-MOST_CELLS = 1_000_000
+MOST_CELLS = 1_000_000  # bounds memory
 MOST_WORK = 2e8  # rows * (cells + tries); 1e8 take about two seconds
 SEARCH_WORK, SEARCH_SLACK = 1e7, 0.5  # rows * cells, and the slack of the cells, where epsilon is infinite
 SMALLEST_RANGE = 1e-6  # of a row's losses over the region, in units of the largest

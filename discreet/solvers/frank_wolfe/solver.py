@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from discreet.problem.problem import Problem
 
 
-FEWEST_STEPS, MOST_STEPS = 5, 300
+FEWEST_STEPS, MOST_STEPS = 5, 300  # limits of the default number of steps: docs/defaults.md
 NOISELESS_STEPS = 1_000  # where epsilon is infinite; accelerated steps follow them
-ENTRY_CLIP = NoiseRule(0.3, 0.35, 2.0)
+ENTRY_CLIP = NoiseRule(0.3, 0.35, 2.0)  # of entries of the rows' gradients; tuned on tables: docs/defaults.md
 
 
 @dataclass(frozen=True)

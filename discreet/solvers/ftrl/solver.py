@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from discreet.problem.problem import Problem
 
 
-LEAVES, EPOCHS = 128, 8
-NOISELESS_EPOCHS = 400
+LEAVES, EPOCHS = 128, 8  # updates in a pass, and passes: docs/defaults.md
+NOISELESS_EPOCHS = 400  # the most passes where epsilon is infinite
 
 
 @dataclass(frozen=True)

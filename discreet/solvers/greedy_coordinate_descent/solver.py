@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from discreet.problem.problem import Problem
 
 
-FEWEST_STEPS, MOST_STEPS = 5, 50
+FEWEST_STEPS, MOST_STEPS = 5, 50  # limits of the default number of steps: docs/defaults.md
 MOST_STEPS_PER_COLUMN = 2_000  # where epsilon is infinite
 
 Greedy = mechanisms.GumbelGreedy | mechanisms.LaplaceGreedy

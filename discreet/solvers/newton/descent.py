@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     NormsOf = Callable[[ScaledBlock], FloatArray]  # one norm per row of a block
 
+# Tuned on public tables, and never read from rows: docs/defaults.md.
 LEAST_CURVATURE = 0.05  # in units of its bound: no step is more than 20 times as long as one that is safe everywhere
-FLOOR = 0.5  # of the eigenvalues, in units of the noise's largest one
 LONG_ROWS = 0.05  # fraction of the rows that the second moment may clip at most
 CLIPPED_ROWS = 6.0  # gradients that may be clipped, in units of the total noise: fewer would not pay for the noise
 
@@ -90,7 +90,7 @@ class Descent:
         total = self.scaled.sum(
             lambda block: second_moment.clipped_second_moment(block.X, block.norms, radius, block.weight)
         )
-        return Metric.from_second_moment(self._release(total, radius, MOMENT), FLOOR)
+        return Metric.from_second_moment(self._release(total, radius, MOMENT))
 
     def _learn_hessian(self) -> FloatArray:
         """Two releases: a bound on the norms of the rows times their root curvatures, and the Hessian in the metric."""

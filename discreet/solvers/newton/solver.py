@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from discreet.problem.problem import Problem
 
 
-# Fixed once, with an eye on public tables (electricity, california, adult, acsincome) and never read from rows.
+# Tuned on public tables (electricity, california, adult, acsincome), and never read from rows: docs/defaults.md.
 STEPS, FEW_STEPS, FEWEST_STEPS = NoiseRule(0.6, 0.5, 30.0), NoiseRule(0.6, 1.0, 14.0), 4
 GROWTH, MOST_GROWTH = 1.2, 100.0  # of the share from step to step, and in all: early steps need not be exact
 NORM_BOUND_SHARE = 0.03  # for each of the up to four histograms of sizes
-MOMENT_SHARE = 0.1
-HESSIAN_SHARE = 0.03
+MOMENT_SHARE = 0.1  # for the second-moment matrix
+HESSIAN_SHARE = 0.03  # for the Hessian halfway
 LEAST_SHARE, MOST_SHARE = 1e-6, 0.8  # of the moment, and of both together
 NOISIEST_HESSIAN = 0.5  # the edge of its noise, over the bound on the curvature; noisier ones are left out
 LONG_RESIDUALS = 2.5  # what all but a few residuals keep below, in units of the usual one; normal ones: 2 to 3

@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
 
 SKETCHES = ("single", "importance", "nice", "independent", "blocks", "full")
-SIZE = 8
+SIZE = 8  # coordinates in a set: docs/defaults.md
 LARGE_SET = 4  # from this mean size on, defaults are those of gradient descent rather than coordinate descent
-LARGE_SET_STEP = 1.5
+LARGE_SET_STEP = 1.5  # of large sets, in units of the step that is safe for sure
 
 
 @dataclass(frozen=True)
