@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import pkgutil
 import re
 from collections import defaultdict
 from functools import cache
@@ -156,8 +157,17 @@ def unknown_paths(text: str, folder: Path) -> list[str]:
 
 
 def unknown_modules(text: str) -> list[str]:
-    """Quoted names that begin with `discreet.` and do not exist."""
-    return [q for q in unknown_names(text) if q.startswith("discreet.")]
+    """Quoted names that begin with `discreet.` and cannot be imported."""
+    found = [q for q in quoted(text) if q.startswith("discreet.") and NAME.fullmatch(q)]
+    return [q for q in found if not _can_be_imported(q.partition("(")[0])]
+
+
+def _can_be_imported(dotted: str) -> bool:
+    try:
+        pkgutil.resolve_name(dotted)
+    except (ImportError, AttributeError, ValueError):
+        return False
+    return True
 
 
 def unknown_targets(text: str) -> list[str]:
