@@ -19,6 +19,8 @@ from discreet._common.types import FloatArray
 
 BLOCK_ENTRIES = 1 << 18  # of a block: what is computed of it stays in a second-level cache
 
+PIECE_ENTRIES = 1 << 15  # of a piece of a block, where several temporaries of its size are needed
+
 Block = TypeVar("Block")
 
 
@@ -29,7 +31,15 @@ def block_rows(columns: int) -> int:
 
 def block_slices(rows: int, columns: int) -> list[slice]:
     """Which rows each block of a table in memory holds."""
-    size = block_rows(columns)
+    return _slices(rows, block_rows(columns))
+
+
+def piece_slices(rows: int, columns: int) -> list[slice]:
+    """A block cut further, to bound the memory of what is computed of it."""
+    return _slices(rows, max(1, PIECE_ENTRIES // max(1, columns)))
+
+
+def _slices(rows: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
 
 

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
 from discreet.data import moments
-from discreet.data.rows import block_rows
+from discreet.data.rows import piece_slices
 from discreet.data.validation import LARGEST_BOUND
 from discreet.problem.penalties import PenaltyTerms
 
@@ -59,16 +59,16 @@ class ColumnScaling:
         else:
             scaled = np.empty((data.rows, self.columns + intercept), dtype=data.X.dtype, order=order)
             scaled[:, self.columns :] = 1.0
-        block = block_rows(self.columns)
-        layout: Literal["C", "F"] = "F" if block > self.columns else "C"  # long inner loops are the fast ones
+        parts = piece_slices(data.rows, self.columns)
+        layout: Literal["C", "F"] = "F" if parts and parts[0].stop > self.columns else "C"  # long inner loops are fast
         gain = np.where(self.frozen, 0.0, 1.0 / self.scale)
-        for start in range(0, data.rows, block):
-            rows = np.array(data.X[start : start + block], dtype=np.float64, order=layout)
+        for part in parts:
+            rows = np.array(data.X[part], dtype=np.float64, order=layout)
             np.maximum(rows, self.low, out=rows)
             np.minimum(rows, self.high, out=rows)
             rows -= self.shift
             rows *= gain
-            scaled[start : start + block, : self.columns] = rows
+            scaled[part, : self.columns] = rows
         return scaled
 
     def _sparse_matrix(self, X: Any, order: Literal["C", "F"], intercept: bool) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
 from discreet.data.moments import column
-from discreet.data.rows import Data, Rows
+from discreet.data.rows import Data, Rows, piece_slices, sum_over_blocks
 
 LOWEST_EXPONENT, HIGHEST_EXPONENT = -64, 63  # numbers beyond 5e-20 and 2e19 count as these
 BINS = HIGHEST_EXPONENT - LOWEST_EXPONENT + 2  # the last bin counts the zeros
@@ -30,7 +31,7 @@ def exponent_counts(rows: Rows, groups: list[range], origin: FloatArray) -> Floa
 
     def of_block(block: Data) -> FloatArray:
         if not block.sparse:
-            return _counts(_exponent_bins(_distances(block, groups, origin)), block.weight, BINS)
+            return _dense_counts(block, lambda piece: _exponent_bins(_distances(piece, groups, origin)), BINS)
         X = sp.csc_array(block.X)  # column by column: a dense copy of all of them may not fit into memory
         found = (_exponent_bins(_largest_per_row(X, block.y, group, origin)) for group in groups)
         return np.stack([_counts(bins[:, None], block.weight, BINS)[0] for bins in found])
@@ -92,7 +93,7 @@ def signed_exponent_counts(rows: Rows) -> FloatArray:
 
     def of_block(block: Data) -> FloatArray:
         if not block.sparse:
-            return _counts(_signed_bins(np.asarray(block.X, dtype=np.float64)), block.weight, SIGNED_BINS)
+            return _dense_counts(block, lambda piece: _signed_bins(piece.X.astype(np.float64)), SIGNED_BINS)
         X = sp.csc_array(block.X)
         found = (_signed_bins(column(X, j)[:, None]) for j in range(block.columns))
         return np.concatenate([_counts(bins, block.weight, SIGNED_BINS) for bins in found])
@@ -159,6 +160,16 @@ def _largest_per_row(X: Any, y: FloatArray, group: range, origin: FloatArray) ->
     if len(group) == 1:
         return np.abs(X[:, group.start].astype(np.float64) - origin[group.start])
     return np.maximum(X.max(axis=1), -X.min(axis=1)).astype(np.float64)
+
+
+def _dense_counts(block: Data, bins_of: Callable[[Data], npt.NDArray[Any]], size: int) -> FloatArray:
+    """The counts of a dense block, piece by piece, as bin numbers take several times the memory of the entries."""
+    weight = block.weight
+    pieces = (
+        Data(block.X[part], block.y[part], None if weight is None else weight[part])
+        for part in piece_slices(block.rows, block.columns)
+    )
+    return sum_over_blocks(pieces, lambda piece: _counts(bins_of(piece), piece.weight, size))
 
 
 def _counts(bins: npt.NDArray[Any], weight: FloatArray | None, size: int) -> FloatArray:

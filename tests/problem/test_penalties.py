@@ -268,5 +268,4 @@ def test_penalties_are_values(case: Case) -> None:
     twin = pickle.loads(pickle.dumps(case.penalty))
     assert twin == case.penalty
     assert hash(twin) == hash(case.penalty)
-    assert twin.separable
     assert not hasattr(twin, "__dict__")
