@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +27,20 @@ def open_parquet(file: Any) -> Any:
     return ParquetFile(file, pre_buffer=False, buffer_size=READ_AHEAD)
 
 
+@contextmanager
+def without_values(source: object) -> Iterator[None]:
+    """Replace Arrow's errors, which quote values and row numbers, by one that names the source alone."""
+    from pyarrow import ArrowException
+
+    try:
+        yield
+    except ArrowException:
+        raise ValueError(
+            f"{source} could not be read: a file is damaged or has changed, or a value does not have the type of its "
+            "column."
+        ) from None
+
+
 class DatasetSource:
     """The columns of a data set, batch by batch, always in the same order.
 
@@ -46,10 +61,15 @@ class DatasetSource:
 
     @cached_property
     def rows(self) -> int:
-        return int(self._dataset.count_rows())
+        with without_values(self):
+            return int(self._dataset.count_rows())
 
     def batches(self, wanted: list[str], rows: int) -> Iterator[Any]:
         """The wanted columns as Arrow batches of at most so many rows."""
+        with without_values(self):
+            yield from self._batches(wanted, rows)
+
+    def _batches(self, wanted: list[str], rows: int) -> Iterator[Any]:
         try:
             fragments = list(self._dataset.get_fragments())
         except ValueError:  # a data set with a filter has no fragments of its own

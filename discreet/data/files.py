@@ -17,11 +17,12 @@ from typing import Any, Self
 import numpy as np
 
 from discreet.data.arrow_columns import arrow_kind, few_names, read_features, read_target, wanted_columns
-from discreet.data.arrow_dataset import open_parquet
+from discreet.data.arrow_dataset import open_parquet, without_values
 from discreet.data.schema import Schema
 from discreet.data.stored_table import StoredTable
 from discreet.data.table import Table
 
+OTHER_FORMATS = (".feather", ".arrow", ".orc", ".xlsx", ".xls", ".ods", ".npz", ".json", ".gz", ".zip")
 SEPARATORS = (",", ";", "\t")
 
 _NOT_UTF8 = "{path} is not a text file in UTF-8; convert it, or use Parquet."
@@ -156,12 +157,16 @@ class ParquetTableFile(TableFile):
 
     def batches(self, wanted: list[str], rows: int) -> Iterator[Any]:
         """The wanted columns as Arrow batches of at most so many rows, in the order of the file."""
-        yield from self._parquet.iter_batches(batch_size=rows, columns=wanted)
+        with without_values(self):
+            yield from self._parquet.iter_batches(batch_size=rows, columns=wanted)
 
 
 def open_table(path: str | Path) -> TableFile:
     """Open a CSV or Parquet file, told apart by the ending of the name, and read its header."""
-    return ParquetTableFile(path) if Path(path).suffix.lower() in (".parquet", ".pq") else CSVFile(path)
+    ending = Path(path).suffix.lower()
+    if ending in OTHER_FORMATS:
+        raise ValueError(f"{path}: files with the ending {ending} are not read; convert it to Parquet or CSV.")
+    return ParquetTableFile(path) if ending in (".parquet", ".pq") else CSVFile(path)
 
 
 def read_header(path: str | Path) -> dict[str, str]:

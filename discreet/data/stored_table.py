@@ -121,7 +121,7 @@ class StoredRows:
             found += block.rows
             yield block
         if found != self.rows:
-            raise ValueError(f"{self.table.source} changed while it was read: it had {self.rows} rows when checked.")
+            raise ValueError(f"{self.table.source} changed while it was read; train again on a file that stays.")
 
     def sum(self, part: Callable[[Data], FloatArray]) -> FloatArray:
         return sum_over_blocks(self.blocks(), part)

@@ -202,3 +202,36 @@ def test_auto_takes_a_solver_that_needs_only_sums():
         public = Ridge().plan(10_000, columns, stored=stored).public
         assert public.stored == stored
         assert make_solver("auto", problem, public, budget).name == name
+
+
+def test_errors_of_files_quote_no_value_and_no_row(tmp_path):
+    """Arrow's own message says which value in which row could not be converted."""
+    lines = ["a,y", *["1,0"] * 2_000, "HIV-positive Jane Doe,1"]
+    (tmp_path / "table.csv").write_text("\n".join(lines))
+    schema = pa.schema([("a", pa.int64()), ("y", pa.int64())])
+    dataset = ds.dataset(tmp_path / "table.csv", format="csv", schema=schema)
+    with pytest.raises(pa.ArrowInvalid, match="Jane Doe"):
+        list(dataset.to_batches())
+    with pytest.raises(ValueError, match="the data set could not be read") as error:
+        LogisticRegression(classes=[0, 1]).fit(dataset, "y")
+    assert "Jane" not in str(error.value)
+    assert "2002" not in str(error.value)
+    assert error.value.__suppress_context__
+
+
+def test_a_file_that_changes_is_refused_without_telling_how_many_rows_it_had(tmp_path):
+    """Under add_remove the number of rows is secret."""
+    path = tmp_path / "table.parquet"
+    frame().drop(columns="ward").to_parquet(path, index=False)
+    stored = as_stored_table(ds.dataset(path), "y", ["no", "yes"]).encoded(encode)
+    frame(500).drop(columns="ward").to_parquet(path, index=False)
+    with pytest.raises(ValueError, match="changed while it was read") as error:
+        list(stored.blocks())
+    assert str(ROWS) not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["table.feather", "table.xlsx", "table.csv.gz"])
+def test_other_formats_are_refused_by_name(tmp_path, name):
+    (tmp_path / name).write_bytes(b"\x00\x01")
+    with pytest.raises(ValueError, match="are not read; convert it"):
+        open_table(tmp_path / name)

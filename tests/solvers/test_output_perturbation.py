@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from discreet import IncompatibleSolverError, NotPrivateWarning, solve
+from discreet import IncompatibleSolverError, NotPrivateWarning, UtilityWarning, solve
 from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.data.validation import load
