@@ -39,7 +39,7 @@ def write_table(path: Path, rows: int) -> None:
 
     rng = np.random.default_rng(0)
     schema = pa.schema([(f"x{j}", pa.float64()) for j in range(COLUMNS)] + [("y", pa.int8())])
-    with pq.ParquetWriter(path, schema, compression="none") as writer:
+    with pq.ParquetWriter(path, schema, compression="none", use_dictionary=False) as writer:
         for start in range(0, rows, GROUP):
             X = rng.standard_normal((min(GROUP, rows - start), COLUMNS))
             label = X[:, 0] - 0.5 * X[:, 1] + rng.standard_normal(X.shape[0]) > 0.0
