@@ -166,7 +166,7 @@ def _inner_multiplier(event: Any) -> Any:
 def _read_poisson(event: Any) -> Release | None:
     rate = fraction("sampling probability", event.sampling_probability)
     multiplier = _inner_multiplier(event)
-    return _noisy(releases.PoissonGaussian, multiplier, rate) if rate else None
+    return _noisy(releases.PoissonGaussianNoise, multiplier, rate) if rate else None
 
 
 def _read_fixed_size(event: Any) -> Release | None:

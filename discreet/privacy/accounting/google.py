@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.privacy.accounting.composition import Composition, read_composition
 from discreet.privacy.accounting.pld.discretisation import connect_dots, loss_range
-from discreet.privacy.accounting.releases import GaussianNoise, LaplaceNoise, PoissonGaussian, Selection
+from discreet.privacy.accounting.releases import GaussianNoise, LaplaceNoise, PoissonGaussianNoise, Selection
 from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ def google_epsilon(event: DpEvent, delta: float, relation: Relation | str, inter
         return _by_rdp(composition, kinds, delta)
     if (
         Relation(relation) is Relation.REPLACE
-        and kinds <= {GaussianNoise, PoissonGaussian}
-        and PoissonGaussian in kinds
+        and kinds <= {GaussianNoise, PoissonGaussianNoise}
+        and PoissonGaussianNoise in kinds
     ):
         return _by_pld_accountant(composition, delta, interval, "REPLACE_ONE", gaussian_factor=2.0)
-    if kinds <= {GaussianNoise, PoissonGaussian, LaplaceNoise} and Relation(relation) is not Relation.REPLACE:
+    if kinds <= {GaussianNoise, PoissonGaussianNoise, LaplaceNoise} and Relation(relation) is not Relation.REPLACE:
         return _by_pld_accountant(composition, delta, interval, "ADD_OR_REMOVE_ONE", gaussian_factor=1.0)
     if kinds <= {GaussianNoise, LaplaceNoise}:
         return _by_pld_accountant(composition, delta, interval, "ADD_OR_REMOVE_ONE", gaussian_factor=1.0)
@@ -83,7 +83,7 @@ def _by_pld_accountant(
             accountant.compose(dp.GaussianDpEvent(gaussian_factor * release.multiplier), count)
         elif isinstance(release, LaplaceNoise):
             accountant.compose(dp.LaplaceDpEvent(release.multiplier), count)
-        elif isinstance(release, PoissonGaussian):
+        elif isinstance(release, PoissonGaussianNoise):
             inner = dp.GaussianDpEvent(release.multiplier)
             accountant.compose(dp.PoissonSampledDpEvent(release.rate, inner), count)
     return float(accountant.get_epsilon(delta))

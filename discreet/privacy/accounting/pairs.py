@@ -56,7 +56,7 @@ class _Symmetric(_NoAtoms):
 
 
 @dataclass(frozen=True)
-class SampledGaussian(_NoAtoms):
+class SampledGaussianPair(_NoAtoms):
     """(1 - rate) N(0, 1) + rate N(shift, 1) against N(0, 1); rate = 1 is the plain Gaussian."""
 
     rate: float
@@ -81,7 +81,7 @@ class SampledGaussian(_NoAtoms):
 
 
 @dataclass(frozen=True)
-class Reversed(_NoAtoms):
+class ReversedPair(_NoAtoms):
     """The pair (Q, P) of a pair (P, Q) whose loss has no atoms."""
 
     pair: Pair
@@ -96,8 +96,8 @@ class Reversed(_NoAtoms):
 
 
 @dataclass(frozen=True)
-class FixedSizeGaussian(_Symmetric):
-    """The piecewise pair of a batch of fixed size: `SampledGaussian` for l > 0, its mirror image for l < 0.
+class FixedSizeGaussianPair(_Symmetric):
+    """The piecewise pair of a batch of fixed size: `SampledGaussianPair` for l > 0, its mirror image for l < 0.
 
     The mass that neither half claims sits at l = 0 exactly.
     """
@@ -106,11 +106,11 @@ class FixedSizeGaussian(_Symmetric):
     shift: float
 
     def above(self, x: Array) -> Tails:
-        return SampledGaussian(self.rate, self.shift).above(x)
+        return SampledGaussianPair(self.rate, self.shift).above(x)
 
 
 @dataclass(frozen=True)
-class PoissonReplaceGaussian(_Symmetric):
+class PoissonReplacePair(_Symmetric):
     """(1 - rate) N(0, 1) + rate N(shift, 1) against (1 - rate) N(0, 1) + rate N(-shift, 1)."""
 
     rate: float
@@ -136,7 +136,7 @@ class PoissonReplaceGaussian(_Symmetric):
 
 
 @dataclass(frozen=True)
-class Laplace:
+class LaplacePair:
     """Laplace noise of scale 1 / epsilon against its shift by one: atoms at l = -epsilon and l = epsilon."""
 
     epsilon: float
@@ -157,7 +157,7 @@ class Laplace:
 
 
 @dataclass(frozen=True)
-class BoundedRange(_Symmetric):
+class BoundedRangePair(_Symmetric):
     """The pair with profile (1 - e^((x - epsilon) / 2))^2 / (1 - e^-epsilon), the worst of its range."""
 
     epsilon: float
@@ -208,7 +208,7 @@ def pure(epsilon: float) -> Atoms:
 
 
 @dataclass(frozen=True)
-class ShiftedTails:
+class ShiftedTailsPair:
     """A loss with P(l > x) = min(1, tails * P(G > x - shift)) for x >= shift, G the loss of (N(mu), N(0)).
 
     With one tail this is shift + max(G, 0), with an atom at the shift. Q has the rest of its mass where P has none.
@@ -246,7 +246,7 @@ class ShiftedTails:
 
 
 @dataclass(frozen=True)
-class MixtureOfGaussians(_NoAtoms):
+class GaussianMixturePair(_NoAtoms):
     """sum_i weights_i N(shifts_i, 1) against N(0, 1), with shifts >= 0 and at least one of them positive."""
 
     shifts: tuple[float, ...]

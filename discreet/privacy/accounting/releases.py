@@ -11,15 +11,15 @@ import math
 from dataclasses import dataclass
 
 from discreet.privacy.accounting.pairs import (
-    BoundedRange,
-    FixedSizeGaussian,
-    Laplace,
-    MixtureOfGaussians,
+    BoundedRangePair,
+    FixedSizeGaussianPair,
+    GaussianMixturePair,
+    LaplacePair,
     Pair,
-    PoissonReplaceGaussian,
-    Reversed,
-    SampledGaussian,
-    ShiftedTails,
+    PoissonReplacePair,
+    ReversedPair,
+    SampledGaussianPair,
+    ShiftedTailsPair,
     pure,
     randomised_response,
 )
@@ -68,7 +68,7 @@ class GaussianNoise(Release):
         return 1.0 / self.multiplier
 
     def pairs(self) -> tuple[Pair, Pair]:
-        pair = SampledGaussian(1.0, 1.0 / self.multiplier)
+        pair = SampledGaussianPair(1.0, 1.0 / self.multiplier)
         return pair, pair
 
 
@@ -89,7 +89,7 @@ class LaplaceNoise(_Pure):
         return 1.0 / self.multiplier
 
     def pairs(self) -> tuple[Pair, Pair]:
-        pair = Laplace(self.pure_epsilon())
+        pair = LaplacePair(self.pure_epsilon())
         return pair, pair
 
 
@@ -106,7 +106,7 @@ class Selection(Release):
         return self.epsilon
 
     def pairs(self) -> tuple[Pair, Pair]:
-        pair = BoundedRange(self.epsilon)
+        pair = BoundedRangePair(self.epsilon)
         return pair, pair
 
 
@@ -153,7 +153,7 @@ class Objective(Release):
     tails: int
 
     def pairs(self) -> tuple[Pair, Pair]:
-        pair = ShiftedTails(self.shift, 1.0 / self.multiplier, self.tails)
+        pair = ShiftedTailsPair(self.shift, 1.0 / self.multiplier, self.tails)
         return pair, pair
 
 
@@ -165,7 +165,7 @@ class _Sampled(Release):
 
 
 @dataclass(frozen=True)
-class PoissonGaussian(_Sampled):
+class PoissonGaussianNoise(_Sampled):
     """Gaussian noise on a Poisson sample; multiplier = std / C. The relation is filled in by `resolve`.
 
     Unlike other multipliers this one does not contain the relation, because the whole pair depends on it: a
@@ -179,7 +179,7 @@ class PoissonGaussian(_Sampled):
     def resolve(self, relation: Relation) -> Release:
         if self.rate == 1.0:
             return GaussianNoise(self.multiplier / _distance_of_means(relation))
-        return PoissonGaussian(self.rate, self.multiplier, relation)
+        return PoissonGaussianNoise(self.rate, self.multiplier, relation)
 
     def mu(self) -> float:
         return _distance_of_means(self.relation) / self.multiplier
@@ -187,10 +187,10 @@ class PoissonGaussian(_Sampled):
     def pairs(self) -> tuple[Pair, Pair]:
         shift = 1.0 / self.multiplier
         if self.relation is Relation.REPLACE:
-            pair = PoissonReplaceGaussian(self.rate, shift)
+            pair = PoissonReplacePair(self.rate, shift)
             return pair, pair
-        removed = SampledGaussian(self.rate, shift)
-        return removed, Reversed(removed)
+        removed = SampledGaussianPair(self.rate, shift)
+        return removed, ReversedPair(removed)
 
 
 def _distance_of_means(relation: Relation) -> float:
@@ -215,7 +215,7 @@ class FixedSizeGaussianNoise(_Sampled):
         return 1.0 / self.multiplier
 
     def pairs(self) -> tuple[Pair, Pair]:
-        pair = FixedSizeGaussian(self.rate, 1.0 / self.multiplier)
+        pair = FixedSizeGaussianPair(self.rate, 1.0 / self.multiplier)
         return pair, pair
 
 
@@ -235,5 +235,5 @@ class GaussianMixture(_Sampled):
         return max(self.shifts)
 
     def pairs(self) -> tuple[Pair, Pair]:
-        removed = MixtureOfGaussians(self.shifts, self.weights)
-        return removed, Reversed(removed)
+        removed = GaussianMixturePair(self.shifts, self.weights)
+        return removed, ReversedPair(removed)

@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet.privacy.accounting.composition import Composition
 from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilon
-from discreet.privacy.accounting.pairs import Array, SampledGaussian
+from discreet.privacy.accounting.pairs import Array, SampledGaussianPair
 from discreet.privacy.accounting.pld.convolution import compose, tightest_delta, tightest_epsilon
 from discreet.privacy.accounting.pld.moments import Parts
 from discreet.privacy.accounting.pld.selections import Profile, profile
@@ -179,7 +179,7 @@ def _directions(composition: Composition, epsilon: float) -> list[Parts]:
     else:
         common += [(pairs[0], n) for s, n in composition.selections if (pairs := s.pairs()) is not None]
     if mu > 0.0:
-        common.append((SampledGaussian(1.0, mu), 1))
+        common.append((SampledGaussianPair(1.0, mu), 1))
     both = [(pairs, n) for release, n in composition.others if (pairs := release.pairs()) is not None]
     directions = [common + [(pairs[way], n) for pairs, n in both] for way in (0, 1)]
     return directions if any(pairs[0] is not pairs[1] for pairs, _ in both) else directions[:1]

@@ -13,7 +13,7 @@ from scipy.special import ndtr
 
 from discreet.privacy import accounting
 from discreet.privacy.accounting import compose, delta_of, epsilon_of, gaussian_delta, gaussian_event, objective_event
-from discreet.privacy.accounting.pairs import ShiftedTails, pure
+from discreet.privacy.accounting.pairs import ShiftedTailsPair, pure
 from discreet.privacy.budget import Budget
 
 REPLACE = "replace"
@@ -43,7 +43,7 @@ def test_the_shift_is_not_dropped():
 @pytest.mark.parametrize(("shift", "mu"), [(0.3, 0.2), (0.05, 1.5), (2.0, 4.0)])
 def test_the_pair_is_a_pair(shift, mu, tails):
     """Tails fall from one, Q is P tilted by e^-l, and its total mass is at most one."""
-    pair = ShiftedTails(shift, mu, tails)
+    pair = ShiftedTailsPair(shift, mu, tails)
     x = np.linspace(0.0, shift + 40.0 * mu, 400_001)
     p, q = pair.above(x)
     assert p[0] == 1.0

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from discreet.privacy.accounting import delta_of, epsilon_of, gaussian_epsilon, poisson_event
-from discreet.privacy.accounting.pairs import Laplace, SampledGaussian
+from discreet.privacy.accounting.pairs import LaplacePair, SampledGaussianPair
 from discreet.privacy.accounting.pld.moments import certified_renyi_delta, certified_renyi_epsilon, roughly
 from discreet.privacy.accounting.pld.selections import moving_sums
 from discreet.privacy.accounting.zcdp import zcdp_epsilon
@@ -78,7 +78,7 @@ def test_at_tiny_delta_one_large_loss_decides(times, multiplier, relation):
 
 def test_the_renyi_bound_of_a_gaussian_is_that_of_zcdp():
     for delta in (1e-5, 1e-60):
-        laws = roughly([(SampledGaussian(1.0, 0.1), 100)], delta)
+        laws = roughly([(SampledGaussianPair(1.0, 0.1), 100)], delta)
         bound = certified_renyi_epsilon(laws, delta)
         assert gaussian_epsilon(delta, 1.0) <= bound <= 1.002 * zcdp_epsilon(0.5, delta)
         for order in (2.0, 10.0):
@@ -86,7 +86,7 @@ def test_the_renyi_bound_of_a_gaussian_is_that_of_zcdp():
 
 
 def test_a_loss_that_is_never_infinite_has_a_renyi_bound_below_its_largest_value():
-    laws = roughly([(Laplace(0.1), 10)], 1e-6)
+    laws = roughly([(LaplacePair(0.1), 10)], 1e-6)
     # The coarse grid ends two per cent above the largest loss, 0.1.
     assert certified_renyi_epsilon(laws, 1e-6) <= 1.02
     assert certified_renyi_delta(laws, 1.02, 1e5) <= 1e-5

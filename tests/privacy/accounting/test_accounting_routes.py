@@ -21,13 +21,13 @@ from discreet.privacy.accounting import (
     poisson_event,
 )
 from discreet.privacy.accounting.pairs import (
-    BoundedRange,
-    FixedSizeGaussian,
-    Laplace,
-    MixtureOfGaussians,
-    PoissonReplaceGaussian,
-    Reversed,
-    SampledGaussian,
+    BoundedRangePair,
+    FixedSizeGaussianPair,
+    GaussianMixturePair,
+    LaplacePair,
+    PoissonReplacePair,
+    ReversedPair,
+    SampledGaussianPair,
     randomised_response,
 )
 from discreet.privacy.accounting.pld.convolution import compose as compose_pairs
@@ -87,10 +87,13 @@ def joined(losses: np.ndarray, masses: np.ndarray, scale: float) -> tuple[np.nda
 
 
 SAMPLED = {
-    "poisson, record out": (lambda q, m: mixture_law(q, m, None), SampledGaussian),
-    "poisson, record in": (lambda q, m: swapped(mixture_law(q, m, None)), lambda q, m: Reversed(SampledGaussian(q, m))),
-    "poisson, replaced": (lambda q, m: mixture_law(q, m, -m), PoissonReplaceGaussian),
-    "fixed size": (piecewise_law, FixedSizeGaussian),
+    "poisson, record out": (lambda q, m: mixture_law(q, m, None), SampledGaussianPair),
+    "poisson, record in": (
+        lambda q, m: swapped(mixture_law(q, m, None)),
+        lambda q, m: ReversedPair(SampledGaussianPair(q, m)),
+    ),
+    "poisson, replaced": (lambda q, m: mixture_law(q, m, -m), PoissonReplacePair),
+    "fixed size": (piecewise_law, FixedSizeGaussianPair),
 }
 
 
@@ -151,15 +154,15 @@ class TestSampledPairs:
 
 class TestGrid:
     PAIRS = (
-        SampledGaussian(1.0, 0.7),
-        SampledGaussian(0.1, 1.5),
-        Reversed(SampledGaussian(0.1, 1.5)),
-        PoissonReplaceGaussian(0.1, 1.5),
-        FixedSizeGaussian(0.1, 1.5),
-        Laplace(0.9),
-        BoundedRange(0.9),
+        SampledGaussianPair(1.0, 0.7),
+        SampledGaussianPair(0.1, 1.5),
+        ReversedPair(SampledGaussianPair(0.1, 1.5)),
+        PoissonReplacePair(0.1, 1.5),
+        FixedSizeGaussianPair(0.1, 1.5),
+        LaplacePair(0.9),
+        BoundedRangePair(0.9),
         randomised_response(0.4, 3),
-        MixtureOfGaussians((0.0, 0.5, 2.0), (0.5, 0.3, 0.2)),
+        GaussianMixturePair((0.0, 0.5, 2.0), (0.5, 0.3, 0.2)),
     )
 
     @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: type(pair).__name__)
@@ -190,7 +193,7 @@ class TestGrid:
     @pytest.mark.parametrize("times", [1, 30, 100_000])
     def test_gaussians_on_the_grid_agree_with_the_closed_form(self, times, delta):
         """The tilt keeps the digits: even delta = 1e-200 is bounded from above, to a thousandth in epsilon."""
-        pair = SampledGaussian(1.0, 0.4 / math.sqrt(times))
+        pair = SampledGaussianPair(1.0, 0.4 / math.sqrt(times))
         exact = gaussian_epsilon(delta, 0.4)
         assert exact * (1 - 1e-9) <= compose_pairs([(pair, times)], delta).epsilon(delta) <= exact * (1 + 1e-3)
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.privacy.accounting.pairs import Array, Atoms, SampledGaussian
+from discreet.privacy.accounting.pairs import Array, Atoms, SampledGaussianPair
 from discreet.privacy.accounting.pld.discretisation import LossLaw, connect_dots, loss_range
 from discreet.privacy.accounting.releases import GaussianNoise, Release, Selection
 
@@ -175,7 +175,7 @@ def _pad(values: Array, step: float, width: int) -> Array:
 
 def _gaussian_law(mu: float, step: float | None, negligible: float) -> LossLaw:
     """Return the loss of a Gaussian release on multiples of a step (by default a fine one of its own)."""
-    pair = SampledGaussian(1.0, mu)
+    pair = SampledGaussianPair(1.0, mu)
     reach = max(loss_range(pair, min(1e-3, 1e-3 * negligible)))
     step = step or reach / 4000
     last = math.ceil(reach / step)
