@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from discreet._common.searches import leaks_of_search
 from discreet._common.types import FloatArray
 from discreet.data.validation import bounds_from_rows, check_bounds, check_sparse_bounds
 from discreet.privacy.relation import Relation, relation_from
@@ -122,9 +123,10 @@ def public_facts(
 ) -> Public:
     """The public facts of validated rows: their shape and what was declared about them.
 
-    Not private: bounds="data" and y_bounds="data" read exact minima and maxima from the rows, which `leaks` then names.
+    Not private: bounds="data" and y_bounds="data" read exact minima and maxima from the rows, and a search of
+    scikit-learn chose the settings by exact scores; `leaks` then names them.
     """
-    named = list(leaks)
+    named = [*leaks, *leaks_of_search()]
     if isinstance(bounds, str) and bounds == "data":
         bounds = bounds_from_rows(data)
         named.append("the bounds of the columns")

@@ -1,7 +1,7 @@
 """Private preprocessing: ranges, scales, quantiles, means and smoothness constants, with their cost.
 
 The transformers fit into a scikit-learn pipeline; each has a `guarantee_` after fit, and
-`pipeline_guarantee` composes those of all steps. How to use them: docs/preprocessing.md; proofs:
+`pipeline_guarantee` composes those of all steps, or says which step allows no statement. How to use them: docs/preprocessing.md; proofs:
 docs/guarantees/preprocessing.md.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from discreet.preprocessing.bounds import PrivateBounds
 from discreet.preprocessing.means import private_means
-from discreet.preprocessing.pipeline import pipeline_guarantee
+from discreet.preprocessing.pipeline import check_pipeline, pipeline_guarantee
 from discreet.preprocessing.quantiles import PrivateQuantiles
 from discreet.preprocessing.release import Released
 from discreet.preprocessing.scaler import PrivateScaler
@@ -20,6 +20,7 @@ __all__ = [
     "PrivateQuantiles",
     "PrivateScaler",
     "Released",
+    "check_pipeline",
     "pipeline_guarantee",
     "private_means",
     "private_smoothness",

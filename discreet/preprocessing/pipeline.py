@@ -1,35 +1,73 @@
-"""What a whole pipeline promises: the events of all its steps, composed."""
+"""What a whole pipeline promises: the events of all its steps, composed, or a refusal that names the step."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sklearn.utils import get_tags
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from discreet._common.exceptions import PrivacyLeakWarning
+from discreet.estimators.base import PrivateLinearModel
+from discreet.preprocessing.base import PrivateTransformer
+from discreet.preprocessing.row_by_row import why_layout_leaks, why_refused
 from discreet.privacy import accounting
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.relation import Relation
+
+
+def check_pipeline(pipeline: Any) -> None:
+    """Refuse a pipeline of which no statement could be made, before its budget is spent.
+
+    Pipelines, feature unions and column transformers are opened. A part must be private, or be known to treat every
+    row on its own: `Binarizer`, `Normalizer`, `PolynomialFeatures`, encoders with declared categories,
+    `FunctionTransformer` with a NumPy ufunc, `SimpleImputer` with a constant, `RBFSampler` with a number as gamma.
+    Anything else is refused, searches and ensembles of scikit-learn included.
+
+    Parameters
+    ----------
+    pipeline : Pipeline or estimator
+        Fitted or not.
+
+    Raises
+    ------
+    ValueError
+        Names the first step that does not fit, why, and what to use instead.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from discreet import LogisticRegression
+    >>> from discreet.preprocessing import check_pipeline
+    >>> check_pipeline(make_pipeline(StandardScaler(), LogisticRegression()))
+    Traceback (most recent call last):
+        ...
+    ValueError: no statement can be made: step 'standardscaler' (StandardScaler) learned from the rows without noise, \
+so no guarantee holds behind it; use PrivateScaler.
+    """
+    for path, step in _leaves(pipeline, ""):
+        reason = None if is_private(step) else why_refused(step)
+        if reason is not None:
+            raise _refusal(path, step, reason)
 
 
 def pipeline_guarantee(pipeline: Any, delta: float | None = None, also: Sequence[Any] = ()) -> Guarantee:
     """Return the guarantee of everything that a fitted pipeline learned from its training rows.
 
     Nested pipelines, feature unions and column transformers are opened. A step that learned from the rows
-    without a guarantee of its own (scikit-learn's StandardScaler, say) is named in `leaks`, with a
-    PrivacyLeakWarning. Epsilons are not added: the events of all steps are composed and stated at one delta.
+    without a guarantee of its own (scikit-learn's StandardScaler, say) is refused: it moves every row when one of them
+    changes, so nothing holds for the steps behind it. Epsilons are not added: the events of all steps are composed and
+    stated at one delta.
 
-    Guarantee: holds for all private steps together, provided that each step transforms row by row and all
-    steps were fitted on the same rows. Under zero_out a null row is one of weight 0, so weights must have reached
-    all private steps or none.
+    Guarantee: holds for all private steps together, provided that all steps were fitted on the same rows. Under
+    zero_out a null row is one of weight 0, so weights must have reached all private steps or none.
 
     Parameters
     ----------
     pipeline : Pipeline or estimator
-        Fitted.
+        Fitted; `check_pipeline` says before the fit whether a statement can be made.
     delta : float, optional
         The delta of the statement; None takes the largest of the parts' deltas.
     also : sequence of Released or of fitted private steps
@@ -55,15 +93,18 @@ def pipeline_guarantee(pipeline: Any, delta: float | None = None, also: Sequence
     0.72
     """
     check_is_fitted(pipeline)
-    steps = list(_leaves(pipeline, ""))
-    promises = [step.guarantee_ for _, step in steps if hasattr(step, "guarantee_")]
-    leaks = [f"the parameters of {_name(path, step)}" for path, step in steps if _learns_openly(step)]
-    if not promises:
+    check_pipeline(pipeline)
+    private = [step for _, step in _leaves(pipeline, "") if is_private(step)]
+    if not private:
         raise ValueError("no step of the pipeline has a guarantee_: nothing in it is private.")
-    _check_weights([*also, *(step for _, step in steps if hasattr(step, "guarantee_"))])
-    if leaks:
-        warnings.warn(f"{leaks[0]} were learned without privacy; use a private step.", PrivacyLeakWarning, stacklevel=2)
-    return _together([*map(_promise, also), *promises], delta, leaks)
+    _check_weights([*also, *private])
+    return _together([_promise(part) for part in (*also, *private)], delta)
+
+
+def is_private(step: Any) -> bool:
+    """Whether a step, fitted or not, states what it promises; a class from elsewhere is taken at its word."""
+    own = isinstance(step, (PrivateLinearModel, PrivateTransformer))
+    return own or isinstance(getattr(step, "guarantee_", None), Guarantee)
 
 
 def _promise(part: Any) -> Guarantee:
@@ -82,7 +123,7 @@ def _check_weights(private: list[Any]) -> None:
         )
 
 
-def _together(promises: list[Guarantee], delta: float | None, leaks: list[str]) -> Guarantee:
+def _together(promises: list[Guarantee], delta: float | None) -> Guarantee:
     """One guarantee for releases that were made in this order."""
     relations = {promise.relation for promise in promises}
     if len(relations) > 1:
@@ -91,26 +132,36 @@ def _together(promises: list[Guarantee], delta: float | None, leaks: list[str]) 
     event = accounting.compose([promise.event for promise in promises])
     delta = max(promise.delta for promise in promises) if delta is None else delta
     epsilon = accounting.epsilon_of(event, delta, relation)
-    declared = [leak for promise in promises for leak in promise.leaks]
-    return Guarantee(epsilon, delta, relation, event, tuple(dict.fromkeys([*declared, *leaks])))
+    leaks = dict.fromkeys(leak for promise in promises for leak in promise.leaks)
+    return Guarantee(epsilon, delta, relation, event, tuple(leaks))
 
 
 def _leaves(step: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Every estimator that does the work, in the order fitted, with the path of names that leads to it."""
-    parts: Any = None
-    for attribute in ("steps", "transformers_", "transformer_list"):
-        parts = parts or getattr(step, attribute, None)
+    parts = _parts(step, path)
     if parts is None:
         yield path, step
         return
-    for name, part, *_ in parts:
+    for name, part in parts:
         if part is not None and not isinstance(part, str):
             yield from _leaves(part, f"{path}.{name}" if path else str(name))
 
 
-def _learns_openly(step: Any) -> bool:
-    return not hasattr(step, "guarantee_") and get_tags(step).requires_fit
+def _parts(step: Any, path: str) -> list[tuple[str, Any]] | None:
+    """The named parts of a composite; None for a step that does the work itself. Exact types: a subclass may do more."""
+    if type(step) is Pipeline:
+        return list(step.steps)
+    if type(step) is FeatureUnion:
+        return list(step.transformer_list)
+    if type(step) is not ColumnTransformer:
+        return None
+    reason = why_layout_leaks(step)
+    if reason is not None:
+        raise _refusal(path, step, reason)
+    planned = [*step.transformers, ("remainder", step.remainder, None)]
+    return [(name, part) for name, part, _ in getattr(step, "transformers_", planned)]
 
 
-def _name(path: str, step: Any) -> str:
-    return f"step {path!r} ({type(step).__name__})" if path else type(step).__name__
+def _refusal(path: str, step: Any, reason: str) -> ValueError:
+    name = type(step).__name__
+    return ValueError(f"no statement can be made: {f'step {path!r} ({name})' if path else name} {reason}.")
