@@ -1,7 +1,7 @@
 """Private preprocessing: ranges, scales, quantiles, means and smoothness constants, with their cost.
 
-The transformers fit into a scikit-learn pipeline; each has a `guarantee_` after fit, and
-`pipeline_guarantee` composes those of all steps, or says which step allows no statement. How to use them: docs/preprocessing.md; proofs:
+The transformers fit into a scikit-learn pipeline; each has a `guarantee_` after fit, and `pipeline_guarantee` composes
+those of all steps, or says which step allows no statement. How to use them: docs/preprocessing.md; proofs:
 docs/guarantees/preprocessing.md.
 """
 

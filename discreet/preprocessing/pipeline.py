@@ -148,7 +148,7 @@ def _leaves(step: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _parts(step: Any, path: str) -> list[tuple[str, Any]] | None:
-    """The named parts of a composite; None for a step that does the work itself. Exact types: a subclass may do more."""
+    """The named parts of a composite; None for any other step. Exact types: a subclass may do more."""
     if type(step) is Pipeline:
         return list(step.steps)
     if type(step) is FeatureUnion:

@@ -1,8 +1,8 @@
 """Which steps of a pipeline may stand beside private ones: those that treat every row on its own.
 
 A step that learned from the rows moves all rows when one of them changes: a model behind it then sees two tables that
-differ everywhere, and its guarantee says nothing. So steps of scikit-learn are taken from a list of those that are known
-to learn nothing from the rows, with the settings for which that is true; everything else is refused.
+differ everywhere, and its guarantee says nothing. So there is a list of steps that are known to learn nothing from the
+rows, with the settings for which that is true; everything else is refused.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ REASONS = {
     "the whole budget",
     "VotingClassifier": "read from the rows which classes there are; fit the models one by one and pass them as also=",
     "VotingRegressor": "hides its parts; fit the models one by one and pass them as also=",
-    "StackingClassifier": "fitted a model to predictions that depend on other rows; fit one model with the whole budget",
-    "StackingRegressor": "fitted a model to predictions that depend on other rows; fit one model with the whole budget",
+    "StackingClassifier": "fitted a model to predictions that depend on other rows; fit one model instead",
+    "StackingRegressor": "fitted a model to predictions that depend on other rows; fit one model instead",
     "StandardScaler": f"{LEARNED}; use PrivateScaler",
     "MinMaxScaler": f"{LEARNED}; use PrivateScaler, or declare bounds",
     "MaxAbsScaler": f"{LEARNED}; use PrivateScaler, or declare bounds",
@@ -67,8 +67,8 @@ def why_refused(step: Any) -> str | None:
         if base.__name__ in REASONS and base.__module__.startswith("sklearn."):
             return REASONS[base.__name__]
     return (
-        "is not known to treat every row on its own; use a private step, or apply it to the rows before the pipeline if "
-        "it learns nothing from them"
+        "is not known to treat every row on its own; use a private step, or apply it to the rows before the pipeline "
+        "if it learns nothing from them"
     )
 
 
@@ -104,8 +104,8 @@ def _function(step: FunctionTransformer) -> str | None:
     functions = [step.func] if step.func is not None else []
     if step.kw_args or not all(_is_elementwise(function) for function in functions):
         return (
-            "applies a function that may look at several rows; use a NumPy ufunc such as numpy.log1p, or apply it to the "
-            "rows before the pipeline if it treats every row on its own"
+            "applies a function that may look at several rows; use a NumPy ufunc such as numpy.log1p, or apply it to "
+            "the rows before the pipeline if it treats every row on its own"
         )
     return None
 

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import sklearn
 from sklearn import linear_model
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
@@ -217,7 +217,9 @@ def test_grid_search_does_not_lose_the_ledger(tmp_path, jobs):
     ledger.open("clinic", epsilon=100.0, delta=1e-6)
     X, y = classification(300)
     model = LogisticRegression(epsilon=1.0, classes=[0, 1], bounds=(-3e3, 3e3), ledger=ledger, dataset="clinic")
-    search = GridSearchCV(model, {"alpha": [1e-4, 1e-2, 1.0]}, cv=5, n_jobs=jobs).fit(X, y)
+    search = GridSearchCV(model, {"alpha": [1e-4, 1e-2, 1.0]}, cv=KFold(5), n_jobs=jobs)
+    with pytest.warns(PrivacyLeakWarning, match="does not cover the choice"):
+        search.fit(X, y)
     entries = ledger.entries("clinic")
     assert len(entries) == 16
     assert all(entry.status == "committed" for entry in entries)
@@ -225,6 +227,7 @@ def test_grid_search_does_not_lose_the_ledger(tmp_path, jobs):
     assert ledger.spent("clinic") == pytest.approx(together)
     assert 1.0 < together < 16.0  # composed, not added
     assert search.best_estimator_.guarantee_.epsilon == 1.0
+    assert "GridSearchCV chose by exact scores" in search.best_estimator_.guarantee_.statement()
 
 
 def test_metadata_routing_of_sample_weight():

@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
@@ -26,6 +26,7 @@ from discreet import (
     Ledger,
     LogisticRegression,
     NotPrivateWarning,
+    PrivacyLeakWarning,
     Ridge,
 )
 from discreet.data.public import Public
@@ -203,7 +204,7 @@ def test_unions_are_opened_and_open_learners_are_refused():
         promise = pipeline_guarantee(make_pipeline(part).fit(X))
         assert epsilon_of(promise.event, promise.delta, Relation.REPLACE) > 2.9 * private**0.5
     leaky = make_pipeline(StandardScaler(), PrivateBounds(epsilon=3.0)).fit(X)
-    with pytest.raises(ValueError, match="'standardscaler' .StandardScaler. learned .* use PrivateScaler"):
+    with pytest.raises(ValueError, match=r"'standardscaler' .StandardScaler. learned .* use PrivateScaler"):
         pipeline_guarantee(leaky)
     with pytest.raises(ValueError, match="nothing in it is private"):
         pipeline_guarantee(make_pipeline(Normalizer()).fit(X))
@@ -220,7 +221,9 @@ def test_grid_search_pays_for_every_fit(tmp_path):
     bounds = (CENTRE - 5 * SCALE, CENTRE + 5 * SCALE)
     model = LogisticRegression(classes=[0, 1], bounds=(-5.0, 5.0), **booked)
     pipeline = make_pipeline(PrivateScaler(bounds=bounds, **booked), model)
-    search = GridSearchCV(pipeline, {"privatescaler__with_std": [True, False]}, cv=3).fit(X, labels(X))
+    search = GridSearchCV(pipeline, {"privatescaler__with_std": [True, False]}, cv=KFold(3))
+    with pytest.warns(PrivacyLeakWarning, match="GridSearchCV chose these settings by exact scores"):
+        search.fit(X, labels(X))
     entries = ledger.entries("clinic")
     assert len(entries) == 2 * (2 * 3 + 1)
     assert all(entry.status == "committed" for entry in entries)
@@ -228,7 +231,9 @@ def test_grid_search_pays_for_every_fit(tmp_path):
     private_means(X, bounds, epsilon=0.1, **booked)
     private_smoothness(X, Logistic(), bounds, 0.1, **booked)
     assert [entry.note for entry in ledger.entries("clinic")[-2:]] == ["private_means", "private_smoothness"]
-    assert pipeline_guarantee(search.best_estimator_).epsilon < ledger.spent("clinic")
+    promise = pipeline_guarantee(search.best_estimator_)
+    assert promise.epsilon < ledger.spent("clinic")
+    assert promise.leaks == ("the settings, which GridSearchCV chose by exact scores,",)
 
 
 @pytest.mark.parametrize("make", TRANSFORMERS)
