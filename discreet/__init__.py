@@ -36,12 +36,14 @@ _HOMES = {
     "BudgetExceededError": "_common.exceptions",
     "IncompatibleSolverError": "_common.exceptions",
     "preprocessing": "preprocessing",
+    "model_selection": "model_selection",
 }
 
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - every entry is a string
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)
 
 if TYPE_CHECKING:
+    from discreet import model_selection as model_selection
     from discreet import preprocessing as preprocessing
     from discreet._common.exceptions import BudgetExceededError as BudgetExceededError
     from discreet._common.exceptions import IncompatibleSolverError as IncompatibleSolverError

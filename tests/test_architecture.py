@@ -23,6 +23,7 @@ ROOMS = [
     "solvers",
     "estimators",
     "preprocessing",
+    "model_selection",
     "audit",
     "testing",
     "demo",

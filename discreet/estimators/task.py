@@ -6,7 +6,6 @@ therefore planned, paid for and answered like any other release. Proof: docs/gua
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -104,7 +103,7 @@ def plan_beside(
     if budget.is_infinite:
         return plan_with(budget)
     for shrink in SHRINK:
-        plan = plan_with(_rest(budget, shrink))
+        plan = plan_with(budget.part((1.0 - SHARE) * (1.0 - shrink)))
         if accounting.fits(accounting.compose([question.event, plan.event]), budget, relation):
             return plan
     raise ValueError("no budget is left for the model beside the question about the task; pass the task.")
@@ -120,19 +119,3 @@ def covers_either(events: list[Any], budget: Budget) -> bool:
         return True
     leaves = [leaf for event in events for leaf, _ in accounting.flatten(event)]
     return all(type(leaf).__name__ == "GaussianDpEvent" for leaf in leaves)
-
-
-def _rest(budget: Budget, shrink: float) -> Budget:
-    kept = (1.0 - SHARE) * (1.0 - shrink)
-    if budget.kind == "pure":
-        return accounting.Budget.pure(budget.amount * kept)
-    if budget.kind == "zcdp":
-        return accounting.Budget.zcdp(budget.amount * kept)
-    mu = budget.gaussian_mu() * math.sqrt(kept)
-    if budget.kind == "gdp":
-        return accounting.Budget.gdp(mu)
-    assert budget.delta is not None
-    # Stated as (epsilon, delta) rather than mu, so that sampled plans keep their amplification; a delta so
-    # large that no epsilon is needed cannot be stated that way.
-    epsilon = accounting.gaussian_epsilon(budget.delta, mu)
-    return accounting.Budget(epsilon, budget.delta) if epsilon > 0.0 else accounting.Budget.gdp(mu)

@@ -9,7 +9,6 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from discreet.estimators.base import PrivateLinearModel
 from discreet.preprocessing.base import PrivateTransformer
 from discreet.preprocessing.row_by_row import why_layout_leaks, why_refused
 from discreet.privacy import accounting
@@ -98,13 +97,13 @@ def pipeline_guarantee(pipeline: Any, delta: float | None = None, also: Sequence
     if not private:
         raise ValueError("no step of the pipeline has a guarantee_: nothing in it is private.")
     _check_weights([*also, *private])
-    return _together([_promise(part) for part in (*also, *private)], delta)
+    return compose_guarantees([_promise(part) for part in (*also, *private)], delta)
 
 
 def is_private(step: Any) -> bool:
     """Whether a step, fitted or not, states what it promises; a class from elsewhere is taken at its word."""
-    own = isinstance(step, (PrivateLinearModel, PrivateTransformer))
-    return own or isinstance(getattr(step, "guarantee_", None), Guarantee)
+    planned = isinstance(step, PrivateTransformer) or hasattr(type(step), "guarantee_")
+    return planned or isinstance(getattr(step, "guarantee_", None), Guarantee)
 
 
 def _promise(part: Any) -> Guarantee:
@@ -123,7 +122,7 @@ def _check_weights(private: list[Any]) -> None:
         )
 
 
-def _together(promises: list[Guarantee], delta: float | None) -> Guarantee:
+def compose_guarantees(promises: list[Guarantee], delta: float | None) -> Guarantee:
     """One guarantee for releases that were made in this order."""
     relations = {promise.relation for promise in promises}
     if len(relations) > 1:

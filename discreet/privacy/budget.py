@@ -111,6 +111,30 @@ class Budget:
 
         return gaussian_mu(self.epsilon, self.delta)
 
+    def part(self, share: float) -> Budget:
+        """Return a share of the budget, between 0 and 1, in the unit in which Gaussian plans add up.
+
+        That is mu^2 for budgets in (epsilon, delta) and in GDP, rho for zCDP and epsilon for pure budgets. Parts of an
+        (epsilon, delta) budget whose shares add up to 1 need not fit it together, where the plans made for them are not
+        Gaussian: ask the accountant.
+        """
+        if self.is_infinite:
+            return self
+        if self.kind == "pure":
+            return Budget.pure(self.amount * share)
+        if self.kind == "zcdp":
+            return Budget.zcdp(self.amount * share)
+        mu = self.gaussian_mu() * math.sqrt(share)
+        if self.kind == "gdp":
+            return Budget.gdp(mu)
+        assert self.delta is not None
+        from discreet.privacy.accounting.gaussian import gaussian_epsilon
+
+        # Stated as (epsilon, delta) rather than mu, so that sampled plans keep their amplification; a delta so
+        # large that no epsilon is needed cannot be stated that way.
+        epsilon = gaussian_epsilon(self.delta, mu)
+        return Budget(epsilon, self.delta) if epsilon > 0.0 else Budget.gdp(mu)
+
     def to_dict(self) -> dict[str, float | str]:
         """Return the budget as a JSON-safe dictionary; an infinite amount is written as "inf"."""
         fields = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "mu")}

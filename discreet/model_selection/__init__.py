@@ -1,0 +1,11 @@
+"""Choosing among models privately, and what the models of a cross-validation cost together.
+
+How to use it: docs/model_selection.md; proofs: docs/guarantees/model-selection.md.
+"""
+
+from __future__ import annotations
+
+from discreet.model_selection.folds import folds_guarantee
+from discreet.model_selection.private_grid_search import PrivateGridSearch
+
+__all__ = ["PrivateGridSearch", "folds_guarantee"]

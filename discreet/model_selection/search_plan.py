@@ -1,0 +1,107 @@
+"""What a private search will do, fixed before a row is read: the fits to compare, the choice, the fit of the winner.
+
+Proof: docs/guarantees/model-selection.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.estimators.task import SHRINK, covers_either
+from discreet.privacy import accounting
+from discreet.privacy.budget import Budget
+from discreet.privacy.guarantee import Guarantee, guarantee_for
+from discreet.privacy.mechanisms import QuantileSelection
+from discreet.privacy.relation import Relation
+from discreet.solvers import Plan
+
+CHOICE_SHARE = 0.1  # of what the search spends: a choice is one number, the fits to compare are many
+
+
+@dataclass(frozen=True, eq=False)
+class SearchPlan:
+    """What a search releases, and its cost.
+
+    Attributes
+    ----------
+    held_out : int
+        How many rows the candidates are scored on.
+    trials : tuple of Plan
+        The fits to compare, one for each candidate, on the rows that are not held out.
+    selection : QuantileSelection
+        The choice: the exponential mechanism on the scores.
+    finals : tuple of Plan
+        The fit of each candidate on all rows, if it wins.
+    guarantee : Guarantee
+        What is promised for the winner and for the choice.
+    """
+
+    held_out: int
+    trials: tuple[Plan, ...]
+    selection: QuantileSelection
+    finals: tuple[Plan, ...]
+    guarantee: Guarantee
+
+    @property
+    def event(self) -> Any:
+        return self.guarantee.event
+
+
+@dataclass(frozen=True)
+class TableShape:
+    """The public shape of a table: its rows, of which some are held out, columns and classes."""
+
+    rows: int
+    held_out: int
+    columns: int
+    classes: int
+    sparse: bool
+
+    def plan(self, model: Any, budget: Budget, everything: bool) -> Plan:
+        """The plan of a model that gets this budget, for all rows or for those that are not held out."""
+        rows = self.rows if everything else self.rows - self.held_out
+        priced = model.set_params(epsilon=budget, delta=None)
+        plan: Plan = priced.plan(rows, self.columns, n_classes=self.classes, sparse=self.sparse)
+        return plan
+
+
+def plan_search(models: Sequence[Any], shape: TableShape, budget: Budget, share: float) -> SearchPlan:
+    """Spend a share of the budget on the search and the rest on the winner; `models` are not fitted, one a candidate.
+
+    Guarantee: the composition of all trials, of the choice and of the costliest last fit keeps `budget`.
+    """
+    relation = Relation(models[0].relation)
+    for shrink in SHRINK:
+        kept = 1.0 - shrink
+        trial, last = budget.part(kept * share * (1.0 - CHOICE_SHARE) / len(models)), budget.part(kept * (1.0 - share))
+        selection = QuantileSelection(2.0 / _choice_epsilon(budget, kept * share * CHOICE_SHARE), 1)
+        trials = tuple(shape.plan(model, trial, everything=False) for model in models)
+        finals = tuple(shape.plan(model, last, everything=True) for model in models)
+        costliest = _costliest([plan.event for plan in finals], budget, relation)
+        event = accounting.compose([*(plan.event for plan in trials), selection.event, costliest])
+        if accounting.fits(event, budget, relation):
+            promise = guarantee_for(event, budget, relation, shape.rows)
+            return SearchPlan(shape.held_out, trials, selection, finals, promise)
+    raise ValueError("the costs of these candidates do not add up to the budget; search over settings of one solver.")
+
+
+def _choice_epsilon(budget: Budget, share: float) -> float:
+    """The range of the selection that uses this share: e^2 / 8 in rho, which is e^2 / 4 in mu^2; epsilon if pure."""
+    if budget.kind == "pure":
+        return budget.amount * share
+    if budget.kind == "zcdp":
+        return math.sqrt(8.0 * budget.amount * share)
+    return 2.0 * budget.gaussian_mu() * math.sqrt(share)
+
+
+def _costliest(events: list[Any], budget: Budget, relation: Relation) -> Any:
+    """The event that covers the last fit whichever candidate wins."""
+    if all(event == events[0] for event in events):
+        return events[0]
+    if not covers_either(events, budget):
+        raise ValueError("the candidates cost differently once chosen; search over settings of one solver.")
+    costs = {"approximate": accounting.mu_of, "zcdp": accounting.rho_of, "pure": accounting.pure_epsilon_of}
+    return max(events, key=lambda event: costs[budget.kind](event, relation))
