@@ -16,7 +16,17 @@ ROOT = PACKAGE.parent
 
 # Quoted on the pages and not names of this package: mathematics, Python, other projects, file names of the reader.
 ALLOWED = {"None", "True", "False", "len", "exp", "log", "erf", "erfc", "float", "sklearn", "dp_accounting"}
-ALLOWED |= {"GridSearchCV", "StandardScaler", "check_estimator", "n_jobs", "TimeoutError", "copy", "deepcopy"}
+ALLOWED |= {
+    "GridSearchCV",
+    "KFold",
+    "StratifiedKFold",
+    "StandardScaler",
+    "check_estimator",
+    "n_jobs",
+    "TimeoutError",
+    "copy",
+    "deepcopy",
+}
 QUOTED = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 NAME = re.compile(r"\.?[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*(\(.*\)|\[.*\])?(\.[a-z_]+)?")
 PATH = re.compile(r"[\w./-]+(/|\.py|\.md|\.cpp|\.toml)")
