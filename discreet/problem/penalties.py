@@ -59,6 +59,39 @@ def signed_subgradient_distance(w: Values, gradient: Values, penalty_terms: Pena
     return np.where((low <= point) & (point <= high), distance, np.inf)
 
 
+def prox_decrease_root(w: Values, gradient: Values, smoothness: Values, penalty_terms: PenaltyTerms) -> Array:
+    """Root of twice the decrease that a proximal step of length 1/M promises, in each coordinate.
+
+    With M the smoothness and psi the penalty it is sqrt(2 Q), Q = -min_a (g a + M a^2 / 2 + psi(w + a) - psi(w)), and
+    1/sqrt(M)-Lipschitz in the gradient g. Q is not computed as that difference, whose terms may nearly cancel: the way
+    from w to the minimum is cut at zero, and each piece adds a decrease that is a product of non-negative numbers.
+    docs/guarantees/greedy-cd.md bounds the rounding.
+    """
+    point, slope, bound = floats(w), floats(gradient), floats(smoothness)
+    l1, l2, low, high = penalty_terms
+    with np.errstate(over="ignore"):
+        curvature = bound + l2
+        side = np.where(point != 0.0, np.sign(point), -np.sign(slope))
+        whole = slope + l2 * point + side * l1  # the gradient at w, towards `side`
+        inwards = (point != 0.0) & (whole * side > 0.0)
+        # Towards zero: at most as far as zero, then beyond it, where |w| rises again.
+        steep = np.where(inwards, np.abs(whole), 0.0)
+        room = np.where(side > 0.0, point - low, high - point)
+        first = _root_of_piece(steep, np.minimum(np.abs(point), room), curvature)
+        beyond = np.maximum(steep - curvature * np.abs(point) - 2.0 * l1, 0.0)
+        second = _root_of_piece(beyond, np.where(side > 0.0, -low, high), curvature)
+        # Away from zero, or from zero itself: one piece.
+        rising = np.where(inwards, 0.0, np.maximum(-whole * side, 0.0))
+        away = _root_of_piece(rising, np.where(side > 0.0, high - point, point - low), curvature)
+        return np.hypot(first, second) + away
+
+
+def _root_of_piece(slope: Array, length: Array, curvature: Array) -> Array:
+    """Root of twice the largest decrease of slope t - curvature t^2 / 2 over 0 <= t <= length."""
+    t = np.minimum(slope / curvature, np.maximum(length, 0.0))
+    return np.sqrt(t) * np.sqrt(2.0 * slope - curvature * t)
+
+
 class Penalty(ABC):
     """A convex penalty of each coefficient alone; arrays of any shape are treated as one long vector.
 

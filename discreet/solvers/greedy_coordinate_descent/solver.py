@@ -17,7 +17,7 @@ from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.privacy.planned_release import Kind, PlannedRelease, planned_releases
-from discreet.problem.penalties import prox, signed_subgradient_distance
+from discreet.problem.penalties import prox, prox_decrease_root, signed_subgradient_distance
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.coordinates import scaling_for_declared, smoothness_bounds, thresholds
@@ -145,12 +145,9 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
         if self.rule == "gs-s":
             distance = signed_subgradient_distance(w, gradient, c)
             return (distance if self.signed else np.maximum(distance, 0.0)) / np.sqrt(bound)
-        move = prox(w - gradient / bound, 1.0 / bound, c) - w
-        if self.rule == "gs-r":
-            return np.sqrt(bound) * np.abs(move)
-        penalty = c.l1 * (np.abs(w + move) - np.abs(w)) + 0.5 * c.l2 * ((w + move) ** 2 - w**2)
-        decrease = -(gradient * move + 0.5 * bound * move**2 + penalty)
-        return np.sqrt(2.0 * np.maximum(decrease, 0.0))
+        if self.rule == "gs-q":
+            return prox_decrease_root(w, gradient, bound, c)
+        return np.sqrt(bound) * np.abs(prox(w - gradient / bound, 1.0 / bound, c) - w)
 
     def _move(self, scaled: ScaledProblem, state: CoordinateGradients, bound: FloatArray, j: int, entry: float) -> None:
         """A proximal step of coordinate j, whose gradients sum up to `entry`."""
