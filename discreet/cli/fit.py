@@ -21,6 +21,7 @@ EXAMPLE = "Example: discreet fit patients.csv --target readmitted --epsilon 1"
 def fit(
     table: options.TableFile,
     target: options.TargetName = None,
+    no_header: options.NoHeader = False,
     epsilon: options.Epsilon = 1.0,
     delta: options.Delta = None,
     task: options.TaskName = "auto",
@@ -56,7 +57,7 @@ def fit(
     parameters |= {"dataset": dataset, "random_state": seed, "verbose": int(wants_progress(quiet or json))}
     if alpha is not None:
         parameters["alpha"] = alpha
-    with open_table(table) as file:
+    with open_table(table, header=not no_header) as file:
         declared = _declare(_schema_of(file, schema), target, bounds, y_bounds, classes, relation)
         if str(declared.relation) == "add_remove" and public_rows is None:
             raise ValueError("add_remove keeps the number of rows secret: give a public estimate, --public-rows N.")

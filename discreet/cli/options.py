@@ -36,6 +36,9 @@ PublicRows = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output file.")]
 TableFile = Annotated[Path, typer.Argument(metavar="TABLE", help="A CSV or Parquet file.")]
+NoHeader = Annotated[
+    bool, typer.Option("--no-header", help="The first line of a CSV file is a row; name its columns column_1, ...")
+]
 TargetName = Annotated[str | None, typer.Option(help="The column to predict.", show_default="the schema's")]
 TaskName = Annotated[
     Literal["auto", "classification", "regression"],

@@ -19,6 +19,7 @@ def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file written by discreet fit.")],
     table: options.TableFile,
     out: Annotated[Path | None, typer.Option(help="A CSV file to write.", show_default="stdout")] = None,
+    no_header: options.NoHeader = False,
     proba: Annotated[bool, typer.Option("--proba", help="Class probabilities as well.")] = False,
     json: options.Json = False,
     force: options.Force = False,
@@ -39,7 +40,7 @@ def predict(
     estimator: Any = stored.estimator
     if proba and not hasattr(estimator, "predict_proba"):
         raise ValueError(f"--proba: a {type(estimator).__name__} has no probabilities.")
-    rows = read_table(table, stored.schema, target=False)
+    rows = read_table(table, stored.schema, target=False, header=not no_header)
     columns = {"prediction": estimator.predict(rows).tolist()}
     if proba:
         chances = estimator.predict_proba(rows)

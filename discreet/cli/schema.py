@@ -15,6 +15,7 @@ EXAMPLE = "Example: discreet schema patients.csv --out schema.json"
 
 def schema(
     table: options.TableFile,
+    no_header: options.NoHeader = False,
     out: Annotated[Path, typer.Option(help="Where to write the schema.")] = Path("schema.json"),
     json: Annotated[bool, typer.Option("--json", help="Print the schema instead of writing it.")] = False,
     force: options.Force = False,
@@ -30,7 +31,7 @@ def schema(
 
     if not json:
         check_free(out, force)
-    form = skeleton(read_header(table)).to_dict()
+    form = skeleton(read_header(table, header=not no_header)).to_dict()
     if json:
         print_json(form)
         return

@@ -6,6 +6,7 @@ never a value or the number of a row.
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ def wanted_columns(source: Any, kinds: dict[str, str], schema: Schema, target: b
         wanted.append(schema.target.name)
     absent = [name for name in wanted if name not in kinds]
     if absent:
-        raise ValueError(f"{source} has no column {absent[0]!r}; it has {few_names(list(kinds))}.")
+        raise ValueError(f"{source} has no column {absent[0]!r}; {_advice(absent[0], list(kinds))}")
     if not schema.used:
         raise ValueError(f"{source} has no columns to learn from besides the target {schema.target.name!r}.")
     return wanted
@@ -58,10 +59,10 @@ def arrow_kind(kind: Any) -> str:
     return "category" if _is_text(kind) else "ignore"
 
 
-def few_names(names: list[str]) -> str:
-    """Some names for a message."""
-    shown = ", ".join(map(repr, names[:8]))
-    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"
+def _advice(name: str, names: list[str]) -> str:
+    """What to do about a name that is not there. Others are not listed: without a header they would be a row."""
+    near = get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"none of its {len(names)} columns has a name like that."
 
 
 def _features(source: Any, values: Any, column: Column) -> FloatArray:

@@ -1,5 +1,8 @@
 """CSV and Parquet files, opened once: the header is public, the rows are read through a schema.
 
+A CSV file may lack a header, and then its first line is a row. A first line that looks like one is refused, and no
+message shows what it holds.
+
 A file that is replaced on the disk while a command runs does not matter: all that is read comes from one opening.
 """
 
@@ -16,7 +19,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from discreet.data.arrow_columns import arrow_kind, few_names, read_features, read_target, wanted_columns
+from discreet.data.arrow_columns import MISSING, arrow_kind, read_features, read_target, wanted_columns
 from discreet.data.arrow_dataset import open_parquet, without_values
 from discreet.data.schema import Schema
 from discreet.data.stored_table import StoredTable
@@ -25,6 +28,12 @@ from discreet.data.table import Table
 OTHER_FORMATS = (".feather", ".arrow", ".orc", ".xlsx", ".xls", ".ods", ".npz", ".json", ".gz", ".zip")
 SEPARATORS = (",", ";", "\t")
 
+VALUE_WORDS = frozenset(word.lower() for word in (*MISSING, "true", "false"))  # that no column is called
+
+_LOOKS_LIKE_DATA = (
+    "the first line of {path} looks like a row and not like a header (field {place} is no name): put the names of the "
+    "columns there, or pass --no-header if it is a row."
+)
 _NOT_UTF8 = "{path} is not a text file in UTF-8; convert it, or use Parquet."
 
 
@@ -43,8 +52,8 @@ class TableFile(ABC):
     kinds: dict[str, str]
     rows: int | None = None
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | Path, header: bool = True) -> None:
+        self.path, self._has_header = Path(path), header
         self._file = _open(self.path)
         try:
             self.kinds = self._header()
@@ -95,7 +104,7 @@ class TableFile(ABC):
 
 
 class CSVFile(TableFile):
-    """A CSV file in UTF-8; its header has no types, so every kind is "number"."""
+    """A CSV file in UTF-8; its header has no types, so every kind is "number". Without one, columns are numbered."""
 
     def _header(self) -> dict[str, str]:
         """The names in the first line, split at the separator that occurs there most."""
@@ -109,6 +118,11 @@ class CSVFile(TableFile):
             raise ValueError(f"{self.path} is empty or its first line is; it needs a header with the column names.")
         self._separator = max(SEPARATORS, key=line.count)
         names = [name.strip() for name in next(csv.reader([line], delimiter=self._separator))]
+        values = [place for place, name in enumerate(names, start=1) if looks_like_data(name)]
+        if not self._has_header:
+            names = [f"column_{place}" for place in range(1, len(names) + 1)]
+        elif values:
+            raise ValueError(_LOOKS_LIKE_DATA.format(path=self.path, place=values[0]))
         return _unique(self.path, names, ["number"] * len(names))
 
     def _columns(self, wanted: list[str]) -> Any:
@@ -121,7 +135,7 @@ class CSVFile(TableFile):
         try:
             return read_csv(
                 self._file,
-                ReadOptions(column_names=names, skip_rows=1),
+                ReadOptions(column_names=names, skip_rows=int(self._has_header)),
                 ParseOptions(delimiter=self._separator, newlines_in_values=True),
                 ConvertOptions(column_types=dict.fromkeys(wanted, pa.string()), include_columns=wanted),
             )
@@ -161,23 +175,39 @@ class ParquetTableFile(TableFile):
             yield from self._parquet.iter_batches(batch_size=rows, columns=wanted)
 
 
-def open_table(path: str | Path) -> TableFile:
-    """Open a CSV or Parquet file, told apart by the ending of the name, and read its header."""
+def looks_like_data(name: str) -> bool:
+    """Whether a field of a first line is a value rather than a name: it holds no letter, or is a word for a value."""
+    try:
+        float(name)  # 1e5 holds a letter
+    except ValueError:
+        return bool(name) and (name.lower() in VALUE_WORDS or not any(map(str.isalpha, name)))
+    return True
+
+
+def open_table(path: str | Path, header: bool = True) -> TableFile:
+    """Open a CSV or Parquet file, told apart by the ending of the name, and read its header.
+
+    `header=False` says that the first line of a CSV file is a row; its columns are then called column_1, column_2, ...
+    """
     ending = Path(path).suffix.lower()
     if ending in OTHER_FORMATS:
         raise ValueError(f"{path}: files with the ending {ending} are not read; convert it to Parquet or CSV.")
-    return ParquetTableFile(path) if ending in (".parquet", ".pq") else CSVFile(path)
+    if ending not in (".parquet", ".pq"):
+        return CSVFile(path, header)
+    if not header:
+        raise ValueError(f"{path} is a Parquet file, which names its columns; --no-header is for CSV files.")
+    return ParquetTableFile(path)
 
 
-def read_header(path: str | Path) -> dict[str, str]:
+def read_header(path: str | Path, header: bool = True) -> dict[str, str]:
     """The column names of a file and their kinds, without reading a row."""
-    with open_table(path) as file:
+    with open_table(path, header) as file:
         return file.kinds
 
 
-def read_table(path: str | Path, schema: Schema, target: bool) -> Table:
+def read_table(path: str | Path, schema: Schema, target: bool, header: bool = True) -> Table:
     """The features of a schema from a file, and its target if asked for: `TableFile.read` for a single use."""
-    with open_table(path) as file:
+    with open_table(path, header) as file:
         return file.read(schema, target)
 
 
@@ -196,5 +226,6 @@ def _unique(path: Path, names: list[str], kinds: list[str]) -> dict[str, str]:
         raise ValueError(f"{path}: column {names.index('') + 1} has no name; name it in the header or remove it.")
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
-        raise ValueError(f"{path} has duplicate column names: {few_names(twice)}; rename them.")
+        places = [place for place, name in enumerate(names, start=1) if name == twice[0]]
+        raise ValueError(f"{path} has duplicate column names, in columns {places[0]} and {places[1]}; rename them.")
     return dict(zip(names, kinds, strict=True))

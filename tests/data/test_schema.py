@@ -203,7 +203,7 @@ BROKEN = [
     ("a,b\n1,2\n1,2,3\n", "fields like the header"),
     ("a,b\n1,2,3\n1,2\n", "fields like the header"),
     ("a,b\n1\n", "fields like the header"),
-    ("a,a\n1,2\n", "duplicate column names: 'a'"),
+    ("a,a\n1,2\n", "duplicate column names, in columns 1 and 2"),
     ("a,\n1,2\n", "column 2 has no name"),
     ("a,b\n", "no rows"),
     ("", "empty"),
