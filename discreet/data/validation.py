@@ -73,7 +73,6 @@ def validate_rows(estimator: Any, X: Any, y: Any, *, numeric: bool, reset: bool)
 
     Labels are not encoded yet; a numeric target is an array of numbers.
     """
-    from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import validate_data
 
     if isinstance(X, Table):
@@ -85,8 +84,6 @@ def validate_rows(estimator: Any, X: Any, y: Any, *, numeric: bool, reset: bool)
             table, target = validate_data(
                 estimator, X, y, accept_sparse=_SPARSE, y_numeric=numeric, reset=reset, **_NUMBERS
             )
-    if not numeric:
-        check_classification_targets(target)
     return canonical(table), target, is_own_copy(X, table)
 
 
@@ -190,6 +187,12 @@ def declared_classes(classes: Any) -> Any:
 
 def classes_from_rows(labels: Any, weight: FloatArray | None) -> Any:
     """The labels that occur among rows that count. Not private: asked for by classes=None."""
+    from sklearn.utils.multiclass import check_classification_targets
+
+    with warnings.catch_warnings():
+        # scikit-learn warns of many distinct labels, which tells their number. Declared labels are never looked at so.
+        warnings.simplefilter("ignore")
+        check_classification_targets(labels)
     classes = np.unique(labels if weight is None else labels[weight > 0.0])
     if classes.size < 2:
         raise ValueError(

@@ -82,7 +82,7 @@ class PrivateLinearModel(InheritedDocstring, StreamLearner, BaseEstimator):
     plan_ : Plan
         What was fixed before any row was read: solver, noise, steps and cost; `print(model.plan_)` shows it.
     guarantee_ : Guarantee
-        The promise that holds for the fitted model; `guarantee_.statement()` is a paragraph to quote.
+        The promise that holds for the fitted model; `print(model.guarantee_)` is a statement to quote.
     solution_ : Solution
         What the solver returned, with the column scaling that it learned or was given.
     ranges_ : tuple of two ndarray
@@ -244,10 +244,11 @@ class PrivateLinearModel(InheritedDocstring, StreamLearner, BaseEstimator):
     def guarantee_(self) -> Guarantee:
         """The promise that holds for this fitted model.
 
-        It is that of the plan, unless the model comes from a file or was fitted together with other releases.
+        It is that of the plan with the circumstances of the fit, unless the model comes from a file or was fitted
+        together with other releases.
         """
         check_is_fitted(self, "coef_")
-        return self._guarantee if self._guarantee is not None else self.plan_.guarantee
+        return self._guarantee if self._guarantee is not None else self.solution_.guarantee
 
     @guarantee_.setter
     def guarantee_(self, guarantee: Guarantee) -> None:

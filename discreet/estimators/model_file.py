@@ -1,29 +1,27 @@
 """Fitted models as JSON files: readable, safe to open, and exact to the last bit.
 
-What is written is what was released, nothing else: no rows, no seed (it would remove the noise) and no
-address of a ledger (it may hold a password).
+What is written is what was released, nothing else: no rows, no seed (it would remove the noise) and no address of a
+ledger (it may hold a password). What a file cannot hold is refused when it is written, never left out.
 """
 
 from __future__ import annotations
 
 import json
-import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet import __version__
 from discreet.data.schema import Schema
+from discreet.estimators.parameters_file import numbers, plain, read_parameters, write_parameters
 
 if TYPE_CHECKING:
     from discreet.estimators import PrivateLinearModel
-    from discreet.privacy.guarantee import Guarantee
 
 FORMAT = "discreet model"
-VERSION = 1
+VERSION = 2  # 1 lacked `weighted`, and parameters that did not fit into it were left out
 CLASSIFIERS = ("LogisticRegression", "LinearSVC")
 REGRESSORS = ("Ridge", "LinearRegression", "Lasso", "ElasticNet", "HuberRegressor")
-NEVER_WRITTEN = ("random_state", "ledger", "dataset", "verbose")
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +49,11 @@ def save_model(
         What is public about the columns; stored with the model, so that new tables are treated alike.
     overwrite : bool, default=True
         Whether a file that exists may be replaced; else it is a FileExistsError.
+
+    Raises
+    ------
+    ValueError
+        A parameter does not fit into a file: a solver or a constraint of another package, say.
 
     Examples
     --------
@@ -118,14 +121,15 @@ def to_dict(estimator: Any, schema: Schema | None = None) -> dict[str, Any]:
         "version": VERSION,
         "library": __version__,
         "estimator": name,
-        "parameters": _parameters(estimator),
-        "coef": _plain(np.asarray(estimator.coef_)),
-        "intercept": _plain(estimator.intercept_),
-        "classes": None if classes is None else {"dtype": classes.dtype.str, "values": _plain(classes)},
+        "parameters": write_parameters(estimator),
+        "coef": plain(np.asarray(estimator.coef_)),
+        "intercept": plain(estimator.intercept_),
+        "classes": None if classes is None else {"dtype": classes.dtype.str, "values": plain(classes)},
         "columns": int(estimator.n_features_in_),
         "feature_names": None if names is None else [str(n) for n in names],
-        "ranges": {"low": _plain(estimator.ranges_[0]), "high": _plain(estimator.ranges_[1])},
+        "ranges": {"low": plain(estimator.ranges_[0]), "high": plain(estimator.ranges_[1])},
         "iterations": int(estimator.n_iter_),
+        "weighted": bool(estimator.weighted_),
         "guarantee": estimator.guarantee_.to_dict(),
         "schema": None if schema is None else schema.to_dict(),
     }
@@ -136,12 +140,13 @@ def from_dict(content: Any) -> ModelFile:
     import numpy as np
 
     from discreet import estimators
+    from discreet.privacy.guarantee import Guarantee
 
     _check_format(content)
     if content["estimator"] not in CLASSIFIERS + REGRESSORS:
         raise ValueError(f"unknown estimator {content['estimator']!r}.")
     kind = getattr(estimators, content["estimator"])
-    estimator: Any = kind(**_read_parameters(content["parameters"], kind))
+    estimator: Any = kind(**read_parameters(content["parameters"], kind))
     columns = content["columns"]
     if (content["classes"] is not None) != (content["estimator"] in CLASSIFIERS):
         raise ValueError("classes belong to classifiers, and only to them.")
@@ -152,9 +157,15 @@ def from_dict(content: Any) -> ModelFile:
     estimator.intercept_ = intercept if intercept.ndim else float(intercept)
     estimator.ranges_ = _read_ranges(content["ranges"], columns)
     estimator.n_features_in_, estimator.n_iter_ = columns, int(content["iterations"])
-    if content["feature_names"] is not None:
-        estimator.feature_names_in_ = np.array([str(name) for name in content["feature_names"]], dtype=object)
-    estimator.guarantee_ = _read_guarantee(content["guarantee"])
+    estimator.weighted_ = content["weighted"]
+    if not isinstance(estimator.weighted_, bool):
+        raise ValueError(f"weighted must be true or false; got {estimator.weighted_!r}.")
+    names = content["feature_names"]
+    if names is not None:
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ValueError("its feature_names are not a list of texts.")
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    estimator.guarantee_ = Guarantee.from_dict(content["guarantee"])
     _check_shapes(estimator, content["estimator"] in CLASSIFIERS)
     schema = None if content["schema"] is None else Schema.from_dict(content["schema"])
     if schema is not None and len(schema.feature_names) != columns:
@@ -166,50 +177,11 @@ def _check_format(content: Any) -> None:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f'it lacks "format": "{FORMAT}".')
     version = content["version"]
-    if not isinstance(version, int) or version < 1:
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise ValueError(f"its version is {version!r}.")
-    if version > VERSION:
-        raise ValueError(f"it has version {version}, this discreet reads up to {VERSION}; upgrade discreet.")
-
-
-def _parameters(estimator: PrivateLinearModel) -> dict[str, Any]:
-    """The parameters JSON can hold; a solver or ledger object is left out and comes back as the default."""
-    found = {}
-    for name, value in estimator.get_params(deep=False).items():
-        if name in NEVER_WRITTEN:
-            continue
-        try:
-            plain = {"budget": value.to_dict()} if type(value).__name__ == "Budget" else _plain(value)
-            json.dumps(plain, allow_nan=False)
-        except (TypeError, ValueError):
-            continue
-        found[name] = plain
-    return found
-
-
-def _read_parameters(parameters: Any, kind: type) -> dict[str, Any]:
-    from discreet.privacy.budget import Budget
-
-    known = {field.name for field in fields(kind)} - set(NEVER_WRITTEN)
-    unknown = sorted(set(parameters) - known)
-    if unknown:
-        raise ValueError(f"{kind.__name__} has no parameter {unknown[0]!r}.")
-    # A class may be called "inf"; everywhere else that text is a number.
-    read = {name: value if name == "classes" else _numbers(value) for name, value in parameters.items()}
-    if isinstance(read.get("epsilon"), dict):
-        read["epsilon"] = Budget.from_dict(parameters["epsilon"]["budget"])
-    return read
-
-
-def _read_guarantee(content: Any) -> Guarantee:
-    from discreet.privacy import accounting
-    from discreet.privacy.guarantee import Guarantee
-    from discreet.privacy.relation import Relation
-
-    epsilon, delta = float(content["epsilon"]), float(content["delta"])
-    if not (epsilon > 0.0 and 0.0 <= delta < 1.0):
-        raise ValueError(f"its guarantee has epsilon {epsilon} and delta {delta}.")
-    return Guarantee(epsilon, delta, Relation(content["relation"]), accounting.event_from_dict(content["event"]))
+    if version != VERSION:
+        advice = "upgrade discreet" if version > VERSION else "read it with the discreet that wrote it"
+        raise ValueError(f"it has version {version}, this discreet reads version {VERSION}; {advice}.")
 
 
 def _read_classes(content: Any) -> Any:
@@ -224,7 +196,7 @@ def _read_classes(content: Any) -> Any:
 def _read_ranges(content: Any, columns: int) -> tuple[Any, Any]:
     import numpy as np
 
-    low, high = (np.array(_numbers(content[end]), dtype=np.float64) for end in ("low", "high"))
+    low, high = (np.array(numbers(content[end]), dtype=np.float64) for end in ("low", "high"))
     if low.shape != (columns,) or high.shape != (columns,) or not (low <= high).all():
         raise ValueError("its ranges do not fit its columns.")
     return low, high
@@ -251,21 +223,3 @@ def _check_shapes(estimator: Any, classifier: bool) -> None:
     names = getattr(estimator, "feature_names_in_", None)
     if names is not None and len(names) != columns:
         raise ValueError("its feature_names do not fit its columns.")
-
-
-def _plain(value: Any) -> Any:
-    """NumPy values as lists and numbers, infinities as the texts "inf" and "-inf"."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and math.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    return value
-
-
-def _numbers(value: Any) -> Any:
-    """Undo `_plain`."""
-    if isinstance(value, list):
-        return [_numbers(item) for item in value]
-    return float(value) if value in ("inf", "-inf") else value

@@ -7,7 +7,7 @@ from typing import Any
 
 from discreet.data.public import Public
 from discreet.privacy.budget import Budget, budget_from
-from discreet.privacy.relation import relation_from
+from discreet.privacy.relation import Relation, relation_from
 from discreet.solvers import Plan
 from discreet.solvers.ftrl.solver import FTRL
 from discreet.solvers.ftrl.stream import FIRST_ROWS, Stream, begin_stream, plan_stream, refuse_shifting
@@ -39,6 +39,7 @@ class StreamLearner:
     def _advance(self: Any, X: Any, y: Any, metadata: dict[str, Any], declared: Any = None) -> Any:
         """Validate a chunk and feed it to the stream; the first one begins it."""
         chunk = self._load(X, y, metadata, reset=self._first_chunk(), declared=declared)
+        weighted = self._weighted_with(chunk.weight is not None)
         if self._first_chunk():
             plan = stream_plan(self, chunk.columns, self._class_count(), chunk.sparse)
             note = f"{type(self).__name__}, stream"
@@ -46,8 +47,23 @@ class StreamLearner:
             self.stream_: Stream = begin_stream(
                 plan, is_capped(self), chunk, self.random_state, self.ledger, self.dataset, note
             )
+        self.weighted_ = weighted
         self.stream_.read(chunk, show=self._keep)
         return self
+
+    def _weighted_with(self: Any, weighted: bool) -> bool:
+        """Whether the stream has weights, as `fit` keeps it, with one more chunk; under zero_out all must agree.
+
+        A null row is one of weight 0. Where only some chunks have weights, no statement about this stream and other
+        releases from its rows could say which rows may be null.
+        """
+        before = weighted if self._first_chunk() else self.weighted_
+        if weighted != before and relation_from(self.relation) is Relation.ZERO_OUT:
+            raise ValueError(
+                "under relation='zero_out' sample_weight goes with all chunks of a stream or with none: a row of "
+                "weight 0 is a null row."
+            )
+        return bool(weighted or before)
 
 
 def undeclared(model: Any) -> list[str]:

@@ -122,11 +122,13 @@ def fit_table(file: TableFile, request: FitRequest, out_of_core: bool | None = N
     stored = request.exceeds_memory(file) if out_of_core is None else out_of_core
     table = file.stored(request.schema) if stored else file.read(request.schema, target=True)
     if task is None:
-        return _fit_after_question(request, table)
-    return TableFit(request.model(task).fit(table, None), request.schema, task)
+        return _fit_after_question(request, table, file.path.name)
+    model = request.model(task).fit(table, None)
+    model.guarantee_ = model.guarantee_.of_table(file.path.name)
+    return TableFit(model, request.schema, task)
 
 
-def _fit_after_question(request: FitRequest, table: Table | StoredTable) -> TableFit:
+def _fit_after_question(request: FitRequest, table: Table | StoredTable, name: str) -> TableFit:
     """Ask for the task with a small share of the budget and fit with the rest; one plan is made for each answer."""
     models: dict[Task, Any] = {task: request.model(task) for task in DEFAULTS}
     first = models["regression"]  # whatever the task is, the same facts are declared and the same budget is spent
@@ -140,7 +142,7 @@ def _fit_after_question(request: FitRequest, table: Table | StoredTable) -> Tabl
     }
     _check_plans(question, plans, budget)
     table.check()
-    _reserve_question(question, plans, first.ledger, first.dataset)
+    entries = _reserve_question(question, plans, first.ledger, first.dataset)
     rng = generator_from(first.random_state)
     task = question.decide(sum(map(binary_count, table.targets())), rng)
     if task == "classification":
@@ -149,7 +151,8 @@ def _fit_after_question(request: FitRequest, table: Table | StoredTable) -> Tabl
     model = models[task].set_params(epsilon=plan.budget, random_state=rng)
     model._fit_planned(plan, model._load_any(table, None, {}))
     if not budget.is_infinite:
-        model.guarantee_ = _whole_guarantee(question, plan, budget)
+        model.guarantee_ = _whole_guarantee(question, model.guarantee_, budget)
+    model.guarantee_ = model.guarantee_.of_table(name, entries)
     return TableFit(model, request.schema, task, question)
 
 
@@ -166,15 +169,21 @@ def _check_plans(question: TaskQuestion, plans: dict[Task, Plan], budget: Budget
         )
 
 
-def _whole_guarantee(question: TaskQuestion, plan: Plan, budget: Budget) -> Guarantee:
-    event = accounting.compose([question.event, plan.event])
-    return guarantee_for(event, budget, plan.public.relation, plan.public.rows)
+def _whole_guarantee(question: TaskQuestion, model: Guarantee, budget: Budget) -> Guarantee:
+    """The promise of the question and of a model together."""
+    event = accounting.compose([question.event, model.event])
+    return guarantee_for(event, budget, model.relation, question.rows, model.leaks).about(model.release)
 
 
-def _reserve_question(question: TaskQuestion, plans: dict[Task, Plan], ledger: Any, dataset: str | None) -> None:
-    """Book the question; refuse it if the ledger would not grant the model afterwards, whichever it is."""
+def _reserve_question(
+    question: TaskQuestion, plans: dict[Task, Plan], ledger: Any, dataset: str | None
+) -> tuple[int, ...]:
+    """Book the question; refuse it if the ledger would not grant the model afterwards, whichever it is.
+
+    Returns the entry, if there is a ledger.
+    """
     if ledger is None:
-        return
+        return ()
     from discreet.privacy.ledger import Ledger
 
     if dataset is None:
@@ -188,7 +197,9 @@ def _reserve_question(question: TaskQuestion, plans: dict[Task, Plan], ledger: A
                 f"of {allowance.epsilon:.6g} remains at delta {allowance.delta:.6g}; nothing was spent."
             )
     relation = next(iter(plans.values())).public.relation
-    book.reserve(dataset, question.event, "classification or regression", relation=relation).commit()
+    reservation = book.reserve(dataset, question.event, "classification or regression", relation=relation)
+    reservation.commit()
+    return (reservation.id,)
 
 
 def _task_of(estimator: str) -> Task:

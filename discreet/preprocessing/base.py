@@ -111,12 +111,11 @@ class PrivateTransformer(InheritedDocstring, OneToOneFeatureMixin, TransformerMi
         data = Data(table, np.zeros(table.shape[0]), only_weights(metadata, table.shape[0]))
         terms = Terms.of(data, getattr(self, "bounds", None), **self._settings())
         plan = self._plan(terms.public, terms.budget)
-        promise = terms.guarantee(plan.event)
         rng = generator_from(self.random_state)
         with terms.booked(plan.event, type(self).__name__):
             self._learn(plan, data, terms.public, rng)
         self.weighted_ = data.weight is not None
-        self.guarantee_: Guarantee = promise
+        self.guarantee_: Guarantee = terms.guarantee(plan.event)
         return self
 
     def plan(self, n_samples: int, n_features: int, sparse: bool = False) -> ReleasePlan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from discreet._common.exceptions import NotPrivateWarning
@@ -15,11 +15,14 @@ from discreet.data.rows import Data
 from discreet.data.validation import load_features
 from discreet.privacy.budget import budget_from
 from discreet.privacy.guarantee import Guarantee, guarantee_for
+from discreet.privacy.meaning import weaknesses
+from discreet.solvers.run import release_of
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Ledger
+    from discreet.privacy.ledger.reservation import Reservation
 
 
 # Parts of a budget are rounded when they are turned into noise; their sum must not exceed the whole.
@@ -57,6 +60,7 @@ class Terms:
     budget: Budget
     ledger: Ledger | str | None
     dataset: str | None
+    made: list[tuple[str, Reservation | None]] = field(default_factory=list)  # what was released, and its reservation
 
     @classmethod
     def of(cls, data: Data, bounds: Any, **settings: Any) -> Terms:
@@ -81,15 +85,26 @@ class Terms:
         """
         if self.budget.is_infinite:
             warnings.warn("epsilon is infinite: the result is not private.", NotPrivateWarning, stacklevel=4)
+        promise = self.guarantee(event)  # now: nothing is released that cannot be stated
+        for weakness in weaknesses(promise.epsilon, promise.delta, self.public.rows):
+            warnings.warn(weakness, NotPrivateWarning, stacklevel=4)
         if self.ledger is None:
             yield
+            self.made.append((note, None))
             return
         from discreet.privacy.ledger import Ledger
 
         if self.dataset is None:
             raise ValueError("ledger needs dataset= as well: the name under which the table's budget was opened.")
-        with Ledger.of(self.ledger).reserve(self.dataset, event, note, relation=self.public.relation):
+        with Ledger.of(self.ledger).reserve(self.dataset, event, note, relation=self.public.relation) as reservation:
             yield
+        self.made.append((note, reservation))
 
     def guarantee(self, event: Any) -> Guarantee:
-        return guarantee_for(event, self.budget, self.public.relation, self.public.rows, self.public.leaks)
+        """What is promised, and after the release also when it was made and where it was booked."""
+        public = self.public
+        promise = guarantee_for(event, self.budget, public.relation, public.rows, public.leaks)
+        if not self.made:
+            return promise
+        result, reservation = self.made[-1]
+        return promise.about(release_of(public, result, self.dataset, reservation))

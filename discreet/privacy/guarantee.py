@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,12 +13,19 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
+from discreet.privacy.meaning import Meaning
 from discreet.privacy.relation import Relation
+from discreet.privacy.release_record import ReleaseRecord
+from discreet.privacy.statement import SEEDED, statement_of
+
+FORMAT, VERSION = "discreet guarantee", 1
 
 
 @dataclass(frozen=True, eq=False)
 class Guarantee:
     """An (epsilon, delta) promise, the neighbouring relation it holds for, and the event that proves it.
+
+    `print(guarantee)` shows the statement for people who decide about the data.
 
     Attributes
     ----------
@@ -27,7 +36,10 @@ class Guarantee:
     event : DpEvent
         What was done to the rows, in the vocabulary of dp-accounting.
     leaks : tuple of str
-        What was read from the rows outside the guarantee, such as the classes.
+        What was read from the rows outside the guarantee, such as the classes; and `SEEDED`, if the noise came from a
+        seed or from a NumPy generator.
+    release : ReleaseRecord, optional
+        Which result was released, from which table, when, and where it was booked; None for a plan.
 
     Examples
     --------
@@ -37,6 +49,8 @@ class Guarantee:
     (1.0, 1e-06)
     >>> bool(promise.epsilon_at(1e-3) < 1.0)  # a larger delta goes with a smaller epsilon
     True
+    >>> round(promise.meaning.guess, 3)  # how often an attacker's guess about one row can be right
+    0.548
     """
 
     epsilon: float
@@ -44,6 +58,7 @@ class Guarantee:
     relation: Relation
     event: Any
     leaks: tuple[str, ...] = ()
+    release: ReleaseRecord | None = None
 
     @property
     def is_private(self) -> bool:
@@ -54,6 +69,15 @@ class Guarantee:
     def certified(self) -> Any:
         """The accountant's own finding at the promised delta: epsilon, delta and the route that proves it."""
         return accounting.certify(self.event, self.delta, self.relation)
+
+    @cached_property
+    def meaning(self) -> Meaning:
+        """What an attacker can come to believe about one row, and how often a guess about it can be right."""
+        return Meaning.of(self.epsilon, self.delta, self.event, self.relation)
+
+    def with_seed(self) -> Guarantee:
+        """Return the same guarantee for a run whose noise came from a seed, which is named as a leak."""
+        return replace(self, leaks=tuple(dict.fromkeys([*self.leaks, SEEDED])))
 
     def epsilon_at(self, delta: float) -> float:
         """Return the epsilon that holds together with another delta."""
@@ -81,31 +105,63 @@ class Guarantee:
         return accounting.tradeoff(self.event, self.relation, points)
 
     def statement(self) -> str:
-        """Return a paragraph that can be quoted to people who decide about the data."""
-        if not self.is_private:
-            return "This result was computed without privacy protection (epsilon is infinite)."
-        return (
-            f"This result is ({self.epsilon:.6g}, {self.delta:.3g})-differentially private: "
-            f"{self.relation.explanation}. For every set of possible results S and every two neighbouring "
-            f"tables A and B, P[result from A in S] <= exp({self.epsilon:.6g}) * P[result from B in S] + "
-            f"{self.delta:.3g}. The protection covers everything released from the training rows: the "
-            "coefficients, the intercept and any scales that were learned. It covers one row per person, holds "
-            "against an attacker who knows all other rows, and does not weaken when the result is processed "
-            "further. It does not cover facts declared as public (number of rows, column names, bounds, classes) "
-            "or other releases from the same table, which a ledger adds up."
-            + "".join(f" Outside this guarantee, {leak} were read from the rows." for leak in self.leaks)
-        )
+        """Return the text for people who decide about the data: meaning first, symbols last."""
+        return statement_of(self)
+
+    def __str__(self) -> str:
+        return self.statement()
+
+    def about(self, release: ReleaseRecord | None) -> Guarantee:
+        """Return the same promise, for a result that was released under these circumstances."""
+        return replace(self, release=release)
+
+    def of_table(self, name: str, entries: tuple[int, ...] = ()) -> Guarantee:
+        """Return the same promise with the name of the table, and with earlier entries of the ledger for it."""
+        return self if self.release is None else self.about(self.release.of_table(name, entries))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the guarantee as a JSON-safe dictionary."""
+        """Return the guarantee as a JSON-safe dictionary, in the format that docs/statements.md describes."""
         return {
+            "format": FORMAT,
+            "version": VERSION,
             "epsilon": self.epsilon if self.is_private else "inf",
             "delta": self.delta,
             "relation": str(self.relation),
             "event": accounting.event_to_dict(self.event),
             "leaks": list(self.leaks),
+            "meaning": self.meaning.to_dict(),
+            "release": None if self.release is None else self.release.to_dict(),
             "statement": self.statement(),
         }
+
+    @classmethod
+    def from_dict(cls, content: Any) -> Guarantee:
+        """Return the guarantee that `to_dict` wrote; its meaning and its statement are made again, not believed.
+
+        Raises
+        ------
+        ValueError
+            Something is missing or damaged, or the event does not prove the epsilon and delta.
+        """
+        _check_format(content)
+        epsilon, delta = float(content["epsilon"]), float(content["delta"])
+        leaks, release = content["leaks"], content["release"]
+        if not (epsilon > 0.0 and 0.0 <= delta < 1.0):
+            raise ValueError(f"its guarantee has epsilon {epsilon} and delta {delta}.")
+        if not isinstance(leaks, list) or not all(isinstance(leak, str) for leak in leaks):
+            raise ValueError("the leaks of its guarantee must be a list of texts.")
+        event, relation = accounting.event_from_dict(content["event"]), Relation(content["relation"])
+        if not accounting.fits(event, Budget(epsilon, delta), relation):
+            raise ValueError(f"the event of its guarantee does not prove epsilon {epsilon:g} at delta {delta:g}.")
+        record = None if release is None else ReleaseRecord.from_dict(release)
+        return cls(epsilon, delta, relation, event, tuple(leaks), record)
+
+
+def _check_format(content: Any) -> None:
+    if not isinstance(content, Mapping) or content.get("format") != FORMAT:
+        raise ValueError(f'its guarantee lacks "format": "{FORMAT}".')
+    if content["version"] != VERSION:
+        raise ValueError(f"its guarantee has version {content['version']!r}; this discreet reads version {VERSION}.")
 
 
 def guarantee_for(event: Any, budget: Budget, relation: Relation, rows: int, leaks: tuple[str, ...] = ()) -> Guarantee:

@@ -10,6 +10,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal
 
 from discreet._common.exceptions import IncompatibleSolverError, PrivacyLeakWarning
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.privacy.guarantee import Guarantee
     from discreet.privacy.random.generator import RandomGenerator
+    from discreet.privacy.release_record import ReleaseRecord
     from discreet.problem.blockwise import BlockwiseProblem
     from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.problem import Problem
@@ -55,6 +57,8 @@ class Solution:
         Where columns were clipped, centred and scaled.
     objective_trace : list of float or None
         The objective after each pass, if the caller asked for it by name. Not private.
+    release : ReleaseRecord or None
+        Which table it was, when, and where the cost was booked; None until the run has ended.
 
     Guarantee: `coef`, `intercept` and `scaling` are differentially private as `guarantee` states.
     """
@@ -65,15 +69,17 @@ class Solution:
     plan: Plan
     scaling: ColumnScaling
     objective_trace: list[float] | None = None
+    release: ReleaseRecord | None = None
 
     @property
     def w(self) -> FloatArray:
         """The coefficients, by their name in the papers."""
         return self.coef
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
-        return self.plan.guarantee
+        """What is promised about this result."""
+        return self.plan.guarantee.about(self.release)
 
 
 class Run:

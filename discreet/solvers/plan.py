@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from discreet.privacy import accounting
 from discreet.privacy.guarantee import Guarantee, guarantee_for
+from discreet.privacy.meaning import weaknesses
 from discreet.privacy.mechanisms.base import Mechanism
 from discreet.privacy.planned_release import PlannedRelease, with_shares
 from discreet.scaling.plan import ScalingPlan
@@ -109,6 +110,11 @@ class Plan(Generic[M, S]):
         """Say what a person should know before the budget is spent; from public facts alone."""
         return [warning for warning in (self._warn_of_common_scale(), self._warn_of_noise()) if warning]
 
+    def weaknesses(self, rows_are_known: bool = True) -> list[str]:
+        """Say why the promise itself protects little: epsilon > 10, or delta > 1/rows; from public facts alone."""
+        rows = self.public.rows if rows_are_known else None
+        return weaknesses(self.guarantee.epsilon, self.guarantee.delta, rows)
+
     def _warn_of_common_scale(self) -> str | None:
         if self.budget.is_infinite or self.scaling_plan.method != "common":
             return None
@@ -141,7 +147,7 @@ class Plan(Generic[M, S]):
             "settings": self.settings.to_dict(),
             "releases": [release.to_dict() for release in self.releases],
             "standard_error": self.standard_error,
-            "warnings": self.warnings(),
+            "warnings": self.weaknesses() + self.warnings(),
             "event": accounting.event_to_dict(self.event),
         }
 

@@ -35,7 +35,7 @@ HEADER = ("what is spent on what", "times", "share", "noise / sensitivity", "sta
 def describe_plan(plan: Plan) -> str:
     """The whole plan, for people."""
     blocks = ["\n".join(_facts(plan)), *_spending(plan), "\n".join(_error(plan))]
-    blocks += ["\n".join(_wrapped("warning", warning)) for warning in plan.warnings()]
+    blocks += ["\n".join(_wrapped("warning", warning)) for warning in plan.weaknesses() + plan.warnings()]
     return "\n\n".join(blocks)
 
 

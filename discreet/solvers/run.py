@@ -6,15 +6,17 @@ Shared by the estimators and by `discreet.solve`, so that the ledger cannot be f
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from discreet._common.exceptions import NotPrivateWarning, UtilityWarning
 from discreet._common.types import Progress
-from discreet.data.public import public_facts
+from discreet.data.public import Public, public_facts
 from discreet.data.rows import Rows
 from discreet.data.validation import load
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.relation import Relation
+from discreet.privacy.release_record import ReleaseRecord, record_of
 from discreet.problem.problem import Problem
 from discreet.solvers import Plan, Solution, Solver
 from discreet.solvers.choose import make_solver
@@ -44,7 +46,13 @@ def run_plan(
     if reservation is not None:
         reservation.commit()
     warn_of_nothing_learned(solution)
-    return solution
+    return replace(solution, release=release_of(plan.public, note, dataset, reservation))
+
+
+def release_of(public: Public, result: str, table: str | None, reservation: Reservation | None) -> ReleaseRecord:
+    """The record of a result that has just been computed from a table of which these facts are public."""
+    rows_are = "estimate" if public.relation is Relation.ADD_REMOVE else "exact"
+    return record_of(result, public.rows, public.columns, rows_are, table, reservation)
 
 
 def reserve(plan: Plan, ledger: Ledger | str | None, dataset: str | None, note: str) -> Reservation | None:
@@ -58,10 +66,12 @@ def reserve(plan: Plan, ledger: Ledger | str | None, dataset: str | None, note: 
     return Ledger.of(ledger).reserve(dataset, plan.event, note, relation=plan.public.relation)
 
 
-def warn_about(plan: Plan) -> None:
-    """Say what a person should know before the run."""
+def warn_about(plan: Plan, rows_are_known: bool = True) -> None:
+    """Say what a person should know before the run; of a stream without end the number of rows is not known."""
     if plan.budget.is_infinite:
         warnings.warn("epsilon is infinite: the result is not private.", NotPrivateWarning, stacklevel=3)
+    for message in plan.weaknesses(rows_are_known):
+        warnings.warn(message, NotPrivateWarning, stacklevel=3)
     for message in plan.warnings():
         warnings.warn(message, UtilityWarning, stacklevel=3)
 
@@ -158,4 +168,5 @@ def solve(
     public = public_facts(data, relation=relation, bounds=bounds, y_bounds=limits, public_n=public_n)
     granted = budget_from(budget, None, public.rows)
     plan = make_solver(solver, problem, public, granted).plan(problem, public, granted)
-    return run_plan(plan, data, generator_from(random_state), ledger, dataset, "solve", callback, trace)
+    rng, note = generator_from(random_state), "coefficients, by solve"
+    return run_plan(plan, data, rng, ledger, dataset, note, callback, trace)

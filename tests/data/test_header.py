@@ -20,7 +20,7 @@ def headless(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("command", [("fit", "--target", "y"), ("schema",), ("schema", "--json")])
 def test_no_command_prints_or_stores_the_first_row(headless, command):
-    path, table = headless
+    path, _ = headless
     result = run(command[0], path, *command[1:], code=2)
     first = path.read_text().splitlines()[0].split(",")
     assert not any(value in result.output for value in first if len(value) > 1)
@@ -42,7 +42,7 @@ def test_a_row_of_words_is_not_printed_either(tmp_path, first):
     path = tmp_path / "people.csv"
     path.write_text(f"{first}\nMiller,Graz,male\n")
     schema = Schema((Column("age"), Column("city")), Target("readmitted"))
-    with pytest.raises(ValueError, match="people.csv") as caught, open_table(path) as file:
+    with pytest.raises(ValueError, match=r"no column|duplicate") as caught, open_table(path) as file:
         file.read(schema, target=True)
     assert not any(word in str(caught.value) for word in first.split(","))
 

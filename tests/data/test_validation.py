@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import discreet
-from discreet import LogisticRegression, Ridge
+from discreet import LogisticRegression, PrivacyLeakWarning, Ridge
 from discreet.data.table import Table
 from discreet.data.validation import declared_classes, encode_labels
 from discreet.preprocessing import PrivateBounds
@@ -79,3 +79,22 @@ def test_labels_are_coded_as_losses_expect_them():
     for unknown in (["maybe"], [7]):
         with pytest.raises(ValueError, match="not in classes"):
             encode_labels(np.array(unknown), declared_classes(["yes", "no"]))
+
+
+@pytest.mark.parametrize("labels", [np.arange(400) % 2, np.arange(400) % 300], ids=["two", "three hundred"])
+def test_no_warning_tells_how_many_of_the_declared_labels_occur(labels):
+    """scikit-learn warns where more than half of the labels are distinct; warnings are errors here."""
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, (400, 2))
+    model = LogisticRegression(classes=list(range(300)), bounds=(-1.0, 1.0), solver="gd").fit(X, labels)
+    assert model.classes_.size == 300
+    with pytest.warns(PrivacyLeakWarning) as caught:
+        LogisticRegression(bounds=(-1.0, 1.0), solver="gd").fit(X, labels)
+    assert {str(warning.message)[:11] for warning in caught} == {"the classes"}
+
+
+def test_declared_labels_may_be_any_numbers():
+    y = np.where(np.arange(400) % 2, 0.5, 1.5)
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, (400, 2))
+    assert LogisticRegression(classes=[0.5, 1.5], bounds=(-1.0, 1.0)).fit(X, y).classes_.tolist() == [0.5, 1.5]
+    with pytest.raises(ValueError, match="Unknown label type"):
+        LogisticRegression(bounds=(-1.0, 1.0)).fit(X, y)

@@ -152,9 +152,22 @@ def test_open_streams_cannot_be_copied_but_their_estimators_can_be_cloned_and_th
     np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict(X), model.predict(X))
 
 
+def test_a_constraint_goes_through_the_file(tmp_path):
+    X, y = rows_of()
+    model = feed(classifier(constraint=L2Ball(0.1)), X[:50], y[:50])
+    pause_stream(model, tmp_path / "stream.json")
+    resumed = feed(resume_stream(tmp_path / "stream.json"), X[50:], y[50:])
+    assert resumed.plan_.problem.constraint == L2Ball(0.1)
+    assert resumed.guarantee_.release == model.guarantee_.release
+
+
+class StrangeBall(L2Ball):
+    """A set of another package, which no file can hold."""
+
+
 def test_what_a_file_cannot_hold_is_refused_before_the_stream_closes(tmp_path):
     X, y = rows_of()
-    model = feed(classifier(constraint=L2Ball(1.0)), X[:50], y[:50])
+    model = feed(classifier(constraint=StrangeBall(1.0)), X[:50], y[:50])
     with pytest.raises(ValueError, match="constraint"):
         pause_stream(model, tmp_path / "stream.json")
     feed(model, X[50:], y[50:])

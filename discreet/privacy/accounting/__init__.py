@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from discreet.privacy.accounting.attacker import excess_probability, guess_accuracy
 from discreet.privacy.accounting.calibration import calibrate
 from discreet.privacy.accounting.certificates import (
     Certificate,
@@ -51,6 +52,7 @@ __all__ = [
     "epsilon_of",
     "event_from_dict",
     "event_to_dict",
+    "excess_probability",
     "fits",
     "fixed_size_event",
     "flatten",
@@ -59,6 +61,7 @@ __all__ = [
     "gaussian_event",
     "gaussian_mu",
     "google_epsilon",
+    "guess_accuracy",
     "laplace_event",
     "mixture_event",
     "mu_of",

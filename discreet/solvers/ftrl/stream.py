@@ -21,6 +21,7 @@ from discreet.data.rows import Data
 from discreet.privacy.mechanisms.aggregation import TreeNoise
 from discreet.privacy.random.generator import RandomGenerator, generator_from, seeded_generator
 from discreet.privacy.relation import Relation
+from discreet.privacy.release_record import ReleaseRecord, record_of
 from discreet.problem.scaled_problem import scale_problem
 from discreet.scaling.learn import learn_scaling
 from discreet.solvers import Plan, Solution
@@ -54,13 +55,15 @@ def begin_stream(
     Guarantee: whatever the stream shows until it ends costs exactly `plan.event`, which is booked here. Of the first
     chunk only its shape and its coding of labels were looked at.
     """
-    warn_about(plan)
+    warn_about(plan, rows_are_known=capped)
     stream = Stream(plan, capped, random_state)
     stream.check(first)
     reservation = reserve(plan, ledger, dataset, note)
     if reservation is not None:
         reservation.commit()
         stream.booked = (ledger, dataset)
+    rows = plan.public.rows if capped else None
+    stream.release = record_of(note, rows, plan.public.columns, "maximum", dataset, reservation)
     return stream
 
 
@@ -108,6 +111,7 @@ class Stream:
         self.in_leaf = 0  # of them, in the open leaf
         self.closed = ""  # why no more rows are taken
         self.booked: tuple[Any, str | None] | None = None  # ledger and data set that count it
+        self.release: ReleaseRecord | None = None
         self.process = os.getpid()
         self._turn = threading.RLock()
         self._start_tree(0)
@@ -156,7 +160,7 @@ class Stream:
         with self.alone():
             leader, average = self.loop.leader, self.loop.leader.average
             coef, intercept = self.scaled.to_user(average.mean() if self.solver.average else leader.w)
-            return Solution(coef, intercept, average.count, self.plan, self.scaled.scaling)
+            return Solution(coef, intercept, average.count, self.plan, self.scaled.scaling, release=self.release)
 
     def close(self, reason: str) -> None:
         """Take no further rows, and show nothing more."""

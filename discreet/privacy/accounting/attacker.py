@@ -1,0 +1,42 @@
+"""What an attacker can come to know, in the terms in which people ask: beliefs and guesses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.privacy.accounting.certificates import deltas_of
+from discreet.privacy.accounting.composition import read_composition
+from discreet.privacy.relation import Relation
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+_ROUNDING = 1.0 + 1e-12  # of a pure cost, which is a sum of floats
+_FRACTIONS = 1.0 - np.geomspace(0.01, 0.9, 40)  # of epsilon, at which the deltas are asked for
+
+
+def guess_accuracy(event: DpEvent, relation: Relation | str) -> float:
+    """Return the most often that a guess between two neighbouring tables can be right, if both were equally likely.
+
+    Guarantee: no attack is right more often; it is half of one plus delta at epsilon 0. docs/guarantees/accounting.md.
+    """
+    return 0.5 + 0.5 * min(1.0, float(deltas_of(read_composition(event, relation), np.zeros(1))[0]))
+
+
+def excess_probability(event: DpEvent, epsilon: float, relation: Relation | str) -> float:
+    """Return a bound on the probability that a result multiplies somebody's odds by more than exp(epsilon).
+
+    It is not the tail of the privacy loss of the noise: who sees only part of a result, or a function of it, may pass
+    exp(epsilon) more often than who sees all of it (and then by less).
+
+    Guarantee: never below the truth, for the result and whatever is computed from it. docs/guarantees/accounting.md.
+    """
+    composition = read_composition(event, relation)
+    if not composition.is_private:
+        return 1.0
+    if composition.pure_epsilon() <= epsilon * _ROUNDING:
+        return 0.0
+    smaller = epsilon * _FRACTIONS
+    return min(1.0, float((deltas_of(composition, smaller) / -np.expm1(smaller - epsilon)).min()))

@@ -1,0 +1,159 @@
+"""What a statement says beside the promise: which result, from which table, when, by which software, at whose cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from discreet.privacy.ledger import Ledger
+    from discreet.privacy.ledger.reservation import Reservation
+
+ROWS_ARE = ("exact", "estimate", "maximum")
+
+
+@dataclass(frozen=True)
+class LedgerReceipt:
+    """What a ledger says about a release at the moment at which it was committed.
+
+    Attributes
+    ----------
+    dataset : str
+        The name under which the data set's budget was opened.
+    entries : tuple of int
+        Numbers of the ledger's records for this release.
+    hash : str
+        Hash of the last of them; `Ledger.verify(hash)` says whether it is still there.
+    spent : float
+        Epsilon of all releases of the data set so far, this one included, at the budget's delta.
+    epsilon, delta : float
+        The budget of the data set.
+    """
+
+    dataset: str
+    entries: tuple[int, ...]
+    hash: str
+    spent: float
+    epsilon: float
+    delta: float
+
+    @classmethod
+    def of(cls, reservation: Reservation) -> LedgerReceipt:
+        """The receipt of a reservation that has been committed."""
+        book: Ledger = reservation.ledger
+        allowance = book.allowance(reservation.dataset)
+        return cls(
+            dataset=reservation.dataset,
+            entries=(reservation.id,),
+            hash=reservation.hash,
+            spent=book.spent(reservation.dataset),
+            epsilon=allowance.epsilon,
+            delta=allowance.delta,
+        )
+
+
+@dataclass(frozen=True)
+class ReleaseRecord:
+    """The circumstances of a release, all of them public.
+
+    Attributes
+    ----------
+    result : str
+        What was released, such as "LogisticRegression".
+    rows : int, optional
+        Number of rows; None for a stream without a declared end.
+    rows_are : {"exact", "estimate", "maximum"}
+        Whether that is the number itself, a public estimate of it (relation "add_remove", which protects the number),
+        or the most that a stream may have.
+    columns : int
+        Number of columns, the target not counted.
+    date : str
+        When, in UTC, as ISO 8601.
+    version : str
+        The version of discreet.
+    table : str, optional
+        The name of the table: that of its file, or the `dataset` of the ledger.
+    ledger : LedgerReceipt, optional
+        Where the cost was booked.
+    """
+
+    result: str
+    rows: int | None
+    rows_are: str
+    columns: int
+    date: str
+    version: str
+    table: str | None = None
+    ledger: LedgerReceipt | None = None
+
+    def of_table(self, name: str, entries: tuple[int, ...] = ()) -> ReleaseRecord:
+        """Return the same record with the name of the table, and with earlier entries of the ledger for it."""
+        receipt = self.ledger
+        if receipt is not None:
+            receipt = replace(receipt, entries=(*entries, *receipt.entries))
+        return replace(self, table=name, ledger=receipt)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as JSON values."""
+        return asdict(self) | ({} if self.ledger is None else {"ledger": _listed(asdict(self.ledger))})
+
+    @classmethod
+    def from_dict(cls, content: Any) -> ReleaseRecord:
+        """Return what `to_dict` wrote; anything else is a ValueError."""
+        known = _checked(content, cls, "release")
+        if known["rows_are"] not in ROWS_ARE:
+            raise ValueError(f"its release has rows_are = {known['rows_are']!r}.")
+        receipt = known.pop("ledger")
+        if receipt is not None:
+            receipt = _checked(receipt, LedgerReceipt, "ledger receipt")
+            receipt = LedgerReceipt(**receipt | {"entries": tuple(receipt["entries"])})
+        return cls(**known, ledger=receipt)
+
+
+def record_of(
+    result: str,
+    rows: int | None,
+    columns: int,
+    rows_are: str,
+    table: str | None = None,
+    reservation: Reservation | None = None,
+) -> ReleaseRecord:
+    """The record of a release that is made now; a reservation must have been committed."""
+    from discreet import __version__
+
+    receipt = None if reservation is None else LedgerReceipt.of(reservation)
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    return ReleaseRecord(result, rows, rows_are, columns, date, __version__, table, receipt)
+
+
+# How each field is read: by its type as annotated.
+_KINDS: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "float": (int, float),
+    "bool": (bool,),
+    "str | None": (str, type(None)),
+    "int | None": (int, type(None)),
+    "tuple[int, ...]": (list,),
+    "LedgerReceipt | None": (Mapping, type(None)),
+}
+
+
+def _checked(content: Any, kind: type, what: str) -> dict[str, Any]:
+    """The fields of a record, each of its type."""
+    wanted = {field.name: _KINDS[str(field.type)] for field in fields(kind)}
+    if not isinstance(content, Mapping) or set(content) != set(wanted):
+        raise ValueError(f"its {what} must have the fields {', '.join(wanted)}.")
+    for name, allowed in wanted.items():
+        value = content[name]
+        if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
+            raise ValueError(f"its {what} has {name} = {value!r}.")
+        if isinstance(value, list) and not all(isinstance(item, int) for item in value):
+            raise ValueError(f"its {what} has {name} = {value!r}.")
+    return dict(content)
+
+
+def _listed(fields_of_receipt: dict[str, Any]) -> dict[str, Any]:
+    return fields_of_receipt | {"entries": list(fields_of_receipt["entries"])}

@@ -1,0 +1,180 @@
+"""The statement of a guarantee, for people who decide about the data: plain meaning first, symbols last.
+
+Every number in it is rounded to the side on which the sentence stays true.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from discreet.privacy.meaning import percent_at_most, weaknesses
+from discreet.privacy.relation import Relation
+
+if TYPE_CHECKING:
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.privacy.release_record import LedgerReceipt, ReleaseRecord
+
+WIDTH = 100  # characters of a line
+LABEL = 14  # width of the names on the left
+
+# The leak of a run whose noise can be drawn again.
+SEEDED = (
+    "the noise was drawn from a seed or a NumPy generator: whoever knows it can remove the noise, and a second table "
+    "fitted in the same way with the same seed gets the same noise"
+)
+
+_USED = {
+    Relation.REPLACE: "that this person's row was in the table, and not some other row in its place",
+    Relation.ZERO_OUT: "that this person's row was in the table, and not left empty",
+    Relation.ADD_REMOVE: "that this person's row was in the table",
+}
+
+
+def statement_of(guarantee: Guarantee) -> str:
+    """The whole statement, in paragraphs with headings."""
+    release = guarantee.release
+    if not guarantee.is_private:
+        return _section("Privacy", ["This result was computed without privacy protection (epsilon is infinite)."])
+    sections = {
+        "What this means for one person": _meaning(guarantee),
+        "Released": [] if release is None else _facts(guarantee, release),
+        "Covered": _COVERED,
+        "Not covered": _not_covered(guarantee),
+        "Budget": _budget(release),
+        "In symbols": _symbols(guarantee),
+    }
+    return "\n\n".join(_section(name, paragraphs) for name, paragraphs in sections.items() if paragraphs)
+
+
+def _meaning(guarantee: Guarantee) -> list[str]:
+    meaning = guarantee.meaning
+    (_, half), (_, tenth), (_, hundredth) = meaning.beliefs
+    belief = (
+        "Take any person with one row in the table, and someone who knows all other rows. If that someone thought it "
+        f"50 % likely {_USED[guarantee.relation]}, then this result can make it at most {percent_at_most(half)} likely "
+        f"in their eyes. A belief of 10 % can become at most {percent_at_most(tenth)}, one of 1 % at most "
+        f"{percent_at_most(hundredth)}."
+    )
+    failure = f" The chance that the result allows more than that is {_at_most(meaning.failure)}."
+    guess = (
+        f"If they then had to guess, they would be right at most {percent_at_most(meaning.guess)} of the time; a coin "
+        "is right 50 % of the time."
+    )
+    holds = (
+        "This is so whatever else they know and however they compute, now and later. Nothing that is made of the "
+        "result afterwards weakens it."
+    )
+    rows = None if guarantee.release is None else guarantee.release.rows
+    weak = [f"ATTENTION: {reason}" for reason in weaknesses(guarantee.epsilon, guarantee.delta, rows)]
+    return [belief + ("" if meaning.failure == 0.0 else failure), guess, holds, *weak]
+
+
+def _facts(guarantee: Guarantee, release: ReleaseRecord) -> list[str]:
+    day, _, time = release.date.partition("T")
+    facts = {
+        "result": release.result,
+        "table": release.table or "(not named)",
+        "rows": "(a stream without end)" if release.rows is None else _ROWS[release.rows_are].format(release.rows),
+        "columns": f"{release.columns:,}",
+        "date": f"{day} {time.removesuffix('+00:00')} UTC",
+        "software": f"discreet {release.version}",
+        "noise": "from a seed: see below" if SEEDED in guarantee.leaks else "from a secure generator, without a seed",
+    }
+    return ["\n".join(f"{name:<{LABEL}}{value}" for name, value in facts.items())]
+
+
+_ROWS = {
+    "exact": "{:,}",
+    "estimate": "about {:,} (a public estimate; the exact number is protected)",
+    "maximum": "at most {:,} (a stream)",
+}
+
+_COVERED = [
+    "Everything that the result took from the rows: of a model its coefficients, its intercept and the ranges and "
+    "scales of its columns; of a preprocessing step all that it learned. Also whatever is computed from these later, "
+    "such as predictions, figures or other models."
+]
+
+
+def _not_covered(guarantee: Guarantee) -> list[str]:
+    """What the promise is not about, the leaks of this very result first."""
+    public = "the names of the table and its columns, bounds, classes and all settings"
+    if guarantee.relation is not Relation.ADD_REMOVE:
+        public = f"the number of rows, {public}"
+    return [
+        *(_leak(leak) for leak in guarantee.leaks),
+        f"- What was declared as public: {public}. Nobody may have looked at the rows to choose them.",
+        "- Persons with several rows: each row is protected on its own, so such a person is protected less.",
+        "- The person for whom a prediction is made: the prediction describes that person to whoever sees it.",
+        "- What is true of people in general: if a disease is common among smokers, the result may say so, and what it "
+        "says about a smoker is nearly the same whether or not that smoker's row was in the table.",
+    ]
+
+
+def _leak(leak: str) -> str:
+    if leak == SEEDED:
+        return f"- ATTENTION, the promise does not hold against everybody: {leak}."
+    return f"- ATTENTION: {leak} were read from the rows without noise, and the promise does not cover them."
+
+
+def _budget(release: ReleaseRecord | None) -> list[str]:
+    if release is None:
+        return []
+    if release.ledger is None:
+        return [
+            "No ledger was used. Other results from the same table lower the protection further, and nobody has "
+            "counted them."
+        ]
+    return [_booked(release.ledger)]
+
+
+def _booked(receipt: LedgerReceipt) -> str:
+    entries = "entry " if len(receipt.entries) == 1 else "entries "
+    left = max(0.0, receipt.epsilon - receipt.spent)
+    return (
+        f"Booked in the ledger of data set {receipt.dataset!r} as {entries}{' and '.join(map(str, receipt.entries))} "
+        f"(hash {receipt.hash[:16]}). All results booked there until then, this one included, have together spent "
+        f"epsilon {_up(receipt.spent, 4)} of {receipt.epsilon:.6g} at delta {receipt.delta:.3g}; about {left:.3g} was "
+        "left. Results that are not in the ledger are not counted."
+    )
+
+
+def _symbols(guarantee: Guarantee) -> list[str]:
+    epsilon, delta = _up(guarantee.epsilon, 6), _up(guarantee.delta, 4)
+    return [
+        f"The result is ({epsilon}, {delta})-differentially private, where {guarantee.relation.explanation} (relation "
+        f"{str(guarantee.relation)!r}): for every set S of possible results and every two neighbouring tables A and B, "
+        f"P[result from A in S] <= exp({epsilon}) * P[result from B in S] + {delta}."
+    ]
+
+
+def _section(name: str, paragraphs: list[str]) -> str:
+    """A heading, and under it what belongs there, in lines of bounded width; lists keep their form."""
+    wrapped = []
+    for text in paragraphs:
+        hanging = "    " if text.startswith("- ") else "  "
+        lines = text.splitlines() if "\n" in text else [text]
+        wrapped += [textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent=hanging) for line in lines]
+    return "\n".join([name, *wrapped])
+
+
+def _at_most(probability: float) -> str:
+    """A small probability in words, rounded up."""
+    if probability >= 0.01:
+        return f"at most {percent_at_most(probability)}"
+    if probability < 1e-15:
+        return "less than 1 in 10^15"
+    among = 1.0 / probability
+    size = 10.0 ** (math.floor(math.log10(among)) - 1)
+    return f"at most 1 in {math.floor(among / size) * size:,.0f}"
+
+
+def _up(number: float, digits: int) -> str:
+    """So many digits, rounded up."""
+    if number <= 0.0:
+        return "0"
+    size = math.floor(math.log10(number)) + 1 - digits
+    return f"{math.ceil(Fraction(number) / Fraction(10) ** size - Fraction(1, 10**6)) * 10.0**size:.{digits}g}"
