@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -61,5 +60,5 @@ def describe(result: DemoResult) -> str:
         note = "   not private, for comparison" if row.epsilon == math.inf else f" +/- {row.deviation:.1%}"
         lines.append(f"{name:>7}   {row.accuracy:.1%}{note}")
     lines.append(f"          {result.reference:.1%}   scikit-learn, standardised columns, not private")
-    statement = textwrap.fill(result.model.guarantee_.statement(), width=100)
+    statement = result.model.guarantee_.statement()
     return "\n".join([*lines, "", "The plan at epsilon = 1:", str(result.model.plan_), "", statement])

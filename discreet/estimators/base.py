@@ -68,7 +68,7 @@ class PrivateLinearModel(InheritedDocstring, StreamLearner, BaseEstimator):
         Where the cost of the fit is booked before any row is used; a `Ledger` or its address. A fit that the
         budget of the data set does not cover is refused. Needs `dataset`.
     dataset : str, optional
-        The name under which the data set's budget was opened in the ledger.
+        The name under which the data set's budget was opened in the ledger; the statement calls the table so.
     random_state : int, optional
         None draws cryptographically secure noise. A seed makes the run reproducible, and whoever knows it can
         remove the noise: for tests only, with a warning.

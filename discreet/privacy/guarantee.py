@@ -50,7 +50,7 @@ class Guarantee:
     >>> bool(promise.epsilon_at(1e-3) < 1.0)  # a larger delta goes with a smaller epsilon
     True
     >>> round(promise.meaning.guess, 3)  # how often an attacker's guess about one row can be right
-    0.548
+    0.547
     """
 
     epsilon: float

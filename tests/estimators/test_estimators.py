@@ -246,7 +246,7 @@ def test_weights_count_and_are_refused_outside_the_unit_interval():
     corrupted[:500] = -1e3
     weight = np.ones(2_000)
     weight[:500] = 0.0
-    options = {"epsilon": 50.0, "bounds": (-4e3, 4e3), "y_bounds": (0.0, 100.0)}
+    options = {"epsilon": 10.0, "bounds": (-4e3, 4e3), "y_bounds": (0.0, 100.0)}
     weighted = Ridge(**options).fit(X, corrupted, sample_weight=weight)
     plain = Ridge(**options).fit(X, corrupted)
     assert weighted.score(X[500:], y[500:]) > plain.score(X[500:], y[500:])

@@ -83,5 +83,5 @@ def test_settings_that_make_no_sense_are_refused():
     with pytest.warns(UtilityWarning, match="too few"):
         PrivateScaler(epsilon=0.01, bounds=(-1.0, 1.0)).fit(X)
     with pytest.warns(PrivacyLeakWarning, match="bounds"):
-        leaky = PrivateScaler(epsilon=50.0, bounds="data").fit(X)
+        leaky = PrivateScaler(epsilon=10.0, bounds="data").fit(X)
     assert "the bounds of the columns" in leaky.guarantee_.statement()
