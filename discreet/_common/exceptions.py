@@ -16,7 +16,7 @@ class InsecureRandomnessWarning(DiscreetWarning):
 
 
 class NotPrivateWarning(DiscreetWarning):
-    """The result has no privacy guarantee (epsilon is infinite), or one that protects little: epsilon > 10, delta > 1/n."""
+    """There is no privacy guarantee (epsilon is infinite), or one that protects little: epsilon > 10 or delta > 1/n."""
 
 
 class UtilityWarning(DiscreetWarning):

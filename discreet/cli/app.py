@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from discreet import __version__
-from discreet.cli import account, demo, fit, plan, predict, schema
+from discreet.cli import account, demo, fit, plan, predict, schema, statement
 from discreet.cli.console import OneLineErrors
 
 app = typer.Typer(
@@ -36,6 +36,7 @@ def discreet(
 app.command(epilog=demo.EXAMPLE)(demo.demo)
 app.command(epilog=fit.EXAMPLE)(fit.fit)
 app.command(epilog=predict.EXAMPLE)(predict.predict)
+app.command(epilog=statement.EXAMPLE)(statement.statement)
 app.command(epilog=plan.EXAMPLE)(plan.plan)
 app.command(epilog=account.EXAMPLE)(account.account)
 app.command(epilog=schema.EXAMPLE)(schema.schema)

@@ -67,7 +67,9 @@ def fit(
     if json:
         print_json(summary(done) | {"out": str(out)})
     elif not quiet:
-        print(f"{describe(done)}\n\nmodel and full privacy statement written to {out}")
+        print(
+            f"{describe(done)}\n\nmodel and full privacy statement written to {out}; to read it: discreet statement {out}"
+        )
 
 
 def _schema_of(file: TableFile, schema: Path | None) -> Schema:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -126,6 +126,25 @@ def record_of(
     receipt = None if reservation is None else LedgerReceipt.of(reservation)
     date = datetime.now(UTC).isoformat(timespec="seconds")
     return ReleaseRecord(result, rows, rows_are, columns, date, __version__, table, receipt)
+
+
+def record_of_parts(parts: Sequence[ReleaseRecord | None]) -> ReleaseRecord | None:
+    """The record of several releases from the same rows, such as the steps of a pipeline, in their order.
+
+    None if the circumstances of a part are not known, or if the parts do not agree on the table or on the ledger.
+    """
+    known = [part for part in parts if part is not None]
+    tables = {(part.table, part.rows, part.rows_are, part.ledger and part.ledger.dataset) for part in known}
+    if not known or len(known) < len(parts) or len(tables) > 1:
+        return None
+    last, receipts = known[-1], [part.ledger for part in known if part.ledger is not None]
+    entries = tuple(entry for receipt in receipts for entry in receipt.entries)
+    return replace(
+        last,
+        result=", ".join(part.result for part in known),
+        columns=known[0].columns,
+        ledger=None if last.ledger is None else replace(last.ledger, entries=entries),
+    )
 
 
 # How each field is read: by its type as annotated.

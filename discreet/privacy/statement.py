@@ -36,13 +36,12 @@ _USED = {
 def statement_of(guarantee: Guarantee) -> str:
     """The whole statement, in paragraphs with headings."""
     release = guarantee.release
-    if not guarantee.is_private:
-        return _section("Privacy", ["This result was computed without privacy protection (epsilon is infinite)."])
+    private, facts = guarantee.is_private, [] if release is None else _facts(guarantee, release)
     sections = {
-        "What this means for one person": _meaning(guarantee),
-        "Released": [] if release is None else _facts(guarantee, release),
-        "Covered": _COVERED,
-        "Not covered": _not_covered(guarantee),
+        "What this means for one person": _meaning(guarantee) if private else _NO_PRIVACY,
+        "Released": facts,
+        "Covered": _COVERED if private else [],
+        "Not covered": _not_covered(guarantee) if private else [],
         "Budget": _budget(release),
         "In symbols": _symbols(guarantee),
     }
@@ -81,9 +80,15 @@ def _facts(guarantee: Guarantee, release: ReleaseRecord) -> list[str]:
         "columns": f"{release.columns:,}",
         "date": f"{day} {time.removesuffix('+00:00')} UTC",
         "software": f"discreet {release.version}",
-        "noise": "from a seed: see below" if SEEDED in guarantee.leaks else "from a secure generator, without a seed",
+        "noise": _noise(guarantee),
     }
     return ["\n".join(f"{name:<{LABEL}}{value}" for name, value in facts.items())]
+
+
+def _noise(guarantee: Guarantee) -> str:
+    if not guarantee.is_private:
+        return "none"
+    return "from a seed: see below" if SEEDED in guarantee.leaks else "from a secure generator, without a seed"
 
 
 _ROWS = {
@@ -91,6 +96,11 @@ _ROWS = {
     "estimate": "about {:,} (a public estimate; the exact number is protected)",
     "maximum": "at most {:,} (a stream)",
 }
+
+_NO_PRIVACY = [
+    "This result was computed without privacy protection. Whoever sees it may learn anything about the people in the "
+    "table. It must be guarded as the table is."
+]
 
 _COVERED = [
     "Everything that the result took from the rows: of a model its coefficients, its intercept and the ranges and "
@@ -143,6 +153,8 @@ def _booked(receipt: LedgerReceipt) -> str:
 
 
 def _symbols(guarantee: Guarantee) -> list[str]:
+    if not guarantee.is_private:
+        return ["epsilon is infinite."]
     epsilon, delta = _up(guarantee.epsilon, 6), _up(guarantee.delta, 4)
     return [
         f"The result is ({epsilon}, {delta})-differentially private, where {guarantee.relation.explanation} (relation "

@@ -75,9 +75,7 @@ def test_settings_that_are_lists_come_back(solver):
 
 def test_every_constraint_has_a_name_in_files():
     """A new set must be added there, or its models are refused when they are saved."""
-    concrete = {
-        kind for kind in map(constraints.__dict__.get, constraints.__all__) if not kind.__abstractmethods__
-    }
+    concrete = {kind for kind in map(constraints.__dict__.get, constraints.__all__) if not kind.__abstractmethods__}
     assert set(CONSTRAINTS.values()) == concrete
     content = json.loads(json.dumps(write_parameters(Ridge(constraint=Simplex(2.0)))))
     assert read_parameters(content, Ridge)["constraint"] == Simplex(2.0)

@@ -12,6 +12,7 @@ import discreet
 from discreet import Guarantee, Ledger, LogisticRegression, NotPrivateWarning, Ridge, solve
 from discreet.preprocessing import PrivateScaler, private_means
 from discreet.privacy.guarantee import SEEDED
+from discreet.privacy.release_record import record_of_parts
 from discreet.problem import Problem
 from discreet.problem.losses import Logistic
 from tests.cli_tools import make_table, run
@@ -179,6 +180,34 @@ def test_a_fit_on_a_file_names_it_and_both_entries(tmp_path, monkeypatch):
     assert (release["table"], release["rows"]) == ("patients.csv", 1500)
     assert release["ledger"]["entries"] == [entry.id for entry in Ledger("budget.db").entries("clinic")]
     assert len(release["ledger"]["entries"]) == 2  # the task was asked for
+
+
+def test_the_command_prints_the_statement_of_a_file_and_refuses_one_that_proves_less(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = fitted()
+    discreet.save_model(model, "model.json")
+    assert run("statement", "model.json").stdout == f"{model.guarantee_}\n"
+    assert json.loads(run("statement", "model.json", "--json").stdout) == model.guarantee_.to_dict()
+    content = json.loads((tmp_path / "model.json").read_text())
+    content["guarantee"]["epsilon"] /= 2.0
+    (tmp_path / "model.json").write_text(json.dumps(content))
+    assert "does not prove" in run("statement", "model.json", code=2).stderr
+
+
+def test_without_privacy_the_statement_says_so_and_still_says_what_was_released():
+    with pytest.warns(NotPrivateWarning):
+        statement = fitted(epsilon=float("inf")).guarantee_.statement()
+    assert "without privacy protection" in statement
+    assert "LogisticRegression" in section(statement, "Released")
+    assert "Covered" not in statement
+
+
+def test_parts_of_a_pipeline_have_one_record():
+    first, second = PrivateScaler(bounds=(-1.0, 1.0)).fit(rows()[0]).guarantee_.release, fitted().guarantee_.release
+    whole = record_of_parts([first, second])
+    assert (whole.result, whole.rows, whole.date) == ("PrivateScaler, LogisticRegression", ROWS, second.date)
+    assert record_of_parts([first, None]) is None
+    assert record_of_parts([first, second.of_table("another")]) is None
 
 
 WEAK = {"epsilon": {"epsilon": 12.0}, "delta": {"delta": 0.01}}
