@@ -67,9 +67,8 @@ def fit(
     if json:
         print_json(summary(done) | {"out": str(out)})
     elif not quiet:
-        print(
-            f"{describe(done)}\n\nmodel and full privacy statement written to {out}; to read it: discreet statement {out}"
-        )
+        told = f"model and full privacy statement written to {out}; read it: discreet statement {out}"
+        print(f"{describe(done)}\n\n{told}")
 
 
 def _schema_of(file: TableFile, schema: Path | None) -> Schema:

@@ -157,8 +157,8 @@ def _rebuilt(content: dict[str, Any], random_state: Any) -> Any:
     plan = stream_plan(model, model.n_features_in_, classes, bool(content["plan"]["public"]["sparse"]))
     if repr(plan.problem) != content["problem"] or json.loads(json.dumps(plan.to_dict())) != content["plan"]:
         raise ValueError(
-            "a stream with this estimator cannot be resumed: its file does not hold all its parameters, or this version "
-            "of discreet plans it in another way."
+            "a stream with this estimator cannot be resumed: its file does not hold all its parameters, or this "
+            "version of discreet plans it in another way."
         )
     stream = Stream(plan, is_capped(model), random_state)
     stream.restore(content["state"])

@@ -77,7 +77,11 @@ class Guarantee:
 
     def with_seed(self) -> Guarantee:
         """Return the same guarantee for a run whose noise came from a seed, which is named as a leak."""
-        return replace(self, leaks=tuple(dict.fromkeys([*self.leaks, SEEDED])))
+        return self.with_leak(SEEDED)
+
+    def with_leak(self, leak: str) -> Guarantee:
+        """Return the same guarantee for a result that also tells something outside it."""
+        return replace(self, leaks=tuple(dict.fromkeys([*self.leaks, leak])))
 
     def epsilon_at(self, delta: float) -> float:
         """Return the epsilon that holds together with another delta."""

@@ -26,6 +26,11 @@ SEEDED = (
     "fitted in the same way with the same seed gets the same noise"
 )
 
+_CAVEAT = (
+    "ATTENTION: what follows is true only apart from what stands under 'Not covered' with the word ATTENTION. Through "
+    "that, more can be learned."
+)
+
 _USED = {
     Relation.REPLACE: "that this person's row was in the table, and not some other row in its place",
     Relation.ZERO_OUT: "that this person's row was in the table, and not left empty",
@@ -42,7 +47,7 @@ def statement_of(guarantee: Guarantee) -> str:
         "Released": facts,
         "Covered": _COVERED if private else [],
         "Not covered": _not_covered(guarantee) if private else [],
-        "Budget": _budget(release),
+        "Budget": _budget(release) if private else [],
         "In symbols": _symbols(guarantee),
     }
     return "\n\n".join(_section(name, paragraphs) for name, paragraphs in sections.items() if paragraphs)
@@ -68,7 +73,8 @@ def _meaning(guarantee: Guarantee) -> list[str]:
     )
     rows = None if guarantee.release is None else guarantee.release.rows
     weak = [f"ATTENTION: {reason}" for reason in weaknesses(guarantee.epsilon, guarantee.delta, rows)]
-    return [belief + ("" if meaning.failure == 0.0 else failure), guess, holds, *weak]
+    caveat = [_CAVEAT] if guarantee.leaks else []
+    return [*caveat, belief + ("" if meaning.failure == 0.0 else failure), guess, holds, *weak]
 
 
 def _facts(guarantee: Guarantee, release: ReleaseRecord) -> list[str]:
@@ -168,9 +174,9 @@ def _section(name: str, paragraphs: list[str]) -> str:
     wrapped = []
     for text in paragraphs:
         hanging = "    " if text.startswith("- ") else "  "
-        lines = text.splitlines() if "\n" in text else [text]
+        lines = text.replace(" %", "\u00a0%").splitlines()  # so that no line begins with %
         wrapped += [textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent=hanging) for line in lines]
-    return "\n".join([name, *wrapped])
+    return "\n".join([name, *wrapped]).replace("\u00a0%", " %")
 
 
 def _at_most(probability: float) -> str:

@@ -78,8 +78,9 @@ class Solution:
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """What is promised about this result."""
-        return self.plan.guarantee.about(self.release)
+        """What is promised about this result; a trace that was asked for is named as a leak."""
+        promise = self.plan.guarantee.about(self.release)
+        return promise if self.objective_trace is None else promise.with_leak("the objectives of the trace")
 
 
 class Run:

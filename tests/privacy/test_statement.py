@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet import Guarantee, Ledger, LogisticRegression, NotPrivateWarning, Ridge, solve
+from discreet import Guarantee, Ledger, LogisticRegression, NotPrivateWarning, PrivacyLeakWarning, Ridge, solve
 from discreet.preprocessing import PrivateScaler, private_means
 from discreet.privacy.guarantee import SEEDED
 from discreet.privacy.release_record import record_of_parts
@@ -103,7 +103,15 @@ def test_leaks_and_seeds_are_named_with_a_warning_word():
     text = section(leaky.statement(), "Not covered").replace("\n    ", " ")
     assert "ATTENTION: the classes were read from the rows without noise" in text
     assert "ATTENTION, the promise does not hold against everybody: the noise was drawn from a seed" in text
+    assert "ATTENTION: what follows is true only apart from" in section(leaky.statement(), "What this means")
     assert promise.with_seed().with_seed().leaks == (SEEDED,)
+
+
+def test_a_trace_is_no_part_of_the_promise():
+    X, y = rows()
+    with pytest.warns(PrivacyLeakWarning, match="trace"):
+        found = solve(Problem(Logistic()), X, 2.0 * y - 1.0, "gd", bounds=(-1, 1), trace="non-private")
+    assert found.guarantee.leaks == ("the objectives of the trace",)
 
 
 def test_a_weak_promise_says_so_itself():
