@@ -173,7 +173,8 @@ class PrivateGridSearch(MetaEstimatorMixin, BaseEstimator):
         plan = self.plan(rows.rows, rows.columns, rows.sparse)
         rng = generator_from(self.random_state)
         public = Public.of(rows.rows, rows.columns, relation=self.estimator.relation)
-        with Terms(public, self._budget(rows.rows), self.ledger, self.dataset).booked(plan.event, type(self).__name__):
+        terms = Terms(public, self._budget(rows.rows), self.ledger, self.dataset)
+        with terms.booked(plan.event, type(self).__name__):
             scores = self._scores(plan, X, y, only_weights(metadata, rows.rows), rng)
             # A selection among runs of one place each is the exponential mechanism on the candidates.
             chosen, _ = plan.selection.choose(rng, -scores, np.ones(scores.size, dtype=np.int64), bounded_fractions(1))
@@ -182,7 +183,8 @@ class PrivateGridSearch(MetaEstimatorMixin, BaseEstimator):
         _check_event(self.best_estimator_, plan.finals[chosen])
         self.plan_, self.weighted_ = plan, "sample_weight" in metadata
         whole, leaks = plan.guarantee, self.best_estimator_.guarantee_.leaks
-        self.best_estimator_.guarantee_ = replace(whole, leaks=leaks)
+        release = terms.guarantee(plan.event).release
+        self.best_estimator_.guarantee_ = replace(whole, leaks=leaks, release=release)
         self.best_estimator_.set_params(random_state=None)  # a generator belongs to this run, not to the model
         return self
 

@@ -14,6 +14,7 @@ from discreet.preprocessing.row_by_row import why_layout_leaks, why_refused
 from discreet.privacy import accounting
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.relation import Relation
+from discreet.privacy.release_record import record_of_parts
 
 
 def check_pipeline(pipeline: Any) -> None:
@@ -132,7 +133,8 @@ def compose_guarantees(promises: list[Guarantee], delta: float | None) -> Guaran
     delta = max(promise.delta for promise in promises) if delta is None else delta
     epsilon = accounting.epsilon_of(event, delta, relation)
     leaks = dict.fromkeys(leak for promise in promises for leak in promise.leaks)
-    return Guarantee(epsilon, delta, relation, event, tuple(leaks))
+    release = record_of_parts([promise.release for promise in promises])
+    return Guarantee(epsilon, delta, relation, event, tuple(leaks), release)
 
 
 def _leaves(step: Any, path: str) -> Iterator[tuple[str, Any]]:

@@ -7,10 +7,13 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
 import discreet
 from discreet import Guarantee, Ledger, LogisticRegression, NotPrivateWarning, PrivacyLeakWarning, Ridge, solve
-from discreet.preprocessing import PrivateScaler, private_means
+from discreet.model_selection import PrivateGridSearch
+from discreet.preprocessing import PrivateScaler, pipeline_guarantee, private_means
 from discreet.privacy.guarantee import SEEDED
 from discreet.privacy.release_record import record_of_parts
 from discreet.problem import Problem
@@ -208,6 +211,22 @@ def test_without_privacy_the_statement_says_so_and_still_says_what_was_released(
     assert "without privacy protection" in statement
     assert "LogisticRegression" in section(statement, "Released")
     assert "Covered" not in statement
+
+
+def test_a_search_and_a_pipeline_say_what_they_are(tmp_path):
+    X, y = rows()
+    ledger = Ledger(tmp_path / "budget.db")
+    ledger.open("clinic", epsilon=30.0, delta=1e-5)
+    booked = {"ledger": ledger, "dataset": "clinic"}
+    scaler, model = PrivateScaler(bounds=(-1.0, 1.0), **booked), LogisticRegression(bounds=(-4.0, 4.0), classes=[0, 1])
+    search = PrivateGridSearch(clone(model), {"alpha": [1e-4, 1e-1]}, epsilon=8.0, **booked).fit(X, y)
+    assert search.guarantee_.release.result == "PrivateGridSearch"
+    assert search.guarantee_.release.ledger.entries == (ledger.entries("clinic")[0].id,)
+    pipeline = make_pipeline(scaler, model.set_params(**booked)).fit(X, y)
+    release = pipeline_guarantee(pipeline).release
+    assert release.result == "PrivateScaler, LogisticRegression"
+    assert release.ledger.entries == tuple(entry.id for entry in ledger.entries("clinic")[1:])
+    assert release.ledger.spent == ledger.spent("clinic")
 
 
 def test_parts_of_a_pipeline_have_one_record():
