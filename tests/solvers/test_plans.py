@@ -216,6 +216,7 @@ def test_fit_says_so_before_anything_is_spent():
     assert told  # it ran all the same
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", discreet.NotPrivateWarning)  # of an epsilon of 100
         discreet.solve(problem, X, y, "newton", 100.0, bounds=(-4.0, 4.0))
 
 
