@@ -147,6 +147,13 @@ class Guarantee:
         ValueError
             Something is missing or damaged, or the event does not prove the epsilon and delta.
         """
+        try:
+            return cls._read(content)
+        except (KeyError, TypeError, AttributeError, OverflowError) as error:
+            raise ValueError(f"its guarantee is damaged: {type(error).__name__} {error}.") from None
+
+    @classmethod
+    def _read(cls, content: Any) -> Guarantee:
         _check_format(content)
         epsilon, delta = float(content["epsilon"]), float(content["delta"])
         leaks, release = content["leaks"], content["release"]

@@ -61,7 +61,7 @@ def weaknesses(epsilon: float, delta: float, rows: int | None) -> list[str]:
             f"epsilon = {epsilon:.6g} protects little: a belief of 50 % that somebody's row was used may become "
             f"{percent_at_most(belief_after(0.5, epsilon))}; up to 1 is usual, above 10 nobody should rely on it."
         )
-    if rows is not None and delta > 1.0 / rows and epsilon < math.inf:
+    if rows is not None and delta * rows > 1.0 and epsilon < math.inf:
         found.append(
             f"delta = {delta:.3g} is more than one over the {rows:,} rows: publishing the row of a randomly chosen "
             "person would keep such a promise; use a delta far below it, such as 1 / rows squared (delta=None)."

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from discreet._common.checks import LARGEST
+
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Ledger
     from discreet.privacy.ledger.reservation import Reservation
@@ -169,7 +171,10 @@ def _checked(content: Any, kind: type, what: str) -> dict[str, Any]:
         value = content[name]
         if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
             raise ValueError(f"its {what} has {name} = {value!r}.")
-        if isinstance(value, list) and not all(isinstance(item, int) for item in value):
+        parts = value if isinstance(value, list) else [value]
+        if any(isinstance(part, (int, float)) and not 0 <= part <= LARGEST for part in parts):
+            raise ValueError(f"its {what} has {name} = {value!r}.")
+        if isinstance(value, list) and not all(isinstance(part, int) for part in value):
             raise ValueError(f"its {what} has {name} = {value!r}.")
     return dict(content)
 

@@ -88,7 +88,7 @@ def _facts(guarantee: Guarantee, release: ReleaseRecord) -> list[str]:
         "software": f"discreet {release.version}",
         "noise": _noise(guarantee),
     }
-    return ["\n".join(f"{name:<{LABEL}}{value}" for name, value in facts.items())]
+    return ["\n".join(f"{name:<{LABEL}}{_one_line(value)}" for name, value in facts.items())]
 
 
 def _noise(guarantee: Guarantee) -> str:
@@ -133,7 +133,7 @@ def _not_covered(guarantee: Guarantee) -> list[str]:
 def _leak(leak: str) -> str:
     if leak == SEEDED:
         return f"- ATTENTION, the promise does not hold against everybody: {leak}."
-    return f"- ATTENTION: {leak} were read from the rows without noise, and the promise does not cover them."
+    return f"- ATTENTION: {_one_line(leak)} were read from the rows without noise, and the promise does not cover them."
 
 
 def _budget(release: ReleaseRecord | None) -> list[str]:
@@ -177,6 +177,11 @@ def _section(name: str, paragraphs: list[str]) -> str:
         lines = text.replace(" %", "\u00a0%").splitlines()  # so that no line begins with %
         wrapped += [textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent=hanging) for line in lines]
     return "\n".join([name, *wrapped]).replace("\u00a0%", " %")
+
+
+def _one_line(text: str) -> str:
+    """A text that comes from outside, without line breaks that could pass for other parts of the statement."""
+    return " ".join(text.split())
 
 
 def _at_most(probability: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 
 import numpy as np
@@ -170,6 +171,35 @@ def test_the_record_for_machines_is_versioned_and_comes_back():
 def test_a_damaged_record_is_refused(field, value, word):
     with pytest.raises(ValueError, match=word):
         Guarantee.from_dict(fitted().guarantee_.to_dict() | {field: value})
+
+
+JUNK = [None, True, -1, 0, 10**400, math.nan, math.inf, "", "x", [], [[]], {}, {"a": 1}]
+
+
+@pytest.mark.parametrize("value", JUNK, ids=repr)
+def test_whatever_stands_in_a_field_the_answer_is_a_guarantee_or_a_value_error(value):
+    receipt = {"dataset": "clinic", "entries": [2], "hash": "ab", "spent": 0.5, "epsilon": 3.0, "delta": 1e-6}
+    good = fitted().guarantee_.to_dict()
+    good["release"]["ledger"] = receipt
+    assert Guarantee.from_dict(good).release.ledger.entries == (2,)
+    damaged = [good | {name: value} for name in good]
+    damaged += [good | {"release": good["release"] | {name: value}} for name in good["release"]]
+    damaged += [good | {"release": good["release"] | {"ledger": receipt | {name: value}}} for name in receipt]
+    damaged += [{key: v for key, v in good.items() if key != name} for name in good]
+    for content in damaged:
+        try:
+            promise = Guarantee.from_dict(content)
+        except ValueError:
+            continue
+        assert "In symbols" in promise.statement()
+
+
+def test_a_name_cannot_pass_for_another_part_of_the_statement():
+    promise = fitted().guarantee_
+    forged = promise.of_table("x\n\nCovered\n  Everything.").with_leak("the y\n\nBudget\n  None.").statement()
+    assert [part.splitlines()[0] for part in forged.split("\n\n")] == [
+        part.splitlines()[0] for part in promise.statement().split("\n\n")
+    ]
 
 
 def test_the_page_describes_every_field():
