@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from discreet import estimators
+from discreet._common.digest import digest_of
 from discreet._common.exceptions import BudgetExceededError, UtilityWarning
 from discreet.data.public import Public
 from discreet.data.schema import Schema
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from discreet.data.files import TableFile
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Ledger
-    from discreet.solvers import Plan
+    from discreet.solvers import Plan, Solution
 
 MEMORY_SHARE = 0.25  # above it a table stays in its file: solvers make a copy, and others want memory too
 BYTES_OF_A_NUMBER = 8
@@ -140,16 +141,18 @@ def _fit_after_question(request: FitRequest, table: Table | StoredTable) -> Tabl
     }
     _check_plans(question, plans, budget)
     table.check()
-    _reserve_question(question, plans, first.ledger, first.dataset)
     rng = generator_from(first.random_state)
+    _reserve_question(question, plans, first.ledger, first.dataset, seeded=not rng.secure)
+    rng.rekey(digest_of("task", question, [plan.digest for plan in plans.values()]))
     task = question.decide(sum(map(binary_count, table.targets())), rng)
     if task == "classification":
         table = table.map_target(binary_labels)
     plan = plans[task]
     model = models[task].set_params(epsilon=plan.budget, random_state=rng)
     model._fit_planned(plan, model._load_any(table, None, {}))
+    model.random_state = first.random_state  # a generator is of no use after the fit
     if not budget.is_infinite:
-        model.guarantee_ = _whole_guarantee(question, plan, budget)
+        model.guarantee_ = _whole_guarantee(question, model.solution_, budget)
     return TableFit(model, request.schema, task, question)
 
 
@@ -166,12 +169,14 @@ def _check_plans(question: TaskQuestion, plans: dict[Task, Plan], budget: Budget
         )
 
 
-def _whole_guarantee(question: TaskQuestion, plan: Plan, budget: Budget) -> Guarantee:
-    event = accounting.compose([question.event, plan.event])
-    return guarantee_for(event, budget, plan.public.relation, plan.public.rows)
+def _whole_guarantee(question: TaskQuestion, solution: Solution, budget: Budget) -> Guarantee:
+    event, public = accounting.compose([question.event, solution.plan.event]), solution.plan.public
+    return guarantee_for(event, budget, public.relation, public.rows, solution.guarantee.leaks)
 
 
-def _reserve_question(question: TaskQuestion, plans: dict[Task, Plan], ledger: Any, dataset: str | None) -> None:
+def _reserve_question(
+    question: TaskQuestion, plans: dict[Task, Plan], ledger: Any, dataset: str | None, seeded: bool
+) -> None:
     """Book the question; refuse it if the ledger would not grant the model afterwards, whichever it is."""
     if ledger is None:
         return
@@ -188,7 +193,7 @@ def _reserve_question(question: TaskQuestion, plans: dict[Task, Plan], ledger: A
                 f"of {allowance.epsilon:.6g} remains at delta {allowance.delta:.6g}; nothing was spent."
             )
     relation = next(iter(plans.values())).public.relation
-    book.reserve(dataset, question.event, "classification or regression", relation=relation).commit()
+    book.reserve(dataset, question.event, "classification or regression", relation=relation, seeded=seeded).commit()
 
 
 def _task_of(estimator: str) -> Task:

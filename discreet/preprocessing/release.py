@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from discreet._common.digest import digest_of
 from discreet._common.exceptions import NotPrivateWarning
 from discreet._common.types import FloatArray
 from discreet.data.public import public_facts
@@ -15,11 +16,13 @@ from discreet.data.rows import Data
 from discreet.data.validation import load_features
 from discreet.privacy.budget import budget_from
 from discreet.privacy.guarantee import Guarantee, guarantee_for
+from discreet.privacy.random.generator import generator_from
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Ledger
+    from discreet.privacy.random.generator import RandomGenerator
 
 
 # Parts of a budget are rounded when they are turned into noise; their sum must not exceed the whole.
@@ -74,7 +77,7 @@ class Terms:
         return data, cls.of(data, bounds, **settings)
 
     @contextmanager
-    def booked(self, event: Any, note: str) -> Iterator[None]:
+    def booked(self, event: Any, note: str, rng: RandomGenerator) -> Iterator[None]:
         """Reserve the cost, let the block read the rows, commit; a block that dies stays counted.
 
         Guarantee: the block starts only after the ledger, if there is one, has granted the event.
@@ -88,8 +91,17 @@ class Terms:
 
         if self.dataset is None:
             raise ValueError("ledger needs dataset= as well: the name under which the table's budget was opened.")
-        with Ledger.of(self.ledger).reserve(self.dataset, event, note, relation=self.public.relation):
+        book, relation = Ledger.of(self.ledger), self.public.relation
+        with book.reserve(self.dataset, event, note, relation=relation, seeded=not rng.secure):
             yield
 
-    def guarantee(self, event: Any) -> Guarantee:
-        return guarantee_for(event, self.budget, self.public.relation, self.public.rows, self.public.leaks)
+    def generator(self, random_state: Any, name: str, plan: Any) -> RandomGenerator:
+        """The generator for what `plan` releases; a seeded one is keyed by the plan as well."""
+        rng = generator_from(random_state)
+        rng.rekey(digest_of(name, plan, replace(self.public, leaks=()), self.budget))
+        return rng
+
+    def guarantee(self, event: Any, rng: RandomGenerator) -> Guarantee:
+        """What is promised; a seed is named as a leak."""
+        promise = guarantee_for(event, self.budget, self.public.relation, self.public.rows, self.public.leaks)
+        return promise if rng.secure else promise.with_seed()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,12 @@ from discreet._common.types import FloatArray
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
 from discreet.privacy.relation import Relation
+
+# The leak of a run whose noise can be drawn again.
+SEEDED = (
+    "the noise was drawn from a seed or a NumPy generator: whoever knows it can remove the noise, and a second table "
+    "fitted in the same way with the same seed gets the same noise"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +33,8 @@ class Guarantee:
     event : DpEvent
         What was done to the rows, in the vocabulary of dp-accounting.
     leaks : tuple of str
-        What was read from the rows outside the guarantee, such as the classes.
+        What was read from the rows outside the guarantee, such as the classes; and `SEEDED`, if the noise came from a
+        seed or from a NumPy generator.
 
     Examples
     --------
@@ -54,6 +61,10 @@ class Guarantee:
     def certified(self) -> Any:
         """The accountant's own finding at the promised delta: epsilon, delta and the route that proves it."""
         return accounting.certify(self.event, self.delta, self.relation)
+
+    def with_seed(self) -> Guarantee:
+        """Return the same guarantee for a run whose noise came from a seed, which is named as a leak."""
+        return replace(self, leaks=tuple(dict.fromkeys([*self.leaks, SEEDED])))
 
     def epsilon_at(self, delta: float) -> float:
         """Return the epsilon that holds together with another delta."""
@@ -93,7 +104,12 @@ class Guarantee:
             "against an attacker who knows all other rows, and does not weaken when the result is processed "
             "further. It does not cover facts declared as public (number of rows, column names, bounds, classes) "
             "or other releases from the same table, which a ledger adds up."
-            + "".join(f" Outside this guarantee, {leak} were read from the rows." for leak in self.leaks)
+            + "".join(
+                f" It does not hold against everybody: {leak}."
+                if leak == SEEDED
+                else f" Outside this guarantee, {leak} were read from the rows."
+                for leak in self.leaks
+            )
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from discreet._common.digest import digest_of
 from discreet.privacy import accounting
 from discreet.privacy.guarantee import Guarantee, guarantee_for
 from discreet.privacy.mechanisms.base import Mechanism
@@ -86,6 +87,17 @@ class Plan(Generic[M, S]):
     def guarantee(self) -> Guarantee:
         """What the run will promise, with its exact cost."""
         return guarantee_for(self.event, self.budget, self.public.relation, self.public.rows, self.public.leaks)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of everything that decides what a run does to the rows; seeded noise is keyed by it.
+
+        Where the rows are stored is left out, since they give the same model from a file and from memory; so is what
+        was read from them outside the guarantee.
+        """
+        public = replace(self.public, stored=False, leaks=())
+        parts = (self.solver, self.problem, public, self.budget, self.scaling_plan, self.mechanism, self.settings)
+        return digest_of("plan", *parts)
 
     @cached_property
     def releases(self) -> list[PlannedRelease]:
