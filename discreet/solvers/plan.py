@@ -92,8 +92,8 @@ class Plan(Generic[M, S]):
     def digest(self) -> bytes:
         """SHA-256 of everything that decides what a run does to the rows; seeded noise is keyed by it.
 
-        Where the rows are stored is left out, since they give the same model from a file and from memory; so is what
-        was read from them outside the guarantee.
+        Left out are where the rows are stored, since a file and memory give the same model, and what was read from the
+        rows outside the guarantee.
         """
         public = replace(self.public, stored=False, leaks=())
         parts = (self.solver, self.problem, public, self.budget, self.scaling_plan, self.mechanism, self.settings)
