@@ -26,6 +26,7 @@ from discreet._common.digest import digest_of
 from discreet.data.files import open_table
 from discreet.data.schema import skeleton
 from discreet.estimators.table_fit import FitRequest, fit_table
+from discreet.model_selection import PrivateGridSearch
 from discreet.preprocessing import PrivateScaler, pipeline_guarantee, private_means, private_smoothness
 from discreet.privacy.guarantee import SEEDED
 from discreet.privacy.random.generator import secure_generator, seeded_generator
@@ -60,6 +61,10 @@ def rows():
     return X, X[:, 0]
 
 
+def search(**options):
+    return PrivateGridSearch(ridge(), {"alpha": [0.1, 1.0]}, **options)
+
+
 # Every way to a release: what is fitted with a random_state, and perhaps booked.
 WAYS = {
     "estimator": lambda **options: ridge(**options).fit(*rows()).guarantee_,
@@ -68,6 +73,7 @@ WAYS = {
     ),
     "stream": lambda **options: ridge(public_n=240, **options).partial_fit(*rows()).guarantee_,
     "transformer": lambda **options: PrivateScaler(bounds=(-1, 1), **options).fit(rows()[0]).guarantee_,
+    "search": lambda **options: search(**options).fit(*rows()).guarantee_,
     "means": lambda **options: private_means(rows()[0], (-1, 1), **options).guarantee,
     "smoothness": lambda **options: private_smoothness(rows()[0], Logistic(), (-1, 1), **options).guarantee,
 }
@@ -154,7 +160,8 @@ def test_a_ledger_lets_no_stream_go_on_with_a_seed(tmp_path):
 @pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState, secure_generator])
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
 def test_no_copy_of_an_estimator_carries_a_generator(make, copied):
-    for model in (ridge(random_state=make()), PrivateScaler(bounds=(-1, 1), random_state=make())):
+    scaler = PrivateScaler(bounds=(-1, 1), random_state=make())
+    for model in (ridge(random_state=make()), scaler, search(random_state=make())):
         assert copied(model).random_state is None
         fitted = quiet(model.fit, *rows())
         again = copied(fitted)
