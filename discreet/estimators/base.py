@@ -22,6 +22,7 @@ from discreet.data.validation import validate_features
 from discreet.estimators.streaming import StreamLearner
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.random.pickling import NoGeneratorInPickles
 from discreet.problem.losses import Loss
 from discreet.problem.penalties import L1, L2, Penalty, Zero
 from discreet.problem.penalties import ElasticNet as ElasticNetPenalty
@@ -32,7 +33,7 @@ from discreet.solvers.run import run_plan
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateLinearModel(InheritedDocstring, StreamLearner, BaseEstimator):
+class PrivateLinearModel(InheritedDocstring, StreamLearner, NoGeneratorInPickles, BaseEstimator):
     """Base class of all private estimators: the parameters and attributes that they share.
 
     Use one of its subclasses, such as `LogisticRegression` or `Ridge`.
@@ -71,7 +72,8 @@ class PrivateLinearModel(InheritedDocstring, StreamLearner, BaseEstimator):
         The name under which the data set's budget was opened in the ledger; the statement calls the table so.
     random_state : int, optional
         None draws cryptographically secure noise. A seed makes the run reproducible, and whoever knows it can
-        remove the noise: for tests only, with a warning.
+        remove the noise: for tests only, with a warning. A NumPy generator is used to draw a seed. `guarantee_.leaks`
+        then names it, and a ledger refuses the fit unless it was made with `allow_seeded=True`.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -244,7 +246,8 @@ class PrivateLinearModel(InheritedDocstring, StreamLearner, BaseEstimator):
     def guarantee_(self) -> Guarantee:
         """The promise that holds for this fitted model.
 
-        It is that of the plan with the circumstances of the fit, unless the model comes from a file or was fitted
+        It is that of the plan with the circumstances of the fit, a seed among them, unless the model comes from a
+        file or was fitted
         together with other releases.
         """
         check_is_fitted(self, "coef_")

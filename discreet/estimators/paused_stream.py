@@ -25,7 +25,7 @@ from discreet.privacy.ledger.ledger import Reservation
 from discreet.solvers.ftrl.solver import FTRL
 from discreet.solvers.ftrl.stream import Stream
 
-FORMAT, VERSION = "discreet stream", 1
+FORMAT, VERSION = "discreet stream", 2
 
 
 def pause_stream(model: Any, path: str | Path) -> None:
@@ -82,7 +82,7 @@ def resume_stream(path: str | Path, *, ledger: Any = None, dataset: str | None =
     dataset : str, optional
         The name under which the data set's budget was opened in the ledger.
     random_state : int, optional
-        None draws secure noise; a seed makes it reproducible, hence removable.
+        None draws secure noise; a seed makes it reproducible, hence removable, and is named in the guarantee's leaks.
 
     Returns
     -------
@@ -99,6 +99,8 @@ def resume_stream(path: str | Path, *, ledger: Any = None, dataset: str | None =
         content = _read(taken, path)
         model = _rebuilt(content, random_state)
         model.ledger, model.dataset = ledger, dataset
+        if ledger is not None and model.stream_.source.seeded:
+            Ledger.of(ledger).check_seeded()
         _use_token(content["token"], model)
         model.stream_.booked = None if content["token"] is None else (ledger, dataset)
     except BaseException:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from discreet import estimators
+from discreet._common.digest import digest_of
 from discreet._common.exceptions import BudgetExceededError, UtilityWarning
 from discreet.data.public import Public
 from discreet.data.schema import Schema
@@ -142,14 +143,16 @@ def _fit_after_question(request: FitRequest, table: Table | StoredTable, name: s
     }
     _check_plans(question, plans, budget)
     table.check()
-    entries = _reserve_question(question, plans, first.ledger, first.dataset)
     rng = generator_from(first.random_state)
+    entries = _reserve_question(question, plans, first.ledger, first.dataset, seeded=not rng.secure)
+    rng.rekey(digest_of("task", question, [plan.digest for plan in plans.values()]))
     task = question.decide(sum(map(binary_count, table.targets())), rng)
     if task == "classification":
         table = table.map_target(binary_labels)
     plan = plans[task]
     model = models[task].set_params(epsilon=plan.budget, random_state=rng)
     model._fit_planned(plan, model._load_any(table, None, {}))
+    model.random_state = first.random_state  # a generator is of no use after the fit
     if not budget.is_infinite:
         model.guarantee_ = _whole_guarantee(question, model.guarantee_, budget)
     model.guarantee_ = model.guarantee_.of_table(name, entries)
@@ -176,7 +179,7 @@ def _whole_guarantee(question: TaskQuestion, model: Guarantee, budget: Budget) -
 
 
 def _reserve_question(
-    question: TaskQuestion, plans: dict[Task, Plan], ledger: Any, dataset: str | None
+    question: TaskQuestion, plans: dict[Task, Plan], ledger: Any, dataset: str | None, seeded: bool
 ) -> tuple[int, ...]:
     """Book the question; refuse it if the ledger would not grant the model afterwards, whichever it is.
 
@@ -197,7 +200,8 @@ def _reserve_question(
                 f"of {allowance.epsilon:.6g} remains at delta {allowance.delta:.6g}; nothing was spent."
             )
     relation = next(iter(plans.values())).public.relation
-    reservation = book.reserve(dataset, question.event, "classification or regression", relation=relation)
+    note = "classification or regression"
+    reservation = book.reserve(dataset, question.event, note, relation=relation, seeded=seeded)
     reservation.commit()
     return (reservation.id,)
 

@@ -22,7 +22,8 @@ from discreet.preprocessing.release import Terms
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms import bounded_fractions
-from discreet.privacy.random.generator import RandomGenerator, generator_from
+from discreet.privacy.random.generator import RandomGenerator
+from discreet.privacy.random.pickling import NoGeneratorInPickles
 from discreet.privacy.relation import Relation
 
 # What the search sets itself, or what must be the same for all candidates to be comparable.
@@ -33,7 +34,7 @@ def _winner_has(method: str) -> Any:
     return available_if(lambda search: hasattr(search.estimator, method))
 
 
-class PrivateGridSearch(MetaEstimatorMixin, BaseEstimator):
+class PrivateGridSearch(NoGeneratorInPickles, MetaEstimatorMixin, BaseEstimator):
     """Search over a grid of settings with differential privacy.
 
     Some rows are held out. Every candidate is fitted privately on the others and scored on those held out; one is
@@ -65,7 +66,8 @@ class PrivateGridSearch(MetaEstimatorMixin, BaseEstimator):
         The name under which the data set's budget was opened in the ledger.
     random_state : int, optional
         None draws cryptographically secure noise. A seed makes the run reproducible, and whoever knows it can
-        remove the noise: for tests only, with a warning.
+        remove the noise: for tests only, with a warning. `guarantee_.leaks` then names it, and a ledger refuses the
+        search unless it was made with `allow_seeded=True`.
 
     Attributes
     ----------
@@ -171,10 +173,10 @@ class PrivateGridSearch(MetaEstimatorMixin, BaseEstimator):
             X, y, metadata, reset=True
         )  # refuses a bad table before anything is released
         plan = self.plan(rows.rows, rows.columns, rows.sparse)
-        rng = generator_from(self.random_state)
         public = Public.of(rows.rows, rows.columns, relation=self.estimator.relation)
-        terms = Terms(public, self._budget(rows.rows), self.ledger, self.dataset)
-        with terms.booked(plan.event, type(self).__name__):
+        terms, name = Terms(public, self._budget(rows.rows), self.ledger, self.dataset), type(self).__name__
+        rng = terms.generator(self.random_state, name, plan)
+        with terms.booked(plan.event, name, rng):
             scores = self._scores(plan, X, y, only_weights(metadata, rows.rows), rng)
             # A selection among runs of one place each is the exponential mechanism on the candidates.
             chosen, _ = plan.selection.choose(rng, -scores, np.ones(scores.size, dtype=np.int64), bounded_fractions(1))
@@ -183,7 +185,7 @@ class PrivateGridSearch(MetaEstimatorMixin, BaseEstimator):
         _check_event(self.best_estimator_, plan.finals[chosen])
         self.plan_, self.weighted_ = plan, "sample_weight" in metadata
         whole, leaks = plan.guarantee, self.best_estimator_.guarantee_.leaks
-        release = terms.guarantee(plan.event).release
+        release = terms.guarantee(plan.event, rng).release
         self.best_estimator_.guarantee_ = replace(whole, leaks=leaks, release=release)
         self.best_estimator_.set_params(random_state=None)  # a generator belongs to this run, not to the model
         return self

@@ -19,6 +19,7 @@ from discreet.data.validation import only_weights, validate_features
 from discreet.preprocessing.release import Terms
 from discreet.privacy.budget import budget_from
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.random.pickling import NoGeneratorInPickles
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
@@ -33,7 +34,9 @@ class ReleasePlan(Protocol):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateTransformer(InheritedDocstring, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class PrivateTransformer(
+    InheritedDocstring, NoGeneratorInPickles, OneToOneFeatureMixin, TransformerMixin, BaseEstimator
+):
     """Base class of the private transformers: the parameters and attributes that they share.
 
     Use one of its subclasses, `PrivateScaler`, `PrivateBounds` or `PrivateQuantiles`.
@@ -59,7 +62,8 @@ class PrivateTransformer(InheritedDocstring, OneToOneFeatureMixin, TransformerMi
         The name under which the data set's budget was opened in the ledger.
     random_state : int, optional
         None draws cryptographically secure noise. A seed makes the run reproducible, and whoever knows it can
-        remove the noise: for tests only, with a warning.
+        remove the noise: for tests only, with a warning. A NumPy generator is used to draw a seed. `guarantee_.leaks`
+        then names it, and a ledger refuses the fit unless it was made with `allow_seeded=True`.
 
     Attributes
     ----------
@@ -105,17 +109,16 @@ class PrivateTransformer(InheritedDocstring, OneToOneFeatureMixin, TransformerMi
         Guarantee: everything learned is differentially private as `guarantee_` states; the ledger, if there
         is one, grants the cost before anything is computed from the rows.
         """
-        from discreet.privacy.random.generator import generator_from
-
         table = self._validated(X, reset=True)
         data = Data(table, np.zeros(table.shape[0]), only_weights(metadata, table.shape[0]))
         terms = Terms.of(data, getattr(self, "bounds", None), **self._settings())
         plan = self._plan(terms.public, terms.budget)
-        rng = generator_from(self.random_state)
-        with terms.booked(plan.event, type(self).__name__):
+        name = type(self).__name__
+        rng = terms.generator(self.random_state, name, plan)
+        with terms.booked(plan.event, name, rng):
             self._learn(plan, data, terms.public, rng)
         self.weighted_ = data.weight is not None
-        self.guarantee_: Guarantee = terms.guarantee(plan.event)
+        self.guarantee_: Guarantee = terms.guarantee(plan.event, rng)
         return self
 
     def plan(self, n_samples: int, n_features: int, sparse: bool = False) -> ReleasePlan:

@@ -81,7 +81,7 @@ def private_means(
     dataset : str, optional
         The name under which the data set's budget was opened in the ledger.
     random_state : int, optional
-        None draws secure noise; a seed makes it reproducible, hence removable.
+        None draws secure noise; a seed makes it reproducible, hence removable, and is named in the guarantee's leaks.
 
     Returns
     -------
@@ -97,12 +97,10 @@ def private_means(
     >>> found.values.round()  # a seed, so that this example repeats; leave it out
     array([50.])
     """
-    from discreet.privacy.random.generator import generator_from
-
     settings = {"relation": relation, "public_n": public_n, "ledger": ledger, "dataset": dataset}
     data, terms = Terms.for_rows(X, bounds, sample_weight, epsilon=epsilon, delta=delta, **settings)
     plan = MeanPlan(mechanisms.additive(terms.budget, WHOLE))
-    rng = generator_from(random_state)
-    with terms.booked(plan.event, "private_means"):
+    rng = terms.generator(random_state, "private_means", plan)
+    with terms.booked(plan.event, "private_means", rng):
         means = plan.learn(data, terms.public, rng)
-    return Released(means, terms.guarantee(plan.event), data.weight is not None)
+    return Released(means, terms.guarantee(plan.event, rng), data.weight is not None)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from discreet._common.digest import digest_of
 from discreet._common.exceptions import NotPrivateWarning
 from discreet._common.types import FloatArray
 from discreet.data.public import public_facts
@@ -16,6 +17,7 @@ from discreet.data.validation import load_features
 from discreet.privacy.budget import budget_from
 from discreet.privacy.guarantee import Guarantee, guarantee_for
 from discreet.privacy.meaning import weaknesses
+from discreet.privacy.random.generator import generator_from
 from discreet.solvers.run import release_of
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Ledger
     from discreet.privacy.ledger.reservation import Reservation
+    from discreet.privacy.random.generator import RandomGenerator
 
 
 # Parts of a budget are rounded when they are turned into noise; their sum must not exceed the whole.
@@ -78,14 +81,14 @@ class Terms:
         return data, cls.of(data, bounds, **settings)
 
     @contextmanager
-    def booked(self, event: Any, note: str) -> Iterator[None]:
+    def booked(self, event: Any, note: str, rng: RandomGenerator) -> Iterator[None]:
         """Reserve the cost, let the block read the rows, commit; a block that dies stays counted.
 
         Guarantee: the block starts only after the ledger, if there is one, has granted the event.
         """
         if self.budget.is_infinite:
             warnings.warn("epsilon is infinite: the result is not private.", NotPrivateWarning, stacklevel=4)
-        promise = self.guarantee(event)  # now: nothing is released that cannot be stated
+        promise = self.guarantee(event, rng)  # now: nothing is released that cannot be stated
         for weakness in weaknesses(promise.epsilon, promise.delta, self.public.rows):
             warnings.warn(weakness, NotPrivateWarning, stacklevel=4)
         if self.ledger is None:
@@ -96,14 +99,22 @@ class Terms:
 
         if self.dataset is None:
             raise ValueError("ledger needs dataset= as well: the name under which the table's budget was opened.")
-        with Ledger.of(self.ledger).reserve(self.dataset, event, note, relation=self.public.relation) as reservation:
+        book, relation = Ledger.of(self.ledger), self.public.relation
+        with book.reserve(self.dataset, event, note, relation=relation, seeded=not rng.secure) as reservation:
             yield
         self.made.append((note, reservation))
 
-    def guarantee(self, event: Any) -> Guarantee:
-        """What is promised, and after the release also when it was made and where it was booked."""
+    def generator(self, random_state: Any, name: str, plan: Any) -> RandomGenerator:
+        """The generator for what `plan` releases; a seeded one is keyed by the plan as well."""
+        rng = generator_from(random_state)
+        rng.rekey(digest_of(name, plan, replace(self.public, leaks=()), self.budget))
+        return rng
+
+    def guarantee(self, event: Any, rng: RandomGenerator) -> Guarantee:
+        """What is promised, a seed named as a leak; after the release also when it was made and where it was booked."""
         public = self.public
         promise = guarantee_for(event, self.budget, public.relation, public.rows, public.leaks)
+        promise = promise if rng.secure else promise.with_seed()
         if not self.made:
             return promise
         result, reservation = self.made[-1]

@@ -111,7 +111,7 @@ def private_smoothness(
     dataset : str, optional
         The name under which the data set's budget was opened in the ledger.
     random_state : int, optional
-        None draws secure noise; a seed makes it reproducible, hence removable.
+        None draws secure noise; a seed makes it reproducible, hence removable, and is named in the guarantee's leaks.
 
     Returns
     -------
@@ -128,14 +128,12 @@ def private_smoothness(
     >>> found.values.round(2)  # 0.25 times the mean square 1/3, and 0.25 for the intercept
     array([0.08, 0.25])
     """
-    from discreet.privacy.random.generator import generator_from
-
     settings = {"relation": relation, "public_n": public_n, "ledger": ledger, "dataset": dataset}
     data, terms = Terms.for_rows(X, bounds, sample_weight, epsilon=budget, delta=delta, **settings)
     plan = SmoothnessPlan(mechanisms.additive(terms.budget, WHOLE), float(loss.smoothness), fit_intercept)
     if (plan.largest(terms.public) <= 0.0).any():
         raise ValueError("bounds are (0, 0) for a column, which then has no curvature; drop the column.")
-    rng = generator_from(random_state)
-    with terms.booked(plan.event, "private_smoothness"):
+    rng = terms.generator(random_state, "private_smoothness", plan)
+    with terms.booked(plan.event, "private_smoothness", rng):
         constants = plan.learn(data, terms.public, rng)
-    return Released(constants, terms.guarantee(plan.event), data.weight is not None)
+    return Released(constants, terms.guarantee(plan.event, rng), data.weight is not None)

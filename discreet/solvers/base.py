@@ -57,6 +57,8 @@ class Solution:
         Where columns were clipped, centred and scaled.
     objective_trace : list of float or None
         The objective after each pass, if the caller asked for it by name. Not private.
+    seeded : bool
+        Whether the noise came from a seed or from a NumPy generator; the guarantee then names this as a leak.
     release : ReleaseRecord or None
         Which table it was, when, and where the cost was booked; None until the run has ended.
 
@@ -69,6 +71,7 @@ class Solution:
     plan: Plan
     scaling: ColumnScaling
     objective_trace: list[float] | None = None
+    seeded: bool = False
     release: ReleaseRecord | None = None
 
     @property
@@ -78,8 +81,9 @@ class Solution:
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """What is promised about this result; a trace that was asked for is named as a leak."""
+        """What is promised about this result; a seed, and a trace that was asked for, are named as leaks."""
         promise = self.plan.guarantee.about(self.release)
+        promise = promise.with_seed() if self.seeded else promise
         return promise if self.objective_trace is None else promise.with_leak("the objectives of the trace")
 
 
@@ -139,9 +143,11 @@ class Solver(ABC, Generic[M, S]):
 
         The rows are in memory (`Data`) or stored elsewhere and read in blocks, which gives the same result.
 
-        Guarantee: the result costs exactly `plan.event` under the plan's relation.
+        Guarantee: the result costs exactly `plan.event` under the plan's relation, unless `rng` is seeded.
         """
         self._check_plan(problem, data, plan)
+        if not rng.secure:
+            rng.rekey(plan.digest)
         scaling = self._learn_scaling(plan, data, rng)
         scaled: Any = (
             scale_problem(problem, data, scaling, plan.public.rows, self.order)
@@ -153,7 +159,7 @@ class Solver(ABC, Generic[M, S]):
         run = Run(rng, progress, trace == "non-private")
         w, iterations = self._descend(scaled, plan, run)
         coef, intercept = scaled.to_user(w)
-        return Solution(coef, intercept, iterations, plan, scaled.scaling, run.trace)
+        return Solution(coef, intercept, iterations, plan, scaled.scaling, run.trace, seeded=not rng.secure)
 
     def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
         return plan_scaling(public, budget, self.scale_share, problem.fit_intercept, target)

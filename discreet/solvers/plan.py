@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from discreet._common.digest import digest_of
 from discreet.privacy import accounting
 from discreet.privacy.guarantee import Guarantee, guarantee_for
 from discreet.privacy.meaning import weaknesses
@@ -87,6 +88,17 @@ class Plan(Generic[M, S]):
     def guarantee(self) -> Guarantee:
         """What the run will promise, with its exact cost."""
         return guarantee_for(self.event, self.budget, self.public.relation, self.public.rows, self.public.leaks)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of everything that decides what a run does to the rows; seeded noise is keyed by it.
+
+        Left out are where the rows are stored, since a file and memory give the same model, and what was read from the
+        rows outside the guarantee.
+        """
+        public = replace(self.public, stored=False, leaks=())
+        parts = (self.solver, self.problem, public, self.budget, self.scaling_plan, self.mechanism, self.settings)
+        return digest_of("plan", *parts)
 
     @cached_property
     def releases(self) -> list[PlannedRelease]:

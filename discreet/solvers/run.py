@@ -41,7 +41,7 @@ def run_plan(
     Guarantee: nothing is computed from the rows before the ledger has granted the plan's event.
     """
     warn_about(plan)
-    reservation = reserve(plan, ledger, dataset, note)
+    reservation = reserve(plan, ledger, dataset, note, seeded=not rng.secure)
     solution = plan.solver.solve(plan.problem, rows, plan, rng, progress, trace)
     if reservation is not None:
         reservation.commit()
@@ -55,15 +55,17 @@ def release_of(public: Public, result: str, table: str | None, reservation: Rese
     return record_of(result, public.rows, public.columns, rows_are, table, reservation)
 
 
-def reserve(plan: Plan, ledger: Ledger | str | None, dataset: str | None, note: str) -> Reservation | None:
-    """Have the plan's cost counted; None where no ledger is kept."""
+def reserve(
+    plan: Plan, ledger: Ledger | str | None, dataset: str | None, note: str, seeded: bool
+) -> Reservation | None:
+    """Have the plan's cost counted, or refused if the noise is seeded; None where no ledger is kept."""
     if ledger is None:
         return None
     from discreet.privacy.ledger import Ledger
 
     if dataset is None:
         raise ValueError("ledger needs dataset= as well: the name under which the table's budget was opened.")
-    return Ledger.of(ledger).reserve(dataset, plan.event, note, relation=plan.public.relation)
+    return Ledger.of(ledger).reserve(dataset, plan.event, note, relation=plan.public.relation, seeded=seeded)
 
 
 def warn_about(plan: Plan, rows_are_known: bool = True) -> None:
@@ -133,7 +135,7 @@ def solve(
     public_n : int, optional
         With relation="add_remove": a public estimate of the number of rows.
     random_state : int, optional
-        None draws secure noise; a seed makes it reproducible, hence removable.
+        None draws secure noise; a seed makes it reproducible, hence removable, and is named in the guarantee's leaks.
     callback : callable, optional
         Called as callback(done, total) while the solver runs.
     trace : "non-private", optional

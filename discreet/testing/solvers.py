@@ -10,7 +10,7 @@ from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.data.validation import load
 from discreet.privacy.budget import Budget
-from discreet.privacy.random.generator import seeded_generator
+from discreet.privacy.random.generator import RandomGenerator, seeded_generator
 from discreet.privacy.relation import Relation
 from discreet.problem.problem import Problem
 from discreet.solvers import Plan, Solution, Solver
@@ -53,10 +53,18 @@ class SolverCase:
     def plan(self, problem: Problem, budget: Budget = BUDGET, **facts: Any) -> Plan[Any, Any]:
         return self.solver.plan(problem, self.public(problem, **facts), budget)
 
-    def run(self, plan: Plan[Any, Any], X: Any, y: Any, weight: Any = None, seed: int | None = None) -> Solution:
-        """Run a plan on a table with noise of a known seed."""
+    def run(
+        self,
+        plan: Plan[Any, Any],
+        X: Any,
+        y: Any,
+        weight: Any = None,
+        seed: int | None = None,
+        rng: RandomGenerator | None = None,
+    ) -> Solution:
+        """Run a plan on a table with noise of a known seed, or of a generator."""
         data: Data = load(X, y, weight)
-        rng = seeded_generator(self.seed if seed is None else seed)
+        rng = rng or seeded_generator(self.seed if seed is None else seed)
         return plan.solver.solve(plan.problem, data, plan, rng)
 
 

@@ -110,7 +110,7 @@ def test_without_privacy_the_file_says_so(tmp_path):
 
 
 def test_neither_seed_nor_ledger_nor_rows_are_written(tmp_path):
-    ledger = discreet.Ledger(tmp_path / "hush-hush.db")
+    ledger = discreet.Ledger(tmp_path / "hush-hush.db", allow_seeded=True)
     ledger.open("ward-nine", 10.0, 1e-3)
     X, y = table()
     X[5] = 123456.789

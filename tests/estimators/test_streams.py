@@ -135,9 +135,10 @@ def test_no_seed_draws_the_noise_of_an_earlier_leaf_again(make):
     """Whatever was seeded: begun and resumed with equal seeds, leaf 17 is leaf 17, and not leaf 0."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InsecureRandomnessWarning)
-        begun, resumed, other = (LeafNoise(make(seed)) for seed in (7, 7, 8))
-    draws = [source.of_leaf(leaf).normal(4) for source in (begun, other) for leaf in range(18)]
-    assert np.unique(draws).size == 2 * 18 * 4
+        begun, resumed, other = (LeafNoise(make(seed), b"plan") for seed in (7, 7, 8))
+        other_plan = LeafNoise(make(7), b"another plan")
+    draws = [source.of_leaf(leaf).normal(4) for source in (begun, other, other_plan) for leaf in range(18)]
+    assert np.unique(draws).size == 3 * 18 * 4
     np.testing.assert_array_equal(resumed.of_leaf(17).normal(4), draws[17])
 
 

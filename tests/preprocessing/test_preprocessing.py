@@ -39,6 +39,7 @@ from discreet.preprocessing import (
     private_smoothness,
 )
 from discreet.privacy.accounting import compose, epsilon_of, mu_of
+from discreet.privacy.guarantee import SEEDED
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
 from discreet.problem.losses import Logistic, Squared
@@ -188,7 +189,7 @@ def test_pipeline_with_names_and_its_guarantee():
     by_hand = compose([step.guarantee_.event for step in pipeline])
     assert promise.epsilon == pytest.approx(epsilon_of(by_hand, promise.delta, Relation.REPLACE))
     assert 0.5 < promise.epsilon < 1.2  # composed, not added
-    assert promise.leaks == ()
+    assert promise.leaks == (SEEDED,)
     fresh = PrivateScaler(epsilon=0.5, bounds=(-1.0, 1.0))
     assert clone(fresh.fit(frame)).get_params() == fresh.get_params()
     assert pipeline_guarantee(pipeline, delta=1e-3).epsilon < promise.epsilon

@@ -35,6 +35,7 @@ from discreet.solvers._shared.coordinates import default_steps
 from discreet.solvers.sketched.block_state import BlockState, limit_support
 from discreet.solvers.sketched.sketches import Nice, Sets
 from discreet.solvers.sketched.solver import row_limits
+from discreet.testing.draws import SameDraws
 from tests.catalogue import table
 from tests.neighbours import CASE, N, P, scaled_neighbours, some_weights
 
@@ -66,8 +67,9 @@ def weights_of(solver, problem, X, y, budget=None, seed=3, **options):
 def test_sets_of_one_are_coordinate_descent_bit_for_bit(sketch, sampling, declared, noise, form):
     X, y = table(Logistic())
     problem = Problem(Logistic(), L1(0.01))
-    ours = weights_of(SketchedDescent(sketch, noise=noise, passes=7, **declared), problem, form(X), y)
-    theirs = weights_of(CoordinateDescent(sampling=sampling, passes=7, **declared), problem, form(X), y)
+    ours = SketchedDescent(sketch, noise=noise, passes=7, **declared)
+    theirs = CoordinateDescent(sampling=sampling, passes=7, **declared)
+    ours, theirs = (weights_of(solver, problem, form(X), y, seed=SameDraws(3)) for solver in (ours, theirs))
     np.testing.assert_array_equal(ours, theirs)
     assert np.abs(ours).max() > 0.0
 
@@ -89,7 +91,9 @@ def test_full_sets_are_gradient_descent_with_clipping_and_noise(noise):
     problem = Problem(Logistic(), L2(0.01))
     ours = SketchedDescent("full", steps=9, clip=0.4, step=1.3, noise=noise, average=False, outer=1)
     theirs = GradientDescent(steps=9, clip=0.4, step=1.3, average=False)
-    found, wanted = (weights_of(solver, problem, X, y, bounds=(-50.0, 50.0)) for solver in (ours, theirs))
+    found, wanted = (
+        weights_of(solver, problem, X, y, seed=SameDraws(3), bounds=(-50.0, 50.0)) for solver in (ours, theirs)
+    )
     np.testing.assert_allclose(found, wanted, rtol=1e-9)
 
 
@@ -107,7 +111,7 @@ def test_full_sets_have_the_noise_of_gradient_descent(relation, noise):
         GradientDescent(steps=1, clip=3.0, step=1.0, average=False, scale_share=0.0),
     ):
         plan = solver.plan(problem, public, Budget(1.0, 1e-5))
-        found.append(solver.solve(problem, data, plan, seeded_generator(1)).w)
+        found.append(solver.solve(problem, data, plan, SameDraws(1)).w)
     np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
     length = 1.0 / (0.25 * columns) / rows
     law = stats.norm(scale=length * 3.0 * relation.factor * plan.mechanism.multiplier)
@@ -215,7 +219,8 @@ def test_dense_and_sparse_tables_give_the_same_model(loss, noise):
     if not loss.classification:
         options["y_bounds"] = (-10.0, 10.0)
     dense, sparse = (
-        weights_of(solver, Problem(loss, L2(0.01)), form(X), y, **options) for form in (np.array, sp.csr_array)
+        weights_of(solver, Problem(loss, L2(0.01)), form(X), y, seed=SameDraws(3), **options)
+        for form in (np.array, sp.csr_array)
     )
     np.testing.assert_allclose(dense, sparse, rtol=1e-7, atol=1e-10)
 

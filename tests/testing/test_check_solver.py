@@ -167,7 +167,7 @@ def test_a_planted_fault_is_found_by_its_law(kind, law):
 
 
 def audits_of(kind, *relations):
-    return [AuditCase.flipped_row(kind(**FULL_EFFECT), AUDITED, relation, runs=1_000) for relation in relations]
+    return [AuditCase.flipped_row(kind(**FULL_EFFECT), AUDITED, relation) for relation in relations]
 
 
 @pytest.mark.parametrize("kind", [DrawsHalfTheNoise, IgnoresTheFactorTwo])

@@ -32,10 +32,14 @@ class Ledger:
         A file (`"budget.db"` or `"sqlite:///budget.db"`), `"sqlite://"` for memory, or
         `"postgresql://..."`. A relative path is resolved now: a worker started in another folder must
         not find an empty ledger there. Nothing is created before first use.
+    allow_seeded : bool, default=False
+        Whether fits whose noise comes from a seed or a NumPy generator may be booked here. They are refused by
+        default: whoever knows the seed can remove the noise, so that the promise does not hold.
 
     Notes
     -----
-    Copies are the same object (`copy`, `deepcopy`, `sklearn.clone`); pickles carry only the address.
+    Copies are the same object (`copy`, `deepcopy`, `sklearn.clone`); pickles carry only the address and
+    `allow_seeded`.
 
     Examples
     --------
@@ -51,8 +55,9 @@ class Ledger:
     False
     """
 
-    def __init__(self, url: str | os.PathLike[str] = "sqlite:///discreet.db") -> None:
+    def __init__(self, url: str | os.PathLike[str] = "sqlite:///discreet.db", *, allow_seeded: bool = False) -> None:
         self._chain = Chain(url)
+        self.allow_seeded = allow_seeded
 
     @classmethod
     def of(cls, value: Ledger | str | os.PathLike[str]) -> Ledger:
@@ -89,7 +94,13 @@ class Ledger:
                 )
 
     def reserve(
-        self, dataset: str, event: Event, note: str = "", relation: Relation | str | None = None
+        self,
+        dataset: str,
+        event: Event,
+        note: str = "",
+        relation: Relation | str | None = None,
+        *,
+        seeded: bool = False,
     ) -> Reservation:
         """Count `event` against the budget of `dataset`, before the rows are read.
 
@@ -106,6 +117,9 @@ class Ledger:
             Kept beside the entry, in plain text.
         relation : Relation or str, optional
             The relation under which the event was accounted; it must be that of the budget.
+        seeded : bool, default=False
+            Whether the noise comes from a seed: refused unless the ledger was made with `allow_seeded=True`. The note
+            then says so.
 
         Returns
         -------
@@ -117,8 +131,11 @@ class Ledger:
         BudgetExceededError
             The budget does not cover the event; nothing was written.
         ValueError
-            The data set was never opened, or is kept under another relation.
+            The data set was never opened, or is kept under another relation, or the noise is seeded.
         """
+        if seeded:
+            self.check_seeded()
+            note = f"{note} (seeded)".strip()
         asked = event_text(event)
         # Spending never falls, so a refusal before the lock is final; an acceptance is remembered, so that
         # the same sum is not computed again while others wait for the lock.
@@ -127,6 +144,15 @@ class Ledger:
             _require_room(_account(pen.records, dataset, relation), asked)
             id = pen.append("reserve", dataset, {"event": json.loads(asked), "note": note})
             return Reservation(self, id, dataset, pen.head)
+
+    def check_seeded(self) -> None:
+        """Refuse noise from a seed, unless this ledger was made to allow it."""
+        if not self.allow_seeded:
+            raise ValueError(
+                "the noise would come from a seed or a NumPy generator, and whoever knows it can remove the noise, so "
+                "the ledger refuses; leave random_state=None (no --seed), or pass "
+                "ledger=Ledger(url, allow_seeded=True) to book it all the same"
+            )
 
     def fits(self, dataset: str, event: Event) -> bool:
         """Whether `reserve` would accept the event now."""
@@ -194,10 +220,10 @@ class Ledger:
     def __deepcopy__(self, memo: object) -> Self:
         return self
 
-    def __reduce__(self) -> tuple[type[Ledger], tuple[str]]:
+    def __reduce__(self) -> tuple[type[Ledger], tuple[str], dict[str, bool]]:
         if self.url == MEMORY:
             raise TypeError("an in-memory ledger cannot be pickled: processes share a ledger through a file")
-        return type(self), (self.url,)
+        return type(self), (self.url,), {"allow_seeded": self.allow_seeded}
 
     def __repr__(self) -> str:
         from sqlalchemy import make_url

@@ -11,7 +11,6 @@ import math
 import numbers
 import operator
 import os
-import threading
 import warnings
 import weakref
 from collections.abc import Callable
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet._common.exceptions import InsecureRandomnessWarning
+from discreet.privacy.random.draw_lock import DrawLock
 from discreet.privacy.random.keystream import BLOCK, Keystream
 
 Shape: TypeAlias = int | tuple[int, ...]
@@ -44,7 +44,7 @@ class RandomGenerator:
     Two copies of a generator would draw the same noise, and the difference of two releases would then be
     free of noise. Pickling and copying therefore raise `TypeError`: use `spawn`. After a fork, a secure
     generator in the child takes a new key from the operating system before its next draw, and a seeded one
-    refuses to draw.
+    refuses to draw. A signal handler that draws from a generator in the middle of one of its draws is refused.
 
     Guarantee: nothing here reads data. Nobody without the key of a secure generator can in practice tell its
     draws from independent draws of the stated law, rounded to doubles.
@@ -58,7 +58,8 @@ class RandomGenerator:
     def __init__(self, key: bytes, *, secure: bool) -> None:
         self.secure = secure
         self._keystream: Keystream | None = Keystream(key)
-        self._lock = threading.RLock()
+        self._lock = DrawLock()
+        self._process = self._lock.process  # where the key was made
         self._buffer = np.empty(_BUFFER + 2, np.uint64)
         self._buffered = 0
         self._block = np.empty(BLOCK + 2, np.uint64)
@@ -75,12 +76,19 @@ class RandomGenerator:
 
     def _forget_key(self) -> None:
         """Called in the child after a fork; a new lock, as a thread of the parent may have held the old."""
-        self._lock = threading.RLock()
-        self._keystream = None
+        self._lock = DrawLock()
+        self._set_keystream(None)
+
+    def _set_keystream(self, keystream: Keystream | None) -> None:
+        """Draw from another keystream, or from none; words of the old one are thrown away."""
+        self._process = self._lock.process
+        self._keystream = keystream
         self._buffered = 0
 
     def _words(self, count: int) -> NDArray[np.uint64]:
         """Fresh random words, at most a block; a view that lasts until the next call, so hold the lock."""
+        if self._process != self._lock.process:  # a fork made by C code, which does not call `_forget_key`
+            self._set_keystream(None)
         if self._keystream is None:
             if not self.secure:
                 raise RuntimeError("a seeded RandomGenerator cannot be used after a fork: make one in the child")
@@ -199,6 +207,19 @@ class RandomGenerator:
                 step, row, count = state
         return indptr, indices[:count]
 
+    def rekey(self, context: bytes) -> None:
+        """Let the draws to come depend on `context`, for example the digest of a plan, if this generator is seeded.
+
+        Runs of two plans under one seed then have independent noise: with equal draws the difference of two
+        releases would be free of noise. A secure generator never draws the same twice and is left as it is.
+        """
+        if self.secure:
+            return
+        domain = b"discreet keyed stream 1:"  # as for `spawn`
+        key = hashlib.sha256(domain + self.bytes(32) + context).digest()
+        with self._lock:
+            self._set_keystream(Keystream(key))
+
     def bytes(self, n: int) -> bytes:
         """Uniformly random bytes."""
         words = np.empty(-(-n // 8), np.uint64)
@@ -250,7 +271,9 @@ def generator_from(random_state: object = None) -> RandomGenerator:
     """Turn scikit-learn's `random_state` into a generator.
 
     None gives a secure generator, and a `RandomGenerator` is returned as it is. An integer, or a seed drawn from a
-    NumPy generator, gives a seeded one and raises `InsecureRandomnessWarning`.
+    NumPy generator, gives a seeded one and raises `InsecureRandomnessWarning`: `sklearn.clone` copies NumPy
+    generators together with their state, so that what they give is as repeatable as an integer. Whoever draws noise for
+    a plan calls `rekey` with the plan's digest first.
     """
     if random_state is None:
         return secure_generator()

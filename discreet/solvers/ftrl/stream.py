@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from discreet._common.digest import digest_of
 from discreet._common.types import FloatArray
 from discreet.data.rows import Data
 from discreet.privacy.mechanisms.aggregation import TreeNoise
@@ -58,7 +59,7 @@ def begin_stream(
     warn_about(plan, rows_are_known=capped)
     stream = Stream(plan, capped, random_state)
     stream.check(first)
-    reservation = reserve(plan, ledger, dataset, note)
+    reservation = reserve(plan, ledger, dataset, note, seeded=stream.seeded)
     if reservation is not None:
         reservation.commit()
         stream.booked = (ledger, dataset)
@@ -100,7 +101,8 @@ class Stream:
         if plan.scaling_plan.method != "declared" or plan.scaling_plan.learns_target:
             raise ValueError("a stream needs declared bounds of columns and target; plan with scale_share=0.")
         self.plan, self.solver, self.capped = plan, plan.solver, capped
-        self.source = LeafNoise(random_state)
+        self.source = LeafNoise(random_state, digest_of("stream", plan.digest, capped))
+        self.seeded = self.source.seeded  # whether any noise came from a seed, before a pause too
         nothing = Data(np.zeros((0, plan.public.columns)), np.zeros(0))
         self.scaling = learn_scaling(
             plan.scaling_plan, nothing, plan.public, generator_from(None)
@@ -160,7 +162,8 @@ class Stream:
         with self.alone():
             leader, average = self.loop.leader, self.loop.leader.average
             coef, intercept = self.scaled.to_user(average.mean() if self.solver.average else leader.w)
-            return Solution(coef, intercept, average.count, self.plan, self.scaled.scaling, release=self.release)
+            count, scaling = average.count, self.scaled.scaling
+            return Solution(coef, intercept, count, self.plan, scaling, seeded=self.seeded, release=self.release)
 
     def close(self, reason: str) -> None:
         """Take no further rows, and show nothing more."""
@@ -181,6 +184,7 @@ class Stream:
                     "in_leaf": self.in_leaf,
                     "leaf": leaf.tolist(),
                     "tree": self.tree,
+                    "seeded": self.seeded,
                 },
                 **{"leaves": leader.average.count, "leaves_in_tree": noise.done, "open": noise.open.tolist()},
                 **{"leader": vectors, "average": average},
@@ -188,6 +192,7 @@ class Stream:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a saved state; the noise to come is drawn afresh."""
+        self.seeded = self.seeded or bool(state["seeded"])
         self._start_tree(int(state["tree"]))
         for name in _LEADER_VECTORS:
             setattr(self.loop.leader, name, _vector(state["leader"][name], self.scaled.shape))
@@ -249,14 +254,19 @@ _LEADER_VECTORS = ("w", "base", "total", "latest")
 class LeafNoise:
     """Where the noise of each leaf comes from: one secure generator, or a seed and the number of the leaf.
 
-    Whatever was seeded (an integer, a NumPy generator, a seeded generator) gives one seed, drawn here. Numbering the
-    leaves makes a resumed run equal to an uninterrupted one, and keeps it from drawing the noise of the first leaves
-    again.
+    Whatever was seeded (an integer, a NumPy generator, a seeded generator) gives one seed, drawn here; `context` is the
+    digest of the stream's plan, so that another plan gives another seed. Numbering the leaves makes a resumed run equal
+    to an uninterrupted one, and keeps it from drawing the noise of the first leaves again.
     """
 
-    def __init__(self, random_state: Any) -> None:
+    def __init__(self, random_state: Any, context: bytes) -> None:
         self._generator = generator_from(random_state)
+        self._generator.rekey(context)
         self._seed = None if self._generator.secure else self._generator.bytes(32)
+
+    @property
+    def seeded(self) -> bool:
+        return self._seed is not None
 
     def of_leaf(self, number: int) -> RandomGenerator:
         if self._seed is None:

@@ -78,7 +78,8 @@ allow_fork = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWa
 
 @needs_fork
 @allow_fork
-def test_a_secure_generator_takes_a_new_key_after_a_fork():
+def test_a_secure_generator_takes_a_new_key_after_a_fork(monkeypatch):
+    monkeypatch.setattr(os, "getpid", lambda: 1)  # the child may have the number of its parent, in a container
     rng = secure_generator()
     rng.bytes(8)
     children = [in_child(lambda: rng.bytes(64)) for _ in range(2)]
@@ -113,7 +114,7 @@ def test_a_lock_held_by_another_thread_does_not_block_the_child():
     holder.start()
     held.wait()
     try:
-        assert len(in_child(lambda: rng.bytes(8) if rng._lock.acquire(timeout=5) else b"")) == 8
+        assert len(in_child(lambda: rng.bytes(8))) == 8
     finally:
         release.set()
         holder.join()

@@ -1,0 +1,99 @@
+"""A digest of a plan and of what it is made of: equal for equal contents, in every process and on every machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import hashlib
+import numbers
+from collections.abc import Iterable, Mapping, Set
+from functools import cached_property, singledispatch
+from typing import Any
+
+import numpy as np
+
+
+def digest_of(*parts: Any) -> bytes:
+    """SHA-256 of the contents of plans, mechanisms, settings, arrays and plain values.
+
+    Equal numbers have equal digests whatever their type, and so have lists and tuples of equal values. An object that
+    is not a dataclass counts as its class and its attributes, without cached properties; a function as its name.
+    """
+    return hashlib.sha256(_encoded(parts)).digest()
+
+
+def _tagged(tag: str, parts: Iterable[bytes]) -> bytes:
+    """A text that no other tag or parts share: the length of each part comes before it."""
+    return tag.encode() + b"(" + b"".join(b"%d:" % len(part) + part for part in parts) + b")"
+
+
+@singledispatch
+def _encoded(value: Any) -> bytes:
+    if hasattr(value, "__qualname__"):
+        return _tagged("name", [_name(value)])
+    return _tagged("object", [_name(type(value)), _encoded(_attributes(value))])
+
+
+@_encoded.register
+def _(value: bool | np.bool_ | None) -> bytes:
+    return _tagged("constant", [str(value).encode()])
+
+
+@_encoded.register
+def _(value: numbers.Real) -> bytes:
+    if isinstance(value, numbers.Integral):
+        return _tagged("number", [str(int(value)).encode()])
+    number = float(value)
+    return _tagged("number", [(str(int(number)) if number.is_integer() else number.hex()).encode()])
+
+
+@_encoded.register
+def _(value: str) -> bytes:
+    return _tagged("text", [value.encode()])
+
+
+@_encoded.register
+def _(value: bytes) -> bytes:
+    return _tagged("bytes", [value])
+
+
+@_encoded.register
+def _(value: enum.Enum) -> bytes:
+    return _tagged("enum", [_name(type(value)), value.name.encode()])
+
+
+@_encoded.register
+def _(value: np.ndarray) -> bytes:
+    if value.dtype == object:
+        return _encoded(value.tolist())
+    return _tagged("array", [value.dtype.str.encode(), repr(value.shape).encode(), value.tobytes()])
+
+
+@_encoded.register
+def _(value: Mapping) -> bytes:
+    return _tagged("mapping", sorted(_encoded(item) for item in value.items()))
+
+
+@_encoded.register
+def _(value: Set) -> bytes:
+    return _tagged("set", sorted(map(_encoded, value)))
+
+
+@_encoded.register
+def _(value: Iterable) -> bytes:
+    return _tagged("sequence", map(_encoded, value))
+
+
+def _attributes(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    state = value.__getstate__()
+    if not isinstance(state, dict):
+        return state
+    return {
+        name: part for name, part in state.items() if not isinstance(getattr(type(value), name, None), cached_property)
+    }
+
+
+def _name(kind: Any) -> bytes:
+    return f"{kind.__module__}.{kind.__qualname__}".encode()
