@@ -73,8 +73,8 @@ def inner_dense(
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def inner_sparse(
-    row_start, columns, values, norms, y, weight, code, parameter, indptr, indices, noise, grid_step, held, anchor, gradient,
-    clip, difference_clip, step, batch, l1, l2, low, high, w, total,
+    row_start, columns, values, norms, y, weight, code, parameter, indptr, indices, noise, grid_step, held, anchor,
+    gradient, clip, difference_clip, step, batch, l1, l2, low, high, w, total,
 ):  # fmt: skip
     """The same on compressed rows."""
     p = w.size

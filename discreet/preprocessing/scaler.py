@@ -45,7 +45,7 @@ def plan_scaler(public: Public, budget: Budget) -> ScalerPlan:
     """Spend the whole budget: on ranges that were not declared, and on moments if their noise is small."""
     share = WHOLE if public.bounded else (1.0 - RANGE_SHARE) * WHOLE
     moments = mechanisms.additive(budget, share)
-    noise = moments.deviation(mechanisms.bounded_moments(public.relation, public.columns).rounded(TERM_STEP, sums.size))
+    noise = moments.deviation(mechanisms.bounded_moments(public.relation, public.columns))
     useful = noise <= NOISIEST_MOMENT * public.rows
     range_share = RANGE_SHARE * WHOLE if useful else WHOLE
     ranges = None if public.bounded else plan_range(public, budget, range_share)

@@ -1,7 +1,7 @@
 """The one way by which numbers leave the rows: on a grid, with noise that is an integer number of its steps.
 
-A sum is rounded to a multiple of the grid's step, a power of two, and the noise is a normal or Laplace number rounded to
-a multiple as well. As the sum is on the grid already, rounding the noise is the same as rounding the sum of both:
+A sum is rounded to a multiple of the grid's step, a power of two, and the noise is a normal or Laplace number that is
+rounded to a multiple as well. As the sum is on the grid already, rounding the noise is the same as rounding the sum of both:
 the result is a function of the sum with continuous noise, and every theorem about that holds to the last bit. The
 step is fixed before the rows are read. Proof: docs/guarantees/mechanisms.md.
 """
@@ -63,7 +63,7 @@ class NoisyGrid:
         return draws
 
     def nearest(self, value: FloatArray) -> FloatArray:
-        """The points of the grid that are nearest to each entry; no rounding error beside it, as steps are powers of 2."""
+        """The point of the grid nearest to each entry; dividing by a power of two is exact."""
         return value if self.is_exact else np.rint(value / self.step) * self.step
 
     def release(self, rng: RandomGenerator, value: FloatArray) -> FloatArray:

@@ -125,7 +125,8 @@ class TouchedPath:
         loss, rows = self.scaled.problem.loss, self.rows
         return self.kernel.refresh_rows(
             rows.indptr, rows.indices, rows.data, self.touched[: self.count], self.factor, self.scaled.y, self.weight,
-            loss.code, float(loss.parameter), self.clip, self.unit, self.margins, self.slopes, self.sums, self.dirty, self.changed,
+            loss.code, float(loss.parameter), self.clip, self.unit, self.margins, self.slopes,
+            self.sums, self.dirty, self.changed,
         )  # fmt: skip
 
     def _first_sums(self) -> None:
