@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.types import BoolArray, FloatArray
-from discreet.data.rows import Data, Rows, on_term_grid
+from discreet.data.rows import Data, Rows, on_term_grid, piece_slices
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +53,10 @@ def _block_sums(data: Data, limits: Limits, measured: slice) -> FloatArray:
     if inside and data.sparse:
         sums[:, : len(inside)] = _sparse_sums(data.X, limits, weight)
     elif inside:
-        u = _unit(data.X, limits, slice(0, data.columns))
-        sums[0, : len(inside)] = on_term_grid(u * weight[:, None]).sum(axis=0)
-        np.square(u, out=u)
-        sums[1, : len(inside)] = on_term_grid(u * weight[:, None]).sum(axis=0)
+        for part in piece_slices(data.rows, data.columns):
+            u = _unit(data.X[part], limits, slice(0, data.columns))
+            terms = np.stack([u, u**2]) * weight[part, None]
+            sums[:, : len(inside)] += on_term_grid(terms).sum(axis=1)
     if data.columns in columns:
         u = _unit(data.y, limits, data.columns)
         sums[:, -1] = on_term_grid(weight * u).sum(), on_term_grid(weight * u**2).sum()

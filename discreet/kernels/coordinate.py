@@ -2,7 +2,8 @@
 
 Gradients of coordinate j are counted in units of unit[j]: those of a row are clipped to clip[j] and rounded to an
 integer, so that their sum is exact in any order, and the noise is an integer as well. With zero noise, no clipping and
-tiny units these are the textbook proximal coordinate descent. `total` and `since` keep the sum of all iterates up to date at constant cost per step (only one entry changes).
+tiny units these are the textbook proximal coordinate descent. `total` and `since` keep the sum of all iterates up to
+date at constant cost per step (only one entry changes).
 """
 
 from __future__ import annotations

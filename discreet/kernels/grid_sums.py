@@ -76,23 +76,3 @@ def rounded_row_sum(X: Any, factors: FloatArray, step: float) -> FloatArray:
         add_columns(X.T, in_steps, sums)
     sums *= step
     return sums[0] if factors.ndim == 1 else sums
-
-
-UNROUNDED = 2.0**-200  # a unit so small that rounding to multiples of it changes nothing
-
-
-def units_of(clip: FloatArray, step: float) -> FloatArray:
-    """In what numbers clipped to `clip` are counted: multiples of `step` times their threshold.
-
-    A step of 0, for no noise, stands for no rounding; a threshold of 0 gives a unit that is not 0.
-    """
-    if step == 0.0:
-        return np.full_like(clip, UNROUNDED)
-    return np.maximum(clip * step, np.finfo(np.float64).tiny)
-
-
-def rounded_column_sums(values: FloatArray, step: float) -> FloatArray:
-    """The sums of the columns of an array, every entry rounded to a multiple of the step; plain sums for step 0."""
-    if step == 0.0:
-        return np.asarray(values.sum(axis=0))
-    return np.asarray(np.rint(values / step).sum(axis=0) * step)

@@ -11,9 +11,9 @@ import math
 import numpy as np
 from numba import njit
 
-from discreet.kernels.grid_sums import UNROUNDED
 from discreet.kernels.slopes import FAST, prox_entry, slope_of
 from discreet.kernels.stochastic import row_factor
+from discreet.kernels.units import UNROUNDED
 
 
 @njit(cache=True, error_model="numpy", inline="always")

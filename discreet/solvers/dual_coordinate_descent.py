@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray, IndexArray
-from discreet.kernels.grid_sums import UNROUNDED
+from discreet.kernels.units import UNROUNDED
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.privacy.planned_release import PlannedRelease, planned_releases

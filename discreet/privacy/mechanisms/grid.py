@@ -1,9 +1,9 @@
 """The one way by which numbers leave the rows: on a grid, with noise that is an integer number of its steps.
 
 A sum is rounded to a multiple of the grid's step, a power of two, and the noise is a normal or Laplace number that is
-rounded to a multiple as well. As the sum is on the grid already, rounding the noise is the same as rounding the sum of both:
-the result is a function of the sum with continuous noise, and every theorem about that holds to the last bit. The
-step is fixed before the rows are read. Proof: docs/guarantees/mechanisms.md.
+rounded to a multiple as well. As the sum is on the grid already, rounding the noise is the same as rounding the sum of
+both: the result is a function of the sum with continuous noise, and every theorem about that holds to the last bit.
+The step is fixed before the rows are read. Proof: docs/guarantees/mechanisms.md.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from discreet._common.types import FloatArray, IndexArray
 from discreet.kernels.gradient import clipped_gradient_sum
-from discreet.kernels.grid_sums import UNROUNDED
+from discreet.kernels.units import UNROUNDED
 from discreet.problem.scaled_problem import ScaledProblem
 
 

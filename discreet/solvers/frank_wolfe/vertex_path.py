@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
-from discreet.kernels.grid_sums import UNROUNDED
+from discreet.kernels.units import UNROUNDED
 from discreet.problem.constraints import AxisPolytope
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.solvers.frank_wolfe.vertex_selection import Choice, Hull, Polytope, levels_of

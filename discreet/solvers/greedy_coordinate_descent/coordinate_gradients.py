@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
-from discreet.kernels.grid_sums import units_of
+from discreet.kernels.units import units_of
 from discreet.problem.scaled_problem import ScaledProblem
 
 

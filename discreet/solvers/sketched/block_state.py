@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
-from discreet.kernels.grid_sums import units_of
+from discreet.kernels.units import units_of
 from discreet.problem.coordinate_state import CoordinateState, noise_in_units
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.solvers.sketched.sketches import Sets
