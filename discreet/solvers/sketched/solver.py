@@ -210,7 +210,7 @@ class SketchedDescent(Solver[mechanisms.Gaussian, SketchedSettings]):
         rule = GRADIENT_CLIP if large else COORDINATE_CLIP  # the length of a long vector varies little
         step = self.step if self.step is not None else LARGE_SET_STEP if large else 1.0
         clip = thresholds(self.clip, float(noise_level), scaled, plan, bound, rule)
-        grid = mechanism.grid(unit, sketch.coordinates, plan.public.rows)  # no set has more entries
+        grid = mechanism.grid(unit, sketch.largest_size, plan.public.rows)
         state = BlockState(scaled, clip, step / (bound * inflation), grid.step)
         per_pass = max(1, round(scaled.columns / sketch.mean_size))
         if plan.budget.is_infinite and self.passes is None and self.steps is None:
