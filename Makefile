@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .PHONY: demo test lint format clean bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
-	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults
+	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -47,6 +47,9 @@ bench-out-of-core: $(READY)
 
 bench-accounting: $(READY)
 	$(BIN)/python benchmarks/accounting.py
+
+bench-noise: $(READY)
+	$(BIN)/python benchmarks/noise.py
 
 bench-defaults: $(READY)
 	$(BIN)/python benchmarks/defaults/scan.py

@@ -26,18 +26,21 @@ def matrix(kind, leaves):
     return np.where(lag >= 0, square_root_column(leaves)[np.maximum(lag, 0)], 0.0)
 
 
-def weights_on_draws(noise):
+class UnitDraws:
+    """A grid whose k-th release adds the k-th unit vector."""
+
+    def __init__(self, total):
+        self.total, self.drawn = total, 0
+
+    def release(self, rng, value):
+        unit = np.zeros(self.total)
+        unit[self.drawn] = 1.0
+        self.drawn += 1
+        return value + unit
+
+
+def weights_on_draws(sums):
     """The matrix that turns independent draws into the noise of the running sums, read off one draw at a time."""
-    rows, drawn = [], 0
-    total = 2 * noise.leaves
-
-    def draw(shape):
-        nonlocal drawn
-        unit = np.zeros((shape[0], total))
-        unit[np.arange(shape[0]), drawn + np.arange(shape[0])] = 1.0
-        drawn += shape[0]
-        return unit
-
-    for _ in range(noise.leaves):
-        rows.append(noise.next(draw).copy())
-    return np.array(rows)[:, :drawn]
+    grid = UnitDraws(2 * sums.leaves)
+    rows = [sums.next(np.zeros(grid.total), grid, None).copy() for _ in range(sums.leaves)]
+    return np.array(rows)[:, : grid.drawn]

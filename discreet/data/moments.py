@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.types import BoolArray, FloatArray
-from discreet.data.rows import Data, Rows
+from discreet.data.rows import Data, Rows, on_term_grid, piece_slices
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,8 @@ def limits_between(low: FloatArray, high: FloatArray, sparse: bool = False) -> L
 def moment_sums(rows: Rows, limits: Limits, measured: slice) -> FloatArray:
     """Weighted sums of u and u^2, u = (clip(x) - centre) / radius in [-1, 1], for the measured columns.
 
-    The target counts as one more column, after the last one.
+    The target counts as one more column, after the last one. Every weighted term is rounded to multiples of
+    `TERM_STEP`, so the sums are exact.
     """
     return rows.sum(lambda block: _block_sums(block, limits, measured))
 
@@ -52,12 +53,13 @@ def _block_sums(data: Data, limits: Limits, measured: slice) -> FloatArray:
     if inside and data.sparse:
         sums[:, : len(inside)] = _sparse_sums(data.X, limits, weight)
     elif inside:
-        u = _unit(data.X, limits, slice(0, data.columns))
-        sums[0, : len(inside)] = weight @ u
-        sums[1, : len(inside)] = weight @ np.square(u, out=u)
+        for part in piece_slices(data.rows, data.columns):
+            u = _unit(data.X[part], limits, slice(0, data.columns))
+            terms = np.stack([u, u**2]) * weight[part, None]
+            sums[:, : len(inside)] += on_term_grid(terms).sum(axis=1)
     if data.columns in columns:
         u = _unit(data.y, limits, data.columns)
-        sums[:, -1] = weight @ u, weight @ u**2
+        sums[:, -1] = on_term_grid(weight * u).sum(), on_term_grid(weight * u**2).sum()
     return sums
 
 
@@ -68,7 +70,8 @@ def _sparse_sums(X: Any, limits: Limits, weight: FloatArray) -> FloatArray:
     u = np.where(limits.known[entries.col], u / np.where(limits.known, limits.radius, 1.0)[entries.col], 0.0)
     w = weight[entries.row]
     p = X.shape[1]
-    return np.stack([np.bincount(entries.col, w * u, minlength=p), np.bincount(entries.col, w * u**2, minlength=p)])
+    terms = (on_term_grid(w * u), on_term_grid(w * u**2))
+    return np.stack([np.bincount(entries.col, term, minlength=p) for term in terms])
 
 
 def _unit(values: Any, limits: Limits, which: Any) -> FloatArray:

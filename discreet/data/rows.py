@@ -2,8 +2,8 @@
 
 A table is read in blocks of consecutive rows. Where the blocks begin depends on the number of columns alone, and sums
 are added in the order of the blocks; an array, a file larger than memory and any other store of the same rows therefore
-give the same sums to the last bit. (Were the contribution of each row rounded to a common grid first, additions would
-be exact and their order would not matter either; this is not done yet.)
+give the same sums to the last bit. Where a sum is released, the contribution of each row is rounded to multiples of a
+power of two first: additions are then exact, and their order does not matter either.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from discreet._common.types import FloatArray
 BLOCK_ENTRIES = 1 << 18  # of a block: what is computed of it stays in a second-level cache
 
 PIECE_ENTRIES = 1 << 15  # of a piece of a block, where several temporaries of its size are needed
+
+TERM_STEP = 2.0**-26  # numbers in [-1, 1] are rounded to multiples of it; up to 2^27 of them have an exact sum
 
 Block = TypeVar("Block")
 
@@ -52,6 +54,16 @@ def sum_over_blocks(blocks: Iterable[Block], part: Callable[[Block], FloatArray]
     if total is None:
         raise ValueError("a table without rows has no sums.")
     return total
+
+
+def on_term_grid(values: FloatArray) -> FloatArray:
+    """Numbers in [-1, 1] rounded to multiples of TERM_STEP: no further away from 0 than 1, and with exact sums."""
+    return np.rint(values / TERM_STEP) * TERM_STEP
+
+
+def exact_weights(weight: FloatArray | None) -> FloatArray | None:
+    """Weights whose sums are exact."""
+    return None if weight is None else on_term_grid(weight)
 
 
 class Rows(Protocol):

@@ -1,6 +1,6 @@
 """Paused streams as files: a stream lies in memory or in one file, never in both.
 
-The file is as secret as the rows: it holds exact sums and the noise of models that may have been published. Who
+The file is as secret as the rows: it holds exact sums, from which the noise of published models follows. Who
 goes on twice from the same state spends twice, so a pause closes the stream and a resume removes the file. A ledger
 makes this hold for copies of the file too. docs/guarantees/ftrl.md says why.
 """

@@ -1,7 +1,9 @@
 """Coordinate descent sweeps: arrays in, arrays out, noise is an argument.
 
-With zero noise and infinite clipping these are the textbook proximal coordinate descent. `total` and
-`since` keep the sum of all iterates up to date at constant cost per step (only one entry changes).
+Gradients of coordinate j are counted in units of unit[j]: those of a row are clipped to clip[j] and rounded to an
+integer, so that their sum is exact in any order, and the noise is an integer as well. With zero noise, no clipping and
+tiny units these are the textbook proximal coordinate descent. `total` and `since` keep the sum of all iterates up to
+date at constant cost per step (only one entry changes).
 """
 
 from __future__ import annotations
@@ -14,15 +16,15 @@ from discreet.kernels.slopes import FAST, LOGISTIC, clamp, fill_vector_slope, pr
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
-def clipped_part(i, margins, change, moved, x, y, code, parameter, limit):
-    """Add change * moved to the margin of row i; the clipped coordinate gradient of the row there."""
+def moved_part(i, margins, change, moved, x, y, code, parameter, inverse, limit):
+    """Add change * moved to the margin of row i; the clipped coordinate gradient of the row there, in units."""
     margins[i] += change * moved[i]
-    return clamp(x[i] * slope_of(code, parameter, margins[i], y[i]), limit)
+    return clamp(x[i] * slope_of(code, parameter, margins[i], y[i]) * inverse, limit)
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
-def move_and_sum(margins, change, moved, x, y, weight, code, parameter, limit):
-    """Add change * moved to all margins; the weighted sum of the clipped coordinate gradients there.
+def move_and_sum(margins, change, moved, x, y, weight, code, parameter, inverse, limit):
+    """Add change * moved to all margins; the sum of the rounded, weighted, clipped coordinate gradients.
 
     One loop does both, so that the margins travel once; it must be free of choices to vectorise well.
     In a loop for all losses LLVM computes each of them and selects, so the dear one has its own.
@@ -31,16 +33,18 @@ def move_and_sum(margins, change, moved, x, y, weight, code, parameter, limit):
     n = x.size
     if code == LOGISTIC and weight.size == 0:
         for i in range(n):
-            total += clipped_part(i, margins, change, moved, x, y, LOGISTIC, parameter, limit)
+            total += np.rint(moved_part(i, margins, change, moved, x, y, LOGISTIC, parameter, inverse, limit))
     elif code == LOGISTIC:
         for i in range(n):
-            total += weight[i] * clipped_part(i, margins, change, moved, x, y, LOGISTIC, parameter, limit)
+            total += np.rint(
+                weight[i] * moved_part(i, margins, change, moved, x, y, LOGISTIC, parameter, inverse, limit)
+            )
     elif weight.size == 0:
         for i in range(n):
-            total += clipped_part(i, margins, change, moved, x, y, code, parameter, limit)
+            total += np.rint(moved_part(i, margins, change, moved, x, y, code, parameter, inverse, limit))
     else:
         for i in range(n):
-            total += weight[i] * clipped_part(i, margins, change, moved, x, y, code, parameter, limit)
+            total += np.rint(weight[i] * moved_part(i, margins, change, moved, x, y, code, parameter, inverse, limit))
     return total
 
 
@@ -52,7 +56,7 @@ def move_margins(margins, change, moved):
 
 @njit(cache=True, error_model="numpy")
 def sweep_dense(
-    columns, y, weight, code, parameter, coordinates, noise, clip, step, l1, l2, low, high, rows,
+    columns, y, weight, code, parameter, coordinates, noise, clip, unit, step, l1, l2, low, high, rows,
     w, margins, total, since, first,
 ):  # fmt: skip
     """One step per entry of `coordinates`; columns[j] is column j, noise[k] is added to the k-th sum.
@@ -62,8 +66,11 @@ def sweep_dense(
     change, last = 0.0, 0
     for k in range(coordinates.size):
         j = coordinates[k]
-        gradient = move_and_sum(margins, change, columns[last], columns[j], y, weight, code, parameter, clip[j])
-        gradient = (gradient + noise[k]) / rows
+        inverse = 1.0 / unit[j]
+        total_units = move_and_sum(
+            margins, change, columns[last], columns[j], y, weight, code, parameter, inverse, clip[j] * inverse
+        )
+        gradient = (total_units + noise[k]) * unit[j] / rows
         old = w[j]
         w[j] = prox_entry(old - step[j] * gradient, step[j], l1[j], l2[j], low[j], high[j])
         total[j] += old * (first + k - since[j])
@@ -74,19 +81,19 @@ def sweep_dense(
 
 @njit(cache=True, error_model="numpy")
 def sweep_sparse(
-    indptr, indices, values, y, weight, code, parameter, coordinates, noise, clip, step, l1, l2, low, high,
+    indptr, indices, values, y, weight, code, parameter, coordinates, noise, clip, unit, step, l1, l2, low, high,
     rows, w, margins, total, since, first,
 ):  # fmt: skip
     """The same on compressed columns: a step costs the non-zeros of its column."""
     for k in range(coordinates.size):
         j = coordinates[k]
-        gradient = noise[k]
+        total_units, inverse = noise[k], 1.0 / unit[j]
         for e in range(indptr[j], indptr[j + 1]):
             i = indices[e]
-            part = clamp(values[e] * slope_of(code, parameter, margins[i], y[i]), clip[j])
-            gradient += part if weight.size == 0 else weight[i] * part
+            part = clamp(values[e] * slope_of(code, parameter, margins[i], y[i]) * inverse, clip[j] * inverse)
+            total_units += np.rint(part if weight.size == 0 else weight[i] * part)
         old = w[j]
-        new = prox_entry(old - step[j] * gradient / rows, step[j], l1[j], l2[j], low[j], high[j])
+        new = prox_entry(old - step[j] * (total_units * unit[j]) / rows, step[j], l1[j], l2[j], low[j], high[j])
         total[j] += old * (first + k - since[j])
         since[j] = first + k
         w[j] = new
@@ -96,7 +103,7 @@ def sweep_sparse(
 
 @njit(cache=True, error_model="numpy")
 def sweep_blocks(
-    indptr, indices, columns, y, weight, code, parameter, coordinates, noise, clip, step, l1, l2, low, high,
+    indptr, indices, columns, y, weight, code, parameter, coordinates, noise, clip, unit, step, l1, l2, low, high,
     rows, w, margins, total, since, first,
 ):  # fmt: skip
     """Several outputs: a step moves the whole block w[:, j], its row gradients clipped in Euclidean norm.
@@ -109,6 +116,8 @@ def sweep_blocks(
     for k in range(coordinates.size):
         j = coordinates[k]
         gradient[:] = noise[k]
+        inverse = 1.0 / unit[j]
+        limit = clip[j] * inverse
         begin, end = (0, columns.shape[1]) if dense else (indptr[j], indptr[j + 1])
         for e in range(begin, end):
             i = e if dense else indices[e]
@@ -116,17 +125,17 @@ def sweep_blocks(
             fill_vector_slope(code, parameter, margins[i], y[i], slopes)
             length = np.sqrt((slopes * slopes).sum())
             # Squares of tiny slopes underflow: the floor is above their length. NaN stays NaN.
-            size = abs(x) * (SMALLEST_NORM if length < SMALLEST_NORM else length)
+            size = abs(x) * (SMALLEST_NORM if length < SMALLEST_NORM else length) * inverse
             if not size < np.inf:  # NaN or infinite: the row contributes nothing
                 continue
-            factor = x if size <= clip[j] else x * (clip[j] / size)
+            factor = x * inverse if size <= limit else x * inverse * (limit / size)
             if weight.size:
                 factor *= weight[i]
             for c in range(outputs):
-                gradient[c] += factor * slopes[c]
+                gradient[c] += np.rint(factor * slopes[c])
         for c in range(outputs):
             old = w[c, j]
-            moved = old - step[j] * gradient[c] / rows
+            moved = old - step[j] * (gradient[c] * unit[j]) / rows
             w[c, j] = prox_entry(moved, step[j], l1[j], l2[j], low[j], high[j])
             total[c, j] += old * (first + k - since[j])
             gradient[c] = w[c, j] - old

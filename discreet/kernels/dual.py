@@ -1,4 +1,7 @@
-"""Dual coordinate steps on batches of rows: arrays in, arrays out, batches and noise are arguments."""
+"""Dual coordinate steps on batches of rows: arrays in, arrays out, batches and noise are arguments.
+
+Sums of moves are counted in units: every row's move is rounded to integers, and the noise is an integer too.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ def primal_point(v, pull, n, centre, l1, l2, low, high, w):
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def batches_dense(
-    table, norms, y, weight, code, parameter, indptr, indices, noise, clip, damping, pull, n, first, refresh,
+    table, norms, y, weight, code, parameter, indptr, indices, noise, unit, clip, damping, pull, n, first, refresh,
     l1, l2, low, high, alpha, v, centre, w, total,
 ):  # fmt: skip
     """All rows of a lot step from the same v; then v moves by their sum and the noise, and w follows from v.
@@ -32,7 +35,7 @@ def batches_dense(
     `first` batches are done before. After every `refresh` batches of the run the centre moves to w. The iterates are
     added up in `total`.
     """
-    p = w.size
+    p, inverse = w.size, 1.0 / unit
     move = np.empty(p)
     for t in range(indptr.size - 1):
         for j in range(p):
@@ -45,11 +48,11 @@ def batches_dense(
                 margin += x[j] * w[j]
             delta = dual_step(slope_of(code, parameter, margin, y[i]), alpha[i], damping[i], norms[i], clip)
             alpha[i] += delta
-            factor = delta * (weight[i] if weight.size else 1.0)
+            factor = delta * (weight[i] if weight.size else 1.0) * inverse
             for j in range(p):
-                move[j] += factor * x[j]
+                move[j] += np.rint(factor * x[j])
         for j in range(p):
-            v[j] += move[j]
+            v[j] += move[j] * unit
         primal_point(v, pull, n, centre, l1, l2, low, high, w)
         for j in range(p):
             total[j] += w[j]
@@ -59,11 +62,11 @@ def batches_dense(
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def batches_sparse(
-    row_start, columns, values, norms, y, weight, code, parameter, indptr, indices, noise, clip, damping, pull, n,
+    row_start, columns, values, norms, y, weight, code, parameter, indptr, indices, noise, unit, clip, damping, pull, n,
     first, refresh, l1, l2, low, high, alpha, v, centre, w, total,
 ):  # fmt: skip
     """The same on compressed rows."""
-    p = w.size
+    p, inverse = w.size, 1.0 / unit
     move = np.empty(p)
     for t in range(indptr.size - 1):
         for j in range(p):
@@ -75,11 +78,11 @@ def batches_sparse(
                 margin += values[q] * w[columns[q]]
             delta = dual_step(slope_of(code, parameter, margin, y[i]), alpha[i], damping[i], norms[i], clip)
             alpha[i] += delta
-            factor = delta * (weight[i] if weight.size else 1.0)
+            factor = delta * (weight[i] if weight.size else 1.0) * inverse
             for q in range(row_start[i], row_start[i + 1]):
-                move[columns[q]] += factor * values[q]
+                move[columns[q]] += np.rint(factor * values[q])
         for j in range(p):
-            v[j] += move[j]
+            v[j] += move[j] * unit
         primal_point(v, pull, n, centre, l1, l2, low, high, w)
         for j in range(p):
             total[j] += w[j]

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from numba import njit
 
-from discreet.kernels.slopes import FAST, clamp, slope_of
+from discreet.kernels.greedy import rounded_change
+from discreet.kernels.slopes import FAST, slope_of
 from discreet.kernels.vectormath import exp_fast
 
 FAN = 16
@@ -105,10 +106,10 @@ def push_column(start, stop, indices, values, push, margins, seen, touched, coun
 
 @njit(cache=True, error_model="numpy")
 def refresh_rows(
-    row_start, row_columns, row_values, touched, scale, y, weight, code, parameter, clip,
+    row_start, row_columns, row_values, touched, scale, y, weight, code, parameter, clip, unit,
     margins, slopes, sums, dirty, changed,
 ):  # fmt: skip
-    """Slopes of the touched rows at scale * margins, and the clipped sums; lists the sums that changed."""
+    """Slopes of the touched rows at scale * margins, and the clipped sums, in units; lists the sums that changed."""
     count = 0
     for i in touched:
         old, new = slopes[i], slope_of(code, parameter, scale * margins[i], y[i])
@@ -118,7 +119,7 @@ def refresh_rows(
         share = 1.0 if weight.size == 0 else weight[i]
         for q in range(row_start[i], row_start[i + 1]):
             k, x = row_columns[q], row_values[q]
-            sums[k] += share * (clamp(x * new, clip) - clamp(x * old, clip))
+            sums[k] += rounded_change(x, old, new, share, clip, unit)
             if not dirty[k]:
                 dirty[k] = True
                 changed[count] = k

@@ -39,13 +39,18 @@ def margins_of(X: Any, w: FloatArray) -> FloatArray:
 
 
 def clipped_gradient_sum(
-    X: Any, slopes: FloatArray, norms: FloatArray, clip: float, weight: FloatArray | None
+    X: Any, slopes: FloatArray, norms: FloatArray, clip: float, weight: FloatArray | None, step: float = 0.0
 ) -> FloatArray:
-    """Sum over the rows of weight_i * clip(slope_i x_i, norm <= clip).
+    """Sum over the rows of weight_i * clip(slope_i x_i, norm <= clip), each row rounded to multiples of the step.
 
-    Guarantee: every row contributes a vector of norm at most weight_i * clip, whatever its slope; a
-    non-finite slope contributes nothing. Returns (p,) or (outputs, p).
+    Guarantee: every row contributes a vector of norm at most weight_i * clip, whatever its slope, before it is
+    rounded; a non-finite slope contributes nothing. The step must be a power of two, or 0 for no rounding.
+    Returns (p,) or (outputs, p).
     """
+    if step > 0.0:
+        from discreet.kernels.grid_sums import rounded_row_sum
+
+        return rounded_row_sum(X, clipped_slopes(slopes, norms, clip, weight), step)
     if not _is_single(X):
         return np.asarray(X.T @ clipped_slopes(slopes, norms, clip, weight)).T
     total = np.zeros((X.shape[1], *slopes.shape[1:]))

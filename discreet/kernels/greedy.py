@@ -1,46 +1,64 @@
-"""Clipped gradient sums of all coordinates at once, and their upkeep on sparse rows."""
+"""Clipped gradient sums of all coordinates at once, and their upkeep on sparse rows.
+
+Sums of coordinate j are counted in units of unit[j], every term rounded to an integer: they are exact, also after
+many changes.
+"""
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 from discreet.kernels.slopes import FAST, clamp, slope_of
 
 
+@njit(cache=True, error_model="numpy", inline="always")
+def clipped_units(value, clip, unit):
+    """A number clipped to [-clip, clip], in units."""
+    return clamp(value / unit, clip / unit)
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def rounded_change(x, old, new, share, clip, unit):
+    """By how many units the term of a row changes when its slope does."""
+    after, before = clipped_units(x * new, clip, unit), clipped_units(x * old, clip, unit)
+    return np.rint(share * after) - np.rint(share * before)
+
+
 @njit(cache=True, fastmath=FAST, error_model="numpy")
-def clipped_dot(x, slopes, weight, limit):
-    """The weighted sum of the clipped coordinate gradients, from stored slopes."""
+def clipped_dot(x, slopes, weight, inverse, limit):
+    """The sum of the rounded, weighted, clipped coordinate gradients, from stored slopes; `inverse` of the unit."""
     total = 0.0
     if weight.size == 0:
         for i in range(x.size):
-            total += clamp(x[i] * slopes[i], limit)
+            total += np.rint(clamp(x[i] * slopes[i] * inverse, limit))
     else:
         for i in range(x.size):
-            total += weight[i] * clamp(x[i] * slopes[i], limit)
+            total += np.rint(weight[i] * clamp(x[i] * slopes[i] * inverse, limit))
     return total
 
 
 @njit(cache=True, error_model="numpy")
-def sums_dense(columns, slopes, weight, clip, sums):
-    """sums[j] = sum over the rows of weight * clamp(x_j * slope, clip_j)."""
+def sums_dense(columns, slopes, weight, clip, unit, sums):
+    """sums[j] = sum over the rows of weight * clamp(x_j * slope, clip_j), in units."""
     for j in range(clip.size):
-        sums[j] = clipped_dot(columns[j], slopes, weight, clip[j])
+        sums[j] = clipped_dot(columns[j], slopes, weight, 1.0 / unit[j], clip[j] / unit[j])
 
 
 @njit(cache=True, error_model="numpy")
-def sums_sparse(indptr, indices, values, slopes, weight, clip, sums):
+def sums_sparse(indptr, indices, values, slopes, weight, clip, unit, sums):
     """The same on compressed columns."""
     for j in range(clip.size):
         total = 0.0
         for e in range(indptr[j], indptr[j + 1]):
-            part = clamp(values[e] * slopes[indices[e]], clip[j])
-            total += part if weight.size == 0 else weight[indices[e]] * part
+            part = clipped_units(values[e] * slopes[indices[e]], clip[j], unit[j])
+            total += np.rint(part if weight.size == 0 else weight[indices[e]] * part)
         sums[j] = total
 
 
 @njit(cache=True, error_model="numpy")
 def move_sparse(
-    indptr, indices, values, row_start, row_columns, row_values, j, change, y, weight, code, parameter, clip,
+    indptr, indices, values, row_start, row_columns, row_values, j, change, y, weight, code, parameter, clip, unit,
     margins, slopes, sums,
 ):  # fmt: skip
     """Move coordinate j and bring margins, slopes and all sums up to date: only its rows are touched."""
@@ -52,4 +70,4 @@ def move_sparse(
         share = 1.0 if weight.size == 0 else weight[i]
         for q in range(row_start[i], row_start[i + 1]):
             k, x = row_columns[q], row_values[q]
-            sums[k] += share * (clamp(x * new, clip[k]) - clamp(x * old, clip[k]))
+            sums[k] += rounded_change(x, old, new, share, clip[k], unit[k])

@@ -48,6 +48,52 @@ def fill_laplace(words, out):
         out[i] = -size if words[i] >> uint64(63) else size
 
 
+# Of the scale and of the draw: 14 times what the transforms can be wrong by, see docs/guarantees/randomness.md.
+_GUARD = 2.0**-46
+# Radius words outside these bounds leave the radius open by more than the guard allows.
+_FIRST_WORD, _LAST_WORD = uint64(1 << 44), uint64((1 << 64) - (1 << 30))
+
+
+@_kernel
+def _is_open(draw, scale):
+    """Whether the exact draw may lie on the other side of the nearest half-integer."""
+    return abs(draw - np.rint(draw)) + _GUARD * (abs(draw) + scale) > 0.5
+
+
+@_kernel
+def round_normal(words, scale, out, undecided):
+    """The integers nearest to normal draws with this standard deviation, made as by `fill_normal`.
+
+    Writes into `undecided` the places where double precision does not tell which integer that is, and returns how
+    many there are.
+    """
+    half = out.size // 2
+    fill_normal(words, out)
+    count = 0
+    for i in range(out.size):
+        draw = scale * out[i]
+        radius_word = words[i if i < half else i - half]
+        if _is_open(draw, scale) or radius_word < _FIRST_WORD or radius_word > _LAST_WORD:
+            undecided[count] = i
+            count += 1
+        out[i] = np.rint(draw)
+    return count
+
+
+@_kernel
+def round_laplace(words, scale, out, undecided):
+    """The same for Laplace draws of this scale, made as by `fill_laplace`."""
+    fill_laplace(words, out)
+    count = 0
+    for i in range(out.size):
+        draw = scale * out[i]
+        if _is_open(draw, scale) or (words[i] << uint64(1)) < _FIRST_WORD:
+            undecided[count] = i
+            count += 1
+        out[i] = np.rint(draw)
+    return count
+
+
 @_kernel
 def fill_gumbel(words, out):
     """Standard Gumbel draws -ln(-ln U); one word each."""

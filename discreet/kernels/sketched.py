@@ -17,7 +17,7 @@ from discreet.kernels.slopes import FAST, clamp, fill_slopes, prox_entry, slope_
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
 def clip_rows(slope, square):
-    """The slope of a row whose gradient, in units of the limits, has length |slope| sqrt(square), cut to length 1.
+    """The slope of a row whose gradient, divided by the limits, has length |slope| sqrt(square), cut to length 1.
 
     A length that is not finite leaves nothing of the row; one whose square underflows counts as SMALLEST_NORM.
     """
@@ -42,12 +42,13 @@ def shorten_all(slopes, squares):
 
 @njit(cache=True, error_model="numpy")
 def sets_dense(
-    columns, y, weight, code, parameter, starts, members, noise, limit, step, l1, l2, low, high, rows,
+    columns, y, weight, code, parameter, starts, members, noise, limit, unit, step, l1, l2, low, high, rows,
     w, margins, total, since, first,
 ):  # fmt: skip
     """One step per set members[starts[k]:starts[k + 1]]; noise[e] is added to the clipped sum of members[e].
 
-    A row's gradient in the set, with entry e in units of limit[e], is cut to length 1. The slopes are stored
+    A row's gradient in the set, with entry e divided by limit[e], is cut to length 1; its entries and the noise are
+    counted in units of unit[e], the entries rounded. The slopes are stored
     before the step, so the margins may follow coordinate by coordinate.
     """
     slopes, squares = np.empty(margins.size), np.empty(margins.size)
@@ -59,7 +60,9 @@ def sets_dense(
         shorten_all(slopes, squares)
         for e in range(starts[k], starts[k + 1]):
             j = members[e]
-            gradient = (clipped_dot(columns[j], slopes, weight, limit[e]) + noise[e]) / rows
+            inverse = 1.0 / unit[e]
+            units = clipped_dot(columns[j], slopes, weight, inverse, limit[e] * inverse) + noise[e]
+            gradient = units * unit[e] / rows
             old = w[j]
             w[j] = prox_entry(old - step[j] * gradient, step[j], l1[j], l2[j], low[j], high[j])
             total[j] += old * (first + k - since[j])
@@ -69,7 +72,7 @@ def sets_dense(
 
 @njit(cache=True, error_model="numpy")
 def sets_sparse(
-    indptr, indices, values, y, weight, code, parameter, starts, members, noise, limit, step, l1, l2, low, high,
+    indptr, indices, values, y, weight, code, parameter, starts, members, noise, limit, unit, step, l1, l2, low, high,
     rows, w, margins, total, since, first,
 ):  # fmt: skip
     """The same on compressed columns: a step costs the non-zeros of its columns, read three times."""
@@ -80,14 +83,14 @@ def sets_sparse(
                 squares[indices[q]] += (values[q] / limit[e]) * (values[q] / limit[e])
         for e in range(starts[k], starts[k + 1]):
             j = members[e]
-            gradient = noise[e]
+            units, inverse = noise[e], 1.0 / unit[e]
             for q in range(indptr[j], indptr[j + 1]):
                 i = indices[q]
                 slope = clip_rows(slope_of(code, parameter, margins[i], y[i]), squares[i])
-                part = clamp(values[q] * slope, limit[e])
-                gradient += part if weight.size == 0 else weight[i] * part
+                part = clamp(values[q] * slope * inverse, limit[e] * inverse)
+                units += np.rint(part if weight.size == 0 else weight[i] * part)
             old = w[j]
-            w[j] = prox_entry(old - step[j] * gradient / rows, step[j], l1[j], l2[j], low[j], high[j])
+            w[j] = prox_entry(old - step[j] * (units * unit[e]) / rows, step[j], l1[j], l2[j], low[j], high[j])
             total[j] += old * (first + k - since[j])
             since[j] = first + k
             change[e] = w[j] - old

@@ -1,4 +1,7 @@
-"""Stochastic gradient steps on batches of rows: arrays in, arrays out, batches and noise are arguments."""
+"""Stochastic gradient steps on batches of rows: arrays in, arrays out, batches and noise are arguments.
+
+Sums over a batch are counted in units: every row's term is rounded to integers, and the noise is an integer too.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ def row_factor(slope, norm, clip, weight):
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def steps_dense(
-    table, norms, y, weight, code, parameter, indptr, indices, noise, clip, step, batch, l1, l2, low, high,
+    table, norms, y, weight, code, parameter, indptr, indices, noise, unit, clip, step, batch, l1, l2, low, high,
     plain, w, total,
 ):  # fmt: skip
     """One proximal step per batch; `plain` says that the penalty is a ridge alone (no L1, no box).
@@ -25,7 +28,7 @@ def steps_dense(
     factors known from the start.
     """
     p = w.size
-    length = step / batch
+    length, inverse = step / batch * unit, 1.0 / unit
     gradient, shrink = np.empty(p), np.empty(p)
     for j in range(p):
         shrink[j] = 1.0 / (1.0 + step * l2[j])
@@ -39,9 +42,9 @@ def steps_dense(
             for j in range(p):
                 margin += x[j] * w[j]
             slope = slope_of(code, parameter, margin, y[i])
-            factor = row_factor(slope, norms[i], clip, weight[i] if weight.size else 1.0)
+            factor = row_factor(slope, norms[i], clip, weight[i] if weight.size else 1.0) * inverse
             for j in range(p):
-                gradient[j] += factor * x[j]
+                gradient[j] += np.rint(factor * x[j])
         if plain:
             for j in range(p):
                 w[j] = (w[j] - length * gradient[j]) * shrink[j]
@@ -54,12 +57,12 @@ def steps_dense(
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def steps_sparse(
-    row_start, columns, values, norms, y, weight, code, parameter, indptr, indices, noise, clip, step, batch,
+    row_start, columns, values, norms, y, weight, code, parameter, indptr, indices, noise, unit, clip, step, batch,
     l1, l2, low, high, w, total,
 ):  # fmt: skip
     """The same on compressed rows; the noise makes every step cost p all the same."""
     p = w.size
-    length = step / batch
+    length, inverse = step / batch * unit, 1.0 / unit
     gradient = np.empty(p)
     for t in range(indptr.size - 1):
         for j in range(p):
@@ -70,9 +73,9 @@ def steps_sparse(
             for q in range(row_start[i], row_start[i + 1]):
                 margin += values[q] * w[columns[q]]
             slope = slope_of(code, parameter, margin, y[i])
-            factor = row_factor(slope, norms[i], clip, weight[i] if weight.size else 1.0)
+            factor = row_factor(slope, norms[i], clip, weight[i] if weight.size else 1.0) * inverse
             for q in range(row_start[i], row_start[i + 1]):
-                gradient[columns[q]] += factor * values[q]
+                gradient[columns[q]] += np.rint(factor * values[q])
         for j in range(p):
             w[j] = prox_entry(w[j] - length * gradient[j], step, l1[j], l2[j], low[j], high[j])
             total[j] += w[j]

@@ -1,4 +1,8 @@
-"""Inner steps of SVRG: batches of gradient differences around an anchor; batches and noise are arguments."""
+"""Inner steps of SVRG: batches of gradient differences around an anchor; batches and noise are arguments.
+
+Sums over a batch are counted in units of `grid_step` times the clip of the step: every row's term is rounded to
+integers, and the noise is an integer too.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from numba import njit
 
 from discreet.kernels.slopes import FAST, prox_entry, slope_of
 from discreet.kernels.stochastic import row_factor
+from discreet.kernels.units import UNROUNDED
 
 
 @njit(cache=True, error_model="numpy", inline="always")
@@ -26,22 +31,29 @@ def difference_factor(slope, held, norm, clip, limit, weight):
     return row_factor(row_factor(slope, norm, clip, 1.0) - held, norm, limit, weight)
 
 
+@njit(cache=True, error_model="numpy", inline="always")
+def unit_of_step(limit, grid_step):
+    """What sums of differences of this norm are counted in; without noise they are not rounded."""
+    return limit * grid_step if grid_step > 0.0 else UNROUNDED
+
+
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def inner_dense(
-    table, norms, y, weight, code, parameter, indptr, indices, noise, held, anchor, gradient, clip,
+    table, norms, y, weight, code, parameter, indptr, indices, noise, grid_step, held, anchor, gradient, clip,
     difference_clip, step, batch, l1, l2, low, high, w, total,
 ):  # fmt: skip
     """One proximal step per batch with the anchor's gradient, corrected by the batch's clipped differences.
 
-    `noise` is for differences of norm at most 1; it is scaled by the clip of the step.
+    `noise` is for differences of norm at most 1, in multiples of `grid_step`.
     """
     p = w.size
     change = np.empty(p)
     for t in range(indptr.size - 1):
         limit = difference_limit(w, anchor, difference_clip, clip)
-        noise_size = limit if limit < math.inf else 0.0  # no clip, no noise
+        unit = unit_of_step(limit, grid_step)
+        inverse = 1.0 / unit if unit > 0.0 else 0.0  # a clip of 0 leaves nothing
         for j in range(p):
-            change[j] = noise[t, j] * noise_size
+            change[j] = noise[t, j]
         for e in range(indptr[t], indptr[t + 1]):
             i = indices[e]
             x = table[i]
@@ -50,27 +62,29 @@ def inner_dense(
                 margin += x[j] * w[j]
             slope = slope_of(code, parameter, margin, y[i])
             factor = difference_factor(slope, held[i], norms[i], clip, limit, weight[i] if weight.size else 1.0)
+            factor *= inverse
             for j in range(p):
-                change[j] += factor * x[j]
+                change[j] += np.rint(factor * x[j])
         for j in range(p):
-            moved = w[j] - step * (gradient[j] + change[j] / batch)
+            moved = w[j] - step * (gradient[j] + change[j] * unit / batch)
             w[j] = prox_entry(moved, step, l1[j], l2[j], low[j], high[j])
             total[j] += w[j]
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def inner_sparse(
-    row_start, columns, values, norms, y, weight, code, parameter, indptr, indices, noise, held, anchor, gradient,
-    clip, difference_clip, step, batch, l1, l2, low, high, w, total,
+    row_start, columns, values, norms, y, weight, code, parameter, indptr, indices, noise, grid_step, held, anchor,
+    gradient, clip, difference_clip, step, batch, l1, l2, low, high, w, total,
 ):  # fmt: skip
     """The same on compressed rows."""
     p = w.size
     change = np.empty(p)
     for t in range(indptr.size - 1):
         limit = difference_limit(w, anchor, difference_clip, clip)
-        noise_size = limit if limit < math.inf else 0.0  # no clip, no noise
+        unit = unit_of_step(limit, grid_step)
+        inverse = 1.0 / unit if unit > 0.0 else 0.0  # a clip of 0 leaves nothing
         for j in range(p):
-            change[j] = noise[t, j] * noise_size
+            change[j] = noise[t, j]
         for e in range(indptr[t], indptr[t + 1]):
             i = indices[e]
             margin = 0.0
@@ -78,9 +92,10 @@ def inner_sparse(
                 margin += values[q] * w[columns[q]]
             slope = slope_of(code, parameter, margin, y[i])
             factor = difference_factor(slope, held[i], norms[i], clip, limit, weight[i] if weight.size else 1.0)
+            factor *= inverse
             for q in range(row_start[i], row_start[i + 1]):
-                change[columns[q]] += factor * values[q]
+                change[columns[q]] += np.rint(factor * values[q])
         for j in range(p):
-            moved = w[j] - step * (gradient[j] + change[j] / batch)
+            moved = w[j] - step * (gradient[j] + change[j] * unit / batch)
             w[j] = prox_entry(moved, step, l1[j], l2[j], low[j], high[j])
             total[j] += w[j]

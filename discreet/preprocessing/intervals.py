@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet._common.types import FloatArray, IntArray
+from discreet.data.rows import exact_weights
 
 # More points resolve wide ranges better, and make it harder for a value that many rows share to be found.
 STEPS = 2**40
@@ -46,7 +47,7 @@ class Runs:
     def around(cls, places: IntArray, weight: FloatArray | None) -> Runs:
         """The runs that rows at these points leave."""
         occupied, where = np.unique(places, return_inverse=True)
-        mass = np.bincount(where, weights=weight, minlength=occupied.size)
+        mass = np.bincount(where, weights=exact_weights(weight), minlength=occupied.size)
         reached = np.concatenate([[0.0], np.cumsum(mass)])
         starts, ends = np.append(0, occupied + 1), np.append(occupied, POINTS)
         return cls(

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from discreet._common.exceptions import UtilityWarning
 from discreet._common.types import FloatArray
 from discreet.data import moments
+from discreet.data.rows import TERM_STEP
 from discreet.preprocessing.base import PrivateTransformer
 from discreet.preprocessing.ranges import RangePlan, declared_or_learned, plan_range
 from discreet.preprocessing.release import WHOLE
@@ -145,7 +146,7 @@ def learn_moments(
     Guarantee: costs exactly `mechanism.event`. The deviations are floored at a public number, never 0.
     """
     sums = moments.moment_sums(data, limits, slice(0, public.columns))
-    sensitivity = mechanisms.bounded_moments(public.relation, public.columns)
+    sensitivity = mechanisms.bounded_moments(public.relation, public.columns).rounded(TERM_STEP, sums.size)
     sums = mechanism.release(rng, sums, sensitivity)
     noise = mechanism.deviation(sensitivity) / public.rows
     mean = np.clip(sums[0] / public.rows, -1.0, 1.0)

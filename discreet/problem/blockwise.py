@@ -57,9 +57,12 @@ class ScaledBlock:
         losses = self.loss.value(self.margins(w), self.y)
         return np.array([losses.sum() if self.weight is None else losses @ self.weight])
 
-    def gradient_sum(self, w: FloatArray, norms: FloatArray, clip: float) -> FloatArray:
-        """The weighted sum of the rows' gradients, each clipped to `clip`; `norms` are the norms of the rows."""
-        return clipped_gradient_sum(self.X, self.slopes(w), norms, clip, self.weight)
+    def gradient_sum(self, w: FloatArray, norms: FloatArray, clip: float, step: float = 0.0) -> FloatArray:
+        """The weighted sum of the rows' gradients, each clipped to `clip` and rounded to multiples of the step.
+
+        `norms` are the norms of the rows.
+        """
+        return clipped_gradient_sum(self.X, self.slopes(w), norms, clip, self.weight, step)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
+from discreet.kernels.units import UNROUNDED, units_of
 from discreet.problem.scaled_problem import ScaledProblem
 
 
@@ -16,11 +17,13 @@ class CoordinateState:
     """Coordinate descent in progress: weights, margins and the running average of the iterates.
 
     `clip` bounds each row's contribution to the gradient of a coordinate, `step` is the step length per
-    coordinate; the scaled matrix must be in column order.
+    coordinate; the scaled matrix must be in column order. Contributions are rounded to multiples of `grid_step` times
+    their threshold (0: not at all).
     """
 
-    def __init__(self, scaled: ScaledProblem, clip: FloatArray, step: FloatArray) -> None:
-        self.scaled, self.clip, self.step = scaled, clip, step
+    def __init__(self, scaled: ScaledProblem, clip: FloatArray, step: FloatArray, grid_step: float = 0.0) -> None:
+        self.scaled, self.clip, self.step, self.grid_step = scaled, clip, step, grid_step
+        self.unit = units_of(clip, grid_step)
         self.weight = scaled.kernel_weight
         self.restart(scaled.start())
 
@@ -33,11 +36,12 @@ class CoordinateState:
         self.count = 0
 
     def run(self, coordinates: npt.NDArray[np.int64], noise: FloatArray) -> None:
-        """One step per coordinate; noise[k] is added to the k-th clipped gradient sum."""
+        """One step per coordinate; noise[k], in thresholds, is added to the k-th clipped gradient sum."""
         c = self.scaled.penalty_terms
         loss = self.scaled.problem.loss
-        settings = (self.clip, self.step, c.l1, c.l2, c.low, c.high, float(self.scaled.rows))
-        rows = (self.scaled.y, self.weight, loss.code, float(loss.parameter), coordinates, noise)
+        units = noise_in_units(noise, self.clip[coordinates], self.grid_step)
+        settings = (self.clip, self.unit, self.step, c.l1, c.l2, c.low, c.high, float(self.scaled.rows))
+        rows = (self.scaled.y, self.weight, loss.code, float(loss.parameter), coordinates, units)
         state = (self.w, self.margins)
         average = (self.total, self.since, self.count)
         self._kernel(rows, settings, state, average)
@@ -71,3 +75,11 @@ class CoordinateState:
 
 
 _NONE = np.empty(0, dtype=np.int32)
+
+
+def noise_in_units(noise: FloatArray, clip: FloatArray, grid_step: float) -> FloatArray:
+    """Noise given in thresholds, as the kernels count it; on a grid its multiples of the step stay integers."""
+    if grid_step > 0.0:
+        return noise / grid_step
+    spread = np.where(np.isfinite(clip), clip, 0.0) / UNROUNDED  # without thresholds there is no noise
+    return noise * spread.reshape(clip.shape + (1,) * (noise.ndim - 1))

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
 from discreet.data.moments import column
-from discreet.data.rows import Data, Rows, piece_slices, sum_over_blocks
+from discreet.data.rows import Data, Rows, on_term_grid, piece_slices, sum_over_blocks
 
 LOWEST_EXPONENT, HIGHEST_EXPONENT = -64, 63  # numbers beyond 5e-20 and 2e19 count as these
 BINS = HIGHEST_EXPONENT - LOWEST_EXPONENT + 2  # the last bin counts the zeros
@@ -173,10 +173,10 @@ def _dense_counts(block: Data, bins_of: Callable[[Data], npt.NDArray[Any]], size
 
 
 def _counts(bins: npt.NDArray[Any], weight: FloatArray | None, size: int) -> FloatArray:
-    """For each column of bin numbers, the weighted number of rows in each of `size` bins."""
+    """For each column of bin numbers, the weighted number of rows in each of `size` bins: exact sums."""
     columns = bins.shape[1]
     places = (bins + size * np.arange(columns, dtype=np.int64)).ravel()  # one row of bins after the other
-    each = None if weight is None else np.repeat(weight, columns)
+    each = None if weight is None else np.repeat(on_term_grid(weight), columns)
     return np.bincount(places, weights=each, minlength=columns * size).astype(np.float64).reshape(columns, size)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.data import moments
 from discreet.data.public import Public
-from discreet.data.rows import Rows
+from discreet.data.rows import TERM_STEP, Rows
 from discreet.privacy import mechanisms
 from discreet.problem.column_scaling import SMALLEST_SPREAD, ColumnScaling, identity_scaling
 from discreet.scaling import ranges
@@ -118,7 +118,7 @@ def _learn_moments(
     """Means and spreads (in units of the radius) of the measured columns, from one joint release."""
     assert scaling_plan.moments is not None
     sums = moments.moment_sums(data, limits, measured)
-    sensitivity = mechanisms.bounded_moments(public.relation, sums.shape[1])
+    sensitivity = mechanisms.bounded_moments(public.relation, sums.shape[1]).rounded(TERM_STEP, sums.size)
     sums = scaling_plan.moments.release(rng, sums, sensitivity)
     noise = scaling_plan.moments.deviation(sensitivity) / public.rows
     mean = np.clip(sums[0] / public.rows, -1.0, 1.0)

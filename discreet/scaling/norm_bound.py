@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet._common.types import FloatArray, IntArray
+from discreet.data.rows import exact_weights
 from discreet.privacy import mechanisms
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def noticeable(mechanism: Gaussian, relation: Relation) -> float:
 
 def norm_counts(norms: FloatArray, weight: FloatArray | None, unit: float) -> FloatArray:
     """The weighted number of rows in each bin; every row, whatever its norm, has exactly one."""
-    return np.bincount(_bins(norms, unit), weights=weight, minlength=BINS).astype(np.float64)
+    return np.bincount(_bins(norms, unit), weights=exact_weights(weight), minlength=BINS).astype(np.float64)
 
 
 def _bins(norms: FloatArray, unit: float) -> IntArray:

@@ -6,7 +6,7 @@ Sensitivity, the law of the symmetric noise and proofs: docs/guarantees/newton.m
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +21,8 @@ from discreet.privacy import mechanisms
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from discreet.privacy.mechanisms import Gaussian, Sensitivity
+    from discreet.privacy.mechanisms import Gaussian
+    from discreet.privacy.mechanisms.grid import NoisyGrid
     from discreet.privacy.random.generator import RandomGenerator
     from discreet.privacy.relation import Relation
 
@@ -67,31 +68,56 @@ def release(
     """
     columns = total.shape[0]
     sensitivity = mechanisms.outer_products(relation, columns) * radius**2
-    noisy = total + symmetric_noise(mechanism, rng, sensitivity, columns)
+    grid = mechanism.grid(sensitivity, columns**2)
+    noisy = grid.nearest(total) + symmetric_noise(grid, rng, columns)
     return SecondMoment(noisy / rows, mechanism.deviation(sensitivity) / rows)
 
 
-def symmetric_noise(mechanism: Gaussian, rng: RandomGenerator, sensitivity: Sensitivity, columns: int) -> FloatArray:
-    """Gaussian noise that is white in the Frobenius norm of symmetric matrices."""
-    draws = mechanism.noise(rng, sensitivity, (columns, columns))
-    return np.asarray(0.5 * (draws + draws.T))
+def symmetric_noise(grid: NoisyGrid, rng: RandomGenerator, columns: int) -> FloatArray:
+    """Noise that is white in the Frobenius norm of symmetric matrices: each entry off the diagonal counts twice."""
+    above = np.triu_indices(columns, 1)
+    noise = np.zeros((columns, columns))
+    noise[above] = replace(grid, scale=grid.scale / math.sqrt(2.0)).noise(rng, above[0].size)
+    noise += noise.T
+    noise[np.diag_indices(columns)] = grid.noise(rng, columns)
+    return noise
 
 
-def clipped_second_moment(X: Any, norms: FloatArray, radius: float, weight: FloatArray | None) -> FloatArray:
-    """The weighted sum of a a', a being the rows shortened to the radius; the norms may be overstated."""
+def rounded_rows(rows: Any, longest: float, table_rows: int | None) -> Any:
+    """Rows no longer than `longest`, every entry cut towards 0 to a multiple of a power of two; None: as they are.
+
+    Sums of products of two entries stay below 2^53 units for 8 times as many rows as `table_rows`: the second moment
+    of the table is then exact, whatever the order of its rows.
+    """
+    if table_rows is None:
+        return rows
+    bits = (47 - math.ceil(math.log2(max(table_rows, 1)))) // 2
+    unit = math.ldexp(2.0 ** math.floor(math.log2(longest)), -bits)
+    if sp.issparse(rows):
+        return type(rows)((np.trunc(rows.data / unit) * unit, rows.indices, rows.indptr), shape=rows.shape)
+    return np.trunc(rows / unit) * unit
+
+
+def clipped_second_moment(
+    X: Any, norms: FloatArray, radius: float, weight: FloatArray | None, table_rows: int | None = None
+) -> FloatArray:
+    """The weighted sum of a a', a being the rows shortened to the radius; the norms may be overstated.
+
+    With `table_rows`, the public number of rows of the whole table, the rows are rounded so that the sum is exact.
+    """
     factor = radius / np.maximum(norms, radius)
     if weight is not None:
         factor *= np.sqrt(weight)
-    if sp.issparse(X):
-        clipped = sp.csr_array(X.multiply(factor[:, None]))
-        return np.asarray((clipped.T @ clipped).toarray(), dtype=np.float64)
-    clipped = X * factor[:, None]
-    return np.asarray(clipped.T @ clipped)
+    clipped = sp.csr_array(X.multiply(factor[:, None])) if sp.issparse(X) else X * factor[:, None]
+    clipped = rounded_rows(clipped, radius, table_rows)
+    product = clipped.T @ clipped
+    return np.asarray(product.toarray() if sp.issparse(product) else product, dtype=np.float64)
 
 
 def whitened_second_moment(
-    X: Any, metric: Metric, factor: FloatArray, norms: FloatArray, radius: float, weight: FloatArray | None
-) -> FloatArray:
+    X: Any, metric: Metric, factor: FloatArray, norms: FloatArray, radius: float, weight: FloatArray | None,
+    table_rows: int | None = None,
+) -> FloatArray:  # fmt: skip
     """The same of `factor` times the rows in the metric; `norms` are those of the rows there, without the factor.
 
     Factors must lie in [0, 1] and depend on their own row alone.
@@ -101,7 +127,7 @@ def whitened_second_moment(
         scale = factor[part] * (radius / np.maximum(factor[part] * norms[part], radius))
         if weight is not None:
             scale *= np.sqrt(weight[part])
-        clipped = white * scale[:, None]
+        clipped = rounded_rows(white * scale[:, None], radius, table_rows)
         total += clipped.T @ clipped
     return total
 
@@ -151,6 +177,15 @@ class Metric:
         root = self.vectors * np.sqrt(self.values)
         return np.asarray(root @ matrix @ root.T)
 
-    def spread(self, draws: FloatArray) -> FloatArray:
-        """White noise in the metric: L^(1/2) along the eigenvectors."""
-        return np.asarray(self.vectors @ (np.sqrt(self.values) * draws))
+    @property
+    def condition(self) -> float:
+        """The ratio of the longest to the shortest vector that are of one length in the metric."""
+        return math.sqrt(float(self.values.max() / self.values.min()))
+
+    def whiten(self, gradient: FloatArray) -> FloatArray:
+        """A gradient as it is in the metric, where its Euclidean norm is the one that is clipped."""
+        return np.asarray(self.vectors.T @ gradient) / np.sqrt(self.values)
+
+    def unwhiten(self, gradient: FloatArray) -> FloatArray:
+        """The gradient that is as given in the metric: L^(1/2) along the eigenvectors."""
+        return np.asarray(self.vectors @ (np.sqrt(self.values) * gradient))

@@ -15,7 +15,9 @@ import scipy.sparse as sp
 
 from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray, IndexArray
+from discreet.kernels.units import UNROUNDED
 from discreet.privacy import mechanisms
+from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
 from discreet.problem.scaled_problem import ScaledProblem
@@ -30,7 +32,6 @@ from discreet.solvers.plan import Plan, Settings
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
-    from discreet.privacy.random.generator import RandomGenerator
     from discreet.problem.problem import Problem
 
 
@@ -164,6 +165,7 @@ class _Ascent:
         noise = self._deviation(1.0) * math.sqrt(settings.steps) / (settings.passes * scaled.rows)
         largest = LARGEST_DUAL.at(noise)
         self.clip = row_threshold(solver.clip, largest / settings.passes, scaled, plan)
+        self.grid = self._grid()
         self.batch, self.refresh = settings.batch, settings.batches
         smoothness = scaled.problem.loss.smoothness
         proximity = solver.proximity if solver.proximity is not None else PROXIMITY
@@ -188,7 +190,7 @@ class _Ascent:
     def run(self, indptr: IndexArray, indices: IndexArray, run: Run, average: TailAverage | None = None) -> None:
         """One step per batch; the noise is drawn before the rows are looked at."""
         steps, done = indptr.size - 1, 0
-        noise = self._noise(run.rng, steps)
+        noise = self.grid.noise(run.rng, (steps, self.scaled.columns))
         while done < steps:
             count = steps - done if average is None else min(steps - done, average.left)
             self._steps(indptr[done : done + count + 1], indices, noise[done : done + count])
@@ -202,8 +204,9 @@ class _Ascent:
 
         self.total[:] = 0.0
         scaled, c, loss = self.scaled, self.scaled.penalty_terms, self.scaled.problem.loss
-        rows = (self.norms, scaled.y, self.weight, loss.code, float(loss.parameter), indptr, indices, noise)
-        settings = (self.clip, self.damping, self.pull, float(scaled.rows), self.done, self.refresh)
+        unit = self.grid.step or UNROUNDED
+        rows = (self.norms, scaled.y, self.weight, loss.code, float(loss.parameter), indptr, indices, noise / unit)
+        settings = (unit, self.clip, self.damping, self.pull, float(scaled.rows), self.done, self.refresh)
         state = (c.l1, c.l2, c.low, c.high, self.alpha, self.v, self.centre, self.w, self.total)
         if sp.issparse(scaled.X):
             dual.batches_sparse(scaled.X.indptr, scaled.X.indices, scaled.X.data, *rows, *settings, *state)
@@ -211,18 +214,18 @@ class _Ascent:
             dual.batches_dense(scaled.X, *rows, *settings, *state)
         self.done += indptr.size - 1
 
+    def _grid(self) -> NoisyGrid:
+        """The grid and the noise of sums of moves of norm at most `self.clip`."""
+        columns, rows = self.scaled.columns, self.scaled.rows
+        if isinstance(self.mechanism, mechanisms.PoissonGaussian):
+            return self.mechanism.grid(self.clip, columns, rows)
+        return self.mechanism.grid(mechanisms.clipped_sum(self.relation) * self.clip, columns, rows)
+
     def _deviation(self, clip: float) -> float:
         """Standard deviation of the noise on a sum of moves of norm at most `clip`."""
         if isinstance(self.mechanism, mechanisms.PoissonGaussian):
             return self.mechanism.scale(clip)
         return self.mechanism.scale(mechanisms.clipped_sum(self.relation) * clip)
-
-    def _noise(self, rng: RandomGenerator, steps: int) -> FloatArray:
-        """The noise of some steps on sums of moves of norm at most `self.clip`."""
-        if isinstance(self.mechanism, mechanisms.PoissonGaussian):
-            return self.mechanism.noise(rng, self.clip, steps, (self.scaled.columns,))
-        sensitivity = mechanisms.clipped_sum(self.relation) * self.clip
-        return self.mechanism.noise(rng, sensitivity, (steps, self.scaled.columns))
 
 
 def _square_sums(X: Any, factors: FloatArray) -> FloatArray:

@@ -107,7 +107,10 @@ class ObjectivePerturbation(MinimiserRelease[ObjectiveNoise, ObjectivePerturbati
         mechanism = calibrated(lambda z: ObjectiveNoise(z, shift, tails, pure), scaling_plan, budget, public)
         steepness = problem.loss.lipschitz * radius
         limit = restarts_for(
-            row_curvature(problem.loss, radius), ridge, steepness, _distance(mechanism, steepness, public.rows, ridge)
+            row_curvature(problem.loss, radius),
+            ridge,
+            steepness,
+            0.5 * _distance(mechanism, steepness, public.rows, ridge),
         )
         return mechanism, ObjectivePerturbationSettings(radius, ridge, shift, limit.steps)
 
@@ -127,10 +130,14 @@ class ObjectivePerturbation(MinimiserRelease[ObjectiveNoise, ObjectivePerturbati
         mechanism, settings, rows = plan.mechanism, plan.settings, scaled.rows
         scaled = clip_rows(scaled, settings.row_norm, settings.ridge)
         gradient = perturbations.gradient_sum(plan.public.relation, plan.problem.loss, settings.row_norm)
-        linear_term = mechanism.linear.noise(run.rng, gradient, scaled.shape) / rows
-        distance = _distance(mechanism, gradient.l2, rows, float(scaled.penalty_terms.l2.min()))
+        grid, convexity = mechanism.linear.grid(gradient, scaled.columns), float(scaled.penalty_terms.l2.min())
+        linear_term = grid.noise(run.rng, scaled.shape) / rows
+        distance = _distance(mechanism, gradient.l2, rows, convexity)
+        # The theorem is about a continuous linear term; rounding it moves the minimiser, by half the distance at most.
+        if grid.step * math.sqrt(scaled.columns) / (rows * math.sqrt(convexity)) > distance:
+            raise ValueError("objective-perturbation takes no table with so many columns.")
         root = np.sqrt(scaled.penalty_terms.l2)
-        minimum = minimum_within(with_linear_term(scaled, linear_term), settings.row_norm, distance)
+        minimum = minimum_within(with_linear_term(scaled, linear_term), settings.row_norm, 0.5 * distance)
         w = mechanism.output_noise.release(run.rng, minimum * root, perturbations.within(distance)) / root
         # How many steps it took depends on the rows: the number that is reported is the one that was planned.
         run.report(settings.steps, settings.steps, scaled, w)

@@ -146,9 +146,10 @@ class _Descent(BatchSteps):
         noise = self.mechanism.multiplier / math.sqrt(batch * scaled.rows)  # averaged over one pass
         factor = BATCH_CLIP.at(noise)
         clip = row_threshold(solver.clip, factor, scaled, plan)
-        super().__init__(scaled, clip, solver.step / curvature_bound(scaled), batch)
+        self.grid = self.mechanism.grid(clip, scaled.outputs * scaled.columns, scaled.rows)
+        super().__init__(scaled, clip, solver.step / curvature_bound(scaled), batch, self.grid.step)
 
     def draw(self, rng: RandomGenerator, steps: int) -> tuple[IndexArray, IndexArray, FloatArray]:
         """Batches and noise of some steps, before the rows are looked at."""
         indptr, indices = self.mechanism.batches(rng, self.scaled.X.shape[0], steps)
-        return indptr, indices, self.mechanism.noise(rng, self.clip, steps, self.scaled.shape)
+        return indptr, indices, self.grid.noise(rng, (steps, *self.scaled.shape))

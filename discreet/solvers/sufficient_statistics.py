@@ -132,7 +132,7 @@ class SufficientStatistics(Solver[BudgetSplit, SufficientStatisticsSettings]):
 
         def of_block(block: ScaledBlock) -> FloatArray:
             table = augmented(block, scale)
-            return second_moment.clipped_second_moment(table, row_norms(table), radius, block.weight)
+            return second_moment.clipped_second_moment(table, row_norms(table), radius, block.weight, scaled.rows)
 
         return second_moment.release(scaled.sum(of_block), radius, scaled.rows, split.part(MOMENT), relation, run.rng)
 

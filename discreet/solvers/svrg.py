@@ -159,7 +159,9 @@ class _Descent:
         unit_sensitivity = mechanisms.clipped_sum(plan.public.relation, scaled.outputs * scaled.columns)
         factor = GRADIENT_CLIP.at(self.full.deviation(unit_sensitivity) / scaled.rows)
         self.clip = row_threshold(solver.clip, factor, scaled, plan)
-        self.sensitivity = unit_sensitivity * self.clip
+        entries = scaled.outputs * scaled.columns
+        self.full_grid = self.full.grid(unit_sensitivity * self.clip, entries, scaled.rows)
+        self.batch_grid = self.sampled.grid(1.0, entries, scaled.rows)  # of differences divided by their clip
         beta = curvature_bound(scaled)
         self.length = solver.step / beta
         # A row's gradient moves by at most smoothness |x| |x.d|, of typical size sqrt(smoothness beta) |d|.
@@ -183,15 +185,15 @@ class _Descent:
         slopes = scaled.slopes(self.w)
         self.anchor = self.w.copy()
         self.held = clipped_slopes(slopes, self.norms, self.clip, None)
-        total = clipped_gradient_sum(scaled.X, slopes, self.norms, self.clip, scaled.weight)
-        self.gradient = self.full.release(run.rng, total, self.sensitivity) / scaled.rows
+        total = clipped_gradient_sum(scaled.X, slopes, self.norms, self.clip, scaled.weight, self.full_grid.step)
+        self.gradient = self.full_grid.release(run.rng, total) / scaled.rows
 
     def inner_steps(self, run: Run) -> None:
         """The inner steps, summed up in `total`; batches and noise are drawn before the rows are looked at."""
         self.total[:] = 0.0
         scaled, steps = self.scaled, self.settings.inner
         indptr, indices = self.sampled.batches(run.rng, scaled.X.shape[0], steps)
-        noise = self.sampled.noise(run.rng, 1.0, steps, scaled.shape)  # each step multiplies it by its own clip
+        noise = self.batch_grid.noise(run.rng, (steps, *scaled.shape))  # each step multiplies it by its own clip
         if scaled.outputs > 1 or not scaled.problem.separable:
             self._with_matrix_products(indptr, indices, noise)
         else:
@@ -201,7 +203,9 @@ class _Descent:
         from discreet.kernels import variance_reduced
 
         scaled, c, loss = self.scaled, self.scaled.penalty_terms, self.scaled.problem.loss
-        rows = (self.norms, scaled.y, self.weight, loss.code, float(loss.parameter), indptr, indices, noise)
+        step = self.batch_grid.step
+        counts = noise if step == 0.0 else noise / step
+        rows = (self.norms, scaled.y, self.weight, loss.code, float(loss.parameter), indptr, indices, counts, step)
         around = (np.ascontiguousarray(self.held), self.anchor, self.gradient, self.clip, self.difference_clip)
         settings = (self.length, float(self.settings.batch), c.l1, c.l2, c.low, c.high, self.w, self.total)
         if sp.issparse(scaled.X):
@@ -221,9 +225,10 @@ class _Descent:
             moved = clipped_slopes(slopes, norms, self.clip, None) - self.held[chosen]
             weight = None if scaled.weight is None else scaled.weight[chosen]
             change = np.zeros(scaled.shape)
-            if limit > 0.0:
+            if limit > 0.0 and self.batch_grid.is_exact:
                 change += clipped_gradient_sum(X, moved, norms, limit, weight)
-            if math.isfinite(limit):  # no clip, no noise
-                change += limit * noise[t]
+            elif limit > 0.0:
+                relative = clipped_gradient_sum(X, moved / limit, norms, 1.0, weight, self.batch_grid.step)
+                change += limit * (relative + noise[t])
             self.w = scaled.prox(self.w - self.length * (self.gradient + change / batch), self.length)
             self.total += self.w

@@ -29,7 +29,7 @@ CONFIDENCE = 1.0 - 1e-6  # that an audit accepts a solver that keeps its promise
 
 
 class WeakerNoise(RandomGenerator):
-    """A seeded generator whose normal, Laplace and Gumbel draws are multiplied by a factor: a planted fault."""
+    """A seeded generator whose noise, also the one that is rounded, is multiplied by a factor: a planted fault."""
 
     def __init__(self, seed: int, factor: float) -> None:
         super().__init__(seeded_generator(seed).bytes(32), secure=False)
@@ -42,6 +42,12 @@ class WeakerNoise(RandomGenerator):
 
     def laplace(self, size: Any) -> FloatArray:
         return super().laplace(size) * self.factor
+
+    def rounded_normal(self, scale: float, size: Any) -> FloatArray:
+        return super().rounded_normal(scale * self.factor, size)
+
+    def rounded_laplace(self, scale: float, size: Any) -> FloatArray:
+        return super().rounded_laplace(scale * self.factor, size)
 
     def gumbel(self, size: Any) -> FloatArray:
         return super().gumbel(size) * self.factor

@@ -110,7 +110,7 @@ def test_private_scales_survive_an_audit_and_half_their_noise_does_not():
         mechanism = mechanisms.additive(Budget(EPSILON, DELTA), 1.0)
         mechanism = replace(mechanism, multiplier=noise * mechanism.multiplier)
         sensitivity = mechanisms.one_hot_counts(Relation.REPLACE, 1)
-        draws = [counts + mechanism.noise(stream, sensitivity, counts.shape) for _ in range(10_000)]
+        draws = [mechanism.release(stream, counts, sensitivity) for _ in range(10_000)]
         ones, tens = 0 - histograms.LOWEST_EXPONENT, 10 - histograms.LOWEST_EXPONENT
         return np.array([draw[0, ones] - draw[0, tens] for draw in draws])
 

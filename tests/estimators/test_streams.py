@@ -125,7 +125,7 @@ def test_threads_take_turns(monkeypatch):
         list(pool.map(feed_every_fourth, range(4)))
     stream = model.stream_
     assert stream.position == 200
-    assert stream.noise.done == 25
+    assert stream.sums.done == 25
     np.testing.assert_array_equal(stream.loop.leader.total + stream.loop.leaf, np.full(COLUMNS + 1, 200.0))
     assert max(shown) == model.n_iter_ == 25
 
@@ -157,7 +157,7 @@ def test_the_cap_is_the_last_row():
 def test_short_streams_and_powers_of_two(rows):
     X, y = rows_of(rows)
     model = feed(classifier(public_n=rows, delta=1e-3), X, y)
-    assert model.stream_.noise.done == model.n_iter_ == rows
+    assert model.stream_.sums.done == model.n_iter_ == rows
     assert np.isfinite(weights(model)).all()
 
 
@@ -183,8 +183,8 @@ def test_every_tree_has_the_noise_of_its_own_leaves():
     for seed in range(20):
         stream = Stream(plan, False, seeded_generator(seed))
         stream.read(nothing)
-        assert (stream.tree, stream.noise.done) == (1, 1)
-        draws.append(stream.noise.open[0])
+        assert (stream.tree, stream.sums.done) == (1, 1)
+        draws.append(stream.sums.open[0])
     sensitivity = 2.0 * 0.5 * np.sqrt(3)  # replace, clip, three nodes above a leaf of four
     found, wanted = np.std(draws), plan.mechanism.multiplier * sensitivity
     assert abs(found / wanted - 1.0) < 6 / np.sqrt(2 * 400)

@@ -19,7 +19,7 @@ from discreet.data.rows import Data
 from discreet.privacy import mechanisms
 from discreet.privacy.accounting import mu_of
 from discreet.privacy.budget import Budget
-from discreet.privacy.mechanisms.aggregation import TreeNoise, row_norm, running_noise
+from discreet.privacy.mechanisms.aggregation import TreeSums, row_norm, running_sums
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
 from discreet.problem.column_scaling import identity_scaling
@@ -130,13 +130,16 @@ def test_the_latest_half_is_a_mean_of_the_latest_iterates():
         assert t == 1 or t / 2 <= t - first + 1
 
 
+NO_NOISE = mechanisms.Gaussian(0.0).grid(mechanisms.Sensitivity(1.0, 1.0), 2)
+
+
 def test_the_leader_without_noise_is_dual_averaging():
     leader = Leader(np.zeros(2), 0.5)
     g = np.random.default_rng(0).standard_normal((6, 2))
     for epoch in (g[:4], g[4:]):
-        leader.begin(TreeNoise(4, (2,)))
+        leader.begin(TreeSums(4, (2,)))
         for row in epoch:
-            leader.follow(row, 2.0, np.zeros, lambda v, step: v / (1.0 + step))
+            leader.follow(row, 2.0, NO_NOISE, None, lambda v, step: v / (1.0 + step))
     np.testing.assert_allclose(leader.w, -0.5 * g.sum(axis=0) / 2.0 / (1.0 + 0.5 * 6))
 
 
@@ -147,7 +150,7 @@ def audit_statistic(kind, table, noise, runs, stream):
     plan = solver.plan(PROBLEM, public, Budget(1.0, 0.1))
     plan = replace(plan, mechanism=replace(plan.mechanism, multiplier=noise * plan.mechanism.multiplier))
     scaled = scale_problem(PROBLEM, Data(table, np.ones(4)), identity_scaling(1), 4, "C")
-    weights = weights_on_draws(running_noise(kind, 4, (8,)))
+    weights = weights_on_draws(running_sums(kind, 4, (8,)))
     path = np.linalg.solve(weights @ weights.T, np.ones(4))  # the row moves all four running sums alike
     return np.array([released(scaled, plan, stream).ravel() @ path for _ in range(runs)])
 

@@ -218,8 +218,8 @@ def test_symmetric_noise_is_white_in_the_frobenius_norm(fault):
 
     The planted fault halves the noise above the diagonal.
     """
-    mechanism, sensitivity = mechanisms.Gaussian(1.7), mechanisms.outer_products(Relation.REPLACE, 60) * 2.0
-    noise = second_moment.symmetric_noise(mechanism, seeded_generator(3), sensitivity, 60)
+    grid = mechanisms.Gaussian(1.7).grid(mechanisms.outer_products(Relation.REPLACE, 60) * 2.0, 3_600)
+    noise = second_moment.symmetric_noise(grid, seeded_generator(3), 60)
     np.testing.assert_array_equal(noise, noise.T)
     if fault:
         noise = 0.5 * noise + 0.5 * np.diag(np.diag(noise))
@@ -232,7 +232,8 @@ def test_noise_spread_in_the_metric_has_the_norm_of_white_noise(fault):
     """Squared metric norms are chi-squared; level 1e-6 in both arms. The fault spreads in the Euclidean norm."""
     metric = some_metric(5, 0)
     draws = seeded_generator(4).normal((2_000, 5))
-    spread = draws if fault else np.array([metric.spread(draw) for draw in draws])
+    spread = draws if fault else np.array([metric.unwhiten(draw) for draw in draws])
+    np.testing.assert_allclose(metric.whiten(metric.unwhiten(draws[0])), draws[0], rtol=1e-9)
     squares = metric.norms(spread) ** 2
     assert (stats.kstest(squares, stats.chi2(5).cdf).pvalue < 1e-6) == fault
 
@@ -310,10 +311,13 @@ def test_shares_are_those_of_the_releases_that_are_made(settings_, copies, monke
     The longer table is long enough for a Hessian.
     """
     used = []
-    plain = mechanisms.Gaussian.noise
-    monkeypatch.setattr(
-        mechanisms.Gaussian, "noise", lambda self, *rest: used.append(self.multiplier) or plain(self, *rest)
-    )
+    plain = mechanisms.Gaussian.grid
+
+    def counted(self, *arguments, **options):
+        used.append(self.multiplier)
+        return plain(self, *arguments, **options)
+
+    monkeypatch.setattr(mechanisms.Gaussian, "grid", counted)
     X, y = table(Logistic())
     X, y, settings_ = np.tile(X, (copies, 1)), np.tile(y, copies), replace(settings_, scale_share=0.0)
     plan = solve_seeded(Problem(Logistic(), L2(0.1)), X, y, settings_, bounds=(-40.0, 40.0)).plan

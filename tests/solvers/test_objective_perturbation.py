@@ -172,7 +172,8 @@ def test_it_adds_the_planned_noise(relation):
 def test_the_pure_form_draws_both_noises_with_a_gamma_radius():
     mechanism, stream = perturbations.ObjectiveNoise(2.0, 0.1, 1, pure=True), seeded_generator(3)
     for part, scale in ((mechanism.linear, 2.0), (mechanism.output_noise, 200.0)):
-        draws = [part.noise(stream, perturbations.within(0.5), 4) for _ in range(3_000)]
+        grid = part.grid(perturbations.within(0.5), 4)
+        draws = [grid.noise(stream, 4) for _ in range(3_000)]
         radius = np.linalg.norm(draws, axis=1)
         assert looks_like(radius, stats.gamma(4, scale=scale))
         assert not looks_like(2 / 3 * radius, stats.gamma(4, scale=scale))

@@ -161,7 +161,8 @@ def test_it_adds_the_planned_noise(relation):
 def test_pure_noise_has_a_gamma_radius_and_any_direction():
     stream, scale = seeded_generator(2), 0.7
     mechanism = perturbations.SphericalLaplace(scale / 2.0)
-    draws = np.array([mechanism.noise(stream, perturbations.within(1.0), 3) for _ in range(5_000)])
+    grid = mechanism.grid(perturbations.within(1.0), 3)
+    draws = np.array([grid.noise(stream, 3) for _ in range(5_000)])
     radius = np.linalg.norm(draws, axis=1)
     assert looks_like(radius, stats.gamma(3, scale=scale))
     assert not looks_like(radius, stats.gamma(2, scale=scale))

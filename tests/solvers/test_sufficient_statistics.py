@@ -108,8 +108,8 @@ def test_the_ridge_lifts_the_smallest_eigenvalue_to_the_noise_and_no_further():
 
 def test_the_noise_edge_bounds_the_noise():
     """The largest eigenvalue of 200 columns is within 10 % of the edge; 1e-9 is above the chance to miss it."""
-    sensitivity = mechanisms.outer_products(Relation.ZERO_OUT, 200)
-    noise = second_moment.symmetric_noise(mechanisms.Gaussian(1.0), seeded_generator(0), sensitivity, 200)
+    grid = mechanisms.Gaussian(1.0).grid(mechanisms.outer_products(Relation.ZERO_OUT, 200), 40_000)
+    noise = second_moment.symmetric_noise(grid, seeded_generator(0), 200)
     edge = SecondMoment(noise, 1.0).noise_edge
     assert np.abs(np.linalg.eigvalsh(noise)).max() == pytest.approx(edge, rel=0.1)
 

@@ -71,13 +71,13 @@ class RefusesWithoutAdvice(GradientDescent):
 
 
 class HalfDraws:
-    """A generator that draws half of the normal noise."""
+    """A generator that draws half of the noise."""
 
     def __init__(self, rng):
         self.rng = rng
 
-    def normal(self, size):
-        return 0.5 * self.rng.normal(size)
+    def rounded_normal(self, scale, size):
+        return self.rng.rounded_normal(0.5 * scale, size)
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from discreet._common.types import FloatArray
 from discreet.privacy import accounting
 from discreet.privacy.mechanisms.base import AdditiveMechanism, event_unless_noiseless, noise_scale
+from discreet.privacy.mechanisms.grid import NoisyGrid, noisy_grid
 from discreet.privacy.mechanisms.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
-    from discreet.privacy.random.generator import RandomGenerator
 
 
 @dataclass(frozen=True)
@@ -42,11 +41,9 @@ class Gaussian(AdditiveMechanism):
 
         return -float(ndtri(probability)) * self.scale(sensitivity)
 
-    def noise(self, rng: RandomGenerator, sensitivity: Sensitivity, size: int | tuple[int, ...]) -> FloatArray:
-        """Independent normal numbers with this standard deviation."""
-        draws = rng.normal(size)
-        draws *= self.scale(sensitivity)
-        return draws
+    def grid(self, sensitivity: Sensitivity, entries: int, rows: float = 1, loose: float = 1.0) -> NoisyGrid:
+        """Rounded normal noise; rounding moves a vector by at most sqrt(entries) steps more."""
+        return noisy_grid("normal", self.multiplier, sensitivity.l2, loose * math.sqrt(entries), rows)
 
 
 @dataclass(frozen=True)
@@ -75,11 +72,9 @@ class Laplace(AdditiveMechanism):
         """The level that the noise of one entry exceeds with this probability, at most 1/2."""
         return math.log(0.5 / probability) * self.scale(sensitivity)
 
-    def noise(self, rng: RandomGenerator, sensitivity: Sensitivity, size: int | tuple[int, ...]) -> FloatArray:
-        """Independent Laplace numbers of this scale."""
-        draws = rng.laplace(size)
-        draws *= self.scale(sensitivity)
-        return draws
+    def grid(self, sensitivity: Sensitivity, entries: int, rows: float = 1, loose: float = 1.0) -> NoisyGrid:
+        """Rounded Laplace noise; rounding moves a vector by at most `entries` steps more in L1."""
+        return noisy_grid("laplace", self.multiplier, sensitivity.l1, loose * entries, rows)
 
 
 Additive = Gaussian | Laplace

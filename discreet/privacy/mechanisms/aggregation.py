@@ -1,16 +1,14 @@
 """Correlated noise for running sums: the sum of the first t vectors, for every t, costs little more than one sum.
 
 Two ways to write the matrix of running sums as a product: a binary tree of partial sums, which needs a few
-vectors of memory and may be saved and resumed, and the square root of the matrix, which needs less noise but all
-of it in advance. `RunningSumGaussian` states the cost and the size of the independent draws; the two factorisations
-turn these draws into the noise on a running sum, which the caller adds to the exact sum. Proofs:
-docs/guarantees/ftrl.md.
+vectors of memory and may be saved and resumed, and the square root of the matrix, which needs less noise but keeps
+all vectors. `RunningSumGaussian` states the cost and the grid of the releases; the two factorisations decide what is
+released of the vectors, and compute the running sums from the releases alone. Proofs: docs/guarantees/ftrl.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -18,16 +16,14 @@ import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.privacy.mechanisms.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
     from discreet.privacy.random.generator import RandomGenerator
 
 Shape = tuple[int, ...]
-Draw = Callable[[Shape], FloatArray]  # independent noise of this shape, from a mechanism
 Kind = Literal["tree", "square-root"]
-
-BLOCK_ENTRIES = 1 << 20  # how many numbers a Fourier transform handles at once
 
 
 @dataclass(frozen=True)
@@ -56,29 +52,40 @@ class RunningSumGaussian:
         """Standard deviation of the independent draws that the noise of a pass is made of."""
         return self._passes.deviation(sensitivity * row_norm(self.kind, self.leaves))
 
-    def begin(self, shape: Shape) -> RunningNoise:
-        """The noise of a new pass over vectors of this shape, before its first draw."""
-        return running_noise(self.kind, self.leaves, shape)
+    def begin(self, shape: Shape) -> RunningSums:
+        """A new pass over vectors of this shape, before the first of them."""
+        return running_sums(self.kind, self.leaves, shape)
 
-    def source(self, rng: RandomGenerator, sensitivity: Sensitivity) -> Draw:
-        """The independent draws that the noise of a pass is made of."""
-        mechanism, of_a_pass = self._passes, sensitivity * row_norm(self.kind, self.leaves)
-        return lambda shape: mechanism.noise(rng, of_a_pass, shape)
+    def grid(self, sensitivity: Sensitivity, entries: int, rows: float) -> NoisyGrid:
+        """The grid of the vectors and of what a pass releases of them, and its noise.
+
+        A vector of `entries` numbers, a sum of rounded terms, moves by a step per entry more than the sensitivity. The
+        tree releases sums of vectors; the square root releases weighted sums, which are rounded once more and whose own
+        arithmetic is off by at most a quarter of a step (docs/guarantees/ftrl.md).
+        """
+        length = row_norm(self.kind, self.leaves)
+        if self.kind == "tree":
+            return self._passes.grid(sensitivity * length, nodes_above(self.leaves) * entries, rows)
+        released = self.leaves * entries
+        return self._passes.grid(sensitivity * length, released, rows * self.leaves, loose=2.25)
 
 
-class RunningNoise(Protocol):
-    """The noise on the running sums of `leaves` vectors, one after the other."""
+class RunningSums(Protocol):
+    """The running sums of `leaves` vectors, one after the other, from releases with noise alone."""
 
     leaves: int
 
-    def next(self, draw: Draw) -> FloatArray:
-        """The noise on the sum of one vector more than the last time."""
+    def next(self, vector: FloatArray, grid: NoisyGrid, rng: RandomGenerator) -> FloatArray:
+        """Take one vector more, on the grid, and return the sum of all so far with noise.
+
+        Guarantee: costs a part of the pass; what is returned depends on the vectors only through releases of the grid.
+        """
         ...
 
 
-def running_noise(kind: Kind, leaves: int, shape: Shape) -> RunningNoise:
-    """Fresh noise for the running sums of at most `leaves` vectors of this shape."""
-    return TreeNoise(leaves, shape) if kind == "tree" else SquareRootNoise(leaves, shape)
+def running_sums(kind: Kind, leaves: int, shape: Shape) -> RunningSums:
+    """A pass over at most `leaves` vectors of this shape."""
+    return TreeSums(leaves, shape) if kind == "tree" else SquareRootSums(leaves, shape)
 
 
 def row_norm(kind: Kind, leaves: int) -> float:
@@ -103,71 +110,67 @@ def square_root_column(leaves: int) -> FloatArray:
     return np.concatenate([[1.0], np.cumprod((2.0 * k - 1.0) / (2.0 * k))])
 
 
-class TreeNoise:
-    """Noise of a binary tree over the vectors: every node gets its own draw when its last leaf has come.
+class TreeSums:
+    """A binary tree over the vectors: every node is released, with its own noise, when its last leaf has come.
 
     A running sum is the sum of the completed subtrees that tile it, one for every 1 in the binary digits of its
     length. A node is known twice, from its own release and from those below; `reduced` takes the mean of the two
-    with the least variance, which is half the plain variance for tall trees. Of the past only one vector per
-    level is kept.
+    with the least variance, which is half the plain variance for tall trees. Of the past only two vectors per
+    level are kept: the exact sum of the open subtree, which is not released, and what is known of it.
     """
 
     def __init__(self, leaves: int, shape: Shape, reduced: bool = True) -> None:
         self.leaves, self.reduced = leaves, reduced
         self.done = 0
-        self.open = np.zeros((nodes_above(leaves), *shape))  # noise of the subtrees that tile the running sum
+        self.exact = np.zeros((nodes_above(leaves), *shape))  # sums of the subtrees that tile the running sum
+        self.open = np.zeros_like(self.exact)  # the same sums, as estimated from releases
 
-    def next(self, draw: Draw) -> FloatArray:
+    def next(self, vector: FloatArray, grid: NoisyGrid, rng: RandomGenerator) -> FloatArray:
         _check_left(self.done, self.leaves)
         height = _trailing_ones(self.done)  # so many subtrees are completed together with this leaf
-        draws = draw((height + 1, *self.open.shape[1:]))
-        noise, variance = draws[0], 1.0
+        exact = vector
+        known, variance = grid.release(rng, exact), 1.0
         for level in range(height):
-            below = noise + self.open[level]
-            self.open[level] = 0.0
-            noise, variance = self._joined(draws[level + 1], below, 2.0 * variance)
-        self.open[height] = noise
+            exact = exact + self.exact[level]
+            below = known + self.open[level]
+            self.exact[level], self.open[level] = 0.0, 0.0
+            known, variance = self._joined(grid.release(rng, exact), below, 2.0 * variance)
+        self.exact[height], self.open[height] = exact, known
         self.done += 1
         return np.asarray(self.open.sum(axis=0))
 
     def _joined(self, own: FloatArray, below: FloatArray, variance_below: float) -> tuple[FloatArray, float]:
-        """A node's noise from its own draw (variance 1) and from its two children."""
+        """A node's sum from its own release (variance 1) and from its two children."""
         if not self.reduced:
             return own, 1.0
         share = variance_below / (1.0 + variance_below)
         return share * own + (1.0 - share) * below, share
 
 
-class SquareRootNoise:
-    """Noise B z with independent z, B the square root of the matrix of running sums, drawn at the first call."""
+class SquareRootSums:
+    """Releases B x with noise, B the square root of the matrix of running sums; B times that are running sums.
+
+    All vectors of the pass are kept, and a step costs as many products as there are vectors so far.
+    """
 
     def __init__(self, leaves: int, shape: Shape) -> None:
-        self.leaves, self.shape = leaves, shape
+        self.leaves = leaves
         self.done = 0
-        self._noise: FloatArray | None = None
+        self.column = square_root_column(leaves)
+        self.vectors = np.zeros((leaves, *shape))  # exact, not released
+        self.released = np.zeros((leaves, *shape))
 
-    def next(self, draw: Draw) -> FloatArray:
+    def next(self, vector: FloatArray, grid: NoisyGrid, rng: RandomGenerator) -> FloatArray:
         _check_left(self.done, self.leaves)
-        if self._noise is None:
-            self._noise = times_square_root(draw((self.leaves, *self.shape)))
+        self.vectors[self.done] = vector
+        self.released[self.done] = grid.release(rng, self._latest(self.vectors))
         self.done += 1
-        return self._noise[self.done - 1]
+        return self._latest(self.released, self.done - 1)
 
-
-def times_square_root(z: FloatArray) -> FloatArray:
-    """B z by Fourier transforms, a block of columns at a time; z has one row per vector."""
-    from scipy import fft
-
-    leaves = z.shape[0]
-    size = fft.next_fast_len(2 * leaves - 1, real=True)
-    column = fft.rfft(square_root_column(leaves), size)
-    flat = z.reshape(leaves, -1)
-    product = np.empty_like(flat)
-    block = max(1, BLOCK_ENTRIES // size)
-    for start in range(0, flat.shape[1], block):
-        part = fft.rfft(flat[:, start : start + block], size, axis=0) * column[:, None]
-        product[:, start : start + block] = fft.irfft(part, size, axis=0)[:leaves]
-    return product.reshape(z.shape)
+    def _latest(self, rows: FloatArray, last: int | None = None) -> FloatArray:
+        """Row number `last` (that of the vector just taken) of B times the rows."""
+        last = self.done if last is None else last
+        return np.tensordot(self.column[last::-1], rows[: last + 1], axes=1)
 
 
 def _check_left(done: int, leaves: int) -> None:

@@ -4,8 +4,9 @@ Every mechanism has a `multiplier`, the ratio of its noise to the sensitivity of
 cost that follows from the multiplier. It has no rows and no sensitivity of its own: those come with each draw. Four
 families differ in what they draw:
 
-- additive (`AdditiveMechanism`): `release(rng, value, sensitivity)` returns the value with noise;
-- sampled (`SampledMechanism`): `batches(rng, rows, steps)` draws rows, `noise(rng, clip, steps, shape)` the noise on
+- additive (`AdditiveMechanism`): `release(rng, value, sensitivity)` returns the value with noise; `grid` is for sums
+  whose terms are rounded one by one, and for kernels that add the noise themselves;
+- sampled (`SampledMechanism`): `batches(rng, rows, steps)` draws rows, `grid(clip, entries, rows)` the noise on
   their clipped sums, so that the sampling rate of the draw is the one in the event;
 - running sums (`RunningSumGaussian` in aggregation.py): correlated noise on every partial sum of a sequence;
 - selections: `choose` or `draw` returns one of many candidates, with a method for each kind of candidate.
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from discreet._common.types import FloatArray, IndexArray
 from discreet.privacy import accounting
+from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.privacy.mechanisms.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
@@ -49,8 +51,22 @@ class AdditiveMechanism(ABC):
     """A mechanism that adds noise to a vector."""
 
     @abstractmethod
-    def noise(self, rng: RandomGenerator, sensitivity: Sensitivity, size: int | tuple[int, ...]) -> FloatArray:
-        """The noise of one release of so many numbers."""
+    def grid(self, sensitivity: Sensitivity, entries: int, rows: float = 1, loose: float = 1.0) -> NoisyGrid:
+        """The grid and the noise of one release.
+
+        Parameters
+        ----------
+        sensitivity : Sensitivity
+            How far the value can move between neighbouring tables, before anything is rounded.
+        entries : int
+            How many numbers are released.
+        rows : float
+            The public number of rows, for sums whose terms the caller rounds to the grid: they are then exact in
+            any order. A sum that is rounded as a whole does not need it.
+        loose : float
+            How many steps further, per entry, rounding can move the value; 1 for entries or terms that are rounded to
+            the nearest point.
+        """
 
     def release(self, rng: RandomGenerator, value: FloatArray, sensitivity: Sensitivity) -> FloatArray:
         """The value with fresh noise on every entry.
@@ -69,7 +85,7 @@ class AdditiveMechanism(ABC):
 
         Guarantee: costs one of the releases that `event` counts, if the value moves by no more than `sensitivity`.
         """
-        return value + self.noise(rng, sensitivity, value.shape)
+        return self.grid(sensitivity, value.size).release(rng, value)
 
 
 class SampledMechanism(Protocol):
@@ -89,8 +105,8 @@ class SampledMechanism(Protocol):
         """The batches of some steps: that of step t is indices[indptr[t]:indptr[t + 1]] of (indptr, indices)."""
         ...
 
-    def noise(self, rng: RandomGenerator, clip: float, steps: int, shape: tuple[int, ...]) -> FloatArray:
-        """The noise of some steps on sums of this shape, (steps, *shape)."""
+    def grid(self, clip: float, entries: int, rows: float = 1) -> NoisyGrid:
+        """The grid and the noise of one sum of so many entries, each row clipped to norm `clip`."""
         ...
 
 

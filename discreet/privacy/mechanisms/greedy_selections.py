@@ -10,7 +10,9 @@ import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.privacy import accounting
+from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.base import AdditiveMechanism, event_unless_noiseless, noise_scale
+from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.privacy.mechanisms.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
@@ -49,9 +51,9 @@ class GumbelGreedy(AdditiveMechanism):
             return int(np.argmax(scores))
         return int(np.argmax(scores + self.multiplier * sensitivity.l2 * rng.gumbel(scores.size)))
 
-    def noise(self, rng: RandomGenerator, sensitivity: Sensitivity, size: int | tuple[int, ...]) -> FloatArray:
-        """The noise on a chosen entry."""
-        return rng.normal(size) * self.deviation(sensitivity)
+    def grid(self, sensitivity: Sensitivity, entries: int, rows: float = 1, loose: float = 1.0) -> NoisyGrid:
+        """The grid and the noise of a chosen entry."""
+        return Gaussian(self.multiplier).grid(sensitivity, entries, rows, loose)
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,6 @@ class LaplaceGreedy(AdditiveMechanism):
             return int(np.argmax(scores))
         return int(np.argmax(scores + self.multiplier * sensitivity.l1 * rng.laplace(scores.size)))
 
-    def noise(self, rng: RandomGenerator, sensitivity: Sensitivity, size: int | tuple[int, ...]) -> FloatArray:
-        """The noise on a chosen entry."""
-        return rng.laplace(size) * noise_scale(self.multiplier, sensitivity.l1)
+    def grid(self, sensitivity: Sensitivity, entries: int, rows: float = 1, loose: float = 1.0) -> NoisyGrid:
+        """The grid and the noise of a chosen entry."""
+        return Laplace(self.multiplier).grid(sensitivity, entries, rows, loose)

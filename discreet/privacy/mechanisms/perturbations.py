@@ -9,16 +9,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from discreet._common.types import FloatArray
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.mechanisms import Sensitivity
-from discreet.privacy.mechanisms.base import AdditiveMechanism, event_unless_noiseless, noise_scale
+from discreet.privacy.mechanisms.base import AdditiveMechanism, event_unless_noiseless
+from discreet.privacy.mechanisms.grid import NoisyGrid, noisy_grid
 from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
-    from discreet.privacy.random.generator import RandomGenerator
     from discreet.problem.losses import Loss
 
 
@@ -62,11 +59,9 @@ class SphericalLaplace(AdditiveMechanism):
     def event(self) -> Any:
         return event_unless_noiseless(self.multiplier, lambda z, _: accounting.pure_event(1.0 / z), 1)
 
-    def noise(self, rng: RandomGenerator, sensitivity: Sensitivity, size: int | tuple[int, ...]) -> FloatArray:
-        """A uniform direction, times a radius with the law Gamma(dimension)."""
-        direction = rng.normal(size)
-        radius = float(np.abs(rng.laplace(direction.size)).sum())  # a sum of exponentials is a Gamma
-        return direction * (noise_scale(self.multiplier, sensitivity.l2) * radius / float(np.linalg.norm(direction)))
+    def grid(self, sensitivity: Sensitivity, entries: int, rows: float = 1, loose: float = 1.0) -> NoisyGrid:
+        """Spherical noise, rounded; rounding moves a vector by at most sqrt(entries) steps more."""
+        return noisy_grid("spherical", self.multiplier, sensitivity.l2, loose * math.sqrt(entries), rows)
 
 
 OutputNoise = mechanisms.Gaussian | SphericalLaplace

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet._common.types import FloatArray, IndexArray
+from discreet._common.types import IndexArray
 from discreet.privacy import accounting
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.privacy.mechanisms.base import event_unless_noiseless, noise_scale
+from discreet.privacy.mechanisms.grid import NoisyGrid, noisy_grid
 from discreet.privacy.mechanisms.sensitivity import clipped_sum
 from discreet.privacy.relation import Relation
 
@@ -48,9 +49,9 @@ class PoissonGaussian:
         """Every row joins the batch of every step independently, with probability `rate`: (indptr, indices)."""
         return rng.poisson_batches(rows, self.rate, steps)
 
-    def noise(self, rng: RandomGenerator, clip: float, steps: int, shape: tuple[int, ...]) -> FloatArray:
-        """The noise of some steps on sums of this shape, (steps, *shape)."""
-        return _normal(rng, (steps, *shape), self.scale(clip))
+    def grid(self, clip: float, entries: int, rows: float = 1) -> NoisyGrid:
+        """The grid and the noise of one sum; rounding makes the longest contribution sqrt(entries) / 2 steps longer."""
+        return noisy_grid("normal", self.multiplier, clip, 0.5 * math.sqrt(entries), rows)
 
 
 @dataclass(frozen=True)
@@ -91,9 +92,9 @@ class FixedSizeGaussian:
             chosen[:] = rng.permutation(rows)[: self.batch]
         return indptr, indices.ravel()
 
-    def noise(self, rng: RandomGenerator, clip: float, steps: int, shape: tuple[int, ...]) -> FloatArray:
-        """The noise of some steps on sums of this shape, (steps, *shape)."""
-        return _normal(rng, (steps, *shape), self.scale(clip))
+    def grid(self, clip: float, entries: int, rows: float = 1) -> NoisyGrid:
+        """The grid and the noise of one sum, in which one rounded contribution may take the place of another."""
+        return noisy_grid("normal", self.multiplier, 2.0 * clip, math.sqrt(entries), rows)
 
 
 @dataclass(frozen=True)
@@ -134,9 +135,3 @@ def anchored_ratio(relation: Relation, rate: float, steps: int, share: float) ->
     for dividing the budget: the accountant prices the whole, whatever the ratio.
     """
     return clipped_sum(relation).l2 * rate * math.sqrt(steps * share / (1.0 - share))
-
-
-def _normal(rng: RandomGenerator, size: tuple[int, ...], deviation: float) -> FloatArray:
-    draws = rng.normal(size)
-    draws *= deviation
-    return draws

@@ -16,6 +16,7 @@ from discreet._common.types import FloatArray, IntArray
 from discreet.privacy import accounting
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.base import event_unless_noiseless, noise_scale
+from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.privacy.mechanisms.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
@@ -69,11 +70,9 @@ class VertexSelections:
         """
         return rng.uniform((self.count, numbers))
 
-    def intercept_noise(self, rng: RandomGenerator, sensitivity: Sensitivity) -> FloatArray:
-        """The noise of every step on the clipped sum of the intercept's entries; zeros without an intercept."""
-        if self.intercept is None:
-            return np.zeros(self.count)
-        return self._of_intercept.noise(rng, sensitivity, self.count)
+    def intercept_grid(self, sensitivity: Sensitivity, rows: int) -> NoisyGrid:
+        """The grid and the noise of the clipped sum of the intercept's entries."""
+        return self._of_intercept.grid(sensitivity, 1, rows)
 
 
 class PointSampler(Protocol):

@@ -21,6 +21,13 @@ class Sensitivity:
     def __mul__(self, factor: float) -> Sensitivity:
         return Sensitivity(self.l2 * factor, self.l1 * factor)
 
+    def rounded(self, step: float, entries: int) -> Sensitivity:
+        """How far the vector, or a sum of vectors, moves when its entries are rounded to multiples of the step.
+
+        Guarantee: rounding moves either end by at most half a step in every entry.
+        """
+        return Sensitivity(self.l2 + step * math.sqrt(entries), self.l1 + step * entries)
+
 
 def clipped_sum(relation: Relation, dimension: int = 1) -> Sensitivity:
     """Sum over the rows of vectors clipped to Euclidean norm 1.

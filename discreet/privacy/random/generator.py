@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet._common.exceptions import InsecureRandomnessWarning
+from discreet.privacy.random import exact_rounding
 from discreet.privacy.random.draw_lock import DrawLock
 from discreet.privacy.random.keystream import BLOCK, Keystream
 
@@ -32,6 +33,7 @@ Integers: TypeAlias = NDArray[np.int64]
 _BUFFER = 4_096
 _SMALL = 512
 _MAX_INTEGER = 1 << 62
+LARGEST_SCALE = 2.0**48  # of integer noise: draws and sums of it are exact doubles
 
 
 class RandomGenerator:
@@ -132,6 +134,37 @@ class RandomGenerator:
         out = np.empty(size)
         self._transform(_kernels().fill_laplace, out)
         return out
+
+    def rounded_normal(self, scale: float, size: Shape) -> Floats:
+        """The integers nearest to normal draws with this standard deviation: exact, whatever the precision of doubles.
+
+        An integer k comes with probability P(k - 1/2 < scale Z < k + 1/2), Z being standard normal.
+        """
+        return self._rounded(_kernels().round_normal, exact_rounding.settle_normals, scale, size)
+
+    def rounded_laplace(self, scale: float, size: Shape) -> Floats:
+        """The integers nearest to Laplace draws of this scale, exact like those of `rounded_normal`."""
+        return self._rounded(_kernels().round_laplace, exact_rounding.settle_laplaces, scale, size)
+
+    def _rounded(self, kernel: Callable[..., int], settle: Callable[..., None], scale: float, size: Shape) -> Floats:
+        """Draw and round in double precision; the few draws that this leaves open are settled by further digits."""
+        if not 0.0 < scale <= LARGEST_SCALE:
+            raise ValueError(f"the scale of integer noise must be positive and at most 2^48, got {scale}")
+        out = np.empty(size)
+        flat = out.reshape(-1)
+        with self._lock:
+            for start in range(0, flat.size, BLOCK):
+                part = flat[start : start + BLOCK]
+                words = self._words(part.size + part.size % 2)
+                undecided = np.empty(part.size, np.int64)
+                count = kernel(words, float(scale), part, undecided)
+                if count > 0:
+                    settle(words.copy(), undecided[:count], float(scale), part, self._digits)
+        return out
+
+    def _digits(self, count: int) -> int:
+        """So many random binary digits, a multiple of 64, as an integer; the lock is held."""
+        return int.from_bytes(self._words(count // 64).tobytes(), "little")
 
     def gumbel(self, size: Shape) -> Floats:
         """Standard Gumbel draws, -ln(-ln U)."""

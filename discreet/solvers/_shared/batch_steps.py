@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from discreet._common.types import FloatArray, IndexArray
 from discreet.kernels.gradient import clipped_gradient_sum
+from discreet.kernels.units import UNROUNDED
 from discreet.problem.scaled_problem import ScaledProblem
 
 
@@ -16,9 +17,11 @@ class BatchSteps:
     """Weights, the sum of the latest iterates and everything the kernels need, for one run.
 
     Gradients of rows are clipped to norm `clip`; their sum is divided by `batch`, whatever the size of a batch is.
+    With noise each row's gradient is rounded to multiples of `grid_step` (0: no noise).
     """
 
-    def __init__(self, scaled: ScaledProblem, clip: float, length: float, batch: float) -> None:
+    def __init__(self, scaled: ScaledProblem, clip: float, length: float, batch: float, grid_step: float = 0.0) -> None:
+        self.grid_step = grid_step
         self.scaled, self.clip, self.length, self.batch = scaled, clip, length, float(batch)
         self.norms = scaled.norms()
         self.weight = scaled.kernel_weight
@@ -26,7 +29,10 @@ class BatchSteps:
         self.total = np.zeros(scaled.shape)
 
     def run(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
-        """One step per batch, whose iterates are summed up in `total`; batches and noise were drawn before."""
+        """One step per batch, whose iterates are summed up in `total`.
+
+        Batches and noise, in multiples of the grid's step, were drawn before.
+        """
         self.total[:] = 0.0
         if self.scaled.outputs > 1 or not self.scaled.problem.separable:
             self._with_matrix_products(indptr, indices, noise)
@@ -37,8 +43,9 @@ class BatchSteps:
         from discreet.kernels import stochastic
 
         scaled, c, loss = self.scaled, self.scaled.penalty_terms, self.scaled.problem.loss
-        rows = (self.norms, scaled.y, self.weight, loss.code, float(loss.parameter), indptr, indices, noise)
-        settings = (self.clip, self.length, self.batch, c.l1, c.l2, c.low, c.high)
+        unit = self.grid_step or UNROUNDED
+        rows = (self.norms, scaled.y, self.weight, loss.code, float(loss.parameter), indptr, indices, noise / unit)
+        settings = (unit, self.clip, self.length, self.batch, c.l1, c.l2, c.low, c.high)
         if sp.issparse(scaled.X):
             table = (scaled.X.indptr, scaled.X.indices, scaled.X.data)
             stochastic.steps_sparse(*table, *rows, *settings, self.w, self.total)
@@ -53,7 +60,7 @@ class BatchSteps:
             X, y = scaled.X[chosen], scaled.y[chosen]
             slopes = loss.slope(np.asarray(X @ self.w.T), y)
             weight = None if scaled.weight is None else scaled.weight[chosen]
-            total = clipped_gradient_sum(X, slopes, self.norms[chosen], self.clip, weight) + noise[t]
+            total = clipped_gradient_sum(X, slopes, self.norms[chosen], self.clip, weight, self.grid_step) + noise[t]
             self.w = scaled.prox(self.w - self.length / self.batch * total, self.length)
             self.total += self.w
 

@@ -75,6 +75,7 @@ class NoisyGradient:
         self.sensitivity = mechanisms.clipped_sum(relation, scaled.outputs * scaled.columns)
         if math.isfinite(self.clip):
             self.sensitivity = self.sensitivity * self.clip
+        self.grid = self.mechanism.grid(self.sensitivity, scaled.outputs * scaled.columns, scaled.rows)
 
     @property
     def deviation(self) -> float:
@@ -84,9 +85,8 @@ class NoisyGradient:
     def __call__(self, w: FloatArray, rng: RandomGenerator) -> FloatArray:
         """The mean of the clipped gradients at w, with noise."""
         scaled = self.scaled
-        total = scaled.sum(lambda block: block.gradient_sum(w, block.norms, self.clip))
-        total = self.mechanism.release(rng, total, self.sensitivity)
-        return total / scaled.rows
+        total = scaled.sum(lambda block: block.gradient_sum(w, block.norms, self.clip, self.grid.step))
+        return self.grid.release(rng, total) / scaled.rows
 
 
 def iterates(gradient: NoisyGradient, rng: RandomGenerator, w: FloatArray, move: Move) -> Iterator[FloatArray]:

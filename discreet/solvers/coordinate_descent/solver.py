@@ -148,11 +148,12 @@ class CoordinateDescent(Solver[mechanisms.Additive, CoordinateDescentSettings]):
         bound = smoothness_bounds(self.smoothness, scaled)
         noise_level = mechanism.deviation(mechanisms.clipped_sum(plan.public.relation)) / plan.public.rows
         clip = thresholds(self.clip, noise_level, scaled, plan, bound)
-        state = CoordinateState(scaled, clip, self.step / bound)
+        unit = mechanisms.clipped_sum(plan.public.relation, scaled.outputs)
+        grid = mechanism.grid(unit, scaled.outputs, plan.public.rows)  # of sums in thresholds
+        state = CoordinateState(scaled, clip, self.step / bound, grid.step)
         if plan.budget.is_infinite and self.passes is None:
             return until_optimal(scaled, run, _sweeps(scaled, state), every=10, bound=bound)
         steps, outer = plan.settings.steps, min(plan.settings.outer, plan.settings.steps)
-        unit = mechanisms.clipped_sum(plan.public.relation, scaled.outputs)
         spread = clip if plan.is_noisy else np.zeros(scaled.columns)  # of the noise, over that of a unit sum
         deviation = mechanism.deviation(unit) * math.sqrt(scaled.outputs) / plan.public.rows
         screening = Screening(self.screening, self.step / bound * spread * deviation)
@@ -164,9 +165,7 @@ class CoordinateDescent(Solver[mechanisms.Additive, CoordinateDescentSettings]):
                 size = min(screening.active.size, end - done)
                 coordinates = self._coordinates(run.rng, bound, screening.active, done, size)
                 shape = (size,) if scaled.outputs == 1 else (size, scaled.outputs)
-                noise = mechanism.noise(run.rng, unit, shape)
-                noise *= spread[coordinates].reshape((size,) + (1,) * (noise.ndim - 1))
-                state.run(coordinates, noise)
+                state.run(coordinates, grid.noise(run.rng, shape))
                 screening.watch(coordinates, state)
                 done += size
                 run.report(done, steps, scaled, state.w)

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 FEWEST_STEPS, MOST_STEPS = 5, 300  # limits of the default number of steps: docs/defaults.md
 NOISELESS_STEPS = 1_000  # where epsilon is infinite; accelerated steps follow them
+LEVEL_ROUNDING = 2.0**-50  # of a level, for every row and term: exact sums are multiplied and added in doubles
 ENTRY_CLIP = NoiseRule(0.3, 0.35, 2.0)  # of entries of the rows' gradients; tuned on tables: docs/defaults.md
 
 
@@ -161,15 +162,19 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
         clip = self.threshold(scaled, plan)
         # A level <s, G>, |s|_1 <= 1, moves by at most the largest move of an entry of the clipped sum G.
         sensitivity = mechanisms.clipped_sum(plan.public.relation) * clip
-        path = begin(scaled, polytope, clip, mechanism.scale(sensitivity))
+        grid = mechanism.intercept_grid(sensitivity, plan.public.rows)
+        terms = scaled.scaling.columns if isinstance(polytope, Hull) else 1
+        rounded = sensitivity.rounded(grid.step, 1) * (1.0 + plan.public.rows * terms * LEVEL_ROUNDING)
+        scale = mechanism.scale(rounded)
+        path = begin(scaled, polytope, clip, scale, grid.step)
         uniforms = mechanism.uniforms(run.rng, path.choice.uniforms)
-        noise = mechanism.intercept_noise(run.rng, sensitivity)
         length = 1.0 / (scaled.problem.loss.smoothness * scaled.rows)
         for t in range(steps):
             share = 2.0 / (t + 2.0) if self.schedule == "2/(t+2)" else math.log(steps + 1.0) / steps
             chosen = path.choice.draw(uniforms[t])
+            entry = grid.release(run.rng, np.array([path.intercept_sum()]))[0] if scaled.problem.fit_intercept else 0.0
             # The intercept's steps shrink with the others, which averages its noise.
-            path.move(chosen, share, -share * length * (path.intercept_sum() + noise[t]))
+            path.move(chosen, share, -share * length * float(entry))
             yield path
 
     def _until_optimal(

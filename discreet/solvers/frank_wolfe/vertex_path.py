@@ -1,4 +1,7 @@
-"""The state of Frank-Wolfe: weights, margins and clipped gradient sums after moves towards vertices."""
+"""The state of Frank-Wolfe: weights, margins and clipped gradient sums after moves towards vertices.
+
+The sums are counted in units of the grid's step, every term rounded to an integer, so that they are exact.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
+from discreet.kernels.units import UNROUNDED
 from discreet.problem.constraints import AxisPolytope
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.solvers.frank_wolfe.vertex_selection import Choice, Hull, Polytope, levels_of
@@ -16,9 +20,9 @@ SMALLEST_FACTOR = 1e-60  # of the weights, before it is multiplied out
 class ScannedPath:
     """Every move is followed by a pass over the whole table: dense rows, an intercept, or general vertices."""
 
-    def __init__(self, scaled: ScaledProblem, polytope: Polytope, clip: float, scale: float) -> None:
-        self.scaled, self.polytope = scaled, polytope
-        self.clip = np.full(scaled.columns, clip)
+    def __init__(self, scaled: ScaledProblem, polytope: Polytope, clip: float, scale: float, unit: float) -> None:
+        self.scaled, self.polytope, self.unit = scaled, polytope, unit
+        self.clip, self.units = np.full(scaled.columns, clip), np.full(scaled.columns, unit)
         self.weight = scaled.kernel_weight
         self.inner = scaled.scaling.columns
         self.w = np.zeros(scaled.columns)
@@ -26,7 +30,7 @@ class ScannedPath:
         self.margins = scaled.margins(self.w)  # without the intercept
         self.sums = np.empty(scaled.columns)
         self._scan()
-        self.choice = Choice(polytope.symmetric, scale, levels_of(polytope, self.sums[: self.inner]))
+        self.choice = Choice(polytope.symmetric, scale / unit, levels_of(polytope, self.sums[: self.inner]))
 
     def move(self, chosen: tuple[int, float], share: float, intercept_move: float) -> None:
         """Move the given share of the way to the chosen vertex, and shift the intercept."""
@@ -41,7 +45,8 @@ class ScannedPath:
         self.choice.follow(levels_of(self.polytope, self.sums[: self.inner]))
 
     def intercept_sum(self) -> float:
-        return float(self.sums[self.inner :].sum())  # empty without an intercept
+        """The sum of the intercept's entries: a multiple of the grid's step."""
+        return float(self.sums[self.inner :].sum() * self.unit)  # empty without an intercept
 
     def _add_to_margins(self, chosen: tuple[int, float], share: float, vertex: FloatArray) -> None:
         X, j = self.scaled.X, chosen[0]
@@ -60,9 +65,9 @@ class ScannedPath:
         intercept = self.w[self.inner] if scaled.problem.fit_intercept else 0.0
         slopes = np.ascontiguousarray(scaled.problem.loss.slope(self.margins + intercept, scaled.y))
         if sp.issparse(X):
-            greedy.sums_sparse(X.indptr, X.indices, X.data, slopes, self.weight, self.clip, self.sums)
+            greedy.sums_sparse(X.indptr, X.indices, X.data, slopes, self.weight, self.clip, self.units, self.sums)
         else:
-            greedy.sums_dense(X.T, slopes, self.weight, self.clip, self.sums)
+            greedy.sums_dense(X.T, slopes, self.weight, self.clip, self.units, self.sums)
 
 
 class TouchedPath:
@@ -72,11 +77,11 @@ class TouchedPath:
     no chosen column touches stays 0, so its slope, and what it adds to the sums, never changes.
     """
 
-    def __init__(self, scaled: ScaledProblem, polytope: AxisPolytope, clip: float, scale: float) -> None:
+    def __init__(self, scaled: ScaledProblem, polytope: AxisPolytope, clip: float, scale: float, unit: float) -> None:
         from discreet.kernels import frank_wolfe
 
         self.kernel = frank_wolfe
-        self.scaled, self.polytope, self.clip = scaled, polytope, clip
+        self.scaled, self.polytope, self.clip, self.unit = scaled, polytope, clip, unit
         self.weight = scaled.kernel_weight
         self.rows = sp.csr_array(scaled.X)
         n, p = self.rows.shape
@@ -90,7 +95,7 @@ class TouchedPath:
         self.sums = np.empty(p)
         self.dirty, self.changed = np.zeros(p, dtype=bool), np.empty(p, dtype=np.int64)
         self._first_sums()
-        self.choice = Choice(polytope.symmetric, scale, levels_of(polytope, self.sums))
+        self.choice = Choice(polytope.symmetric, scale / unit, levels_of(polytope, self.sums))
 
     @property
     def w(self) -> FloatArray:
@@ -120,14 +125,16 @@ class TouchedPath:
         loss, rows = self.scaled.problem.loss, self.rows
         return self.kernel.refresh_rows(
             rows.indptr, rows.indices, rows.data, self.touched[: self.count], self.factor, self.scaled.y, self.weight,
-            loss.code, float(loss.parameter), self.clip, self.margins, self.slopes, self.sums, self.dirty, self.changed,
+            loss.code, float(loss.parameter), self.clip, self.unit, self.margins, self.slopes,
+            self.sums, self.dirty, self.changed,
         )  # fmt: skip
 
     def _first_sums(self) -> None:
         from discreet.kernels import greedy
 
-        X, clip = self.scaled.X, np.full(self.sums.size, self.clip)
-        greedy.sums_sparse(X.indptr, X.indices, X.data, self.slopes, self.weight, clip, self.sums)
+        X, same = self.scaled.X, np.ones(self.sums.size)
+        limits = (same * self.clip, same * self.unit)
+        greedy.sums_sparse(X.indptr, X.indices, X.data, self.slopes, self.weight, *limits, self.sums)
 
 
 Path = ScannedPath | TouchedPath
@@ -138,9 +145,10 @@ def start(polytope: Polytope, columns: int) -> FloatArray:
     return np.zeros(columns) if polytope.symmetric else polytope.vertex(0, 1.0, columns)
 
 
-def begin(scaled: ScaledProblem, polytope: Polytope, clip: float, scale: float) -> Path:
-    """The state before the first selection; with scale 0 the best vertex is taken."""
+def begin(scaled: ScaledProblem, polytope: Polytope, clip: float, scale: float, step: float) -> Path:
+    """The state before the first selection; with scale 0 the best vertex is taken, with step 0 nothing is rounded."""
+    unit = step or UNROUNDED
     sparse = sp.issparse(scaled.X) and not scaled.problem.fit_intercept
     if sparse and not isinstance(polytope, Hull):
-        return TouchedPath(scaled, polytope, clip, scale)
-    return ScannedPath(scaled, polytope, clip, scale)
+        return TouchedPath(scaled, polytope, clip, scale, unit)
+    return ScannedPath(scaled, polytope, clip, scale, unit)

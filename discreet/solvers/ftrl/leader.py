@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.privacy.mechanisms.aggregation import Draw, RunningNoise
+from discreet.privacy.mechanisms.aggregation import RunningSums
+from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.solvers._shared.averaging import GrowingTailAverage
+
+if TYPE_CHECKING:
+    from discreet.privacy.random.generator import RandomGenerator
 
 Prox = Callable[[FloatArray, float], FloatArray]
 
@@ -23,26 +28,24 @@ class Leader:
     def __init__(self, start: FloatArray, length: float) -> None:
         self.w, self.length = start, length
         self.base = np.zeros_like(start)
-        self.total = np.zeros_like(start)  # exact, not released: the noise is added on the way out
         self.latest = np.zeros_like(start)
         self.average = GrowingTailAverage(start)
-        self.noise: RunningNoise | None = None
+        self.sums: RunningSums | None = None
 
-    def begin(self, noise: RunningNoise) -> None:
+    def begin(self, sums: RunningSums) -> None:
         """A new tree, on top of what the old one has released."""
         self.base = self.base + self.latest
-        self.total, self.latest = np.zeros_like(self.base), np.zeros_like(self.base)
-        self.noise = noise
+        self.latest = np.zeros_like(self.base)
+        self.sums = sums
 
-    def follow(self, gradient: FloatArray, leaf_rows: float, draw: Draw, prox: Prox) -> None:
+    def follow(self, gradient: FloatArray, leaf_rows: float, grid: NoisyGrid, rng: RandomGenerator, prox: Prox) -> None:
         """Take one leaf's sum of clipped gradients and move to the next leader.
 
         Guarantee: `w` and `average` depend on the gradients only through their running sums with noise.
         """
-        if self.noise is None:
+        if self.sums is None:
             raise RuntimeError("begin a tree first: without its noise the sums would be released as they are.")
-        self.total = self.total + gradient
-        self.latest = (self.total + self.noise.next(draw)) / leaf_rows
+        self.latest = self.sums.next(gradient, grid, rng) / leaf_rows
         leaves = self.average.count + 1
         self.w = prox(-self.length * (self.base + self.latest), self.length * leaves)
         self.average.add(self.w)

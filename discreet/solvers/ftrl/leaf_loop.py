@@ -10,7 +10,8 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.kernels.gradient import clipped_gradient_sum
 from discreet.privacy import mechanisms
-from discreet.privacy.mechanisms.aggregation import Draw, RunningNoise, row_norm
+from discreet.privacy.mechanisms.aggregation import RunningSums, row_norm
+from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.solvers._shared.clipping import curvature_bound, row_threshold
 from discreet.solvers._shared.noise_rules import BATCH_CLIP
@@ -46,20 +47,27 @@ class LeafLoop:
         self.leader = Leader(scaled.start(), solver.step / curvature_bound(scaled))
         self.leaf = np.zeros(scaled.shape)
 
-    def start_tree(self, noise: RunningNoise, number: int = 0) -> None:
+    def start_tree(self, sums: RunningSums, number: int = 0) -> None:
         """Begin a tree; one with number k > 0 reads 2^k times as many rows as planned, in as many leaves."""
         self.leaf_rows = self.plan.settings.leaf_rows << number
         self.clip = threshold(self.solver, self.scaled, self.plan, self.plan.public.rows << number)
-        self.leader.begin(noise)
+        self.grid = self._grid(self.plan.public.rows << number)
+        self.leader.begin(sums)
+
+    def _grid(self, rows: int) -> NoisyGrid:
+        """The grid and the noise for sums of gradients clipped to `self.clip`, over so many rows."""
+        entries = self.scaled.outputs * self.scaled.columns
+        sensitivity = mechanisms.clipped_sum(self.plan.public.relation, entries) * self.clip
+        return self.plan.mechanism.grid(sensitivity, entries, rows)
 
     def read(self, scaled: ScaledProblem, pieces: Iterable[tuple[R, bool]]) -> Iterator[R]:
         """Read the pieces, each of which says which rows it holds and whether it ends a leaf; yields their rows."""
         norms = scaled.norms()
         for rows, ends_leaf in pieces:
-            self.leaf = self.leaf + leaf_gradient(scaled, norms, rows, self.leader.w, self.clip)
+            self.leaf = self.leaf + leaf_gradient(scaled, norms, rows, self.leader.w, self.clip, self.grid.step)
             if ends_leaf:
-                draw = noise_source(self.scaled, self.plan, self.clip, self.generator_of(self.leader.average.count))
-                self.leader.follow(self.leaf, self.leaf_rows, draw, self.scaled.prox)
+                rng = self.generator_of(self.leader.average.count)
+                self.leader.follow(self.leaf, self.leaf_rows, self.grid, rng, self.scaled.prox)
                 self.leaf = np.zeros(self.scaled.shape)
             yield rows
 
@@ -71,15 +79,11 @@ def threshold(solver: FTRL, scaled: ScaledProblem, plan: FTRLPlan, rows: int) ->
     return row_threshold(solver.clip, BATCH_CLIP.at(noise), scaled, plan)
 
 
-def noise_source(scaled: ScaledProblem, plan: FTRLPlan, clip: float, rng: RandomGenerator) -> Draw:
-    """The draws of the plan's mechanism for sums of gradients clipped to `clip`."""
-    sensitivity = mechanisms.clipped_sum(plan.public.relation, scaled.outputs * scaled.columns) * clip
-    return plan.mechanism.source(rng, sensitivity)
-
-
-def leaf_gradient(scaled: ScaledProblem, norms: FloatArray, rows: Any, w: FloatArray, clip: float) -> FloatArray:
-    """The sum of the clipped gradients of some rows."""
+def leaf_gradient(
+    scaled: ScaledProblem, norms: FloatArray, rows: Any, w: FloatArray, clip: float, step: float
+) -> FloatArray:
+    """The sum of the clipped gradients of some rows, each rounded to multiples of the step."""
     X = scaled.X[rows]
     slopes = scaled.problem.loss.slope(np.asarray(X @ w.T, dtype=np.float64), scaled.y[rows])
     weight = None if scaled.weight is None else scaled.weight[rows]
-    return clipped_gradient_sum(X, slopes, norms[rows], clip, weight)
+    return clipped_gradient_sum(X, slopes, norms[rows], clip, weight, step)

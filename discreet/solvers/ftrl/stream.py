@@ -19,7 +19,7 @@ import numpy as np
 from discreet._common.digest import digest_of
 from discreet._common.types import FloatArray
 from discreet.data.rows import Data
-from discreet.privacy.mechanisms.aggregation import TreeNoise
+from discreet.privacy.mechanisms.aggregation import TreeSums
 from discreet.privacy.random.generator import RandomGenerator, generator_from, seeded_generator
 from discreet.privacy.relation import Relation
 from discreet.privacy.release_record import ReleaseRecord, record_of
@@ -172,10 +172,10 @@ class Stream:
     def state(self) -> dict[str, Any]:
         """Everything needed to go on, as JSON values.
 
-        Not private: it holds exact sums and the noise of published models. Keep it as safe as the rows.
+        Not private: it holds exact sums. Keep it as safe as the rows.
         """
         with self.alone():
-            leader, leaf, noise = self.loop.leader, self.loop.leaf, self.noise
+            leader, leaf, sums = self.loop.leader, self.loop.leaf, self.sums
             vectors = {name: getattr(leader, name).tolist() for name in _LEADER_VECTORS}
             average = {"older": leader.average.older.tolist(), "newer": leader.average.newer.tolist()}
             return {
@@ -186,7 +186,8 @@ class Stream:
                     "tree": self.tree,
                     "seeded": self.seeded,
                 },
-                **{"leaves": leader.average.count, "leaves_in_tree": noise.done, "open": noise.open.tolist()},
+                **{"leaves": leader.average.count, "leaves_in_tree": sums.done},
+                **{"exact": sums.exact.tolist(), "open": sums.open.tolist()},
                 **{"leader": vectors, "average": average},
             }
 
@@ -199,8 +200,9 @@ class Stream:
         average = self.loop.leader.average
         average.count = int(state["leaves"])
         average.older, average.newer = (_vector(state["average"][n], self.scaled.shape) for n in ("older", "newer"))
-        self.noise.done = int(state["leaves_in_tree"])
-        self.noise.open = _vector(state["open"], self.noise.open.shape)
+        self.sums.done = int(state["leaves_in_tree"])
+        self.sums.exact = _vector(state["exact"], self.sums.exact.shape)
+        self.sums.open = _vector(state["open"], self.sums.open.shape)
         self.loop.leaf = _vector(state["leaf"], self.scaled.shape)
         self.position, self.in_leaf = int(state["position"]), int(state["in_leaf"])
 
@@ -211,15 +213,15 @@ class Stream:
         )
 
     def _start_tree(self, tree: int) -> None:
-        """Begin tree number `tree`: noise, threshold and size of its leaves."""
+        """Begin tree number `tree`: grid, threshold and size of its leaves."""
         self.tree = tree
-        self.noise = TreeNoise(self.plan.settings.leaves, self.scaled.shape)
-        self.loop.start_tree(self.noise, tree)
+        self.sums = TreeSums(self.plan.settings.leaves, self.scaled.shape)
+        self.loop.start_tree(self.sums, tree)
 
     def _end_leaf(self) -> None:
         """The leader has followed a leaf: another one begins, and where the tree is full another tree."""
         self.in_leaf = 0
-        if self.noise.done == self.noise.leaves and not self.capped:
+        if self.sums.done == self.sums.leaves and not self.capped:
             self._start_tree(self.tree + 1)
 
     def _rows_left_in_leaf(self) -> int:
@@ -248,7 +250,7 @@ class Stream:
             )
 
 
-_LEADER_VECTORS = ("w", "base", "total", "latest")
+_LEADER_VECTORS = ("w", "base", "latest")
 
 
 class LeafNoise:

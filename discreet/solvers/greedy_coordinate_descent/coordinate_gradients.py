@@ -6,25 +6,34 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
+from discreet.kernels.units import units_of
 from discreet.problem.scaled_problem import ScaledProblem
 
 
 class CoordinateGradients:
     """Weights, margins and all clipped coordinate sums; one output.
 
+    Terms of coordinate j are rounded to multiples of unit[j] = grid_step * clip[j], so that `counts`, the sums in
+    these units, are exact whatever the order of the rows and of the moves.
+
     Dense rows: a full pass per refresh. Sparse rows: a move touches the rows of its column only, so that an
     iteration costs their non-zeros instead of a pass over the table.
     """
 
-    def __init__(self, scaled: ScaledProblem, clip: FloatArray) -> None:
-        self.scaled, self.clip = scaled, clip
+    def __init__(self, scaled: ScaledProblem, clip: FloatArray, grid_step: float) -> None:
+        self.scaled, self.clip, self.unit = scaled, clip, units_of(clip, grid_step)
         self.weight = scaled.kernel_weight
         self.w = np.array(scaled.start(), dtype=np.float64)
         self.margins = np.ascontiguousarray(scaled.margins(self.w))
         self.slopes = np.ascontiguousarray(scaled.problem.loss.slope(self.margins, scaled.y))
-        self.sums = np.empty(scaled.columns)
+        self.counts = np.empty(scaled.columns)
         self.rows = sp.csr_array(scaled.X) if sp.issparse(scaled.X) else None
         self._refresh()
+
+    @property
+    def sums(self) -> FloatArray:
+        """The clipped gradient sums."""
+        return self.counts * self.unit
 
     def move(self, j: int, value: float) -> None:
         """Set coordinate j and bring everything else up to date."""
@@ -40,7 +49,7 @@ class CoordinateGradients:
             return
         greedy.move_sparse(
             X.indptr, X.indices, X.data, rows.indptr, rows.indices, rows.data, j, change, self.scaled.y, self.weight,
-            loss.code, float(loss.parameter), self.clip, self.margins, self.slopes, self.sums,
+            loss.code, float(loss.parameter), self.clip, self.unit, self.margins, self.slopes, self.counts,
         )  # fmt: skip
 
     def _refresh(self) -> None:
@@ -48,6 +57,6 @@ class CoordinateGradients:
 
         X = self.scaled.X
         if self.rows is None:
-            greedy.sums_dense(X.T, self.slopes, self.weight, self.clip, self.sums)
+            greedy.sums_dense(X.T, self.slopes, self.weight, self.clip, self.unit, self.counts)
         else:
-            greedy.sums_sparse(X.indptr, X.indices, X.data, self.slopes, self.weight, self.clip, self.sums)
+            greedy.sums_sparse(X.indptr, X.indices, X.data, self.slopes, self.weight, self.clip, self.unit, self.counts)

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 FEWEST_STEPS, MOST_STEPS = 5, 50  # limits of the default number of steps: docs/defaults.md
 MOST_STEPS_PER_COLUMN = 2_000  # where epsilon is infinite
+# Scores are computed of exact sums with at most 16 roundings, each 2^-53 of at most rows times half their sensitivity.
+SCORE_ROUNDING = 2.0**-49
 
 Greedy = mechanisms.GumbelGreedy | mechanisms.LaplaceGreedy
 
@@ -123,19 +125,24 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
         bound = smoothness_bounds(self.smoothness, scaled)
         unit_sensitivity = mechanisms.clipped_sum(plan.public.relation)
         clip = thresholds(self.clip, mechanism.deviation(unit_sensitivity) / plan.public.rows, scaled, plan, bound)
-        state = CoordinateGradients(scaled, clip)
+        grid = mechanism.grid(unit_sensitivity, 1, plan.public.rows)  # of sums in thresholds
+        state = CoordinateGradients(scaled, clip, grid.step)
         if plan.budget.is_infinite and self.steps is None:
             own_steps = self._exact_steps(scaled, state, bound)
             most = affordable_steps(scaled, most=MOST_STEPS_PER_COLUMN * scaled.columns)
             return until_optimal(scaled, run, own_steps, 10 * scaled.columns, most, bound)
         # C_j / sqrt(M_j) is the same for all j, so one number is the sensitivity of every score.
-        score_sensitivity = unit_sensitivity * float((clip / np.sqrt(bound)).max() / scaled.rows)
+        allowance = 1.0 + scaled.rows * SCORE_ROUNDING
+        score_sensitivity = unit_sensitivity * float((clip / np.sqrt(bound)).max() / scaled.rows * allowance)
         steps = plan.settings.steps
         for t in range(steps):
             scores = self._scores(scaled, state, bound)
             j = mechanism.choose(run.rng, scores, score_sensitivity)
-            entry = mechanism.release(run.rng, state.sums[j : j + 1], unit_sensitivity * clip[j])
-            self._move(scaled, state, bound, j, float(entry[0]))
+            if grid.is_exact:
+                entry = float(state.sums[j])
+            else:
+                entry = float(grid.release(run.rng, state.counts[j : j + 1] * grid.step)[0] * clip[j])
+            self._move(scaled, state, bound, j, entry)
             run.report(t + 1, steps, scaled, state.w)
         return state.w, steps
 

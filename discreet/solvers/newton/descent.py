@@ -14,6 +14,7 @@ import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
+from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock
 from discreet.scaling import second_moment
 from discreet.scaling.norm_bound import norm_bound_at, norm_counts, private_norm_bound
@@ -75,12 +76,27 @@ class Descent:
         Guarantee: costs the planned share of one gradient step.
         """
         scaled = self.scaled
-        total = scaled.sum(lambda block: block.gradient_sum(self.w, self._norms(block), self.clip))
-        if self.plan.is_noisy:
-            sensitivity = mechanisms.clipped_sum(self.relation, scaled.columns) * self.clip
-            part = self.split.part(GRADIENTS + t)
-            total += self.metric.spread(part.noise(self.run.rng, sensitivity, scaled.shape))
+        grid = self._gradient_grid(t)
+        # Half a step of the rows' grid is at most half a step in the metric.
+        step = 0.0 if grid.is_exact else 2.0 ** math.floor(math.log2(grid.step * math.sqrt(self.metric.values.min())))
+        total = scaled.sum(lambda block: block.gradient_sum(self.w, self._norms(block), self.clip, step))
+        if not grid.is_exact:
+            total = self.metric.unwhiten(grid.release(self.run.rng, self.metric.whiten(total)))
         return total / scaled.rows
+
+    def _gradient_grid(self, t: int) -> NoisyGrid:
+        """The grid and the noise of gradient step t in the metric.
+
+        Rows are rounded before their sum is taken into the metric, where it is rounded again: two steps per entry. The
+        change of coordinates itself adds at most columns / 4 more: docs/guarantees/newton.md.
+        """
+        columns, condition = self.scaled.columns, self.metric.condition
+        if not self.plan.is_noisy:
+            return mechanisms.Gaussian(0.0).grid(mechanisms.clipped_sum(self.relation), columns)
+        norm_error = 1.0 + condition * columns**1.5 * 2.0**-50  # of the norms by which the rows are clipped
+        sensitivity = mechanisms.clipped_sum(self.relation, columns) * (self.clip * norm_error)
+        part = self.split.part(GRADIENTS + t)
+        return part.grid(sensitivity, columns, self.scaled.rows * condition, loose=2.0 + columns / 4.0)
 
     def _learn_metric(self) -> Metric:
         """Two releases: a bound on the norms of the rows, and their second moment."""
@@ -88,7 +104,9 @@ class Descent:
         if radius is None:
             radius = self._learn_radius(RADIUS, lambda block: block.norms)
         total = self.scaled.sum(
-            lambda block: second_moment.clipped_second_moment(block.X, block.norms, radius, block.weight)
+            lambda block: second_moment.clipped_second_moment(
+                block.X, block.norms, radius, block.weight, self._table_rows
+            )
         )
         return Metric.from_second_moment(self._release(total, radius, MOMENT))
 
@@ -99,10 +117,16 @@ class Descent:
 
         def of_block(block: ScaledBlock) -> FloatArray:
             factor, norms = self._root_curvatures(block), self._norms(block)
-            return second_moment.whitened_second_moment(block.X, self.metric, factor, norms, radius, block.weight)
+            rows = (factor, norms, radius, block.weight, self._table_rows)
+            return second_moment.whitened_second_moment(block.X, self.metric, *rows)
 
         moment = self._release(self.scaled.sum(of_block), radius, HESSIAN)
         return self.scaled.problem.loss.smoothness * self.metric.unwhitened(safe_curvature(moment))
+
+    @property
+    def _table_rows(self) -> int | None:
+        """The public number of rows, by which rows are rounded; None: no noise, and no rounding."""
+        return self.scaled.rows if self.plan.is_noisy else None
 
     def _release(self, total: FloatArray, radius: float, which: int) -> SecondMoment:
         """A sum of outer products with the noise of its share of the budget."""

@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
-from discreet.problem.coordinate_state import CoordinateState
+from discreet.kernels.units import units_of
+from discreet.problem.coordinate_state import CoordinateState, noise_in_units
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.solvers.sketched.sketches import Sets
 
@@ -17,9 +18,9 @@ class BlockState(CoordinateState):
     """Coordinate descent whose steps move sets of coordinates; one output."""
 
     def run_sets(self, sets: Sets, noise: FloatArray, limit: FloatArray) -> None:
-        """One step per set; noise[e] is added to the clipped gradient sum of sets.members[e].
+        """One step per set; noise[e], in limits, is added to the clipped gradient sum of sets.members[e].
 
-        A row's gradient in a set, with entries in units of their limits, is cut to length 1. Sets of one
+        A row's gradient in a set, with entries divided by their limits, is cut to length 1. Sets of one
         coordinate, whose limits are the thresholds, are steps of coordinate descent: its kernel runs them.
         """
         from discreet.kernels import sketched
@@ -29,8 +30,9 @@ class BlockState(CoordinateState):
             self.run(sets.members, noise)
             return
         scaled, X, c, loss = self.scaled, self.scaled.X, self.scaled.penalty_terms, self.scaled.problem.loss
-        rows = (scaled.y, self.weight, loss.code, float(loss.parameter), sets.starts, sets.members, noise)
-        settings = (limit, self.step, c.l1, c.l2, c.low, c.high, float(scaled.rows))
+        units = noise_in_units(noise, limit, self.grid_step)
+        rows = (scaled.y, self.weight, loss.code, float(loss.parameter), sets.starts, sets.members, units)
+        settings = (limit, units_of(limit, self.grid_step), self.step, c.l1, c.l2, c.low, c.high, float(scaled.rows))
         state = (self.w, self.margins, self.total, self.since, self.count)
         if sp.issparse(X):
             sketched.sets_sparse(X.indptr, X.indices, X.data, *rows, *settings, *state)

@@ -62,6 +62,11 @@ class Sketch(ABC):
     def mean_size(self) -> float:
         return float(self.probabilities().sum())
 
+    @property
+    def largest_size(self) -> int:
+        """No set has more coordinates."""
+        return self.coordinates
+
 
 @dataclass(frozen=True, eq=False)
 class Singletons(Sketch):
@@ -69,6 +74,10 @@ class Singletons(Sketch):
 
     coordinates: int
     weights: FloatArray | None = None
+
+    @property
+    def largest_size(self) -> int:
+        return 1
 
     def probabilities(self) -> FloatArray:
         if self.weights is None:
@@ -92,6 +101,10 @@ class Nice(Sketch):
 
     coordinates: int
     size: int
+
+    @property
+    def largest_size(self) -> int:
+        return self.size
 
     def probabilities(self) -> FloatArray:
         return np.full(self.coordinates, self.size / self.coordinates)
@@ -148,6 +161,10 @@ class Partition(Sketch):
     @property
     def coordinates(self) -> int:  # type: ignore[override]
         return sum(len(block) for block in self.blocks)
+
+    @property
+    def largest_size(self) -> int:
+        return max(len(block) for block in self.blocks)
 
     def probabilities(self) -> FloatArray:
         return self._per_coordinate(self._chances())

@@ -210,7 +210,8 @@ class SketchedDescent(Solver[mechanisms.Gaussian, SketchedSettings]):
         rule = GRADIENT_CLIP if large else COORDINATE_CLIP  # the length of a long vector varies little
         step = self.step if self.step is not None else LARGE_SET_STEP if large else 1.0
         clip = thresholds(self.clip, float(noise_level), scaled, plan, bound, rule)
-        state = BlockState(scaled, clip, step / (bound * inflation))
+        grid = mechanism.grid(unit, sketch.largest_size, plan.public.rows)
+        state = BlockState(scaled, clip, step / (bound * inflation), grid.step)
         per_pass = max(1, round(scaled.columns / sketch.mean_size))
         if plan.budget.is_infinite and self.passes is None and self.steps is None:
             return until_optimal(scaled, run, self._passes(state, sketch, per_pass, run), every=10, bound=bound)
@@ -221,11 +222,8 @@ class SketchedDescent(Solver[mechanisms.Gaussian, SketchedSettings]):
             while done < end:
                 count = min(per_pass, end - done)
                 sets = sketch.draw(run.rng, count)
-                noise = mechanism.noise(run.rng, unit, sets.members.size)
-                limit = row_limits(sets, clip, self.noise)
-                if plan.is_noisy:
-                    noise *= limit
-                state.run_sets(sets, noise, limit)
+                noise = grid.noise(run.rng, sets.members.size)
+                state.run_sets(sets, noise, row_limits(sets, clip, self.noise))
                 done += count
                 run.report(done, steps, scaled, state.w)
             if self.average:

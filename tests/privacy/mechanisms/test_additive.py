@@ -38,13 +38,14 @@ def test_the_noise_has_the_multiplier_of_the_event(kind, law, size):
     mechanism = kind(3.0, count=7)
     assert mechanism.event.count == 7
     stated = mechanism.event.event.noise_multiplier
-    both_arms(mechanism.noise(seeded_generator(7), SENSITIVITY, 5_000), law(scale=stated * size))
+    both_arms(mechanism.grid(SENSITIVITY, 1).noise(seeded_generator(7), 5_000), law(scale=stated * size))
 
 
 def test_the_length_of_spherical_noise_has_the_scale_of_the_event():
     """In dimension d a density proportional to exp(-|z| / s) has a length with the law Gamma(d) times s."""
     mechanism, rng = SphericalLaplace(3.0), seeded_generator(8)
-    draws = np.array([mechanism.noise(rng, SENSITIVITY, 4) for _ in range(4_000)])
+    grid = mechanism.grid(SENSITIVITY, 4)
+    draws = np.array([grid.noise(rng, 4) for _ in range(4_000)])
     scale = SENSITIVITY.l2 / mechanism.event.epsilon
     both_arms(np.linalg.norm(draws, axis=1), stats.gamma(4, scale=scale))
 
@@ -53,7 +54,8 @@ def test_the_length_of_spherical_noise_has_the_scale_of_the_event():
 def test_a_release_is_the_value_with_the_noise_of_the_mechanism(mechanism):
     value = np.arange(6.0).reshape(2, 3)
     released = mechanism.release(seeded_generator(1), value, SENSITIVITY)
-    np.testing.assert_array_equal(released, value + mechanism.noise(seeded_generator(1), SENSITIVITY, (2, 3)))
+    noise = mechanism.grid(SENSITIVITY, 6).noise(seeded_generator(1), (2, 3))
+    np.testing.assert_array_equal(released, value + noise)
     assert (released != value).all()
     np.testing.assert_array_equal(value, np.arange(6.0).reshape(2, 3))
 

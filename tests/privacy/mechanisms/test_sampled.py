@@ -86,7 +86,7 @@ def test_a_batch_of_fixed_size_is_refused_for_another_number_of_rows():
 @pytest.mark.parametrize(("mechanism", "size"), [(POISSON, CLIP), (FIXED[1], 2 * CLIP), (FIXED[12], 2 * CLIP)])
 def test_sums_get_the_noise_of_the_event(mechanism, size):
     """The multiplier is std / C for Poisson batches and std / (2 C) for batches of fixed size."""
-    noise = mechanism.noise(seeded_generator(5), CLIP, STEPS, (4, 5))
+    noise = mechanism.grid(CLIP, 20).noise(seeded_generator(5), (STEPS, 4, 5))
     assert noise.shape == (STEPS, 4, 5)
     stated = mechanism.event.event.event.noise_multiplier
     both_arms(noise, stats.norm(scale=stated * size))
@@ -115,4 +115,4 @@ def test_the_ratio_of_an_anchored_mechanism_divides_the_cost_as_asked(relation):
 def test_without_noise_the_event_is_not_private_and_there_is_none_even_without_a_clip(mechanism):
     noiseless = replace(mechanism, multiplier=0.0)
     assert type(noiseless.event).__name__ == "NonPrivateDpEvent"
-    assert not noiseless.noise(seeded_generator(6), math.inf, 3, (2,)).any()
+    assert not noiseless.grid(math.inf, 2).noise(seeded_generator(6), (3, 2)).any()
