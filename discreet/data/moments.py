@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,8 @@ import scipy.sparse as sp
 
 from discreet._common.types import BoolArray, FloatArray
 from discreet.data.rows import Data, Rows, on_term_grid, piece_slices
+
+OnGrid = Callable[[FloatArray], FloatArray]  # rounds terms before they are added
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,41 +39,42 @@ def limits_between(low: FloatArray, high: FloatArray, sparse: bool = False) -> L
     return Limits(low, high, centre, np.maximum(high - centre, centre - low))
 
 
-def moment_sums(rows: Rows, limits: Limits, measured: slice) -> FloatArray:
+def moment_sums(rows: Rows, limits: Limits, measured: slice, *, rounded: bool = True) -> FloatArray:
     """Weighted sums of u and u^2, u = (clip(x) - centre) / radius in [-1, 1], for the measured columns.
 
     The target counts as one more column, after the last one. Every weighted term is rounded to multiples of
-    `TERM_STEP`, so the sums are exact.
+    `TERM_STEP`, so the sums are exact; without noise nothing need be rounded.
     """
-    return rows.sum(lambda block: _block_sums(block, limits, measured))
+    on_grid = on_term_grid if rounded else np.asarray
+    return rows.sum(lambda block: _block_sums(block, limits, measured, on_grid))
 
 
-def _block_sums(data: Data, limits: Limits, measured: slice) -> FloatArray:
+def _block_sums(data: Data, limits: Limits, measured: slice, on_grid: OnGrid) -> FloatArray:
     columns = range(*measured.indices(limits.size))
     sums = np.zeros((2, len(columns)))
     weight = np.ones(data.rows) if data.weight is None else data.weight
     inside = [j for j in columns if j < data.columns]
     if inside and data.sparse:
-        sums[:, : len(inside)] = _sparse_sums(data.X, limits, weight)
+        sums[:, : len(inside)] = _sparse_sums(data.X, limits, weight, on_grid)
     elif inside:
         for part in piece_slices(data.rows, data.columns):
             u = _unit(data.X[part], limits, slice(0, data.columns))
             terms = np.stack([u, u**2]) * weight[part, None]
-            sums[:, : len(inside)] += on_term_grid(terms).sum(axis=1)
+            sums[:, : len(inside)] += on_grid(terms).sum(axis=1)
     if data.columns in columns:
         u = _unit(data.y, limits, data.columns)
-        sums[:, -1] = on_term_grid(weight * u).sum(), on_term_grid(weight * u**2).sum()
+        sums[:, -1] = on_grid(weight * u).sum(), on_grid(weight * u**2).sum()
     return sums
 
 
-def _sparse_sums(X: Any, limits: Limits, weight: FloatArray) -> FloatArray:
+def _sparse_sums(X: Any, limits: Limits, weight: FloatArray, on_grid: OnGrid) -> FloatArray:
     # Sparse columns are never centred, so a zero stays a zero and contributes nothing.
     entries = sp.coo_array(X)
     u = np.clip(entries.data, limits.low[entries.col], limits.high[entries.col])
     u = np.where(limits.known[entries.col], u / np.where(limits.known, limits.radius, 1.0)[entries.col], 0.0)
     w = weight[entries.row]
     p = X.shape[1]
-    terms = (on_term_grid(w * u), on_term_grid(w * u**2))
+    terms = (on_grid(w * u), on_grid(w * u**2))
     return np.stack([np.bincount(entries.col, term, minlength=p) for term in terms])
 
 

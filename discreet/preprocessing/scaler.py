@@ -145,7 +145,7 @@ def learn_moments(
 
     Guarantee: costs exactly `mechanism.event`. The deviations are floored at a public number, never 0.
     """
-    sums = moments.moment_sums(data, limits, slice(0, public.columns))
+    sums = moments.moment_sums(data, limits, slice(0, public.columns), rounded=mechanism.multiplier > 0.0)
     sensitivity = mechanisms.bounded_moments(public.relation, public.columns).rounded(TERM_STEP, sums.size)
     sums = mechanism.release(rng, sums, sensitivity)
     noise = mechanism.deviation(sensitivity) / public.rows

@@ -58,7 +58,7 @@ class SmoothnessPlan:
         assert public.high is not None
         radius = np.maximum(np.abs(public.low), np.abs(public.high))
         limits = moments.Limits(public.low, public.high, np.zeros_like(radius), radius)
-        sums = moments.moment_sums(data, limits, slice(0, public.columns))[1]
+        sums = moments.moment_sums(data, limits, slice(0, public.columns), rounded=self.mechanism.multiplier > 0.0)[1]
         sums = self.mechanism.release(rng, sums, mechanisms.bounded_fractions(public.columns))
         found = self.largest(public) * np.minimum(sums / public.rows, 1.0)
         return np.append(np.maximum(found, self.floor(public)), np.full(int(self.intercept), self.curvature))

@@ -136,7 +136,7 @@ def exact_scaling(data: Data, centred: bool, target: bool) -> ColumnScaling:
     p = data.X.shape[1]
     radius = np.minimum(np.append(largest_entries(data.X), np.abs(data.y).max(initial=0.0)), LARGEST_BOUND)
     limits = moments.Limits(-radius, radius, np.zeros(p + 1), radius)
-    mean, square = moments.moment_sums(data, limits, slice(0, p + 1)) / data.rows
+    mean, square = moments.moment_sums(data, limits, slice(0, p + 1), rounded=False) / data.rows
     if not centred:
         mean = np.zeros(p + 1)
     known = radius > 0.0

@@ -117,7 +117,7 @@ def _learn_moments(
 ) -> tuple[FloatArray, FloatArray]:
     """Means and spreads (in units of the radius) of the measured columns, from one joint release."""
     assert scaling_plan.moments is not None
-    sums = moments.moment_sums(data, limits, measured)
+    sums = moments.moment_sums(data, limits, measured, rounded=scaling_plan.moments.multiplier > 0.0)
     sensitivity = mechanisms.bounded_moments(public.relation, sums.shape[1]).rounded(TERM_STEP, sums.size)
     sums = scaling_plan.moments.release(rng, sums, sensitivity)
     noise = scaling_plan.moments.deviation(sensitivity) / public.rows

@@ -134,7 +134,8 @@ class Counter:
         Guarantee: costs one event of the mechanism.
         """
         limits = moments.limits_between(ranges.low, ranges.high)
-        sums = moments.moment_sums(self.data, limits, slice(0, limits.size))[0, columns]
+        rounded = mechanism.multiplier > 0.0
+        sums = moments.moment_sums(self.data, limits, slice(0, limits.size), rounded=rounded)[0, columns]
         sums = mechanism.release(self.rng, sums, mechanisms.bounded_values(self.public.relation, len(columns)))
         mean = limits.centre.copy()
         mean[columns] += limits.radius[columns] * sums / self.public.rows

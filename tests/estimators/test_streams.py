@@ -107,7 +107,7 @@ def test_a_forked_process_may_not_go_on(monkeypatch, tmp_path):
 def test_threads_take_turns(monkeypatch):
     """Every leaf holds its own rows, once, though threads are switched inside the reading of every one of them."""
 
-    def count_rows(scaled, norms, rows, w, clip):
+    def count_rows(scaled, norms, rows, w, clip, step):
         time.sleep(1e-5)  # lets another thread in
         return np.full(scaled.shape, float(rows.stop - rows.start))
 
@@ -126,7 +126,7 @@ def test_threads_take_turns(monkeypatch):
     stream = model.stream_
     assert stream.position == 200
     assert stream.sums.done == 25
-    np.testing.assert_array_equal(stream.loop.leader.total + stream.loop.leaf, np.full(COLUMNS + 1, 200.0))
+    np.testing.assert_array_equal(stream.sums.exact.sum(axis=0) + stream.loop.leaf, np.full(COLUMNS + 1, 200.0))
     assert max(shown) == model.n_iter_ == 25
 
 

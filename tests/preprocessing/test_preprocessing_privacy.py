@@ -18,7 +18,7 @@ from scipy import stats
 from discreet.audit.lower_bound import epsilon_lower_bound
 from discreet.data import moments
 from discreet.data.public import Public
-from discreet.data.rows import Data
+from discreet.data.rows import Data, on_term_grid
 from discreet.preprocessing import PrivateBounds, PrivateQuantiles, PrivateScaler, intervals
 from discreet.preprocessing.intervals import POINTS, Runs, place_of, value_of
 from discreet.preprocessing.means import MeanPlan
@@ -104,7 +104,7 @@ def test_rank_errors_move_by_at_most_their_sensitivity(relation, X, weight, row,
 @settings(max_examples=150)
 @given(X=CASE["X"], weight=CASE["weight"], quantile=st.floats(0.01, 0.99))
 def test_runs_hold_every_point_once_with_the_rank_error_of_the_definition(X, weight, quantile):
-    places = place_of(X[:, 0], -2.0, 3.0)
+    places, weight = place_of(X[:, 0], -2.0, 3.0), on_term_grid(weight)
     runs = Runs.around(places, weight)
     assert runs.points.sum() == POINTS
     points = around(places)
