@@ -228,7 +228,7 @@ CASES = {
 }
 
 
-def lower_bound(batches, relation, noise):
+def lower_bound(batches, relation, noise, runs=RUNS):
     solver, rows = CASES[batches], 8
     public = Public(rows, 1, relation, low=-np.ones(1), high=np.ones(1))
     plan = solver.plan(AUDITED, public, Budget(EPSILON, DELTA))
@@ -240,7 +240,7 @@ def lower_bound(batches, relation, noise):
     stream, outputs = seeded_generator(9), []
     for rows_of in (X, changed):
         data = Data(rows_of, np.ones(rows))
-        outputs.append(np.array([solver.solve(AUDITED, data, plan, stream).w[0] for _ in range(RUNS)]))
+        outputs.append(np.array([solver.solve(AUDITED, data, plan, stream).w[0] for _ in range(runs)]))
     return epsilon_lower_bound(*outputs, DELTA)
 
 
@@ -251,9 +251,10 @@ def test_the_audit_accepts(batches, relation):
 
 
 @pytest.mark.parametrize("batches", CASES)
-def test_the_audit_rejects_a_third_of_the_noise(batches):
-    """With half of it the bound of shuffled batches lies between 0.8 and 1.1, depending on the seed."""
-    assert lower_bound(batches, Relation.REPLACE, noise=1 / 3) > EPSILON
+def test_the_audit_rejects_half_the_noise(batches):
+    """Shuffled batches need more runs: 4,000 show between 0.8 and 1.1, depending on the seed."""
+    runs = 2 * RUNS if batches == "shuffled" else RUNS
+    assert lower_bound(batches, Relation.REPLACE, noise=0.5, runs=runs) > EPSILON
 
 
 def test_what_it_cannot_do_is_refused():
