@@ -1,7 +1,8 @@
 """The durable privacy budget of a data set: reserve before the rows are read, commit after.
 
-`book` is the ledger that users see, `reservation` what it hands out, `allowance` decides whether events keep a
-promise, `chain` stores records that cannot be edited unnoticed.
+From what users see down to the disk: `ledger` and the `reservation` it hands out; `account`, what is promised to a data
+set (`allowance`) and spent (`total`); `chain`, records that cannot be edited unnoticed; `store`, the database;
+`file_lock` and `forks`, which keep processes, threads and names of a file from getting in each other's way.
 """
 
 from discreet.privacy.ledger.allowance import Allowance

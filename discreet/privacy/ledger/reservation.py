@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import getpass
+import os
+import socket
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
-from discreet.privacy.ledger.allowance import Event
+from discreet.privacy.ledger.records import Record
+from discreet.privacy.ledger.total import Event
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger.ledger import Ledger
@@ -25,11 +29,15 @@ class Entry:
     event : DpEvent
         What was reserved, in the vocabulary of dp-accounting.
     note : str
-        What the caller wrote beside it.
+        Why: what the caller wrote beside it.
     status : {"reserved", "committed"}
         Both count in full.
     created, committed : datetime
         When; `committed` is None for a reservation that was not committed.
+    who : str
+        User and machine that asked; empty in ledgers of earlier versions.
+    target : str
+        The column that is predicted, if the caller named it.
     """
 
     id: int
@@ -39,6 +47,35 @@ class Entry:
     status: str
     created: datetime
     committed: datetime | None
+    who: str = ""
+    target: str = ""
+
+
+def entry_of(record: Record, commit: Record | None) -> Entry:
+    """Return a reservation as people read it."""
+    from discreet.privacy.accounting import event_from_dict
+
+    content = record.content
+    return Entry(
+        id=record.number,
+        dataset=record.dataset,
+        event=event_from_dict(content["event"]),
+        note=content["note"],
+        status="reserved" if commit is None else "committed",
+        created=datetime.fromisoformat(record.created),
+        committed=None if commit is None else datetime.fromisoformat(commit.created),
+        who=content.get("who", ""),
+        target=content.get("target", ""),
+    )
+
+
+def current_user() -> str:
+    """Return who is working on which machine, as far as the operating system knows."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container without a list of users
+        name = str(os.getuid()) if hasattr(os, "getuid") else "unknown"
+    return f"{name}@{socket.gethostname()}"
 
 
 class Reservation:

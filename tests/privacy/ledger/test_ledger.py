@@ -46,9 +46,9 @@ def ledger(tmp_path: Path) -> Ledger:
     return made
 
 
-def granted(ledger: Ledger, dataset: str, event: Any) -> bool:
+def granted(ledger: Ledger, dataset: str, event: Any, relation: Relation = Relation.REPLACE) -> bool:
     try:
-        ledger.reserve(dataset, event)
+        ledger.reserve(dataset, event, relation=relation)
     except BudgetExceededError:
         return False
     return True
@@ -69,7 +69,7 @@ def test_accepts_exactly_what_composes_within_the_budget(multipliers: list[float
     for event in map(gaussian_event, multipliers):
         fits = delta_of(compose([*accepted, event]), 1.0, relation) <= DELTA
         assert ledger.fits("t", event) == fits
-        assert granted(ledger, "t", event) == fits
+        assert granted(ledger, "t", event, relation) == fits
         accepted += [event] if fits else []
     spent = epsilon_of(compose(accepted), DELTA, relation) if accepted else 0.0
     assert ledger.spent("t") == pytest.approx(spent, rel=1e-9)
@@ -116,7 +116,7 @@ def test_a_plan_for_the_whole_budget_fits_once(kind: str, epsilon: float, relati
     ledger = Ledger("sqlite://")
     ledger.open("t", epsilon, DELTA, relation)
     plan = PLANS[kind](calibrate(PLANS[kind], Budget(epsilon, DELTA), relation))
-    ledger.reserve("t", plan)
+    ledger.reserve("t", plan, relation=relation)
     assert ledger.spent("t") == pytest.approx(epsilon, rel=2e-3)
     assert not ledger.fits("t", plan)
 
@@ -199,6 +199,16 @@ def test_relations_do_not_mix(ledger: Ledger) -> None:
     with pytest.raises(ValueError, match="kept under relation='replace'"):
         ledger.reserve("pure", QUARTER, relation=Relation.ADD_REMOVE)
     assert len(ledger.entries("pure")) == 1
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "add_remove"])
+def test_a_missing_relation_means_replace_and_is_refused_elsewhere(ledger: Ledger, relation: str) -> None:
+    """The same noise costs more when a row is replaced, so the ledger must not guess what was meant."""
+    ledger.open("other", 1.0, 0.0, relation)
+    with pytest.raises(ValueError, match=f"say relation='{relation}'"):
+        ledger.reserve("other", QUARTER)
+    assert ledger.entries("other") == []
+    ledger.reserve("other", QUARTER, relation=relation)
 
 
 # --- reserve, commit, crash ----------------------------------------------------------------------------
