@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from discreet.privacy.ledger.address import absolute_url
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 # How many of the latest records are checked at every use. All of them are checked by `read`; checking them always
 # would make each use dearer than the last.
-LATEST = 256
+LATEST = 64
 
 
 class View:
@@ -32,7 +33,6 @@ class View:
 
     def __init__(self, connection: Connection | None) -> None:
         self._connection = connection
-        self._has_totals = connection is not None and has_totals(connection)
 
     def check_latest(self) -> None:
         """Raise an error if the latest records are not the end of an intact chain."""
@@ -100,6 +100,7 @@ class View:
         latest = self.latest(dataset, "open", "reserve")
         if latest is None or (latest.misfit is None and "total" not in latest.content):
             return None
+        self._has_totals = True  # since a record speaks of one
         self._require_chain(latest.number, None, latest.number + 1)
         stored = self.totals(dataset).get(dataset)
         if stored is None or stored[0] != latest.number or digest_of(stored[1]) != latest.content["total"]:
@@ -128,11 +129,15 @@ class View:
         found = (Record(*row) for row in self._connection.execute(select(table).where(*later)))
         return [record for record in found if record.content["entry"] == entry.number]
 
+    @cached_property
+    def _has_totals(self) -> bool:
+        return self._connection is not None and has_totals(self._connection)
+
     def totals(self, dataset: str | None = None) -> dict[str, tuple[int, str]]:
         """Return the stored totals as they are, each with the number of the record that it belongs to."""
         from sqlalchemy import select
 
-        if not self._has_totals or self._connection is None:
+        if self._connection is None or not self._has_totals:
             return {}
         query = select(tables().totals)
         if dataset is not None:

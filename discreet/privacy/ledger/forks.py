@@ -1,8 +1,8 @@
 """No process is forked while one of its threads uses a ledger.
 
 SQLite keeps notes in memory about the locks that its process holds. A forked child inherits the notes without the
-locks, and would write unprotected; it would also wait for ever for threads that it did not inherit. So a fork waits
-until no thread uses a ledger, and whoever wants to use one waits until the fork is done.
+locks, and would write unprotected; it would also wait for ever for threads that it did not inherit, and keep modules
+half imported. So a fork waits until no thread uses a ledger, and whoever wants to use one waits until the fork is done.
 """
 
 from __future__ import annotations

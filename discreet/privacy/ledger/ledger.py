@@ -14,6 +14,7 @@ from discreet.privacy.ledger.account import Account, account_in, terms_of, total
 from discreet.privacy.ledger.address import MEMORY, file_of, without_password
 from discreet.privacy.ledger.allowance import Allowance
 from discreet.privacy.ledger.chain import Chain
+from discreet.privacy.ledger.forks import FORKS
 from discreet.privacy.ledger.records import GENESIS, KINDS, ChainError
 from discreet.privacy.ledger.reservation import Entry, Reservation, current_user, entry_of
 from discreet.privacy.ledger.total import Event, Total, event_text
@@ -52,6 +53,7 @@ class Ledger:
     False
     """
 
+    @FORKS.using()
     def __init__(self, url: str | os.PathLike[str] = "sqlite:///discreet.db") -> None:
         self._chain = Chain(url)
 
@@ -65,6 +67,7 @@ class Ledger:
         """The address, absolute; it may hold a password."""
         return self._chain.url
 
+    @FORKS.using()
     def open(self, dataset: str, epsilon: float, delta: float, relation: Relation | str = Relation.REPLACE) -> None:
         """Set the total budget of a data set; it never changes. The same numbers again have no effect.
 
@@ -90,6 +93,7 @@ class Ledger:
                     f" relation={has.relation.value!r}; a budget never changes"
                 )
 
+    @FORKS.using()
     def reserve(
         self,
         dataset: str,
@@ -143,28 +147,34 @@ class Ledger:
             head = writer.head
         return Reservation(self, id, dataset, head)
 
+    @FORKS.using()
     def fits(self, dataset: str, event: Event) -> bool:
         """Whether `reserve` would accept the event now, accounted under the relation of the budget."""
         account, asked = self._account(dataset), event_text(event)
         return account.checked(asked, account.allowance.relation).covers(asked)
 
+    @FORKS.using()
     def spent(self, dataset: str) -> float:
         """Epsilon, at the data set's delta, of all its events composed together."""
         return self._account(dataset).spent
 
+    @FORKS.using()
     def remaining(self, dataset: str) -> float:
         """Promised epsilon minus `spent`, at least 0; an event that costs more alone may still fit."""
         return self._account(dataset).remaining
 
+    @FORKS.using()
     def allowance(self, dataset: str) -> Allowance:
         """Return what was promised for the data set."""
         return self._account(dataset).allowance
 
+    @FORKS.using()
     def datasets(self) -> list[str]:
         """Names of the data sets, in the order in which they were opened."""
         with self._chain.viewing() as view:
             return view.opened()
 
+    @FORKS.using()
     def entries(self, dataset: str) -> list[Entry]:
         """All reservations of the data set, oldest first; also of a damaged ledger."""
         records = [record for record in self._chain.read()[0] if record.dataset == dataset]
@@ -174,6 +184,7 @@ class Ledger:
         commits = {record.content["entry"]: record for record in readable if record.kind == "commit"}
         return [entry_of(r, commits.get(r.number)) for r in readable if r.kind == "reserve"]
 
+    @FORKS.using()
     def head(self, dataset: str | None = None) -> str:
         """Hash of the latest record, of all or of one data set: write it down, give it to `verify`."""
         with self._chain.viewing() as view:
@@ -185,6 +196,7 @@ class Ledger:
             raise _unknown(dataset)
         return latest.hash
 
+    @FORKS.using()
     def verify(self, head: str | None = None) -> list[str]:
         """List what is wrong with the ledger; empty if it can be used and no record or total was altered.
 
@@ -212,6 +224,7 @@ class Ledger:
             found.append(f"hash {head} is not in the ledger: records were cut off or rewritten")
         return found
 
+    @FORKS.using()
     def backup(self, path: str | os.PathLike[str]) -> str:
         """Copy the ledger to a new file while others go on using it, and return the hash of its latest record.
 
@@ -239,6 +252,7 @@ class Ledger:
             raise _unknown(dataset, relation)
         return account
 
+    @FORKS.using()
     def _commit(self, asked: Reservation) -> None:
         never = ValueError(f"this ledger never granted reservation {asked.id} of data set {asked.dataset!r}")
         if not self._chain.store.exists():

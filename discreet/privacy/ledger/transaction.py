@@ -38,6 +38,8 @@ def _translated(error: BaseException | None) -> Exception:
         code = getattr(error, "sqlstate", None)
         if code == "55P03" or code is None:
             return TimeoutError(f"the ledger did not answer ({reason}); nothing was written")
+        if code == "42P01":
+            return ChainError(f"the ledger's database is damaged, or holds no ledger: {reason}")
         return OSError(f"the ledger's database refused: {reason}")
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return TimeoutError(f"the ledger did not answer ({reason}); nothing was written")
