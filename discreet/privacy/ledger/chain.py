@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
@@ -48,7 +48,8 @@ class View:
             return Tip(0, GENESIS)
         tip = tables().tip
         rows = self._connection.execute(select(tip.c.number, tip.c.hash)).all()
-        return Tip(*rows[0]) if len(rows) == 1 else None
+        known = len(rows) == 1 and isinstance(rows[0][0], int) and isinstance(rows[0][1], str)
+        return Tip(*rows[0]) if known else None
 
     def records(self, first: int = 1, last: int | None = None, dataset: str | None = None) -> list[Record]:
         """Return the records between two numbers, oldest first, of all data sets or of one."""
@@ -64,7 +65,7 @@ class View:
             query = query.where(table.c.number <= last)
         if dataset is not None:
             query = query.where(table.c.dataset == dataset)
-        return [Record(*row) for row in self._connection.execute(query)]
+        return [_record(row) for row in self._connection.execute(query)]
 
     def opened(self) -> list[str]:
         """Return the names of all data sets, in the order in which they were opened."""
@@ -87,7 +88,7 @@ class View:
         for kind in kinds:  # one search of the index for each
             query = select(table).where(table.c.dataset == dataset, table.c.kind == kind)
             found += self._connection.execute(query.order_by(table.c.number.desc()).limit(1)).all()
-        return max((Record(*row) for row in found), key=lambda record: record.number, default=None)
+        return max((_record(row) for row in found), key=lambda record: record.number, default=None)
 
     def total(self, dataset: str) -> str | None:
         """Return the running total of a data set; None where its latest record has none.
@@ -126,7 +127,7 @@ class View:
             return []
         table = tables().records
         later = (table.c.dataset == entry.dataset, table.c.kind == "commit", table.c.number > entry.number)
-        found = (Record(*row) for row in self._connection.execute(select(table).where(*later)))
+        found = (_record(row) for row in self._connection.execute(select(table).where(*later)))
         return [record for record in found if record.content["entry"] == entry.number]
 
     @cached_property
@@ -142,7 +143,7 @@ class View:
         query = select(tables().totals)
         if dataset is not None:
             query = query.where(tables().totals.c.dataset == dataset)
-        return {name: (number, total) for name, number, total in self._connection.execute(query)}
+        return {name: (number, str(total)) for name, number, total in self._connection.execute(query)}
 
 
 class Writer(View):
@@ -227,6 +228,13 @@ class Chain:
             self.store.create()
         with self.store.writing() as connection:
             yield Writer(connection)
+
+
+def _record(row: Sequence[Any]) -> Record:
+    """Return a row as a record; SQLite lets any column hold anything."""
+    if not isinstance(row[0], int) or not all(isinstance(field, str) for field in row[1:]):
+        raise ChainError(f"the ledger was damaged: record {row[0]!r} cannot be read")
+    return Record(*row)
 
 
 def digest_of(total: str) -> str:

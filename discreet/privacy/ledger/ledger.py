@@ -16,7 +16,7 @@ from discreet.privacy.ledger.allowance import Allowance
 from discreet.privacy.ledger.chain import Chain
 from discreet.privacy.ledger.forks import FORKS
 from discreet.privacy.ledger.records import GENESIS, KINDS, ChainError
-from discreet.privacy.ledger.reservation import Entry, Reservation, current_user, entry_of
+from discreet.privacy.ledger.reservation import Entry, Reservation, current_user, entries_of
 from discreet.privacy.ledger.total import Event, Total, event_text
 from discreet.privacy.relation import Relation
 
@@ -180,9 +180,7 @@ class Ledger:
         records = [record for record in self._chain.read()[0] if record.dataset == dataset]
         if not records:
             raise _unknown(dataset)
-        readable = [record for record in records if record.misfit is None]
-        commits = {record.content["entry"]: record for record in readable if record.kind == "commit"}
-        return [entry_of(r, commits.get(r.number)) for r in readable if r.kind == "reserve"]
+        return entries_of(records)
 
     @FORKS.using()
     def head(self, dataset: str | None = None) -> str:

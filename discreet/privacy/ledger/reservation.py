@@ -5,6 +5,8 @@ from __future__ import annotations
 import getpass
 import os
 import socket
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
@@ -51,8 +53,19 @@ class Entry:
     target: str = ""
 
 
-def entry_of(record: Record, commit: Record | None) -> Entry:
-    """Return a reservation as people read it."""
+def entries_of(records: Sequence[Record]) -> list[Entry]:
+    """Return the reservations among records as people read them, without those that cannot be read."""
+    readable = [record for record in records if record.misfit is None]
+    commits = {str(record.content["entry"]): record for record in readable if record.kind == "commit"}
+    found = []
+    for record in readable:
+        if record.kind == "reserve":
+            with suppress(ValueError, TypeError):
+                found.append(_entry(record, commits.get(str(record.number))))
+    return found
+
+
+def _entry(record: Record, commit: Record | None) -> Entry:
     from discreet.privacy.accounting import event_from_dict
 
     content = record.content

@@ -57,7 +57,7 @@ class FileStore:
                 return [f"there is no ledger at {self.path}"]
             with self._session(exclusive=False) as connection:
                 found = [row[0] for row in connection.exec_driver_sql("PRAGMA integrity_check(3)")]
-                damage = [f"the file is damaged: {text}" for text in found if text != "ok"]
+                damage = [f"the file is damaged: {' '.join(text.split())}" for text in found if text != "ok"]
         except (ChainError, OSError) as error:
             return [str(error)]
         for place in (self.path, self.path.parent):

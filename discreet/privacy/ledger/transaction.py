@@ -27,14 +27,16 @@ def plain_errors() -> Iterator[None]:
         yield
     except PoolTimeout as error:
         raise TimeoutError("the ledger did not answer (other threads are using it); nothing was written") from error
+    except UnicodeDecodeError as error:
+        raise ChainError("the ledger's file is damaged: it holds text that cannot be read") from error
     except DBAPIError as error:
         raise _translated(error.orig) from error
 
 
 def _translated(error: BaseException | None) -> Exception:
     reason = str(error).partition("\n")[0]
-    name = getattr(error, "sqlite_errorname", None)
-    if name is None:  # a server's answer
+    name = getattr(error, "sqlite_errorname", "")
+    if type(error).__module__ != "sqlite3":  # a server's answer
         code = getattr(error, "sqlstate", None)
         if code == "55P03" or code is None:
             return TimeoutError(f"the ledger did not answer ({reason}); nothing was written")

@@ -189,14 +189,19 @@ def test_each_edit_is_reported_where_it_happened(written: Ledger) -> None:
     assert written.verify() == ["records 3 to 4 are missing"]
 
 
-def test_only_a_hash_kept_elsewhere_shows_a_cut_tail(written: Ledger) -> None:
-    kept, earlier = written.head(), written._chain.read()[0][2].hash
-    assert written.verify(head=kept) == written.verify(head=earlier) == []
-    tip = f"UPDATE discreet_tip SET number = 3, hash = '{earlier}'"
-    run_sql(written, *EDITS["deleted last"], tip)
-    assert written.verify() == [], "a careful forger leaves a valid, shorter chain"
-    assert written.verify(head=earlier) == []
-    (problem,) = written.verify(head=kept)
+def test_only_a_hash_kept_elsewhere_shows_a_cut_tail(ledger: Ledger) -> None:
+    ledger.reserve("t", QUARTER)
+    earlier, total = ledger.head(), ledger._chain.everything()[1]["t"][1]
+    ledger.reserve("t", QUARTER)
+    kept = ledger.head()
+    assert ledger.verify(head=kept) == ledger.verify(head=earlier) == []
+    tip = f"UPDATE discreet_tip SET number = 2, hash = '{earlier}'"
+    run_sql(ledger, DELETE + " WHERE number = 3", tip)
+    assert ledger.verify() == ["the running total of data set 't' was altered"]
+    run_sql(ledger, f"UPDATE discreet_totals SET number = 2, total = '{total}'")
+    assert ledger.verify() == [], "a careful forger leaves a valid, shorter chain"
+    assert ledger.verify(head=earlier) == []
+    (problem,) = ledger.verify(head=kept)
     assert kept in problem
 
 
