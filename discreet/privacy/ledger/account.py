@@ -11,7 +11,7 @@ from discreet._common.exceptions import BudgetExceededError
 from discreet.privacy.ledger.allowance import Allowance
 from discreet.privacy.ledger.chain import View, digest_of
 from discreet.privacy.ledger.records import ChainError, Record, problems
-from discreet.privacy.ledger.total import Total, fields_text
+from discreet.privacy.ledger.total import Total, event_text, fields_text
 from discreet.privacy.relation import Relation
 
 FORMAT = 1
@@ -46,12 +46,33 @@ class Account:
         """Raise an error that says what is left unless one more event would keep the promise."""
         if self.covers(event):
             return
-        allowance, together = self.allowance, self.plus(event).spent
+        allowance, together, room = self.allowance, self.plus(event).spent, self.room()
+        fitting = "" if room is None else f"; a release of epsilon {room:.3g} at this delta would fit"
         raise BudgetExceededError(
             f"data set {allowance.dataset!r} does not cover this: asked epsilon {allowance.cost_of(event):.6g},"
             f" spent {self.spent:.6g}, remaining {self.remaining:.6g} of {allowance.epsilon:.6g}"
             f" (delta {allowance.delta:.6g}, relation {allowance.relation}); together they would cost {together:.6g}"
+            f"{fitting}"
         )
+
+    def room(self) -> float | None:
+        """Return the largest epsilon, at the delta of the promise, of a release that would still be covered.
+
+        The release has Gaussian noise, or Laplace noise if the promise is pure. It is more than what remains, since
+        costs compose better than they add. None where the answer takes long: beside other kinds of noise.
+        """
+        from discreet.privacy.accounting import gaussian_event, gaussian_mu
+
+        if self.allowance.delta == 0.0:
+            return self.remaining
+        if not self.total.only_gaussian:
+            return None
+        low, high = 0.0, self.allowance.epsilon
+        for _ in range(30):
+            middle = 0.5 * (low + high)
+            event = gaussian_event(1.0 / gaussian_mu(middle, self.allowance.delta))
+            low, high = (middle, high) if self.covers(event_text(event)) else (low, middle)
+        return low
 
     def checked(self, event: str, relation: Relation | str | None) -> Account:
         """Return the account itself; refuse an event that is unknown or was not accounted under its relation."""
@@ -121,7 +142,7 @@ def total_problems(records: Sequence[Record], totals: Mapping[str, tuple[int, st
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             found.append(f"record {record.number} ({record.kind} {record.dataset!r}) makes no sense: {error}")
             continue
-        if record.kind != "commit":
+        if record.kind in ("open", "reserve"):
             latest[record.dataset] = record
     for dataset in {*totals, *accounts}:
         last, stored = latest.get(dataset), totals.get(dataset)

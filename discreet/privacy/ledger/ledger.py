@@ -86,8 +86,7 @@ class Ledger:
             if known is None:
                 terms = terms_of(wanted) | {"who": current_user()}
                 writer.append("open", dataset, terms, Account(wanted, Total()).to_text())
-            elif known.allowance != wanted:
-                has = known.allowance
+            elif (has := known.allowance) != wanted:
                 raise ValueError(
                     f"data set {dataset!r} is open with epsilon={has.epsilon}, delta={has.delta},"
                     f" relation={has.relation.value!r}; a budget never changes"
@@ -136,7 +135,7 @@ class Ledger:
         asked = event_text(event)
         # Spending never falls, so a refusal before the lock is final; an acceptance is remembered, so that
         # the same sum is not computed again while others wait for the lock.
-        self._account(dataset, relation).checked(asked, relation).require(asked)
+        self.account(dataset, relation).checked(asked, relation).require(asked)
         content = {"event": json.loads(asked), "note": note, "who": current_user(), "target": target}
         with self._chain.writing() as writer:
             account = account_in(writer, dataset)
@@ -148,25 +147,47 @@ class Ledger:
         return Reservation(self, id, dataset, head)
 
     @FORKS.using()
-    def fits(self, dataset: str, event: Event) -> bool:
-        """Whether `reserve` would accept the event now, accounted under the relation of the budget."""
-        account, asked = self._account(dataset), event_text(event)
-        return account.checked(asked, account.allowance.relation).covers(asked)
+    def fits(self, dataset: str, event: Event, relation: Relation | str | None = None) -> bool:
+        """Whether `reserve` would accept the event now, accounted under the budget's relation if none is named."""
+        account, asked = self.account(dataset), event_text(event)
+        return account.checked(asked, relation or account.allowance.relation).covers(asked)
 
     @FORKS.using()
     def spent(self, dataset: str) -> float:
         """Epsilon, at the data set's delta, of all its events composed together."""
-        return self._account(dataset).spent
+        return self.account(dataset).spent
 
     @FORKS.using()
     def remaining(self, dataset: str) -> float:
         """Promised epsilon minus `spent`, at least 0; an event that costs more alone may still fit."""
-        return self._account(dataset).remaining
+        return self.account(dataset).remaining
+
+    @FORKS.using()
+    def room(self, dataset: str) -> float | None:
+        """Largest epsilon, at the data set's delta, of one more release with Gaussian noise (Laplace if delta is 0).
+
+        More than `remaining`, since costs compose better than they add; None beside other noise, where it takes long.
+        """
+        return self.account(dataset).room()
+
+    @FORKS.using()
+    def account(self, dataset: str, relation: Relation | str | None = None) -> Account:
+        """Return what was promised for the data set and spent; `relation` completes the advice for an unknown one."""
+        with self._chain.viewing() as view:
+            account = account_in(view, dataset)
+        if account is None:
+            raise _unknown(dataset, relation)
+        return account
 
     @FORKS.using()
     def allowance(self, dataset: str) -> Allowance:
         """Return what was promised for the data set."""
-        return self._account(dataset).allowance
+        return self.account(dataset).allowance
+
+    @FORKS.using()
+    def exists(self) -> bool:
+        """Whether there is a ledger at the address; `open` makes one."""
+        return self._chain.store.exists()
 
     @FORKS.using()
     def datasets(self) -> list[str]:
@@ -196,10 +217,9 @@ class Ledger:
 
     @FORKS.using()
     def verify(self, head: str | None = None) -> list[str]:
-        """List what is wrong with the ledger; empty if it can be used and no record or total was altered.
+        """Read all records, add them up again, and list what is wrong with the ledger.
 
-        All records are read and added up again. With a `head` written down earlier, a shortened or wholly rewritten
-        history is noticed too.
+        With a `head` written down earlier, a shortened or wholly rewritten history is noticed too.
 
         Parameters
         ----------
@@ -226,8 +246,7 @@ class Ledger:
     def backup(self, path: str | os.PathLike[str]) -> str:
         """Copy the ledger to a new file while others go on using it, and return the hash of its latest record.
 
-        A ledger that is put back from a copy has forgotten what was spent since: `verify(head=...)` with a later hash
-        says so.
+        A copy that is put back has forgotten what was spent since; `verify(head=...)` with a later hash says so.
 
         Parameters
         ----------
@@ -242,13 +261,6 @@ class Ledger:
         if wrong:
             raise ChainError(f"the ledger was copied to {path}, but it is damaged: {wrong[0]}")
         return copy.head()
-
-    def _account(self, dataset: str, relation: Relation | str | None = None) -> Account:
-        with self._chain.viewing() as view:
-            account = account_in(view, dataset)
-        if account is None:
-            raise _unknown(dataset, relation)
-        return account
 
     @FORKS.using()
     def _commit(self, asked: Reservation) -> None:
@@ -270,7 +282,7 @@ class Ledger:
     def __deepcopy__(self, memo: object) -> Self:
         return self
 
-    def __reduce__(self) -> tuple[type[Ledger], tuple[str]]:
+    def __reduce__(self) -> tuple[type[Ledger], tuple[str, ...]]:
         if self.url == MEMORY:
             raise TypeError("an in-memory ledger cannot be pickled: processes share a ledger through a file")
         return type(self), (self.url,)

@@ -17,7 +17,8 @@ GENESIS = "0" * 64
 KINDS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     "open": (frozenset({"epsilon", "delta", "relation"}), frozenset({"total", "who"})),
     "reserve": (frozenset({"event", "note"}), frozenset({"total", "who", "target"})),
-    "commit": (frozenset({"entry"}), frozenset({"model"})),
+    "commit": (frozenset({"entry"}), frozenset()),
+    "model": (frozenset({"entry", "sha256"}), frozenset()),
 }
 
 

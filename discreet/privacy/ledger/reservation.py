@@ -40,6 +40,8 @@ class Entry:
         User and machine that asked; empty in ledgers of earlier versions.
     target : str
         The column that is predicted, if the caller named it.
+    model : str
+        SHA-256 of the model's file, if one was recorded.
     """
 
     id: int
@@ -51,21 +53,24 @@ class Entry:
     committed: datetime | None
     who: str = ""
     target: str = ""
+    model: str = ""
 
 
 def entries_of(records: Sequence[Record]) -> list[Entry]:
     """Return the reservations among records as people read them, without those that cannot be read."""
     readable = [record for record in records if record.misfit is None]
     commits = {str(record.content["entry"]): record for record in readable if record.kind == "commit"}
+    models = {str(record.content["entry"]): record for record in readable if record.kind == "model"}
     found = []
     for record in readable:
         if record.kind == "reserve":
+            number = str(record.number)
             with suppress(ValueError, TypeError):
-                found.append(_entry(record, commits.get(str(record.number))))
+                found.append(_entry(record, commits.get(number), models.get(number)))
     return found
 
 
-def _entry(record: Record, commit: Record | None) -> Entry:
+def _entry(record: Record, commit: Record | None, model: Record | None) -> Entry:
     from discreet.privacy.accounting import event_from_dict
 
     content = record.content
@@ -79,6 +84,7 @@ def _entry(record: Record, commit: Record | None) -> Entry:
         committed=None if commit is None else datetime.fromisoformat(commit.created),
         who=content.get("who", ""),
         target=content.get("target", ""),
+        model="" if model is None else model.content["sha256"],
     )
 
 

@@ -44,6 +44,11 @@ class Total:
     runs: tuple[Run, ...] = ()
     in_order: bool = True
 
+    @property
+    def only_gaussian(self) -> bool:
+        """Whether all releases had plain Gaussian noise."""
+        return all(json.loads(text)["type"] == _GAUSSIAN for text, _ in self.runs)
+
     def plus(self, event: str) -> Total:
         """Return the total with one more event."""
         runs = [*self.runs, (event, 1)]
