@@ -14,7 +14,6 @@ import secrets
 import sys
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -25,7 +24,7 @@ WAIT_SECONDS = 60.0
 _POLL_SECONDS = 0.002
 _BESIDE = ("-journal", "-wal")  # what SQLite keeps beside a file during a write, and after an interrupted one
 _MOUNTS = Path("/proc/self/mountinfo")
-_THREADS: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
+_THREADS: dict[Path, threading.Lock] = {}
 
 
 @contextmanager
@@ -37,7 +36,7 @@ def locked(path: Path, exclusive: bool) -> Iterator[None]:
     """
     process, deadline = os.getpid(), time.monotonic() + WAIT_SECONDS
     # One thread at a time: closing the file in one would drop SQLite's locks in another.
-    thread_lock = _THREADS[path]
+    thread_lock = _THREADS.setdefault(path, threading.Lock())
     if not thread_lock.acquire(timeout=WAIT_SECONDS):
         raise _too_long()
     try:

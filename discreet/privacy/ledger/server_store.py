@@ -59,7 +59,7 @@ class ServerStore:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+        begin = "BEGIN ISOLATION LEVEL READ COMMITTED"
         with self._session() as connection, transaction(connection, begin):
             # Each statement after this one sees all that earlier holders of the lock wrote.
             connection.exec_driver_sql("SELECT number FROM discreet_tip FOR UPDATE")

@@ -35,19 +35,27 @@ def plain_errors() -> Iterator[None]:
 
 def _translated(error: BaseException | None) -> Exception:
     reason = str(error).partition("\n")[0]
-    name = getattr(error, "sqlite_errorname", "")
-    if type(error).__module__ != "sqlite3":  # a server's answer
-        code = getattr(error, "sqlstate", None)
-        if code == "55P03" or code is None:
-            return TimeoutError(f"the ledger did not answer ({reason}); nothing was written")
-        if code == "42P01":
-            return ChainError(f"the ledger's database is damaged, or holds no ledger: {reason}")
-        return OSError(f"the ledger's database refused: {reason}")
+    if type(error).__module__ == "sqlite3":
+        return _error_of_file(getattr(error, "sqlite_errorname", ""), reason)
+    return _error_of_server(getattr(error, "sqlstate", None), reason)
+
+
+def _error_of_file(name: str, reason: str) -> Exception:
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return TimeoutError(f"the ledger did not answer ({reason}); nothing was written")
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_PERM")):
         return OSError(f"the ledger's file cannot be used: {reason}")
     return ChainError(f"the ledger's file is damaged, or is no ledger: {reason}")
+
+
+def _error_of_server(code: str | None, reason: str) -> Exception:
+    if code is None:  # no answer: a write may have arrived, and would then be counted
+        return TimeoutError(f"the ledger's database did not answer ({reason}); nothing was granted")
+    if code == "55P03":  # a lock was not given in time
+        return TimeoutError(f"the ledger did not answer ({reason}); nothing was written")
+    if code == "42P01":  # a table is missing
+        return ChainError(f"the ledger's database is damaged, or holds no ledger: {reason}")
+    return OSError(f"the ledger's database refused: {reason}")
 
 
 @contextmanager

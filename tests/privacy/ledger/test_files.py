@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -123,6 +124,39 @@ def test_closing_the_file_elsewhere_in_the_process_gives_no_lock_away(ledger: Le
         done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, check=False)
     assert "TimeoutError: the ledger did not answer" in done.stderr
     assert ledger.verify() == []
+
+
+def test_a_reader_outside_the_library_keeps_a_write_waiting(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_lock, "WAIT_SECONDS", 0.1)
+    ledger = Ledger(path)
+    ledger.open("t", 1.0, 0.0)
+    reader = sqlite3.connect(path, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM discreet_tip").fetchall()
+    with pytest.raises(TimeoutError, match="nothing was written"):
+        ledger.reserve("t", QUARTER)
+    reader.close()
+    assert ledger.spent("t") == 0.0
+    ledger.reserve("t", QUARTER)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_half_written_file_is_completed_by_its_journal_and_refused_without(ledger: Ledger, path: Path) -> None:
+    """The state after a kill in the middle of a write that was too large for memory."""
+    child = os.fork()
+    if child == 0:
+        with ledger._chain.writing() as writer:
+            writer._open.exec_driver_sql("PRAGMA cache_size = 1")
+            for _ in range(100):
+                writer.append("commit", "t", {"entry": 2, "filling": "x" * 1000}, "a total")
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    copy = path.with_name("copy.db")
+    shutil.copy(path, copy)
+    assert Path(f"{path}-journal").exists()
+    refuses(Ledger(copy), "damaged")
+    assert ledger.verify() == []
+    assert len(ledger.entries("t")) == 1
 
 
 # --- what is no ledger ---------------------------------------------------------------------------------
