@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -36,11 +37,14 @@ class Account:
 
     def plus(self, event: str) -> Account:
         """Return the account with one more event, whether it is covered or not."""
-        return replace(self, total=self.total.plus(event))
+        pure = self.allowance.pure_cost_of(event) if self.allowance.delta == 0.0 else math.inf
+        # Nothing but the sum of pure epsilons counts for a pure promise.
+        total = self.total.plus_pure(pure) if math.isfinite(pure) else self.total.plus(event)
+        return replace(self, total=total)
 
     def covers(self, event: str) -> bool:
         """Whether one more event would keep the promise."""
-        return self.allowance.covers(self.total.plus(event))
+        return self.allowance.covers(self.plus(event).total)
 
     def require(self, event: str) -> None:
         """Raise an error that says what is left unless one more event would keep the promise."""

@@ -63,6 +63,12 @@ class Allowance:
         """Epsilon of one event alone, at the delta of the promise."""
         return self.cost(Total().plus(event))
 
+    def pure_cost_of(self, event: str) -> float:
+        """Epsilon of one event alone at delta 0; infinite for Gaussian noise."""
+        from discreet.privacy.accounting import event_from_dict, pure_epsilon_of
+
+        return pure_epsilon_of(event_from_dict(json.loads(event)), self.relation)
+
     def check(self, event: str) -> None:
         """Refuse an event that the accounting does not know, or not under this relation."""
         from discreet.privacy.accounting import event_from_dict

@@ -86,7 +86,7 @@ def create(path: Path, fill: Callable[[Path], None]) -> bool:
         draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
         try:
             fill(draft)
-            with open(draft, "rb") as file:
+            with open(draft, "r+b") as file:
                 os.fsync(file.fileno())
             os.rename(draft, path)
         finally:
@@ -124,6 +124,8 @@ def _held(descriptor: int, exclusive: bool, deadline: float) -> Iterator[None]:
             if time.monotonic() > deadline:
                 raise _too_long() from None
             time.sleep(_POLL_SECONDS)
+        except OSError as error:
+            raise OSError(f"the ledger's file cannot be locked ({error.strerror}); keep it on a local disk") from error
     try:
         yield
     finally:

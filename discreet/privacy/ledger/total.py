@@ -2,7 +2,8 @@
 
 Plain Gaussian releases are merged into one, exactly: their mu^2 add up (Dong, Roth and Su 2022, corollary 3.3). Other
 releases are counted, each distinct one once. Only the accounting of selections gains from knowing the order, so where
-there are selections the events stay in order until they are too many for it.
+there are selections the events stay in order until they are too many for it. For a promise with delta = 0 the sum of
+the pure epsilons is all that counts.
 
 Events are handled as the dictionaries that the ledger stores; rounding is upwards in cost.
 """
@@ -14,6 +15,7 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -23,7 +25,7 @@ Fields = dict[str, Any]
 Run = tuple[str, int]  # an event as JSON text, and how often it happened
 
 _ROUNDING = sys.float_info.epsilon
-_SELECTION, _GAUSSIAN, _NOTHING = "BoundedRangeDpEvent", "GaussianDpEvent", "NoOpDpEvent"
+_SELECTION, _GAUSSIAN, _NOTHING, _PURE = "BoundedRangeDpEvent", "GaussianDpEvent", "NoOpDpEvent", "PureDpEvent"
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,15 @@ class Total:
                 return Total(self.entries + 1, tuple(runs))
         in_order = self.in_order and not _has_selection(runs)
         return Total(self.entries + 1, _counted(runs), in_order)
+
+    def plus_pure(self, epsilon: float) -> Total:
+        """Return the total with one more event of which only its pure epsilon is kept, added up and rounded up."""
+        spent = json.loads(self.runs[0][0])["epsilon"] if self.runs else 0.0
+        together = spent + epsilon
+        if Fraction(together) < Fraction(spent) + Fraction(epsilon):
+            together = math.nextafter(together, math.inf)
+        runs = ((fields_text({"type": _PURE, "epsilon": together}), 1),) if together else ()
+        return Total(self.entries + 1, runs)
 
     def event(self) -> Event:
         """Return everything as one event for the accounting."""

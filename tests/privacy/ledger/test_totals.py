@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +75,6 @@ def test_a_total_costs_what_its_events_cost_and_never_less(events: list[Any]) ->
 
 def test_merged_gaussians_are_rounded_to_more_cost() -> None:
     """500 of them: never below the sum in exact fractions, and above by at most 1e-11."""
-    from fractions import Fraction
-
     total, exact = Total(), Fraction(0)
     for i in range(500):
         multiplier = 1000.0 + i / 7.0
@@ -84,6 +83,23 @@ def test_merged_gaussians_are_rounded_to_more_cost() -> None:
     ((text, count),) = total.runs
     merged = count / Fraction(json.loads(text)["noise_multiplier"]) ** 2
     assert exact <= merged <= exact * (1 + Fraction(1, 10**11))
+
+
+def test_a_pure_budget_keeps_one_sum_that_is_never_too_small(path: Path) -> None:
+    ledger, exact = Ledger(path), Fraction(0)
+    ledger.open("p", 1.0, 0.0)
+    events = [laplace_event(100.0), selection_event(0.01, 3), laplace_event(300.0, 2), accounting.no_event()]
+    for event in events:
+        ledger.reserve("p", event)
+    for multiplier in (100.0, 300.0, 300.0):
+        exact += Fraction(1.0 / multiplier)
+    exact += 3 * Fraction(0.01)
+    account = ledger.account("p")
+    ((text, count),) = account.total.runs
+    assert (count, account.total.entries) == (1, 4)
+    assert exact <= Fraction(json.loads(text)["epsilon"]) <= exact * (1 + Fraction(1, 10**15))
+    assert not ledger.fits("p", gaussian_event(1e6))
+    assert ledger.verify() == []
 
 
 def test_selections_keep_their_order_as_long_as_the_accounting_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
