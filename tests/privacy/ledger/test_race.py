@@ -80,7 +80,7 @@ def test_a_ledger_in_postgresql_is_checked_like_a_file(server: str) -> None:
     with pytest.raises(OSError, match="read-only"):
         ledger.reserve(DATASET, laplace_event(4.0))
     sql(server, "ALTER DATABASE checked RESET default_transaction_read_only")
-    sql(address, "UPDATE discreet_totals SET total = replace(total, '4.0', '9.0')")
+    sql(address, "UPDATE discreet_totals SET total = replace(total, '0.25', '0.05')")
     assert ledger.verify() == [f"the running total of data set {DATASET!r} was altered"]
     with pytest.raises(ChainError, match="running total"):
         ledger.reserve(DATASET, laplace_event(4.0))
