@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from discreet.data.files import TableFile
     from discreet.data.schema import Schema
     from discreet.estimators.table_fit import TableFit
+    from discreet.privacy.ledger import ModelLedger
     from discreet.privacy.relation import Relation
 
 EXAMPLE = "Example: discreet fit patients.csv --target readmitted --epsilon 1"
@@ -36,6 +38,7 @@ def fit(
     public_rows: options.PublicRows = None,
     ledger: options.LedgerUrl = None,
     dataset: options.DatasetName = None,
+    note: options.Note = "",
     out_of_core: options.OutOfCore = None,
     out: options.ModelOut = Path("model.json"),
     seed: options.Seed = None,
@@ -53,7 +56,8 @@ def fit(
     from discreet.estimators.model_file import save_model
     from discreet.estimators.table_fit import FitRequest, fit_table
 
-    parameters = {"epsilon": epsilon, "delta": delta, "solver": solver, "public_n": public_rows, "ledger": ledger}
+    book = _book(ledger, dataset, note)
+    parameters = {"epsilon": epsilon, "delta": delta, "solver": solver, "public_n": public_rows, "ledger": book}
     parameters |= {"dataset": dataset, "random_state": seed, "verbose": int(wants_progress(quiet or json))}
     if alpha is not None:
         parameters["alpha"] = alpha
@@ -62,13 +66,48 @@ def fit(
         if str(declared.relation) == "add_remove" and public_rows is None:
             raise ValueError("add_remove keeps the number of rows secret: give a public estimate, --public-rows N.")
         request = FitRequest(declared, None if task == "auto" else task, estimator, parameters)
+        if book is not None:
+            book.target = str(declared.target.name)
         done = fit_table(file, request, out_of_core)
     save_model(done.model, out, done.schema, overwrite=force)
+    budget = None if book is None else _record_model(book, str(dataset), out)
     if json:
-        print_json(summary(done) | {"out": str(out)})
+        print_json(summary(done) | {"out": str(out), "ledger": budget})
     elif not quiet:
-        told = f"model and full privacy statement written to {out}; read it: discreet statement {out}"
-        print(f"{describe(done)}\n\n{told}")
+        print(describe(done) + ("" if budget is None else f"\n{in_ledger(budget)}"))
+        print(f"\nmodel and full privacy statement written to {out}; read it: discreet statement {out}")
+
+
+def _book(ledger: str | None, dataset: str | None, note: str) -> ModelLedger | None:
+    """The ledger that pays, which remembers what was reserved for the model."""
+    if ledger is None:
+        if dataset is not None or note:
+            raise ValueError("--dataset and --note belong to a ledger; give --ledger URL as well.")
+        return None
+    if dataset is None:
+        raise ValueError("a ledger needs the name of the data set as well (--dataset).")
+    from discreet.privacy.ledger import ModelLedger
+
+    return ModelLedger(ledger, note)
+
+
+def _record_model(book: ModelLedger, dataset: str, out: Path) -> dict[str, Any]:
+    """Write the hash of the model's file into the ledger, and return what is spent and left."""
+    from discreet.privacy.ledger.statement import budget_of
+
+    sha256 = hashlib.sha256(out.read_bytes()).hexdigest()
+    book.record_model(sha256)
+    return budget_of(book, dataset) | {"entries": [r.id for r in book.granted], "model_sha256": sha256}
+
+
+def in_ledger(budget: dict[str, Any]) -> str:
+    """What the ledger says after a fit, in two lines."""
+    numbers = ", ".join(map(str, budget["entries"]))
+    left = f"epsilon {budget['spent']:.6g} spent, {budget['remaining']:.6g} left of {budget['epsilon']:.6g}"
+    return (
+        f"ledger              {budget['dataset']!r}: {left} at delta {budget['delta']:.3g}\n"
+        f"                    entries {numbers}, model file with SHA-256 {budget['model_sha256']}"
+    )
 
 
 def _schema_of(file: TableFile, schema: Path | None) -> Schema:

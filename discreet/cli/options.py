@@ -48,6 +48,7 @@ SchemaFile = Annotated[Path | None, typer.Option(help="What is public about the 
 Classes = Annotated[str | None, typer.Option(metavar="A,B,...", help="All labels of the target.")]
 LedgerUrl = Annotated[str | None, typer.Option(metavar="URL", help="The ledger that pays, a file or a database.")]
 DatasetName = Annotated[str | None, typer.Option(help="The table's name in the ledger.")]
+Note = Annotated[str, typer.Option(help="Why; the ledger keeps it beside the entry.")]
 OutOfCore = Annotated[
     bool | None,
     typer.Option(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +11,9 @@ from discreet.cli import options
 from discreet.cli.console import print_json
 from discreet.cli.fit import in_short
 from discreet.privacy.relation import Relation
+
+if TYPE_CHECKING:
+    from discreet.estimators.table_fit import FitRequest
 
 EXAMPLE = "Example: discreet plan --rows 45312 --columns 8 --epsilon 1"
 
@@ -26,9 +30,14 @@ def plan(
     y_bounds: options.YBounds = None,
     class_count: Annotated[int, typer.Option(min=2, help="Number of classes of a classification.")] = 2,
     relation: options.RelationName = None,
+    ledger: options.LedgerUrl = None,
+    dataset: options.DatasetName = None,
     json: options.Json = False,
 ) -> None:
-    """Show the noise, the steps and the cost of a fit, from public facts alone."""
+    """Show the noise, the steps and the cost of a fit, from public facts alone.
+
+    With a ledger: also whether it would pay for the fit, and if not, what it would pay for. Nothing is booked.
+    """
     from discreet.data.schema import Column, Schema, Target
     from discreet.estimators.table_fit import FitRequest
 
@@ -36,7 +45,9 @@ def plan(
     low, high = options.parse_pair("--y-bounds", y_bounds) or (None, None)
     schema = Schema(tuple(map(Column, names)), Target("y", None, low, high), relation or Relation.REPLACE)
     limits = options.parse_pair("--bounds", bounds)
-    parameters = {"epsilon": epsilon, "delta": delta, "solver": solver} | ({} if alpha is None else {"alpha": alpha})
+    parameters: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "solver": solver} | (
+        {} if alpha is None else {"alpha": alpha}
+    )
     if relation is Relation.ADD_REMOVE:
         parameters["public_n"] = rows
     request = FitRequest(
@@ -44,9 +55,33 @@ def plan(
         estimator=estimator,
         parameters=parameters,
     )
-    model = request.model(request.known_task or "classification")
+    task = request.known_task or "classification"
+    model = request.model(task)
     planned = model.plan(rows, columns, class_count)
+    paid = {"ledger": ledger, "dataset": dataset}
+    request = replace(request, task=task, parameters={**request.parameters, **paid})
+    answer = _ask_ledger(request, rows, columns, class_count)
     if json:
-        print_json({"plan": planned.to_dict(), "guarantee": planned.guarantee.to_dict()})
+        print_json({"plan": planned.to_dict(), "guarantee": planned.guarantee.to_dict(), "ledger": answer})
         return
     print(f"{type(model).__name__}\n\n{planned}\n{in_short(planned.guarantee)}")
+    if answer is not None:
+        left = f"epsilon {answer['remaining']:.6g} left of {answer['epsilon']:.6g} at delta {answer['delta']:.3g}"
+        verdict = "would pay for this" if answer["fits"] else f"does not cover this; {answer['would_fit']}"
+        print(f"ledger              {dataset!r} {verdict} ({left})")
+
+
+def _ask_ledger(request: FitRequest, rows: int, columns: int, classes: int) -> dict[str, Any] | None:
+    """Whether the ledger, if one was named, would pay for the fit, and what it would pay for instead."""
+    ledger, dataset = request.parameters["ledger"], request.parameters["dataset"]
+    if (ledger is None) != (dataset is None):
+        raise ValueError("--ledger URL and --dataset NAME belong together.")
+    if ledger is None:
+        return None
+    from discreet.estimators.affordable import covers, what_fits
+    from discreet.privacy.ledger import Ledger
+    from discreet.privacy.ledger.statement import budget_of
+
+    fits = covers(request, rows, columns, classes)
+    would_fit = None if fits else what_fits(request, rows, columns, classes)
+    return budget_of(Ledger(ledger), dataset) | {"fits": fits, "would_fit": would_fit}

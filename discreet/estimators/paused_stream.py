@@ -22,6 +22,7 @@ from discreet.privacy import accounting
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.chain import ChainError
 from discreet.privacy.ledger.ledger import Reservation
+from discreet.privacy.relation import Relation
 from discreet.solvers.ftrl.solver import FTRL
 from discreet.solvers.ftrl.stream import Stream
 
@@ -61,7 +62,7 @@ def pause_stream(model: Any, path: str | Path) -> None:
         _rebuilt(json.loads(json.dumps(content, allow_nan=False)), None)  # refuse now what could not be resumed
         with _new_file(path, stream) as file:  # still empty: a name that is taken does not cost the stream
             if stream.booked is not None:
-                content["token"] = _book_token(*stream.booked)
+                content["token"] = _book_token(*stream.booked, stream.plan.public.relation)
             stream.close("it was paused; go on with the model that resume_stream returns")
             file.write(json.dumps(content, allow_nan=False))
 
@@ -170,10 +171,10 @@ def _rebuilt(content: dict[str, Any], random_state: Any) -> Any:
     return model
 
 
-def _book_token(ledger: Any, dataset: Any) -> dict[str, Any]:
+def _book_token(ledger: Any, dataset: Any, relation: Relation) -> dict[str, Any]:
     """An entry of cost 0 that can be committed once, by whichever process."""
     note = "paused stream; committed when it is resumed"
-    reservation = Ledger.of(ledger).reserve(dataset, accounting.no_event(), note)
+    reservation = Ledger.of(ledger).reserve(dataset, accounting.no_event(), note, relation)
     return {"id": reservation.id, "dataset": reservation.dataset, "hash": reservation.hash}
 
 

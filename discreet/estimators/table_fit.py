@@ -19,6 +19,7 @@ from discreet.data.public import Public
 from discreet.data.schema import Schema
 from discreet.data.stored_table import StoredTable, machine_memory
 from discreet.data.table import Table
+from discreet.estimators.affordable import what_fits
 from discreet.estimators.model_file import CLASSIFIERS, REGRESSORS
 from discreet.estimators.task import (
     Task,
@@ -122,9 +123,14 @@ def fit_table(file: TableFile, request: FitRequest, out_of_core: bool | None = N
     task = request.known_task
     stored = request.exceeds_memory(file) if out_of_core is None else out_of_core
     table = file.stored(request.schema) if stored else file.read(request.schema, target=True)
-    if task is None:
-        return _fit_after_question(request, table, file.path.name)
-    model = request.model(task).fit(table, None)
+    try:
+        if task is None:
+            return _fit_after_question(request, table, file.path.name)
+        model = request.model(task).fit(table, None)
+    except BudgetExceededError as error:
+        classes = len(request.schema.target.labels or (0, 1))
+        fitting = what_fits(request, table.rows, len(table.names), classes, stored)
+        raise BudgetExceededError(f"{str(error).rstrip('.')}; {fitting}.") from None
     model.guarantee_ = model.guarantee_.of_table(file.path.name)
     return TableFit(model, request.schema, task)
 
@@ -197,7 +203,7 @@ def _reserve_question(
             allowance = book.allowance(dataset)
             raise BudgetExceededError(
                 f"data set {dataset!r} does not cover this fit: epsilon {book.remaining(dataset):.6g} "
-                f"of {allowance.epsilon:.6g} remains at delta {allowance.delta:.6g}; nothing was spent."
+                f"of {allowance.epsilon:.6g} remains at delta {allowance.delta:.6g}, and nothing was spent."
             )
     relation = next(iter(plans.values())).public.relation
     note = "classification or regression"

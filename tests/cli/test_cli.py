@@ -49,7 +49,7 @@ def test_help_is_cheap():
         assert not heavy & set(done.stderr.split())
 
 
-@pytest.mark.parametrize("command", ["demo", "fit", "predict", "plan", "account", "schema"])
+@pytest.mark.parametrize("command", ["demo", "fit", "predict", "plan", "account", "schema", "ledger"])
 def test_every_command_explains_itself_with_an_example(command):
     assert f"Example: discreet {command}" in run(command, "--help").stdout
     assert command in run().stdout

@@ -31,32 +31,34 @@ class Certificate:
     route: str
 
 
-def certify(event: DpEvent, delta: float, relation: Relation | str) -> Certificate:
+def certify(event: DpEvent, delta: float, relation: Relation | str, in_order: bool = True) -> Certificate:
     """Return the least epsilon proved for an event at delta, and by which route.
+
+    With `in_order=False` the proof does not use the order in which the event lists its releases.
 
     Guarantee: a run described by the event is (epsilon, delta)-DP under the relation.
     """
     if not 0.0 <= delta < 1.0:
         raise ValueError(f"delta must be at least 0 and below 1, got {delta!r}")
-    return _certify(read_composition(event, relation), float(delta))
+    return _certify(read_composition(event, relation, in_order), float(delta))
 
 
-def epsilon_of(event: DpEvent, delta: float, relation: Relation | str) -> float:
-    """Return the least epsilon proved for an event at delta.
+def epsilon_of(event: DpEvent, delta: float, relation: Relation | str, in_order: bool = True) -> float:
+    """Return the least epsilon proved for an event at delta; see `certify`.
 
     Guarantee: a run described by the event is (epsilon, delta)-DP under the relation.
     """
-    return certify(event, delta, relation).epsilon
+    return certify(event, delta, relation, in_order).epsilon
 
 
-def delta_of(event: DpEvent, epsilon: float, relation: Relation | str) -> float:
-    """Return the least delta proved for an event at epsilon.
+def delta_of(event: DpEvent, epsilon: float, relation: Relation | str, in_order: bool = True) -> float:
+    """Return the least delta proved for an event at epsilon; see `certify`.
 
     Guarantee: a run described by the event is (epsilon, delta)-DP under the relation.
     """
     if not epsilon >= 0.0:
         raise ValueError(f"epsilon must be at least 0, got {epsilon!r}")
-    return float(deltas_of(read_composition(event, relation), np.array([float(epsilon)]))[0])
+    return float(deltas_of(read_composition(event, relation, in_order), np.array([float(epsilon)]))[0])
 
 
 def rho_of(event: DpEvent, relation: Relation | str) -> float:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
 # Above this many changes between selections and Gaussians their order is not kept.
-_LONGEST_ORDER = 20_000
+LONGEST_ORDER = 20_000
 
 Counted = tuple[tuple[Release, int], ...]
 
@@ -78,12 +78,15 @@ class Composition:
         return math.fsum(n * release.pure_epsilon() for release, n in self.totals)
 
 
-def read_composition(event: DpEvent, relation: Relation | str) -> Composition:
-    """Return the releases of an event under a relation; refuse events and relations that are not known."""
+def read_composition(event: DpEvent, relation: Relation | str, in_order: bool = True) -> Composition:
+    """Return the releases of an event under a relation; refuse events and relations that are not known.
+
+    `in_order` says whether the event lists its releases in the order executed.
+    """
     relation = Relation(relation)
     totals = tuple(total_releases(event, relation).items())
     has_selection = any(isinstance(release, Selection) for release, _ in totals)
-    if not has_selection or length(event) > _LONGEST_ORDER:
+    if not (has_selection and in_order) or length(event) > LONGEST_ORDER:
         return Composition(totals)
     order = tuple((r, n) for r, n in releases_in_order(event, relation) if isinstance(r, GaussianNoise | Selection))
     return Composition(totals, order)

@@ -1,6 +1,7 @@
-"""Append-only records in SQLite or PostgreSQL, chained by SHA-256; the ledger's memory.
+"""Append-only records in a database, chained by SHA-256; the ledger's memory.
 
-Nothing here knows about privacy. A record is never changed: what happens later is a later record.
+Nothing here knows about privacy. Beside the records a running total of each data set is kept, as a text: the latest
+record of the data set holds the total's hash, so a total cannot be edited unnoticed either.
 """
 
 from __future__ import annotations
@@ -8,297 +9,238 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import threading
-import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cache
-from pathlib import Path
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from discreet.privacy.ledger.address import absolute_url
+from discreet.privacy.ledger.records import GENESIS, ChainError, Record, Tip, problems
+from discreet.privacy.ledger.store import store_at
+from discreet.privacy.ledger.tables import add_totals, has_totals, tables
+
 if TYPE_CHECKING:
-    from sqlalchemy import URL, Connection, Engine, Table
+    from sqlalchemy import Connection
 
-GENESIS = "0" * 64
-MEMORY = "sqlite://"
-WAIT_SECONDS = 60.0
-
-
-class ChainError(RuntimeError):
-    """The stored records do not form the chain that was written."""
+# How many of the latest records are checked at every use. All of them are checked by `read`; checking them always
+# would make each use dearer than the last.
+LATEST = 64
 
 
-@dataclass(frozen=True)
-class Record:
-    """One link; `hash` covers every other field and the hash of the record before."""
+class View:
+    """What a ledger holds at one moment."""
 
-    number: int
-    kind: str
-    dataset: str
-    body: str
-    created: str
-    hash: str
-
-    def digest(self, previous: str) -> str:
-        """Return the hash that this record must carry when it follows `previous`."""
-        fields = [previous, self.number, self.kind, self.dataset, self.body, self.created]
-        return hashlib.sha256(json.dumps(fields).encode()).hexdigest()
-
-    @property
-    def content(self) -> dict[str, Any]:
-        """The body, parsed."""
-        content: dict[str, Any] = json.loads(self.body)
-        return content
-
-
-@dataclass(frozen=True)
-class Tip:
-    """Number and hash of the latest record, kept in a row of its own that is also the write lock."""
-
-    number: int
-    hash: str
-
-
-class Writer:
-    """The right to append, held for one transaction; `records` cannot change meanwhile."""
-
-    def __init__(self, connection: Connection, records: list[Record], tip: Tip) -> None:
-        self.records = records
+    def __init__(self, connection: Connection | None) -> None:
         self._connection = connection
-        self._tip = tip
+
+    def check_latest(self) -> None:
+        """Raise an error if the latest records are not the end of an intact chain."""
+        tip = self.tip()
+        first = 1 if tip is None else max(1, tip.number - LATEST + 1)
+        self._require_chain(first, tip)
+
+    def tip(self) -> Tip | None:
+        """Return number and hash of the latest record; None if the row is missing."""
+        from sqlalchemy import select
+
+        if self._connection is None:
+            return Tip(0, GENESIS)
+        tip = tables().tip
+        rows = self._connection.execute(select(tip.c.number, tip.c.hash)).all()
+        known = len(rows) == 1 and isinstance(rows[0][0], int) and isinstance(rows[0][1], str)
+        return Tip(*rows[0]) if known else None
+
+    def records(self, first: int = 1, last: int | None = None, dataset: str | None = None) -> list[Record]:
+        """Return the records between two numbers, oldest first, of all data sets or of one."""
+        from sqlalchemy import select
+
+        if self._connection is None:
+            return []
+        table = tables().records
+        query = select(table).order_by(table.c.number)
+        if first > 1:
+            query = query.where(table.c.number >= first)
+        if last is not None:
+            query = query.where(table.c.number <= last)
+        if dataset is not None:
+            query = query.where(table.c.dataset == dataset)
+        return [_record(row) for row in self._connection.execute(query)]
+
+    def opened(self) -> list[str]:
+        """Return the names of all data sets, in the order in which they were opened."""
+        from sqlalchemy import select
+
+        if self._connection is None:
+            return []
+        table = tables().records
+        query = select(table.c.dataset).where(table.c.kind == "open").order_by(table.c.number)
+        return list(self._connection.execute(query).scalars())
+
+    def latest(self, dataset: str, *kinds: str) -> Record | None:
+        """Return the newest record of a data set that is of one of some kinds."""
+        from sqlalchemy import select
+
+        if self._connection is None:
+            return None
+        table = tables().records
+        found: list[Any] = []
+        for kind in kinds:  # one search of the index for each
+            query = select(table).where(table.c.dataset == dataset, table.c.kind == kind)
+            found += self._connection.execute(query.order_by(table.c.number.desc()).limit(1)).all()
+        return max((_record(row) for row in found), key=lambda record: record.number, default=None)
+
+    def total(self, dataset: str) -> str | None:
+        """Return the running total of a data set; None where its latest record has none.
+
+        Raises
+        ------
+        ChainError
+            If the total is not the one that the latest record speaks of.
+        """
+        latest = self.latest(dataset, "open", "reserve")
+        if latest is None or (latest.misfit is None and "total" not in latest.content):
+            return None
+        self._has_totals = True  # since a record speaks of one
+        self._require_chain(latest.number, None, latest.number + 1)
+        stored = self.totals(dataset).get(dataset)
+        if stored is None or stored[0] != latest.number or digest_of(stored[1]) != latest.content["total"]:
+            raise _damaged(f"the running total of data set {dataset!r} was altered")
+        return stored[1]
+
+    def _require_chain(self, first: int, tip: Tip | None, last: int | None = None) -> None:
+        """Raise an error unless the records from one number to another, or to the tip, follow each other."""
+        found = self.records(max(1, first - 1), last)
+        before = found.pop(0) if first > 1 and found and found[0].number == first - 1 else None
+        if first > 1 and before is None:
+            raise _damaged(f"record {first - 1} is missing")
+        end = found[-1] if last is not None and found else None
+        wrong = problems(found, tip if end is None else Tip(end.number, end.hash), before)
+        if wrong:
+            raise _damaged(wrong[0])
+
+    def commits(self, entry: Record) -> list[Record]:
+        """Return the records that commit a reservation: one, or none."""
+        from sqlalchemy import select
+
+        if self._connection is None:
+            return []
+        table = tables().records
+        later = (table.c.dataset == entry.dataset, table.c.kind == "commit", table.c.number > entry.number)
+        found = (_record(row) for row in self._connection.execute(select(table).where(*later)))
+        return [record for record in found if record.content["entry"] == entry.number]
+
+    @cached_property
+    def _has_totals(self) -> bool:
+        return self._connection is not None and has_totals(self._connection)
+
+    def totals(self, dataset: str | None = None) -> dict[str, tuple[int, str]]:
+        """Return the stored totals as they are, each with the number of the record that it belongs to."""
+        from sqlalchemy import select
+
+        if self._connection is None or not self._has_totals:
+            return {}
+        query = select(tables().totals)
+        if dataset is not None:
+            query = query.where(tables().totals.c.dataset == dataset)
+        return {name: (number, str(total)) for name, number, total in self._connection.execute(query)}
+
+
+class Writer(View):
+    """The right to append, held for one transaction; nothing else changes meanwhile."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self._open = connection
+        self.check_latest()
 
     @property
     def head(self) -> str:
         """Hash of the record that was appended last."""
-        return self._tip.hash
+        tip = self.tip()
+        return GENESIS if tip is None else tip.hash
 
-    def append(self, kind: str, dataset: str, content: dict[str, Any]) -> int:
-        """Add a record and return its number; it exists once the transaction ends well."""
+    def append(self, kind: str, dataset: str, content: dict[str, Any], total: str | None = None) -> int:
+        """Add a record, with the new running total if it changes; it exists once the transaction ends well."""
         from sqlalchemy import insert, update
 
-        table, tip_table = _tables()
+        tip = self.tip()
+        assert tip is not None  # checked when the lock was taken
+        if total is not None:
+            content = content | {"total": digest_of(total)}
         body = json.dumps(content, sort_keys=True)
         now = datetime.now(UTC).isoformat(timespec="microseconds")
-        draft = Record(self._tip.number + 1, kind, dataset, body, now, "")
-        self._tip = Tip(draft.number, draft.digest(self._tip.hash))
-        self._connection.execute(insert(table).values({**vars(draft), "hash": self._tip.hash}))
-        self._connection.execute(update(tip_table).values(vars(self._tip)))
+        draft = Record(tip.number + 1, kind, dataset, body, now, "")
+        found = Tip(draft.number, draft.digest(tip.hash))
+        self._open.execute(insert(tables().records).values({**vars(draft), "hash": found.hash}))
+        self._open.execute(update(tables().tip).values(vars(found)))
+        if total is not None:
+            self._keep_total(dataset, draft.number, total)
         return draft.number
+
+    def _keep_total(self, dataset: str, number: int, total: str) -> None:
+        from sqlalchemy import delete, insert
+
+        if not self._has_totals:
+            add_totals(self._open)
+            self._has_totals = True
+        table = tables().totals
+        self._open.execute(delete(table).where(table.c.dataset == dataset))
+        self._open.execute(insert(table).values(dataset=dataset, number=number, total=total))
 
 
 class Chain:
-    """The records at one address; threads and processes may share it, nothing exists before first use."""
+    """The records at one address; threads and processes may share it, nothing exists before `writing(create=True)`."""
 
     def __init__(self, url: str | os.PathLike[str]) -> None:
         self.url = absolute_url(url)
-        self._made: Engine | None = None
-        self._making = threading.Lock()
-        self._process = os.getpid()
+        self.store = store_at(self.url)
 
     def read(self) -> tuple[list[Record], list[str]]:
         """Return all records, oldest first, and what is wrong with them."""
-        with self._engine().connect() as connection:
-            records, tip = _snapshot(connection)
-        return records, problems(records, tip)
+        records, _, wrong = self.everything()
+        return records, wrong
+
+    def everything(self) -> tuple[list[Record], dict[str, tuple[int, str]], list[str]]:
+        """Return all records, all running totals, and what is wrong with the records."""
+        if not self.store.exists():
+            return [], {}, []
+        with self.store.reading() as connection:
+            view = View(connection)
+            records = view.records()
+            return records, view.totals(), problems(records, view.tip())
 
     @contextmanager
-    def writing(self) -> Iterator[Writer]:
+    def viewing(self) -> Iterator[View]:
+        """See one moment of the records, whose latest are intact; where there is no ledger, see none."""
+        if not self.store.exists():
+            yield View(None)
+            return
+        with self.store.reading() as connection:
+            view = View(connection)
+            view.check_latest()
+            yield view
+
+    @contextmanager
+    def writing(self, create: bool = False) -> Iterator[Writer]:
         """Hold the write lock from the first statement on, so that what is read here is final."""
-        from sqlalchemy import update
-        from sqlalchemy.exc import OperationalError
-
-        _, tip_table = _tables()
-        with self._engine().begin() as connection:
-            try:
-                connection.execute(update(tip_table).values(number=tip_table.c.number))
-            except OperationalError as error:
-                reason = str(error.orig).partition("\n")[0]
-                raise TimeoutError(f"the ledger did not answer ({reason}); nothing was written") from error
-            records, tip = _snapshot(connection)
-            found = problems(records, tip)
-            if found or tip is None:
-                raise ChainError(f"the ledger was damaged, it grants nothing more: {found[0]}")
-            yield Writer(connection, records, tip)
-
-    def _engine(self) -> Engine:
-        if self.url == MEMORY and os.getpid() != self._process:
-            raise RuntimeError("an in-memory ledger cannot be shared between processes; use a file")
-        with self._making:
-            if self._made is None:
-                self._made = _make_engine(self.url)
-                weakref.finalize(self, self._made.dispose)
-            return self._made
+        if create and not self.store.exists():
+            self.store.create()
+        with self.store.writing() as connection:
+            yield Writer(connection)
 
 
-def problems(records: Sequence[Record], tip: Tip | None) -> list[str]:
-    """Walk the chain and say, record by record, where it does not hold."""
-    found: list[str] = []
-    previous, expected = GENESIS, 1
-    for record in records:
-        if record.number != expected:
-            found.append(f"{_numbers(expected, record.number - 1)} missing")
-        elif record.digest(previous) != record.hash:
-            found.append(f"record {record.number} ({record.kind} {record.dataset!r}) was altered")
-        previous, expected = record.hash, record.number + 1
-    if tip is None:
-        found.append("the row that remembers the latest record is missing")
-    elif tip.number >= expected:
-        found.append(f"{_numbers(expected, tip.number)} missing")
-    elif tip != Tip(expected - 1, previous):
-        found.append("the row that remembers the latest record was altered")
-    return found
+def _record(row: Sequence[Any]) -> Record:
+    """Return a row as a record; SQLite lets any column hold anything."""
+    if not isinstance(row[0], int) or not all(isinstance(field, str) for field in row[1:]):
+        raise ChainError(f"the ledger was damaged: record {row[0]!r} cannot be read")
+    return Record(*row)
 
 
-def absolute_url(url: str | os.PathLike[str]) -> str:
-    """Return a database URL that means the same from every working directory.
-
-    Raises
-    ------
-    ValueError
-        For a database other than SQLite and PostgreSQL, whose locking was not checked.
-    """
-    from sqlalchemy import URL, make_url
-
-    text = os.fspath(url)
-    if not text:
-        raise ValueError("the ledger needs a path or a URL, got an empty string")
-    parsed = make_url(text) if "://" in text else URL.create("sqlite", database=text)
-    if parsed.get_backend_name() == "postgresql":
-        driver = "postgresql+psycopg" if parsed.drivername == "postgresql" else parsed.drivername
-        return parsed.set(drivername=driver).render_as_string(hide_password=False)
-    if parsed.get_backend_name() != "sqlite":
-        raise ValueError(f"a ledger lives in SQLite or PostgreSQL, not in {parsed.get_backend_name()!r}")
-    return _absolute_file(parsed)
+def digest_of(total: str) -> str:
+    """Return the hash by which a record speaks of a running total."""
+    return hashlib.sha256(total.encode()).hexdigest()
 
 
-def _absolute_file(parsed: URL) -> str:
-    from sqlalchemy import make_url
-
-    if parsed.database in (None, "", ":memory:"):
-        return MEMORY
-    path = str(Path(str(parsed.database)).expanduser().resolve())
-    text = parsed.set(database=path).render_as_string()
-    if parsed.query or str(parsed.database).startswith("file:") or make_url(text).database != path:
-        raise ValueError(f"the ledger needs a plain file path, without '?', got {parsed.database!r}")
-    return text
-
-
-def _numbers(first: int, last: int) -> str:
-    return f"record {first} is" if first == last else f"records {first} to {last} are"
-
-
-@cache
-def _tables() -> tuple[Table, Table]:
-    from sqlalchemy import Column, Integer, MetaData, String, Table, Text
-
-    metadata = MetaData()
-    records = Table(
-        "discreet_records",
-        metadata,
-        Column("number", Integer, primary_key=True, autoincrement=False),
-        Column("kind", String(16), nullable=False),
-        Column("dataset", Text, nullable=False),
-        Column("body", Text, nullable=False),
-        Column("created", String(40), nullable=False),
-        Column("hash", String(64), nullable=False),
-    )
-    tip = Table(
-        "discreet_tip",
-        metadata,
-        Column("id", Integer, primary_key=True, autoincrement=False),
-        Column("number", Integer, nullable=False),
-        Column("hash", String(64), nullable=False),
-    )
-    return records, tip
-
-
-def _snapshot(connection: Connection) -> tuple[list[Record], Tip | None]:
-    """Read records and tip in one statement: two would not see the same moment."""
-    from sqlalchemy import select, true
-
-    table, tip_table = _tables()
-    columns = (tip_table.c.number, tip_table.c.hash, *table.c)
-    joined = tip_table.outerjoin(table, true())
-    rows = connection.execute(select(*columns).select_from(joined).order_by(table.c.number)).all()
-    tip = Tip(rows[0][0], rows[0][1]) if rows else None
-    return [Record(*row[2:]) for row in rows if row[2] is not None], tip
-
-
-def _make_engine(url: str) -> Engine:
-    """Connect and create the tables; several processes may do so at the same moment."""
-    if url == MEMORY:
-        engine = _memory_engine()
-    else:
-        engine = _file_engine(url) if url.startswith("sqlite") else _server_engine(url)
-    _create_tables(engine)
-    return engine
-
-
-def _memory_engine() -> Engine:
-    """One connection, lent to one thread at a time: a second would be a second, empty database."""
-    from sqlalchemy import QueuePool, create_engine
-
-    settings = {"pool_size": 1, "max_overflow": 0, "pool_timeout": WAIT_SECONDS}
-    anywhere = {"check_same_thread": False}
-    return create_engine(MEMORY, poolclass=QueuePool, connect_args=anywhere, **settings)
-
-
-def _file_engine(url: str) -> Engine:
-    from sqlalchemy import NullPool, create_engine, make_url
-
-    folder = Path(str(make_url(url).database)).parent
-    if not folder.is_dir():
-        raise FileNotFoundError(f"the ledger's folder does not exist: {folder}")
-    engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": WAIT_SECONDS})
-    # Some builds of SQLite lower this under a write-ahead log; a power cut would then forget spending.
-    _first_say(engine, "PRAGMA synchronous = FULL")
-    return engine
-
-
-def _server_engine(url: str) -> Engine:
-    from sqlalchemy import NullPool, create_engine
-
-    try:
-        engine = create_engine(url, poolclass=NullPool)
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f"{error}; a ledger in PostgreSQL needs discreet[postgres]") from error
-    _first_say(engine, f"SET lock_timeout = {1000 * WAIT_SECONDS:.0f}")
-    return engine
-
-
-def _first_say(engine: Engine, statement: str) -> None:
-    """Execute a setting on every new connection."""
-    from sqlalchemy import event
-
-    def say(connection: Any, _: object) -> None:
-        cursor = connection.cursor()
-        cursor.execute(statement)
-        cursor.close()
-        connection.commit()
-
-    event.listen(engine, "connect", say)
-
-
-def _create_tables(engine: Engine) -> None:
-    """Create everything in one transaction, so that a half-made ledger is never seen."""
-    from sqlalchemy import insert, inspect
-    from sqlalchemy.exc import OperationalError
-    from sqlalchemy.schema import CreateTable
-
-    records, tip = _tables()
-    if inspect(engine).has_table(tip.name):
-        return
-    sqlite = engine.dialect.name == "sqlite"
-    if sqlite and engine.url.database:
-        # Refused when another process switches it at this moment, which serves as well.
-        with engine.connect() as connection, suppress(OperationalError):
-            connection.exec_driver_sql("PRAGMA journal_mode = WAL")
-    with engine.begin() as connection:
-        # Neither database locks by itself before it creates a table.
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if sqlite else "SELECT pg_advisory_xact_lock(8212023)")
-        if not inspect(connection).has_table(tip.name):
-            connection.execute(CreateTable(records))
-            connection.execute(CreateTable(tip))
-            connection.execute(insert(tip).values(id=1, number=0, hash=GENESIS))
+def _damaged(problem: str) -> ChainError:
+    return ChainError(f"the ledger was damaged, it grants nothing more: {problem}")

@@ -1,21 +1,23 @@
 """A durable privacy budget for each data set: reserve before the rows are read, commit after.
 
-What was spent is never stored. It is computed from all events of a data set, composed together, so
-better accounting later makes old spending cheaper, and epsilons are never added up.
+What is stored is events, never epsilons. What was spent is computed from all events of a data set, composed
+together, so better accounting later makes old spending cheaper, and epsilons are never added up.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
-from datetime import datetime
 from typing import Self
 
-from discreet._common.exceptions import BudgetExceededError
-from discreet.privacy.ledger.allowance import Allowance, Event, event_text
-from discreet.privacy.ledger.chain import GENESIS, MEMORY, Chain, ChainError, Record
-from discreet.privacy.ledger.reservation import Entry, Reservation
+from discreet.privacy.ledger.account import Account, account_in, terms_of, total_problems
+from discreet.privacy.ledger.address import MEMORY, file_of, without_password
+from discreet.privacy.ledger.allowance import Allowance
+from discreet.privacy.ledger.chain import Chain
+from discreet.privacy.ledger.forks import FORKS
+from discreet.privacy.ledger.records import GENESIS, KINDS, ChainError
+from discreet.privacy.ledger.reservation import Entry, Reservation, current_user, entries_of
+from discreet.privacy.ledger.total import Event, Total, event_text
 from discreet.privacy.relation import Relation
 
 
@@ -55,6 +57,7 @@ class Ledger:
     False
     """
 
+    @FORKS.using()
     def __init__(self, url: str | os.PathLike[str] = "sqlite:///discreet.db", *, allow_seeded: bool = False) -> None:
         self._chain = Chain(url)
         self.allow_seeded = allow_seeded
@@ -69,6 +72,7 @@ class Ledger:
         """The address, absolute; it may hold a password."""
         return self._chain.url
 
+    @FORKS.using()
     def open(self, dataset: str, epsilon: float, delta: float, relation: Relation | str = Relation.REPLACE) -> None:
         """Set the total budget of a data set; it never changes. The same numbers again have no effect.
 
@@ -82,23 +86,25 @@ class Ledger:
             Which tables count as neighbours.
         """
         wanted = Allowance(dataset, float(epsilon), float(delta), Relation(relation))
-        with self._chain.writing() as pen:
-            known = _allowances(pen.records).get(dataset)
+        with self._chain.writing(create=True) as writer:
+            known = account_in(writer, dataset)
             if known is None:
-                terms = {"epsilon": wanted.epsilon, "delta": wanted.delta, "relation": wanted.relation.value}
-                pen.append("open", dataset, terms)
-            elif known != wanted:
+                terms = terms_of(wanted) | {"who": current_user()}
+                writer.append("open", dataset, terms, Account(wanted, Total()).to_text())
+            elif (has := known.allowance) != wanted:
                 raise ValueError(
-                    f"data set {dataset!r} is open with epsilon={known.epsilon}, delta={known.delta},"
-                    f" relation={known.relation.value!r}; a budget never changes"
+                    f"data set {dataset!r} is open with epsilon={has.epsilon}, delta={has.delta},"
+                    f" relation={has.relation.value!r}; a budget never changes"
                 )
 
+    @FORKS.using()
     def reserve(
         self,
         dataset: str,
         event: Event,
         note: str = "",
         relation: Relation | str | None = None,
+        target: str = "",
         *,
         seeded: bool = False,
     ) -> Reservation:
@@ -114,9 +120,12 @@ class Ledger:
         event : DpEvent
             What will be done to the rows, such as `gaussian_event(20.0)` or the `event` of a plan.
         note : str, default=""
-            Kept beside the entry, in plain text.
-        relation : Relation or str, optional
-            The relation under which the event was accounted; it must be that of the budget.
+            Why; kept beside the entry, in plain text.
+        relation : {"replace", "zero_out", "add_remove"}, optional
+            The relation under which the event was accounted; it must be that of the budget. It may be left out
+            for "replace" only.
+        target : str, default=""
+            The column that is predicted, kept beside the entry.
         seeded : bool, default=False
             Whether the noise comes from a seed: refused unless the ledger was made with `allow_seeded=True`. The note
             then says so.
@@ -139,11 +148,16 @@ class Ledger:
         asked = event_text(event)
         # Spending never falls, so a refusal before the lock is final; an acceptance is remembered, so that
         # the same sum is not computed again while others wait for the lock.
-        _require_room(_account(self._intact(), dataset, relation), asked)
-        with self._chain.writing() as pen:
-            _require_room(_account(pen.records, dataset, relation), asked)
-            id = pen.append("reserve", dataset, {"event": json.loads(asked), "note": note})
-            return Reservation(self, id, dataset, pen.head)
+        self.account(dataset, relation).checked(asked, relation).require(asked)
+        content = {"event": json.loads(asked), "note": note, "who": current_user(), "target": target}
+        with self._chain.writing() as writer:
+            account = account_in(writer, dataset)
+            if account is None:
+                raise _unknown(dataset, relation)
+            account.checked(asked, relation).require(asked)
+            id = writer.append("reserve", dataset, content, account.plus(asked).to_text())
+            head = writer.head
+        return Reservation(self, id, dataset, head)
 
     def check_seeded(self) -> None:
         """Refuse noise from a seed, unless this ledger was made to allow it."""
@@ -154,65 +168,135 @@ class Ledger:
                 "ledger=Ledger(url, allow_seeded=True) to book it all the same"
             )
 
-    def fits(self, dataset: str, event: Event) -> bool:
-        """Whether `reserve` would accept the event now."""
-        allowance, events = _account(self._intact(), dataset)
-        return allowance.covers((*events, event_text(event)))
+    @FORKS.using()
+    def fits(self, dataset: str, event: Event, relation: Relation | str | None = None) -> bool:
+        """Whether `reserve` would accept the event now, accounted under the budget's relation if none is named."""
+        account, asked = self.account(dataset), event_text(event)
+        return account.checked(asked, relation or account.allowance.relation).covers(asked)
 
+    @FORKS.using()
     def spent(self, dataset: str) -> float:
         """Epsilon, at the data set's delta, of all its events composed together."""
-        allowance, events = _account(self._intact(), dataset)
-        return allowance.cost(events)
+        return self.account(dataset).spent
 
+    @FORKS.using()
     def remaining(self, dataset: str) -> float:
         """Promised epsilon minus `spent`, at least 0; an event that costs more alone may still fit."""
-        allowance, events = _account(self._intact(), dataset)
-        return max(0.0, allowance.epsilon - allowance.cost(events))
+        return self.account(dataset).remaining
 
+    @FORKS.using()
+    def room(self, dataset: str) -> float | None:
+        """Largest epsilon, at the data set's delta, of one more release with Gaussian noise (Laplace if delta is 0).
+
+        More than `remaining`, since costs compose better than they add; None beside other noise, where it takes long.
+        """
+        return self.account(dataset).room()
+
+    @FORKS.using()
+    def account(self, dataset: str, relation: Relation | str | None = None) -> Account:
+        """Return what was promised for the data set and spent; `relation` completes the advice for an unknown one."""
+        with self._chain.viewing() as view:
+            account = account_in(view, dataset)
+        if account is None:
+            raise _unknown(dataset, relation)
+        return account
+
+    @FORKS.using()
     def allowance(self, dataset: str) -> Allowance:
         """Return what was promised for the data set."""
-        return _account(self._intact(), dataset)[0]
+        return self.account(dataset).allowance
 
+    @FORKS.using()
+    def exists(self) -> bool:
+        """Whether there is a ledger at the address; `open` makes one."""
+        return self._chain.store.exists()
+
+    @FORKS.using()
     def datasets(self) -> list[str]:
         """Names of the data sets, in the order in which they were opened."""
-        return list(_allowances(self._intact()))
+        with self._chain.viewing() as view:
+            return view.opened()
 
+    @FORKS.using()
     def entries(self, dataset: str) -> list[Entry]:
         """All reservations of the data set, oldest first; also of a damaged ledger."""
-        records = _of_dataset(self._chain.read()[0], dataset)
-        commits = {r.content["entry"]: r.created for r in records if r.kind == "commit"}
-        return [_entry(r, commits.get(r.number)) for r in records if r.kind == "reserve"]
+        records = [record for record in self._chain.read()[0] if record.dataset == dataset]
+        if not records:
+            raise _unknown(dataset)
+        return entries_of(records)
 
+    @FORKS.using()
     def head(self, dataset: str | None = None) -> str:
         """Hash of the latest record, of all or of one data set: write it down, give it to `verify`."""
-        records = self._chain.read()[0]
-        chosen = records if dataset is None else _of_dataset(records, dataset)
-        return chosen[-1].hash if chosen else GENESIS
+        with self._chain.viewing() as view:
+            if dataset is None:
+                tip = view.tip()
+                return GENESIS if tip is None else tip.hash
+            latest = view.latest(dataset, *KINDS)
+        if latest is None:
+            raise _unknown(dataset)
+        return latest.hash
 
+    @FORKS.using()
     def verify(self, head: str | None = None) -> list[str]:
-        """List what is wrong with the records; empty if none was edited, inserted or deleted.
+        """Read all records, add them up again, and list what is wrong with the ledger.
 
         With a `head` written down earlier, a shortened or wholly rewritten history is noticed too.
+
+        Parameters
+        ----------
+        head : str, optional
+            What `head()` returned at some time.
+
+        Returns
+        -------
+        list of str
+            One sentence for each thing that is wrong: records or totals that were altered or are missing, records
+            that this version does not understand, a file that is missing, empty, corrupt, read-only or has two names.
         """
-        records, problems = self._chain.read()
+        found = self._chain.store.faults()
+        try:
+            records, totals, wrong = self._chain.everything()
+        except (ChainError, OSError) as error:
+            return found or [str(error)]
+        found += wrong or total_problems(records, totals)
         if head is not None and head not in {GENESIS, *(record.hash for record in records)}:
-            problems.append(f"hash {head} is not in the ledger: records were cut off or rewritten")
-        return problems
+            found.append(f"hash {head} is not in the ledger: records were cut off or rewritten")
+        return found
 
+    @FORKS.using()
+    def backup(self, path: str | os.PathLike[str]) -> str:
+        """Copy the ledger to a new file while others go on using it, and return the hash of its latest record.
+
+        A copy that is put back has forgotten what was spent since; `verify(head=...)` with a later hash says so.
+
+        Parameters
+        ----------
+        path : str or path
+            A file that does not exist yet.
+        """
+        copy = Ledger(path)
+        if copy.url == MEMORY:
+            raise ValueError("a backup needs the path of a new file")
+        self._chain.store.backup(file_of(copy.url))
+        wrong = copy.verify()
+        if wrong:
+            raise ChainError(f"the ledger was copied to {path}, but it is damaged: {wrong[0]}")
+        return copy.head()
+
+    @FORKS.using()
     def _commit(self, asked: Reservation) -> None:
-        wanted = ("reserve", asked.id, asked.dataset, asked.hash)
-        with self._chain.writing() as pen:
-            if wanted not in {(r.kind, r.number, r.dataset, r.hash) for r in pen.records}:
-                raise ValueError(f"this ledger never granted reservation {asked.id} of data set {asked.dataset!r}")
-            if asked.id in {r.content["entry"] for r in pen.records if r.kind == "commit"}:
+        never = ValueError(f"this ledger never granted reservation {asked.id} of data set {asked.dataset!r}")
+        if not self._chain.store.exists():
+            raise never
+        with self._chain.writing() as writer:
+            found = writer.records(asked.id, asked.id)
+            wanted = ("reserve", asked.dataset, asked.hash)
+            if not found or (found[0].kind, found[0].dataset, found[0].hash) != wanted:
+                raise never
+            if writer.commits(found[0]):
                 raise RuntimeError(f"reservation {asked.id} of data set {asked.dataset!r} is already committed")
-            pen.append("commit", asked.dataset, {"entry": asked.id})
-
-    def _intact(self) -> list[Record]:
-        records, problems = self._chain.read()
-        if problems:
-            raise ChainError(f"the ledger was damaged, its sums mean nothing: {problems[0]}")
-        return records
+            writer.append("commit", asked.dataset, {"entry": asked.id})
 
     def __copy__(self) -> Self:
         return self
@@ -220,60 +304,13 @@ class Ledger:
     def __deepcopy__(self, memo: object) -> Self:
         return self
 
-    def __reduce__(self) -> tuple[type[Ledger], tuple[str], dict[str, bool]]:
+    def __reduce__(self) -> tuple[type[Ledger], tuple[str, ...], dict[str, bool]]:
         if self.url == MEMORY:
             raise TypeError("an in-memory ledger cannot be pickled: processes share a ledger through a file")
         return type(self), (self.url,), {"allow_seeded": self.allow_seeded}
 
     def __repr__(self) -> str:
-        from sqlalchemy import make_url
-
-        return f"Ledger({make_url(self.url).set(query={}).render_as_string()!r})"
-
-
-def _allowances(records: Sequence[Record]) -> dict[str, Allowance]:
-    opened = (r for r in records if r.kind == "open")
-    return {
-        r.dataset: Allowance(r.dataset, t["epsilon"], t["delta"], Relation(t["relation"]))
-        for r in opened
-        for t in [r.content]
-    }
-
-
-def _of_dataset(records: Sequence[Record], dataset: str) -> list[Record]:
-    chosen = [record for record in records if record.dataset == dataset]
-    if not chosen:
-        raise _unknown(dataset)
-    return chosen
-
-
-def _account(
-    records: Sequence[Record], dataset: str, relation: Relation | str | None = None
-) -> tuple[Allowance, tuple[str, ...]]:
-    """Return the promise for the data set and every event counted against it, oldest first."""
-    allowance = _allowances(records).get(dataset)
-    if allowance is None:
-        raise _unknown(dataset, relation)
-    if relation is not None and Relation(relation) is not allowance.relation:
-        raise ValueError(
-            f"data set {dataset!r} is kept under relation={allowance.relation.value!r};"
-            f" an event under {Relation(relation).value!r} cannot be added to it"
-        )
-    reserved = (r for r in records if r.kind == "reserve" and r.dataset == dataset)
-    return allowance, tuple(json.dumps(r.content["event"], sort_keys=True) for r in reserved)
-
-
-def _require_room(account: tuple[Allowance, tuple[str, ...]], asked: str) -> None:
-    allowance, events = account
-    if allowance.covers((*events, asked)):
-        return
-    spent = allowance.cost(events)
-    raise BudgetExceededError(
-        f"data set {allowance.dataset!r} does not cover this: asked epsilon {allowance.cost((asked,)):.6g},"
-        f" spent {spent:.6g}, remaining {max(0.0, allowance.epsilon - spent):.6g} of {allowance.epsilon:.6g}"
-        f" (delta {allowance.delta:.6g}, relation {allowance.relation}); together they would cost"
-        f" {allowance.cost((*events, asked)):.6g}"
-    )
+        return f"Ledger({without_password(self.url)!r})"
 
 
 def _unknown(dataset: str, relation: Relation | str | None = None) -> ValueError:
@@ -281,18 +318,4 @@ def _unknown(dataset: str, relation: Relation | str | None = None) -> ValueError
     return ValueError(
         f"unknown data set {dataset!r}; first set its budget, for example"
         f" ledger.open({dataset!r}, epsilon=1.0, delta=1e-6, relation={kept!r})"
-    )
-
-
-def _entry(record: Record, committed: str | None) -> Entry:
-    from discreet.privacy.accounting import event_from_dict
-
-    return Entry(
-        id=record.number,
-        dataset=record.dataset,
-        event=event_from_dict(record.content["event"]),
-        note=record.content["note"],
-        status="reserved" if committed is None else "committed",
-        created=datetime.fromisoformat(record.created),
-        committed=None if committed is None else datetime.fromisoformat(committed),
     )

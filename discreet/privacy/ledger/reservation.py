@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import getpass
+import os
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
-from discreet.privacy.ledger.allowance import Event
+from discreet.privacy.ledger.records import Record
+from discreet.privacy.ledger.total import Event
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger.ledger import Ledger
@@ -25,11 +31,17 @@ class Entry:
     event : DpEvent
         What was reserved, in the vocabulary of dp-accounting.
     note : str
-        What the caller wrote beside it.
+        Why: what the caller wrote beside it.
     status : {"reserved", "committed"}
         Both count in full.
     created, committed : datetime
         When; `committed` is None for a reservation that was not committed.
+    who : str
+        User and machine that asked; empty in ledgers of earlier versions.
+    target : str
+        The column that is predicted, if the caller named it.
+    model : str
+        SHA-256 of the model's file, if one was recorded.
     """
 
     id: int
@@ -39,6 +51,50 @@ class Entry:
     status: str
     created: datetime
     committed: datetime | None
+    who: str = ""
+    target: str = ""
+    model: str = ""
+
+
+def entries_of(records: Sequence[Record]) -> list[Entry]:
+    """Return the reservations among records as people read them, without those that cannot be read."""
+    readable = [record for record in records if record.misfit is None]
+    commits = {str(record.content["entry"]): record for record in readable if record.kind == "commit"}
+    models = {str(record.content["entry"]): record for record in readable if record.kind == "model"}
+    found = []
+    for record in readable:
+        if record.kind == "reserve":
+            number = str(record.number)
+            with suppress(ValueError, TypeError):
+                found.append(_entry(record, commits.get(number), models.get(number)))
+    return found
+
+
+def _entry(record: Record, commit: Record | None, model: Record | None) -> Entry:
+    from discreet.privacy.accounting import event_from_dict
+
+    content = record.content
+    return Entry(
+        id=record.number,
+        dataset=record.dataset,
+        event=event_from_dict(content["event"]),
+        note=content["note"],
+        status="reserved" if commit is None else "committed",
+        created=datetime.fromisoformat(record.created),
+        committed=None if commit is None else datetime.fromisoformat(commit.created),
+        who=content.get("who", ""),
+        target=content.get("target", ""),
+        model="" if model is None else model.content["sha256"],
+    )
+
+
+def current_user() -> str:
+    """Return who is working on which machine, as far as the operating system knows."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container without a list of users
+        name = str(os.getuid()) if hasattr(os, "getuid") else "unknown"
+    return f"{name}@{socket.gethostname()}"
 
 
 class Reservation:

@@ -16,9 +16,11 @@ import pytest
 
 from discreet._common.exceptions import BudgetExceededError
 from discreet.privacy.accounting import event_to_dict, laplace_event
-from discreet.privacy.ledger import Ledger, chain
+from discreet.privacy.ledger import Ledger, file_lock
 from discreet.privacy.ledger.allowance import Allowance
-from discreet.privacy.ledger.chain import GENESIS, Chain, ChainError, Record
+from discreet.privacy.ledger.chain import Chain
+from discreet.privacy.ledger.records import GENESIS, ChainError, Record
+from discreet.privacy.ledger.total import Total
 
 QUARTER = laplace_event(4.0)  # epsilon 0.25 exactly at delta 0, so a pure budget can be filled to the brim
 MOST = laplace_event(1.25)  # 0.8
@@ -83,10 +85,10 @@ def test_racing_threads_cannot_take_more_than_the_budget(where: str, tmp_path: P
 def test_room_is_checked_again_once_the_lock_is_held(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     honest = Allowance.covers
 
-    def covers_then_a_rival_reserves(self: Allowance, events: tuple[str, ...]) -> bool:
+    def covers_then_a_rival_reserves(self: Allowance, total: Total) -> bool:
         monkeypatch.setattr(Allowance, "covers", honest)
         Ledger(ledger.url).reserve("t", MOST)
-        return honest(self, events)
+        return honest(self, total)
 
     monkeypatch.setattr(Allowance, "covers", covers_then_a_rival_reserves)
     assert not granted(ledger, QUARTER)
@@ -115,7 +117,7 @@ def test_a_failed_transaction_leaves_nothing(ledger: Ledger) -> None:
 
 
 def test_a_busy_ledger_grants_nothing(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chain, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(file_lock, "WAIT_SECONDS", 0.1)
     with Chain(ledger.url).writing(), pytest.raises(TimeoutError, match="nothing was written"):
         Ledger(ledger.url).reserve("t", QUARTER)
     assert ledger.spent("t") == 0.0
@@ -187,14 +189,19 @@ def test_each_edit_is_reported_where_it_happened(written: Ledger) -> None:
     assert written.verify() == ["records 3 to 4 are missing"]
 
 
-def test_only_a_hash_kept_elsewhere_shows_a_cut_tail(written: Ledger) -> None:
-    kept, earlier = written.head(), written._chain.read()[0][2].hash
-    assert written.verify(head=kept) == written.verify(head=earlier) == []
-    tip = f"UPDATE discreet_tip SET number = 3, hash = '{earlier}'"
-    run_sql(written, *EDITS["deleted last"], tip)
-    assert written.verify() == [], "a careful forger leaves a valid, shorter chain"
-    assert written.verify(head=earlier) == []
-    (problem,) = written.verify(head=kept)
+def test_only_a_hash_kept_elsewhere_shows_a_cut_tail(ledger: Ledger) -> None:
+    ledger.reserve("t", QUARTER)
+    earlier, total = ledger.head(), ledger._chain.everything()[1]["t"][1]
+    ledger.reserve("t", QUARTER)
+    kept = ledger.head()
+    assert ledger.verify(head=kept) == ledger.verify(head=earlier) == []
+    tip = f"UPDATE discreet_tip SET number = 2, hash = '{earlier}'"
+    run_sql(ledger, DELETE + " WHERE number = 3", tip)
+    assert ledger.verify() == ["the running total of data set 't' was altered"]
+    run_sql(ledger, f"UPDATE discreet_totals SET number = 2, total = '{total}'")
+    assert ledger.verify() == [], "a careful forger leaves a valid, shorter chain"
+    assert ledger.verify(head=earlier) == []
+    (problem,) = ledger.verify(head=kept)
     assert kept in problem
 
 
@@ -218,11 +225,13 @@ def test_the_hash_depends_on_every_field() -> None:
 # --- addresses -----------------------------------------------------------------------------------------
 
 
-def test_no_file_before_first_use(tmp_path: Path) -> None:
+def test_no_file_before_the_first_budget(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "budget.db")
-    assert os.listdir(tmp_path) == []
     assert ledger.datasets() == []
-    assert "budget.db" in os.listdir(tmp_path)
+    assert ledger.head() == GENESIS
+    assert os.listdir(tmp_path) == []
+    ledger.open("t", 1.0, 0.0)
+    assert os.listdir(tmp_path) == ["budget.db"]
 
 
 def test_a_relative_path_is_fixed_when_the_ledger_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,12 +254,6 @@ def test_a_ledger_survives_a_new_start(written: Ledger, tmp_path: Path) -> None:
     again = Ledger(tmp_path / "budget.db")
     assert again.entries("t") == written.entries("t")
     assert again.spent("t") == pytest.approx(0.75)
-
-
-def test_the_file_keeps_a_write_ahead_log(ledger: Ledger) -> None:
-    connection = sqlite3.connect(file_of(ledger))
-    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    connection.close()
 
 
 @pytest.mark.parametrize("url", ["", "mysql://u@h/d", "sqlite:///b.db?mode=ro", "file:b.db"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import pickle
 import re
 import subprocess
@@ -14,8 +13,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.model_selection import GridSearchCV
 
 from discreet._common.exceptions import BudgetExceededError
 from discreet.privacy.accounting import (
@@ -46,9 +43,9 @@ def ledger(tmp_path: Path) -> Ledger:
     return made
 
 
-def granted(ledger: Ledger, dataset: str, event: Any) -> bool:
+def granted(ledger: Ledger, dataset: str, event: Any, relation: Relation = Relation.REPLACE) -> bool:
     try:
-        ledger.reserve(dataset, event)
+        ledger.reserve(dataset, event, relation=relation)
     except BudgetExceededError:
         return False
     return True
@@ -69,7 +66,7 @@ def test_accepts_exactly_what_composes_within_the_budget(multipliers: list[float
     for event in map(gaussian_event, multipliers):
         fits = delta_of(compose([*accepted, event]), 1.0, relation) <= DELTA
         assert ledger.fits("t", event) == fits
-        assert granted(ledger, "t", event) == fits
+        assert granted(ledger, "t", event, relation) == fits
         accepted += [event] if fits else []
     spent = epsilon_of(compose(accepted), DELTA, relation) if accepted else 0.0
     assert ledger.spent("t") == pytest.approx(spent, rel=1e-9)
@@ -116,7 +113,7 @@ def test_a_plan_for_the_whole_budget_fits_once(kind: str, epsilon: float, relati
     ledger = Ledger("sqlite://")
     ledger.open("t", epsilon, DELTA, relation)
     plan = PLANS[kind](calibrate(PLANS[kind], Budget(epsilon, DELTA), relation))
-    ledger.reserve("t", plan)
+    ledger.reserve("t", plan, relation=relation)
     assert ledger.spent("t") == pytest.approx(epsilon, rel=2e-3)
     assert not ledger.fits("t", plan)
 
@@ -201,6 +198,16 @@ def test_relations_do_not_mix(ledger: Ledger) -> None:
     assert len(ledger.entries("pure")) == 1
 
 
+@pytest.mark.parametrize("relation", ["zero_out", "add_remove"])
+def test_a_missing_relation_means_replace_and_is_refused_elsewhere(ledger: Ledger, relation: str) -> None:
+    """The same noise costs more when a row is replaced, so the ledger must not guess what was meant."""
+    ledger.open("other", 1.0, 0.0, relation)
+    with pytest.raises(ValueError, match=f"say relation='{relation}'"):
+        ledger.reserve("other", QUARTER)
+    assert ledger.entries("other") == []
+    ledger.reserve("other", QUARTER, relation=relation)
+
+
 # --- reserve, commit, crash ----------------------------------------------------------------------------
 
 
@@ -266,54 +273,6 @@ def test_a_killed_process_has_spent_its_reservation(ledger: Ledger) -> None:
     assert [entry.status for entry in ledger.entries("pure")] == ["reserved"]
     assert ledger.spent("pure") == pytest.approx(0.25)
     assert [granted(ledger, "pure", QUARTER) for _ in range(4)] == [True, True, True, False]
-
-
-# --- copies, clones, workers ---------------------------------------------------------------------------
-
-
-class Spender(ClassifierMixin, BaseEstimator):
-    """Reserves an event in every fit, as the estimators do."""
-
-    def __init__(self, ledger: Any = None, level: int = 0) -> None:
-        self.ledger = ledger
-        self.level = level
-
-    def fit(self, X: Any, y: Any) -> Spender:
-        with Ledger.of(self.ledger).reserve("patients", gaussian_event(40.0), note=f"level {self.level}"):
-            self.classes_ = [0, 1]
-        return self
-
-    def predict(self, X: Any) -> list[int]:
-        return [self.level] * len(X)
-
-
-def test_copies_and_clones_are_the_same_ledger() -> None:
-    ledger = Ledger("sqlite://")
-    assert copy.copy(ledger) is ledger
-    assert copy.deepcopy([ledger])[0] is ledger
-    assert clone(Spender(ledger)).ledger is ledger
-    assert Ledger.of(ledger) is ledger
-
-
-@pytest.mark.parametrize("as_url", [False, True])
-def test_grid_search_in_workers_pays_for_every_fit(ledger: Ledger, as_url: bool) -> None:
-    search = GridSearchCV(Spender(ledger.url if as_url else ledger), {"level": [0, 1]}, cv=3, n_jobs=2)
-    search.fit([[0.0], [1.0]] * 6, [0, 1] * 6)
-    entries = ledger.entries("patients")
-    assert sorted(entry.note for entry in entries[:6]) == ["level 0"] * 3 + ["level 1"] * 3
-    assert len(entries) == 7, "six folds and one refit"
-    assert {entry.status for entry in entries} == {"committed"}
-    seven = gaussian_event(40.0, 7)
-    assert ledger.spent("patients") == pytest.approx(epsilon_of(seven, DELTA, Relation.REPLACE), rel=1e-6)
-
-
-def test_a_pickle_carries_the_address_only(ledger: Ledger) -> None:
-    twin = pickle.loads(pickle.dumps(ledger))
-    assert twin.url == ledger.url
-    twin.reserve("pure", QUARTER)
-    assert ledger.spent("pure") == pytest.approx(0.25)
-    with pytest.raises(TypeError, match="in-memory ledger cannot be pickled"):
-        pickle.dumps(Ledger("sqlite://"))
 
 
 def test_importing_the_ledger_is_cheap() -> None:

@@ -1,0 +1,198 @@
+"""`discreet ledger`: the privacy budgets of tables, for the person who keeps them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from discreet.cli import options
+from discreet.cli.console import check_free, print_json
+from discreet.privacy.relation import Relation
+
+if TYPE_CHECKING:
+    from discreet.privacy.ledger import Ledger
+
+EXAMPLE = "Example: discreet ledger show --ledger budget.db"
+Url = Annotated[
+    str, typer.Option("--ledger", metavar="URL", help="The ledger: a file, sqlite:///FILE or postgresql://...")
+]
+OneDataset = Annotated[str, typer.Option("--dataset", help="The table's name in the ledger.")]
+AnyDataset = Annotated[
+    str | None, typer.Option("--dataset", help="The table's name in the ledger.", show_default="all")
+]
+ledger_app = typer.Typer(
+    invoke_without_command=True,
+    rich_markup_mode="markdown",
+    help="Keep the privacy budgets of tables: set them, see who spent what, check and copy the records.",
+    epilog=EXAMPLE,
+)
+
+
+@ledger_app.callback()
+def ledger_command(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def command(name: str, example: str) -> Any:
+    """Register a function as `discreet ledger NAME`."""
+    return ledger_app.command(name, epilog=f"Example: discreet ledger {name} {example}")
+
+
+@command("open", "--ledger budget.db --dataset patients --epsilon 1 --delta 1e-6")
+def open_budget(
+    ledger: Url,
+    dataset: OneDataset,
+    epsilon: Annotated[float, typer.Option(help="What all releases together may cost; it never changes.")],
+    delta: Annotated[float, typer.Option(help="Failure probability of the promise; 0 for pure DP.")],
+    relation: options.RelationName = None,
+    json: options.Json = False,
+) -> None:
+    """Set the total budget of a table. The same numbers again have no effect; others are refused."""
+    book = _ledger(ledger)
+    book.open(dataset, epsilon, delta, relation or Relation.REPLACE)
+    _print(_budget(book, dataset), json)
+
+
+@command("show", "--ledger budget.db")
+def show(ledger: Url, dataset: AnyDataset = None, json: options.Json = False) -> None:
+    """Show what is promised for each table, what was spent and what is left."""
+    book = _existing(ledger)
+    found = [_budget(book, name) for name in _chosen(book, dataset)]
+    if json:
+        print_json({"datasets": found, "head": book.head()})
+        return
+    print("\n\n".join(_as_lines(budget) for budget in found) or "no budget was opened in this ledger")
+
+
+@command("entries", "--ledger budget.db --dataset patients")
+def entries(
+    ledger: Url,
+    dataset: AnyDataset = None,
+    last: Annotated[int | None, typer.Option(min=1, help="Only the latest N.", show_default="all")] = None,
+    json: options.Json = False,
+) -> None:
+    """List who spent how much on a table, when and why, for which target and which model file."""
+    from discreet.privacy.ledger.statement import entry_rows
+
+    book = _existing(ledger)
+    found = {name: entry_rows(book, name)[-(last or 0) :] for name in _chosen(book, dataset)}
+    if json:
+        print_json({"datasets": [_budget(book, name) | {"entries": rows} for name, rows in found.items()]})
+        return
+    parts = [_entry_lines(_budget(book, name), rows) for name, rows in found.items()]
+    print("\n\n".join(parts) or "no budget was opened in this ledger")
+
+
+@command("verify", "--ledger budget.db --head HASH")
+def verify(
+    ledger: Url,
+    head: Annotated[str | None, typer.Option(metavar="HASH", help="A hash that was shown earlier.")] = None,
+    json: options.Json = False,
+) -> None:
+    """Check that no record or total was altered, cut off or lost; exit code 2 if something is wrong."""
+    book = _ledger(ledger)
+    problems = book.verify(head)
+    if json:
+        print_json({"problems": problems, "head": None if problems else book.head()})
+        raise typer.Exit(2 if problems else 0)
+    if problems:
+        raise ValueError("; ".join(problems))
+    print(f"all records and totals are intact\nhead  {book.head()}\nkeep this hash elsewhere, and check it with --head")
+
+
+@command("export", "--ledger budget.db --out budget.csv")
+def export(
+    ledger: Url,
+    dataset: AnyDataset = None,
+    out: Annotated[Path | None, typer.Option(help="Where to write.", show_default="the screen")] = None,
+    form: Annotated[
+        Literal["json", "csv"] | None, typer.Option("--format", show_default="by the file's ending, else json")
+    ] = None,
+    force: options.Force = False,
+) -> None:
+    """Write budgets and entries as JSON, or entries as CSV, for reports and other programs."""
+    from discreet.privacy.ledger.statement import as_csv, as_json, ledger_statement
+
+    if out is not None:
+        check_free(out, force)
+    book = _existing(ledger)
+    content = ledger_statement(book, _chosen(book, dataset))
+    if form is None:
+        form = "csv" if out is not None and out.suffix.lower() == ".csv" else "json"
+    text = as_csv(content) if form == "csv" else as_json(content)
+    if out is None:
+        print(text, end="")
+    else:
+        out.write_text(text, encoding="utf-8")
+
+
+@command("backup", "--ledger budget.db --out copy.db")
+def backup(
+    ledger: Url,
+    out: Annotated[Path, typer.Option(help="A new file.")],
+    json: options.Json = False,
+) -> None:
+    """Copy a ledger while others go on using it. Never copy its file by other means."""
+    head = _existing(ledger).backup(out)
+    if json:
+        print_json({"out": str(out), "head": head})
+        return
+    print(f"copied to {out}\nhead  {head}")
+
+
+def _ledger(url: str) -> Ledger:
+    from discreet.privacy.ledger import Ledger
+
+    return Ledger(url)
+
+
+def _existing(url: str) -> Ledger:
+    """The ledger at an address; refuse one that is not there, which would look like a ledger without entries."""
+    from discreet.privacy.ledger.address import without_password
+
+    book = _ledger(url)
+    if not book.exists():
+        raise ValueError(f"there is no ledger at {without_password(book.url)}; discreet ledger open makes one.")
+    return book
+
+
+def _chosen(book: Ledger, dataset: str | None) -> list[str]:
+    return book.datasets() if dataset is None else [dataset]
+
+
+def _budget(book: Ledger, dataset: str) -> dict[str, Any]:
+    from discreet.privacy.ledger.statement import budget_of
+
+    return budget_of(book, dataset)
+
+
+def _print(budget: dict[str, Any], json: bool) -> None:
+    if json:
+        print_json(budget)
+    else:
+        print(_as_lines(budget))
+
+
+def _as_lines(budget: dict[str, Any]) -> str:
+    lines = [
+        f"{budget['dataset']}",
+        f"  promised   epsilon {budget['epsilon']:.6g} at delta {budget['delta']:.3g}, relation {budget['relation']}",
+        f"  spent      epsilon {budget['spent']:.6g}, by {budget['entries_made']} entries",
+        f"  remaining  epsilon {budget['remaining']:.6g}",
+    ]
+    if budget["room"] is not None:
+        lines.append(f"  would fit  one more release of epsilon {budget['room']:.3g} at this delta")
+    return "\n".join(lines)
+
+
+def _entry_lines(budget: dict[str, Any], rows: list[dict[str, Any]]) -> str:
+    blocks = [_as_lines(budget)]
+    for row in rows:
+        lines = [f"  entry {row['entry']}  {row['when']}  {row['status']}  epsilon {row['epsilon']:.6g} if alone"]
+        told = (("who", row["who"]), ("why", row["why"]), ("target", row["target"]), ("model", row["model_sha256"]))
+        lines += [f"    {name:<7} {text}" for name, text in told if text]
+        blocks.append("\n".join(lines))
+    return "\n".join(blocks)

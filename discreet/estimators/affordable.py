@@ -1,0 +1,73 @@
+"""What a ledger would still grant: the largest epsilon with which a refused fit could be repeated.
+
+Everything here is public: plans, events and the ledger; no row is read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from discreet.data.public import Public
+from discreet.estimators.task import Task, plan_beside, plan_question
+from discreet.privacy import accounting
+
+if TYPE_CHECKING:
+    from discreet.estimators.table_fit import FitRequest
+
+SMALLEST_SHARE = 1e-3  # of the epsilon asked for; less than that trains no useful model
+STEPS = 9
+
+
+def what_fits(request: FitRequest, rows: int, columns: int, classes: int = 2, stored: bool = False) -> str:
+    """Say in a few words with which epsilon the ledger of a request would grant it."""
+    asked = request.parameters.get("epsilon", 1.0)
+    if not isinstance(asked, int | float) or not math.isfinite(asked):
+        return "only a finite epsilon can be granted"
+
+    def granted(epsilon: float) -> bool:
+        trial = replace(request, parameters={**request.parameters, "epsilon": epsilon})
+        return covers(trial, rows, columns, classes, stored)
+
+    found = _largest(granted, float(asked))
+    return "nothing near it would fit" if found is None else f"--epsilon {found:g} would fit"
+
+
+def covers(request: FitRequest, rows: int, columns: int, classes: int = 2, stored: bool = False) -> bool:
+    """Whether the ledger of a request would grant it now, whichever task is found for it."""
+    from discreet.privacy.ledger import Ledger
+
+    ledger, dataset = Ledger.of(request.parameters["ledger"]), request.parameters["dataset"]
+    events = possible_events(request, rows, columns, classes, stored)
+    return all(ledger.fits(dataset, event, request.schema.relation) for event in events)
+
+
+def possible_events(request: FitRequest, rows: int, columns: int, classes: int, stored: bool) -> list[Any]:
+    """What a fit may cost: one event if the task is known, else one for each task, with the question about it."""
+    task = request.known_task
+    if task is not None:
+        return [request.model(task).plan(rows, columns, classes, stored=stored).event]
+    tasks: tuple[Task, ...] = ("classification", "regression")
+    models = [request.model(task) for task in tasks]
+    public = Public.of(rows, columns, stored=stored, **models[0]._declared())
+    budget = models[0]._budget(public)
+    question = plan_question(budget, public.rows)
+    plans = [plan_beside(question, budget, public.relation, partial(model._make_plan, public, 2)) for model in models]
+    return [accounting.compose([question.event, plan.event]) for plan in plans]
+
+
+def _largest(granted: Callable[[float], bool], asked: float) -> float | None:
+    """Return the largest epsilon below `asked` that is granted, rounded down to two digits."""
+    low, high = math.log(SMALLEST_SHARE * asked), math.log(asked)
+    if not granted(math.exp(low)):
+        return None
+    for _ in range(STEPS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if granted(math.exp(middle)) else (low, middle)
+    epsilon = math.exp(low)
+    unit = 10.0 ** (math.floor(math.log10(epsilon)) - 1)
+    rounded = round(math.floor(epsilon / unit) * unit, 12)
+    return rounded if granted(rounded) else None

@@ -1,0 +1,173 @@
+"""The account of one data set: what is promised, and the running total of what was spent."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from discreet._common.exceptions import BudgetExceededError
+from discreet.privacy.ledger.allowance import Allowance
+from discreet.privacy.ledger.chain import View, digest_of
+from discreet.privacy.ledger.records import ChainError, Record, problems
+from discreet.privacy.ledger.total import Total, event_text, fields_text
+from discreet.privacy.relation import Relation
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Account:
+    """What is promised for a data set and what was spent; never changed, a later one takes its place."""
+
+    allowance: Allowance
+    total: Total
+
+    @property
+    def spent(self) -> float:
+        """Epsilon of everything so far, at the delta of the promise."""
+        return self.allowance.cost(self.total)
+
+    @property
+    def remaining(self) -> float:
+        """Promised epsilon minus what was spent, at least 0."""
+        return max(0.0, self.allowance.epsilon - self.spent)
+
+    def plus(self, event: str) -> Account:
+        """Return the account with one more event, whether it is covered or not."""
+        pure = self.allowance.pure_cost_of(event) if self.allowance.delta == 0.0 else math.inf
+        # Nothing but the sum of pure epsilons counts for a pure promise.
+        total = self.total.plus_pure(pure) if math.isfinite(pure) else self.total.plus(event)
+        return replace(self, total=total)
+
+    def covers(self, event: str) -> bool:
+        """Whether one more event would keep the promise."""
+        return self.allowance.covers(self.plus(event).total)
+
+    def require(self, event: str) -> None:
+        """Raise an error that says what is left unless one more event would keep the promise."""
+        if self.covers(event):
+            return
+        allowance, together, room = self.allowance, self.plus(event).spent, self.room()
+        fitting = "" if room is None else f"; a release of epsilon {room:.3g} at this delta would fit"
+        raise BudgetExceededError(
+            f"data set {allowance.dataset!r} does not cover this: asked epsilon {allowance.cost_of(event):.6g},"
+            f" spent {self.spent:.6g}, remaining {self.remaining:.6g} of {allowance.epsilon:.6g}"
+            f" (delta {allowance.delta:.6g}, relation {allowance.relation}); together they would cost {together:.6g}"
+            f"{fitting}"
+        )
+
+    def room(self) -> float | None:
+        """Return the largest epsilon, at the delta of the promise, of a release that would still be covered.
+
+        The release has Gaussian noise, or Laplace noise if the promise is pure. It is more than what remains, since
+        costs compose better than they add. None where the answer takes long: beside other kinds of noise.
+        """
+        from discreet.privacy.accounting import gaussian_event, gaussian_mu
+
+        if self.allowance.delta == 0.0:
+            return self.remaining
+        if not self.total.only_gaussian:
+            return None
+        low, high = 0.0, self.allowance.epsilon
+        for _ in range(30):
+            middle = 0.5 * (low + high)
+            event = gaussian_event(1.0 / gaussian_mu(middle, self.allowance.delta))
+            low, high = (middle, high) if self.covers(event_text(event)) else (low, middle)
+        return low
+
+    def checked(self, event: str, relation: Relation | str | None) -> Account:
+        """Return the account itself; refuse an event that is unknown or was not accounted under its relation."""
+        kept = self.allowance.relation
+        said = Relation.REPLACE if relation is None else Relation(relation)
+        if said is not kept:
+            advice = f"an event under {said.value!r} cannot be added to it"
+            if relation is None:
+                advice = f"say relation={kept.value!r} if the event was accounted under it"
+            raise ValueError(f"data set {self.allowance.dataset!r} is kept under relation={kept.value!r}; {advice}")
+        self.allowance.check(event)
+        return self
+
+    def to_text(self) -> str:
+        """Return the account in the form in which the ledger stores it."""
+        return json.dumps({"format": FORMAT, **terms_of(self.allowance), **self.total.to_dict()}, sort_keys=True)
+
+    @classmethod
+    def from_text(cls, dataset: str, text: str) -> Account | None:
+        """Return what `to_text` wrote; None if it was written by other rules."""
+        fields = json.loads(text)
+        if fields.get("format") != FORMAT:
+            return None
+        return cls(allowance_from(dataset, fields), Total.from_dict(fields))
+
+
+def terms_of(allowance: Allowance) -> dict[str, Any]:
+    """Return the promise as JSON values."""
+    return {"epsilon": allowance.epsilon, "delta": allowance.delta, "relation": allowance.relation.value}
+
+
+def allowance_from(dataset: str, terms: dict[str, Any]) -> Allowance:
+    """Return the promise that `terms_of` wrote."""
+    return Allowance(dataset, terms["epsilon"], terms["delta"], Relation(terms["relation"]))
+
+
+def account_in(view: View, dataset: str) -> Account | None:
+    """Return the account of a data set, from its running total or, failing that, from all its records."""
+    text = view.total(dataset)
+    account = None if text is None else Account.from_text(dataset, text)
+    if account is not None or view.latest(dataset, "open") is None:
+        return account
+    # Written by an earlier version: what follows takes long, but only until the next reservation.
+    records = view.records()
+    wrong = problems(records, view.tip()) or total_problems(records, view.totals())
+    if wrong:
+        raise ChainError(f"the ledger was damaged, it grants nothing more: {wrong[0]}")
+    return accounts_of(records)[dataset]
+
+
+def accounts_of(records: Sequence[Record]) -> dict[str, Account]:
+    """Return the accounts of all data sets, from all records."""
+    accounts: dict[str, Account] = {}
+    for record in records:
+        _apply(record, accounts)
+    return accounts
+
+
+def total_problems(records: Sequence[Record], totals: Mapping[str, tuple[int, str]]) -> list[str]:
+    """Add everything up again and say which stored totals, by data set, do not agree."""
+    found: list[str] = []
+    accounts: dict[str, Account] = {}
+    latest: dict[str, Record] = {}
+    for record in records:
+        try:
+            _apply(record, accounts)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            found.append(f"record {record.number} ({record.kind} {record.dataset!r}) makes no sense: {error}")
+            continue
+        if record.kind in ("open", "reserve"):
+            latest[record.dataset] = record
+    for dataset in {*totals, *accounts}:
+        last, stored = latest.get(dataset), totals.get(dataset)
+        if last is None or (stored is None and "total" in last.content):
+            found.append(f"the running total of data set {dataset!r} was altered")
+        elif stored is not None and "total" in last.content:
+            if stored[0] != last.number or last.content["total"] != digest_of(stored[1]):
+                found.append(f"the running total of data set {dataset!r} was altered")
+            elif stored[1] != accounts[dataset].to_text() and Account.from_text(dataset, stored[1]) is not None:
+                found.append(f"the running total of data set {dataset!r} is not the sum of its records")
+    return sorted(found)
+
+
+def _apply(record: Record, accounts: dict[str, Account]) -> None:
+    """Let a record change the account of its data set."""
+    account = accounts.get(record.dataset)
+    if record.kind == "open":
+        if account is not None:
+            raise ValueError("the data set was open already")
+        accounts[record.dataset] = Account(allowance_from(record.dataset, record.content), Total())
+    elif record.kind == "reserve":
+        if account is None:
+            raise ValueError("the data set was not open")
+        accounts[record.dataset] = account.plus(fields_text(record.content["event"]))

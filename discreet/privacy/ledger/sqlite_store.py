@@ -1,0 +1,164 @@
+"""A ledger in a SQLite file, or in the memory of one process."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet.privacy.ledger import file_lock
+from discreet.privacy.ledger.address import MEMORY, file_of
+from discreet.privacy.ledger.forks import FORKS
+from discreet.privacy.ledger.records import ChainError
+from discreet.privacy.ledger.tables import create_tables, has_tables
+from discreet.privacy.ledger.transaction import EXPLICIT_TRANSACTIONS, connected, plain_errors, say_first, transaction
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+
+class FileStore:
+    """A SQLite file with a rollback journal, which needs no second file between writes."""
+
+    def __init__(self, url: str) -> None:
+        self.path = file_of(url)
+        self._engine = _sqlite_engine(url)
+
+    def exists(self) -> bool:
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(f"the ledger's folder does not exist: {self.path.parent}")
+        return self.path.exists()
+
+    def create(self) -> None:
+        with FORKS.using(), plain_errors():
+            file_lock.create(self.path, _make_file)
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        with self._session(exclusive=False) as connection, transaction(connection, "BEGIN"):
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        with self._session(exclusive=True) as connection:
+            # Files of earlier versions keep a write-ahead log, which is found by the file's name only.
+            mode = connection.exec_driver_sql("PRAGMA journal_mode = DELETE").scalar()
+            if mode != "delete":
+                raise TimeoutError(f"the ledger did not answer (its journal mode is {mode!r}); nothing was written")
+            with transaction(connection, "BEGIN IMMEDIATE"):
+                yield connection
+
+    def faults(self) -> list[str]:
+        try:
+            if not self.exists():
+                return [f"there is no ledger at {self.path}"]
+            with self._session(exclusive=False) as connection:
+                found = [row[0] for row in connection.exec_driver_sql("PRAGMA integrity_check(3)")]
+                damage = [f"the file is damaged: {' '.join(text.split())}" for text in found if text != "ok"]
+        except (ChainError, OSError) as error:
+            return [str(error)]
+        for place in (self.path, self.path.parent):
+            if not os.access(place, os.W_OK):
+                damage.append(f"{place} is read-only: nothing can be reserved")
+        return damage
+
+    def backup(self, path: Path) -> None:
+        with self._session(exclusive=False) as connection:
+            _copy(connection, path)
+
+    @contextmanager
+    def _session(self, exclusive: bool) -> Iterator[Connection]:
+        with FORKS.using(), plain_errors():
+            if not self.path.is_file():
+                raise FileNotFoundError(f"there is no ledger at {self.path}")
+            with file_lock.locked(self.path, exclusive), connected(self._engine) as connection:
+                if not has_tables(connection):
+                    raise ChainError(f"{self.path} is a database without a ledger")
+                yield connection
+
+
+class MemoryStore:
+    """A database that ends with the process."""
+
+    def __init__(self) -> None:
+        from sqlalchemy import QueuePool, create_engine
+
+        # One connection, lent to one thread at a time: a second would be a second, empty database.
+        settings = {"pool_size": 1, "max_overflow": 0, "pool_timeout": file_lock.WAIT_SECONDS}
+        anywhere = {"check_same_thread": False}
+        self._process = os.getpid()
+        self._engine = create_engine(
+            MEMORY, poolclass=QueuePool, connect_args=anywhere, **EXPLICIT_TRANSACTIONS, **settings
+        )
+        weakref.finalize(self, self._engine.dispose)
+        with FORKS.using(), connected(self._engine) as connection:
+            create_tables(connection)
+
+    def exists(self) -> bool:
+        return True
+
+    def create(self) -> None:
+        pass
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        with self.writing() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        if os.getpid() != self._process:
+            raise RuntimeError("an in-memory ledger cannot be shared between processes; use a file")
+        with (
+            FORKS.using(),
+            plain_errors(),
+            connected(self._engine) as connection,
+            transaction(connection, "BEGIN IMMEDIATE"),
+        ):
+            yield connection
+
+    def faults(self) -> list[str]:
+        return []
+
+    def backup(self, path: Path) -> None:
+        with FORKS.using(), plain_errors(), connected(self._engine) as connection:
+            _copy(connection, path)
+
+
+def _sqlite_engine(url: str) -> Engine:
+    from sqlalchemy import NullPool, create_engine
+
+    timeout = {"timeout": file_lock.WAIT_SECONDS}
+    engine = create_engine(url, poolclass=NullPool, connect_args=timeout, **EXPLICIT_TRANSACTIONS)
+    # The journal's removal ends a write. Only EXTRA waits until the disk knows of it: after a power cut, the journal
+    # of a granted reservation would be found again, and undo it.
+    say_first(engine, "PRAGMA synchronous = EXTRA")
+    return engine
+
+
+def _make_file(path: Path) -> None:
+    from sqlalchemy import URL
+
+    engine = _sqlite_engine(URL.create("sqlite", database=str(path)).render_as_string())
+    with connected(engine) as connection, transaction(connection, "BEGIN IMMEDIATE"):
+        create_tables(connection)
+
+
+def _copy(connection: Connection, path: Path) -> None:
+    """Copy a SQLite database by SQLite's own means, which never see half a write."""
+
+    def fill(draft: Path) -> None:
+        import sqlite3
+
+        with closing(sqlite3.connect(draft)) as target:
+            source: Any = connection.connection.dbapi_connection
+            source.backup(target)
+            target.execute("PRAGMA journal_mode = DELETE")
+
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"the folder of the copy does not exist: {path.parent}")
+    if not file_lock.create(path, fill):
+        raise FileExistsError(f"{path} exists; a backup needs the path of a new file")

@@ -1,0 +1,90 @@
+"""Budgets and entries as plain values, for people and other programs to read."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from discreet.privacy.ledger.total import event_text
+
+if TYPE_CHECKING:
+    from discreet.privacy.ledger.ledger import Ledger
+
+FORMAT, VERSION = "discreet ledger", 1
+COLUMNS = (
+    "dataset", "entry", "when", "who", "why", "target", "model_sha256", "status", "committed", "epsilon", "delta",
+    "relation",
+)  # fmt: skip
+
+
+def budget_of(ledger: Ledger, dataset: str) -> dict[str, Any]:
+    """Return what is promised for a data set, what was spent, what remains, and what would still fit."""
+    account = ledger.account(dataset)
+    allowance = account.allowance
+    return {
+        "dataset": dataset,
+        "epsilon": allowance.epsilon,
+        "delta": allowance.delta,
+        "relation": allowance.relation.value,
+        "spent": account.spent,
+        "remaining": account.remaining,
+        "room": account.room(),
+        "entries_made": account.total.entries,
+    }
+
+
+def entry_rows(ledger: Ledger, dataset: str) -> list[dict[str, Any]]:
+    """Return the entries of a data set: who, when, why, for what, and the cost of each if it were alone."""
+    allowance = ledger.allowance(dataset)
+    return [
+        {
+            "entry": entry.id,
+            "when": entry.created.isoformat(timespec="seconds"),
+            "who": entry.who,
+            "why": entry.note,
+            "target": entry.target,
+            "model_sha256": entry.model,
+            "status": entry.status,
+            "committed": None if entry.committed is None else entry.committed.isoformat(timespec="seconds"),
+            "epsilon": allowance.cost_of(event_text(entry.event)),
+            "event": json.loads(event_text(entry.event)),
+        }
+        for entry in ledger.entries(dataset)
+    ]
+
+
+def ledger_statement(ledger: Ledger, datasets: Sequence[str]) -> dict[str, Any]:
+    """Return everything about some data sets, as JSON values; docs/ledger.md describes the fields."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "head": ledger.head(),
+        "datasets": [budget_of(ledger, name) | {"entries": entry_rows(ledger, name)} for name in datasets],
+    }
+
+
+def as_json(statement: dict[str, Any]) -> str:
+    """Write a statement as JSON."""
+    return json.dumps(statement, indent=2, allow_nan=False) + "\n"
+
+
+def as_csv(statement: dict[str, Any]) -> str:
+    """Write the entries of a statement as CSV, one line each."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for budget in statement["datasets"]:
+        common = {name: budget[name] for name in ("dataset", "delta", "relation")}
+        for row in budget["entries"]:
+            writer.writerow({name: _harmless(value) for name, value in (common | row).items()})
+    return out.getvalue()
+
+
+def _harmless(value: Any) -> Any:
+    """A text that a spreadsheet would take for a formula starts with an apostrophe."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t")) else value

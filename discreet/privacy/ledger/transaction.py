@@ -1,0 +1,102 @@
+"""Connections and transactions that end as they should, whoever forks or fails, and errors in plain words."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from discreet.privacy.ledger.records import ChainError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+# For `create_engine`: transactions are begun and ended here, in the words of each database.
+EXPLICIT_TRANSACTIONS = {"isolation_level": "AUTOCOMMIT"}
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Turn the errors of a database into those of the ledger, one line each."""
+    from sqlalchemy.exc import DBAPIError
+    from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+    try:
+        yield
+    except PoolTimeout as error:
+        raise TimeoutError("the ledger did not answer (other threads are using it); nothing was written") from error
+    except UnicodeDecodeError as error:
+        raise ChainError("the ledger's file is damaged: it holds text that cannot be read") from error
+    except DBAPIError as error:
+        raise _translated(error.orig) from error
+
+
+def _translated(error: BaseException | None) -> Exception:
+    reason = str(error).partition("\n")[0]
+    if type(error).__module__ == "sqlite3":
+        return _error_of_file(getattr(error, "sqlite_errorname", ""), reason)
+    return _error_of_server(getattr(error, "sqlstate", None), reason)
+
+
+def _error_of_file(name: str, reason: str) -> Exception:
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return TimeoutError(f"the ledger did not answer ({reason}); nothing was written")
+    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_PERM")):
+        return OSError(f"the ledger's file cannot be used: {reason}")
+    return ChainError(f"the ledger's file is damaged, or is no ledger: {reason}")
+
+
+def _error_of_server(code: str | None, reason: str) -> Exception:
+    if code is None:  # no answer: a write may have arrived, and would then be counted
+        return TimeoutError(f"the ledger's database did not answer ({reason}); nothing was granted")
+    if code == "55P03":  # a lock was not given in time
+        return TimeoutError(f"the ledger did not answer ({reason}); nothing was written")
+    if code == "42P01":  # a table is missing
+        return ChainError(f"the ledger's database is damaged, or holds no ledger: {reason}")
+    return OSError(f"the ledger's database refused: {reason}")
+
+
+@contextmanager
+def connected(engine: Engine) -> Iterator[Connection]:
+    """A connection, closed afterwards by the process that opened it and by no other."""
+    process, connection = os.getpid(), engine.connect()
+    try:
+        yield connection
+    finally:
+        if os.getpid() == process:
+            connection.close()
+        else:  # closing, also when Python exits, would undo what the parent is writing
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection.connection.dbapi_connection))
+
+
+@contextmanager
+def transaction(connection: Connection, begin: str) -> Iterator[None]:
+    process = os.getpid()
+    connection.exec_driver_sql(begin)
+    try:
+        yield
+        if os.getpid() != process:
+            raise RuntimeError("the process was forked inside a transaction of the ledger; only the parent writes it")
+        connection.exec_driver_sql("COMMIT")
+    except BaseException:
+        if os.getpid() == process:
+            # Some failures have ended the transaction already.
+            with suppress(Exception):
+                connection.exec_driver_sql("ROLLBACK")
+        raise
+
+
+def say_first(engine: Engine, *statements: str) -> None:
+    """Execute settings on every new connection."""
+    from sqlalchemy import event
+
+    def say(connection: Any, _: object) -> None:
+        cursor = connection.cursor()
+        for statement in statements:
+            cursor.execute(statement)
+        cursor.close()
+        connection.commit()
+
+    event.listen(engine, "connect", say)
