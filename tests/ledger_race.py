@@ -26,7 +26,7 @@ def grab(ledger, log):
     """Take as much as there is."""
     while True:
         try:
-            reservation = ledger.reserve(DATASET, EVENT)
+            reservation = ledger.reserve(DATASET, EVENT, relation="replace")
         except BudgetExceededError:
             return
         os.write(log, f"{reservation.id} {reservation.hash}\n".encode())

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from discreet.estimators.model_file import CLASSIFIERS, REGRESSORS
+from discreet.estimators.names import CLASSIFIERS, REGRESSORS
 from discreet.privacy.relation import Relation
 
 Epsilon = Annotated[float, typer.Option(help="Privacy budget; smaller is more private, inf is not private.")]

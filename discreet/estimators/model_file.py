@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import __version__
 from discreet.data.schema import Schema
+from discreet.estimators.names import CLASSIFIERS, REGRESSORS
 from discreet.estimators.parameters_file import numbers, plain, read_parameters, write_parameters
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 FORMAT = "discreet model"
 VERSION = 2  # 1 lacked `weighted`, and parameters that did not fit into it were left out
-CLASSIFIERS = ("LogisticRegression", "LinearSVC")
-REGRESSORS = ("Ridge", "LinearRegression", "Lasso", "ElasticNet", "HuberRegressor")
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from discreet.data.schema import Schema
 from discreet.data.stored_table import StoredTable, machine_memory
 from discreet.data.table import Table
 from discreet.estimators.affordable import what_fits
-from discreet.estimators.model_file import CLASSIFIERS, REGRESSORS
+from discreet.estimators.names import CLASSIFIERS, REGRESSORS
 from discreet.estimators.task import (
     Task,
     TaskQuestion,

@@ -39,7 +39,7 @@ def table(tmp_path):
 def ledger():
     run("ledger", "open", *PAY, "--epsilon", 1, "--delta", DELTA)
     made = Ledger("budget.db")
-    made.reserve("people", accounting.gaussian_event(20.0), note="=first", target="age")
+    made.reserve("people", accounting.gaussian_event(20.0), note="=first", target="age", relation="replace")
     return made
 
 
@@ -89,9 +89,9 @@ def test_room_is_what_a_release_may_cost_to_the_last_digit(ledger):
     assert ledger.fits("people", costing(room))
     assert not ledger.fits("people", costing(room * (1.0 + 1e-6)))
     ledger.open("pure", 1.0, 0.0)
-    ledger.reserve("pure", accounting.laplace_event(4.0))
+    ledger.reserve("pure", accounting.laplace_event(4.0), relation="replace")
     assert ledger.room("pure") == pytest.approx(0.75)
-    ledger.reserve("people", accounting.laplace_event(100.0))
+    ledger.reserve("people", accounting.laplace_event(100.0), relation="replace")
     assert ledger.room("people") is None
     assert "would fit" not in run("ledger", "show", *PAY).stdout
 
@@ -103,7 +103,7 @@ def test_entries_say_who_when_why_and_how_much(ledger):
         assert part in text
     assert "@" in entry.who
     for _ in range(3):
-        ledger.reserve("people", accounting.gaussian_event(90.0)).commit()
+        ledger.reserve("people", accounting.gaussian_event(90.0), relation="replace").commit()
     said = json.loads(run("ledger", "entries", *PAY, "--last", 2, "--json").stdout)
     (budget,) = said["datasets"]
     assert [row["status"] for row in budget["entries"]] == ["committed"] * 2
@@ -115,7 +115,7 @@ def test_entries_say_who_when_why_and_how_much(ledger):
 
 def test_verify_passes_fails_and_compares_a_kept_hash(ledger):
     head = re.search("[0-9a-f]{64}", run("ledger", "verify", "--ledger", "budget.db").stdout).group()
-    ledger.reserve("people", accounting.gaussian_event(90.0))
+    ledger.reserve("people", accounting.gaussian_event(90.0), relation="replace")
     run("ledger", "verify", "--ledger", "budget.db", "--head", head)
     assert "0" * 63 in run("ledger", "verify", "--ledger", "budget.db", "--head", "1" + "0" * 63, code=2).stderr
     connection = sqlite3.connect("budget.db")

@@ -81,11 +81,10 @@ class Account:
     def checked(self, event: str, relation: Relation | str | None) -> Account:
         """Return the account itself; refuse an event that is unknown or was not accounted under its relation."""
         kept = self.allowance.relation
-        said = Relation.REPLACE if relation is None else Relation(relation)
-        if said is not kept:
-            advice = f"an event under {said.value!r} cannot be added to it"
-            if relation is None:
-                advice = f"say relation={kept.value!r} if the event was accounted under it"
+        if relation is None or Relation(relation) is not kept:
+            advice = f"say relation={kept.value!r} if the event was accounted under it"
+            if relation is not None:
+                advice = f"an event under {Relation(relation).value!r} cannot be added to it"
             raise ValueError(f"data set {self.allowance.dataset!r} is kept under relation={kept.value!r}; {advice}")
         self.allowance.check(event)
         return self

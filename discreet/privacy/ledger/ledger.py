@@ -49,7 +49,7 @@ class Ledger:
     >>> from discreet.privacy.accounting import gaussian_event
     >>> ledger = Ledger("sqlite://")  # in memory, to try things out
     >>> ledger.open("patients", epsilon=1.0, delta=1e-6)
-    >>> with ledger.reserve("patients", gaussian_event(20.0), note="mean age"):
+    >>> with ledger.reserve("patients", gaussian_event(20.0), note="mean age", relation="replace"):
     ...     pass  # read the rows, add the noise, publish
     >>> round(ledger.spent("patients"), 3)
     0.189
@@ -121,9 +121,9 @@ class Ledger:
             What will be done to the rows, such as `gaussian_event(20.0)` or the `event` of a plan.
         note : str, default=""
             Why; kept beside the entry, in plain text.
-        relation : {"replace", "zero_out", "add_remove"}, optional
-            The relation under which the event was accounted; it must be that of the budget. It may be left out
-            for "replace" only.
+        relation : {"replace", "zero_out", "add_remove"}
+            The relation under which the event was accounted; it must be that of the budget, and must be said: an event
+            accounted for the removal of a row covers less than half of what its replacement costs.
         target : str, default=""
             The column that is predicted, kept beside the entry.
         seeded : bool, default=False

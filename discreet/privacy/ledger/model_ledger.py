@@ -34,7 +34,7 @@ class ModelLedger(Ledger):
     >>> from discreet.privacy.ledger import ModelLedger
     >>> ledger = ModelLedger("sqlite://", note="weekly report", target="readmitted")
     >>> ledger.open("patients", epsilon=1.0, delta=1e-6)
-    >>> with ledger.reserve("patients", gaussian_event(20.0), note="LogisticRegression"):
+    >>> with ledger.reserve("patients", gaussian_event(20.0), note="LogisticRegression", relation="replace"):
     ...     pass
     >>> ledger.record_model("0" * 64)  # the SHA-256 of the file of the model
     >>> [(entry.note, entry.target, entry.model[:4]) for entry in ledger.entries("patients")]

@@ -94,7 +94,7 @@ def test_a_ledger_books_the_event(tmp_path):
     ledger = Ledger(f"sqlite:///{tmp_path}/ledger.db")
     ledger.open("table", epsilon=2.0, delta=1e-6)
     event = objective_event(0.1, 5.0)
-    ledger.reserve("table", event).commit()
+    ledger.reserve("table", event, relation="replace").commit()
     assert ledger.spent("table") == pytest.approx(epsilon_of(event, 1e-6, REPLACE))
 
 

@@ -35,7 +35,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 def granted(ledger: Ledger, event: Any) -> bool:
     try:
-        ledger.reserve("t", event)
+        ledger.reserve("t", event, relation="replace")
     except BudgetExceededError:
         return False
     return True
@@ -87,7 +87,7 @@ def test_room_is_checked_again_once_the_lock_is_held(ledger: Ledger, monkeypatch
 
     def covers_then_a_rival_reserves(self: Allowance, total: Total) -> bool:
         monkeypatch.setattr(Allowance, "covers", honest)
-        Ledger(ledger.url).reserve("t", MOST)
+        Ledger(ledger.url).reserve("t", MOST, relation="replace")
         return honest(self, total)
 
     monkeypatch.setattr(Allowance, "covers", covers_then_a_rival_reserves)
@@ -119,7 +119,7 @@ def test_a_failed_transaction_leaves_nothing(ledger: Ledger) -> None:
 def test_a_busy_ledger_grants_nothing(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_lock, "WAIT_SECONDS", 0.1)
     with Chain(ledger.url).writing(), pytest.raises(TimeoutError, match="nothing was written"):
-        Ledger(ledger.url).reserve("t", QUARTER)
+        Ledger(ledger.url).reserve("t", QUARTER, relation="replace")
     assert ledger.spent("t") == 0.0
     assert granted(ledger, QUARTER), "the lock was given back"
 
@@ -162,7 +162,7 @@ def run_sql(ledger: Ledger, *statements: str) -> None:
 def written(ledger: Ledger) -> Ledger:
     """Records 1 to 4: the budget, and three reservations."""
     for note in ("first", "second", "third"):
-        ledger.reserve("t", QUARTER, note=note)
+        ledger.reserve("t", QUARTER, note=note, relation="replace")
     assert ledger.verify() == []
     return ledger
 
@@ -172,7 +172,7 @@ def test_a_damaged_ledger_says_so_and_grants_nothing(written: Ledger, edit: str)
     run_sql(written, *EDITS[edit])
     assert written.verify() != []
     with pytest.raises(ChainError, match="damaged"):
-        written.reserve("t", laplace_event(100.0))
+        written.reserve("t", laplace_event(100.0), relation="replace")
     with pytest.raises(ChainError, match="damaged"):
         written.open("u", 1.0, 0.0)
     with pytest.raises(ChainError, match="damaged"):
@@ -190,9 +190,9 @@ def test_each_edit_is_reported_where_it_happened(written: Ledger) -> None:
 
 
 def test_only_a_hash_kept_elsewhere_shows_a_cut_tail(ledger: Ledger) -> None:
-    ledger.reserve("t", QUARTER)
+    ledger.reserve("t", QUARTER, relation="replace")
     earlier, total = ledger.head(), ledger._chain.everything()[1]["t"][1]
-    ledger.reserve("t", QUARTER)
+    ledger.reserve("t", QUARTER, relation="replace")
     kept = ledger.head()
     assert ledger.verify(head=kept) == ledger.verify(head=earlier) == []
     tip = f"UPDATE discreet_tip SET number = 2, hash = '{earlier}'"

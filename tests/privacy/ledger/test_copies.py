@@ -35,7 +35,9 @@ class Spender(ClassifierMixin, BaseEstimator):
         self.level = level
 
     def fit(self, X: Any, y: Any) -> Spender:
-        with Ledger.of(self.ledger).reserve("patients", gaussian_event(40.0), note=f"level {self.level}"):
+        with Ledger.of(self.ledger).reserve(
+            "patients", gaussian_event(40.0), note=f"level {self.level}", relation="replace"
+        ):
             self.classes_ = [0, 1]
         return self
 
@@ -66,7 +68,7 @@ def test_grid_search_in_workers_pays_for_every_fit(ledger: Ledger, as_url: bool)
 def test_a_pickle_carries_the_address_only(ledger: Ledger) -> None:
     twin = pickle.loads(pickle.dumps(ledger))
     assert twin.url == ledger.url
-    twin.reserve("pure", QUARTER)
+    twin.reserve("pure", QUARTER, relation="replace")
     assert ledger.spent("pure") == pytest.approx(0.25)
     with pytest.raises(TypeError, match="in-memory ledger cannot be pickled"):
         pickle.dumps(Ledger("sqlite://"))

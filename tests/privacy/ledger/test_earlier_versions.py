@@ -52,7 +52,7 @@ def test_a_file_of_the_first_version_goes_on(path: Path) -> None:
     ledger = Ledger(path)
     assert ledger.verify() == []
     assert ledger.spent("t") == pytest.approx(0.5)
-    assert ledger.reserve("t", QUARTER, note="new").id == 4
+    assert ledger.reserve("t", QUARTER, note="new", relation="replace").id == 4
     assert [(entry.note, bool(entry.who)) for entry in ledger.entries("t")] == [("old", False)] * 2 + [("new", True)]
     with ledger._chain.viewing() as view:
         assert view.total("t") is not None

@@ -31,14 +31,14 @@ def path(tmp_path: Path) -> Path:
 def ledger(path: Path) -> Ledger:
     made = Ledger(path)
     made.open("t", 1.0, 0.0)
-    made.reserve("t", QUARTER, note="first")
+    made.reserve("t", QUARTER, note="first", relation="replace")
     return made
 
 
 def refuses(ledger: Ledger, words: str) -> None:
     """Nothing is granted or summed up, and `verify` says why in one line."""
     with pytest.raises((ChainError, OSError), match=words):
-        ledger.reserve("t", TINY)
+        ledger.reserve("t", TINY, relation="replace")
     with pytest.raises((ChainError, OSError), match=words):
         ledger.spent("t")
     found = ledger.verify()
@@ -63,12 +63,12 @@ def test_a_hard_link_is_refused_under_both_names(ledger: Ledger, path: Path) -> 
         refuses(Ledger(name), "2 names")
     other.unlink()
     assert ledger.verify() == []
-    ledger.reserve("t", QUARTER)
+    ledger.reserve("t", QUARTER, relation="replace")
 
 
 def test_a_symbolic_link_is_followed(ledger: Ledger, path: Path) -> None:
     path.with_name("link.db").symlink_to(path)
-    Ledger(path.with_name("link.db")).reserve("t", QUARTER)
+    Ledger(path.with_name("link.db")).reserve("t", QUARTER, relation="replace")
     assert ledger.spent("t") == pytest.approx(0.5)
 
 
@@ -81,7 +81,7 @@ def test_a_file_mounted_alone_is_refused(ledger: Ledger, path: Path) -> None:
         pytest.skip(f"no permission to mount a file: {done.stderr.strip()}")
     try:
         refuses(Ledger(other), "mount its folder")
-        ledger.reserve("t", QUARTER)
+        ledger.reserve("t", QUARTER, relation="replace")
     finally:
         subprocess.run(["umount", other], check=True)
     assert ledger.verify() == []
@@ -116,7 +116,7 @@ def test_closing_the_file_elsewhere_in_the_process_gives_no_lock_away(ledger: Le
     script = (
         "import sys\nfrom discreet.privacy.ledger import Ledger, file_lock\n"
         "from discreet.privacy.accounting import laplace_event\n"
-        "file_lock.WAIT_SECONDS = 0.2\nLedger(sys.argv[1]).reserve('t', laplace_event(4.0))"
+        "file_lock.WAIT_SECONDS = 0.2\nLedger(sys.argv[1]).reserve('t', laplace_event(4.0), relation='replace')"
     )
     with ledger._chain.writing() as writer:
         writer.append("commit", "t", {"entry": 2})
@@ -134,10 +134,10 @@ def test_a_reader_outside_the_library_keeps_a_write_waiting(path: Path, monkeypa
     reader.execute("BEGIN")
     reader.execute("SELECT * FROM discreet_tip").fetchall()
     with pytest.raises(TimeoutError, match="nothing was written"):
-        ledger.reserve("t", QUARTER)
+        ledger.reserve("t", QUARTER, relation="replace")
     reader.close()
     assert ledger.spent("t") == 0.0
-    ledger.reserve("t", QUARTER)
+    ledger.reserve("t", QUARTER, relation="replace")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
@@ -178,7 +178,7 @@ def test_an_erased_ledger_does_not_start_anew(ledger: Ledger, path: Path) -> Non
 def test_a_missing_ledger_is_reported_and_not_made(path: Path) -> None:
     assert Ledger(path).verify() == [f"there is no ledger at {path}"]
     with pytest.raises(ValueError, match="unknown data set"):
-        Ledger(path).reserve("t", TINY)
+        Ledger(path).reserve("t", TINY, relation="replace")
     assert not path.exists()
 
 
@@ -211,7 +211,7 @@ def test_a_text_file_is_refused(path: Path) -> None:
 
 def test_a_cut_file_is_refused(ledger: Ledger, path: Path) -> None:
     for i in range(30):
-        ledger.reserve("t", TINY, note="x" * 400 + str(i))
+        ledger.reserve("t", TINY, note="x" * 400 + str(i), relation="replace")
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     refuses(ledger, "damaged")
@@ -228,7 +228,7 @@ def test_a_read_only_file_is_reported(ledger: Ledger, path: Path, monkeypatch: p
 def test_flipped_bytes_are_reported_or_change_nothing(ledger: Ledger, path: Path) -> None:
     """100 damaged copies: one line each, no other error, and no sum or entry that differs unnoticed."""
     for i in range(6):
-        ledger.reserve("t", TINY, note=f"entry {i}")
+        ledger.reserve("t", TINY, note=f"entry {i}", relation="replace")
     whole, chance = path.read_bytes(), random.Random(0)
     spent, entries = ledger.spent("t"), ledger.entries("t")
     noticed = 0
@@ -244,7 +244,7 @@ def test_flipped_bytes_are_reported_or_change_nothing(ledger: Ledger, path: Path
         else:
             assert (ledger.spent("t"), ledger.entries("t")) == (spent, entries)
         try:
-            ledger.reserve("t", TINY)
+            ledger.reserve("t", TINY, relation="replace")
         except (ChainError, OSError, ValueError):
             continue
     assert noticed > 10
@@ -258,7 +258,7 @@ def test_a_backup_taken_during_writes_has_everything_granted_before(ledger: Ledg
 
     def write() -> None:
         while not stop.is_set():
-            granted.append(ledger.reserve("t", TINY).hash)
+            granted.append(ledger.reserve("t", TINY, relation="replace").hash)
 
     writers = [threading.Thread(target=write) for _ in range(2)]
     for thread in writers:
@@ -283,7 +283,7 @@ def test_a_backup_overwrites_nothing_and_knows_its_age(ledger: Ledger, path: Pat
         ledger.backup(copy)
     with pytest.raises(FileNotFoundError, match="folder"):
         ledger.backup(path.with_name("nowhere") / "copy.db")
-    later = ledger.reserve("t", QUARTER).hash
+    later = ledger.reserve("t", QUARTER, relation="replace").hash
     shutil.copy(copy, path)
     (problem,) = ledger.verify(head=later)
     assert later in problem
@@ -292,7 +292,7 @@ def test_a_backup_overwrites_nothing_and_knows_its_age(ledger: Ledger, path: Pat
 def test_memory_can_be_kept_and_servers_have_their_own_tools(path: Path) -> None:
     memory = Ledger("sqlite://")
     memory.open("t", 1.0, 0.0)
-    memory.reserve("t", QUARTER)
+    memory.reserve("t", QUARTER, relation="replace")
     memory.backup(path)
     assert Ledger(path).spent("t") == pytest.approx(0.25)
     with pytest.raises(ValueError, match="pg_dump"):

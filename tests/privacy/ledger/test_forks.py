@@ -64,7 +64,7 @@ def test_a_fork_waits_until_no_thread_uses_a_ledger(ledger: Ledger) -> None:
     ready.wait()
     threading.Timer(0.3, until.set).start()
     began = time.monotonic()
-    assert answer_of_child(lambda: ledger.reserve("t", QUARTER).id) == "2"
+    assert answer_of_child(lambda: ledger.reserve("t", QUARTER, relation="replace").id) == "2"
     assert time.monotonic() - began >= 0.25
     thread.join()
     assert [entry.id for entry in ledger.entries("t")] == [2]
@@ -77,7 +77,7 @@ def test_a_fork_inside_a_transaction_is_finished_by_the_parent_alone(ledger: Led
         children.append(answer_of_child(lambda: ledger.spent("t")))
     assert "cannot use a ledger" in children[0]
     assert ledger._chain.read()[0][-1].number == number
-    assert ledger.reserve("t", QUARTER).id == number + 1
+    assert ledger.reserve("t", QUARTER, relation="replace").id == number + 1
 
 
 def test_a_child_that_leaves_the_block_of_its_parent_undoes_nothing(ledger: Ledger) -> None:
@@ -99,13 +99,13 @@ def test_a_child_that_leaves_the_block_of_its_parent_undoes_nothing(ledger: Ledg
     os.waitpid(child, 0)
     assert len(ledger._chain.read()[0]) == 2
     assert ledger.verify() == []
-    assert ledger.reserve("t", QUARTER).id == 3
+    assert ledger.reserve("t", QUARTER, relation="replace").id == 3
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="calls fork of the C library")
 def test_a_fork_by_a_library_is_noticed(ledger: Ledger) -> None:
     fork = ctypes.PyDLL(None).fork  # runs none of Python's hooks
-    assert answer_of_child(lambda: ledger.reserve("t", QUARTER).id, fork) == "2"
+    assert answer_of_child(lambda: ledger.reserve("t", QUARTER, relation="replace").id, fork) == "2"
     ready, until = threading.Event(), threading.Event()
     thread = threading.Thread(target=hold, args=(ledger, ready, until))
     thread.start()

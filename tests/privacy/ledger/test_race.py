@@ -72,18 +72,18 @@ def test_a_ledger_in_postgresql_is_checked_like_a_file(server: str) -> None:
     assert ledger.verify() == ["there is no ledger in this database"]
     assert ledger.datasets() == []
     ledger.open(DATASET, 1.0, 0.0)
-    ledger.reserve(DATASET, laplace_event(4.0), note="first").commit()
+    ledger.reserve(DATASET, laplace_event(4.0), note="first", relation="replace").commit()
     assert ledger.verify(head=ledger.head()) == []
     assert [entry.status for entry in ledger.entries(DATASET)] == ["committed"]
     sql(address, "ALTER DATABASE checked SET default_transaction_read_only = on")
     assert ledger.verify() == ["the database is read-only for this user: nothing can be reserved"]
     with pytest.raises(OSError, match="read-only"):
-        ledger.reserve(DATASET, laplace_event(4.0))
+        ledger.reserve(DATASET, laplace_event(4.0), relation="replace")
     sql(server, "ALTER DATABASE checked RESET default_transaction_read_only")
     sql(address, "UPDATE discreet_totals SET total = replace(total, '0.25', '0.05')")
     assert ledger.verify() == [f"the running total of data set {DATASET!r} was altered"]
     with pytest.raises(ChainError, match="running total"):
-        ledger.reserve(DATASET, laplace_event(4.0))
+        ledger.reserve(DATASET, laplace_event(4.0), relation="replace")
     sql(address, "UPDATE discreet_records SET body = replace(body, '4.0', '9.0')")
     assert ledger.verify() == [f"record 2 (reserve {DATASET!r}) was altered"]
     sql(address, "DROP TABLE discreet_records")
@@ -94,6 +94,6 @@ def test_a_server_that_does_not_answer_grants_nothing() -> None:
     pytest.importorskip("psycopg", reason="psycopg is not installed (discreet[postgres])")
     absent = Ledger("postgresql://steward:secret@127.0.0.1:1/budgets")
     with pytest.raises(TimeoutError, match="nothing was granted") as error:
-        absent.reserve(DATASET, laplace_event(4.0))
+        absent.reserve(DATASET, laplace_event(4.0), relation="replace")
     assert "secret" not in str(error.value)
     assert "did not answer" in absent.verify()[0]

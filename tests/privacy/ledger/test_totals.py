@@ -35,7 +35,7 @@ def ledger(path: Path) -> Ledger:
     made.open("t", 1.0, DELTA)
     made.open("u", 2.0, 0.0)
     for multiplier in (50.0, 60.0, 70.0):
-        made.reserve("t", gaussian_event(multiplier))
+        made.reserve("t", gaussian_event(multiplier), relation="replace")
     return made
 
 
@@ -89,7 +89,7 @@ def test_a_pure_budget_keeps_one_sum_that_is_never_too_small(path: Path) -> None
     ledger.open("p", 1.0, 0.0)
     events = [laplace_event(100.0), selection_event(0.01, 3), laplace_event(300.0, 2), accounting.no_event()]
     for event in events:
-        ledger.reserve("p", event)
+        ledger.reserve("p", event, relation="replace")
     for multiplier in (100.0, 300.0, 300.0):
         exact += Fraction(1.0 / multiplier)
     exact += 3 * Fraction(0.01)
@@ -135,11 +135,11 @@ def test_an_event_that_happens_less_than_never_is_refused(ledger: Ledger, count:
     from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
 
     with pytest.raises(ValueError, match="count"):
-        ledger.reserve("t", SelfComposedDpEvent(GaussianDpEvent(50.0), count))
+        ledger.reserve("t", SelfComposedDpEvent(GaussianDpEvent(50.0), count), relation="replace")
     with pytest.raises(ValueError, match="times"):
         Total().plus(event_text(SelfComposedDpEvent(GaussianDpEvent(50.0), count)))
     with pytest.raises(ValueError, match="multiplier"):
-        ledger.reserve("t", GaussianDpEvent(-50.0))
+        ledger.reserve("t", GaussianDpEvent(-50.0), relation="replace")
     assert len(ledger.entries("t")) == 3
 
 
@@ -164,7 +164,7 @@ def test_a_reservation_reads_as_much_after_a_thousand_entries_as_after_a_hundred
                 content = {"event": event_to_dict(event), "note": ""}
                 writer.append("reserve", "t", content, account.to_text())
         read.clear()
-        ledger.reserve("t", gaussian_event(4000.0))
+        ledger.reserve("t", gaussian_event(4000.0), relation="replace")
         amounts.append(len(read))
         stored.append(len(ledger._chain.everything()[1]["t"][1]))
     assert amounts[1] <= amounts[0] < 2 * chain.LATEST + 20
@@ -187,14 +187,14 @@ EDITS = {
 def test_an_altered_total_is_noticed_and_grants_nothing(ledger: Ledger, path: Path, edit: str) -> None:
     run_sql(path, EDITS[edit])
     assert "the running total of data set 't' was altered" in ledger.verify()
-    for use in (lambda: ledger.reserve("t", gaussian_event(1e6)), lambda: ledger.spent("t")):
+    for use in (lambda: ledger.reserve("t", gaussian_event(1e6), relation="replace"), lambda: ledger.spent("t")):
         with pytest.raises(ChainError, match="running total"):
             use()
 
 
 def test_an_earlier_total_cannot_be_put_back(ledger: Ledger, path: Path) -> None:
     number, text = ledger._chain.everything()[1]["t"]
-    ledger.reserve("t", gaussian_event(40.0))
+    ledger.reserve("t", gaussian_event(40.0), relation="replace")
     run_sql(path, f"UPDATE discreet_totals SET number = {number}, total = '{text}' WHERE dataset = 't'")
     assert ledger.verify() == ["the running total of data set 't' was altered"]
     with pytest.raises(ChainError, match="running total"):
@@ -214,7 +214,7 @@ def test_an_edit_far_back_changes_no_sum_and_is_found_by_verify(
     ledger: Ledger, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chain, "LATEST", 1)
-    ledger.reserve("t", gaussian_event(40.0))
+    ledger.reserve("t", gaussian_event(40.0), relation="replace")
     spent = ledger.spent("t")
     run_sql(path, "UPDATE discreet_records SET body = replace(body, '50.0', '5000.0') WHERE number = 3")
     assert ledger.spent("t") == spent
@@ -240,6 +240,6 @@ def test_what_this_version_does_not_understand_is_refused(ledger: Ledger, case: 
     with ledger._chain.writing() as writer:
         number = writer.append(kind, "t", content)
     assert any(found.startswith(f"record {number} ") and words in found for found in ledger.verify())
-    for use in (lambda: ledger.reserve("u", QUARTER), lambda: ledger.spent("t")):
+    for use in (lambda: ledger.reserve("u", QUARTER, relation="replace"), lambda: ledger.spent("t")):
         with pytest.raises(ChainError, match=words):
             use()
