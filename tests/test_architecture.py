@@ -34,7 +34,10 @@ HEIGHT = {room: height for height, room in enumerate(ROOMS)}
 SHARED_BY_SOLVERS = {"base", "plan", "plan_text", "run", "choose", "_shared"}
 MOST_ENTRIES = 16
 # Draws that a privacy cost rests on: mechanisms make them, next to the event that states the cost.
-PRICED_DRAWS = {"normal", "laplace", "gumbel", "poisson_batches", "bernoulli_indices"}
+PRICED_DRAWS = {
+    *("normal", "laplace", "gumbel", "rounded_normal", "rounded_laplace", "gumbel_argmax"),
+    *("poisson_batches", "bernoulli_indices"),
+}
 # Samples of coordinates, not of rows: they are released as they are, and no cost rests on them.
 UNPRICED_DRAWS = [("solvers.sketched.sketches", "poisson_batches")]
 

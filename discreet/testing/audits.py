@@ -49,8 +49,8 @@ class WeakerNoise(RandomGenerator):
     def rounded_laplace(self, scale: float, size: Any) -> FloatArray:
         return super().rounded_laplace(scale * self.factor, size)
 
-    def gumbel(self, size: Any) -> FloatArray:
-        return super().gumbel(size) * self.factor
+    def gumbel_argmax(self, scores: ArrayLike) -> int:
+        return super().gumbel_argmax(np.asarray(scores) / self.factor)
 
 
 def first_coefficient(solution: Solution) -> float:

@@ -49,7 +49,7 @@ class GumbelGreedy(AdditiveMechanism):
         """The index of the largest score after noise; nothing else of the scores is released."""
         if self.multiplier == 0.0:
             return int(np.argmax(scores))
-        return int(np.argmax(scores + self.multiplier * sensitivity.l2 * rng.gumbel(scores.size)))
+        return rng.gumbel_argmax(scores / (self.multiplier * sensitivity.l2))
 
     def grid(self, sensitivity: Sensitivity, entries: int, rows: float = 1, loose: float = 1.0) -> NoisyGrid:
         """The grid and the noise of a chosen entry."""

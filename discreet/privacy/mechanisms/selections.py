@@ -141,5 +141,5 @@ class QuantileSelection:
         excess = error - error[places > 0].min()
         with np.errstate(divide="ignore"):  # a run without places has score -inf and is never chosen
             scores = np.log(places) - excess / (self.multiplier * sensitivity.l1)
-        run = int(np.argmax(scores + rng.gumbel(scores.size)))
+        run = rng.gumbel_argmax(scores)
         return run, int(rng.integers(int(places[run]), 1)[0])

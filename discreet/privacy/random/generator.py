@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet._common.exceptions import InsecureRandomnessWarning
-from discreet.privacy.random import exact_rounding
+from discreet.privacy.random import exact_rounding, exact_selection
 from discreet.privacy.random.draw_lock import DrawLock
 from discreet.privacy.random.keystream import BLOCK, Keystream
 
@@ -171,6 +171,24 @@ class RandomGenerator:
         out = np.empty(size)
         self._transform(_kernels().fill_gumbel, out)
         return out
+
+    def gumbel_argmax(self, scores: ArrayLike) -> int:
+        """The place of the largest score after standard Gumbel noise on each: exact, whatever the precision of doubles.
+
+        Place i comes with probability exp(scores[i]) over the sum of all; a score of minus infinity never comes.
+        """
+        values = np.ascontiguousarray(scores, dtype=np.float64)
+        if values.ndim != 1 or not np.isfinite(values.max(initial=-np.inf)) or np.isnan(values).any():
+            raise ValueError("scores must be a list of numbers, at least one of them finite and none NaN or infinite")
+        words = np.frombuffer(self.bytes(8 * values.size), np.uint64)
+        noisy = np.empty(values.size)
+        _kernels().fill_gumbel(words, noisy)
+        noisy += values
+        places = exact_selection.leaders(noisy, words)
+        if places.size == 1:
+            return int(places[0])
+        with self._lock:
+            return int(places[exact_selection.largest(values[places].tolist(), words[places].tolist(), self._digits)])
 
     def integers(self, high: int, size: Shape) -> Integers:
         """Unbiased draws from 0, 1, ..., high - 1, for high up to 2^62."""
