@@ -65,7 +65,8 @@ def rounded_row_sum(X: Any, factors: FloatArray, step: float) -> FloatArray:
 
     The step must be a power of two. Returns (p,) for factors (n,), (outputs, p) for factors (n, outputs).
     """
-    in_steps = np.ascontiguousarray((factors / step).reshape(factors.shape[0], -1))
+    outputs = 1 if factors.ndim == 1 else factors.shape[1]  # not -1: a batch may be empty
+    in_steps = np.ascontiguousarray((factors / step).reshape(factors.shape[0], outputs))
     sums = np.zeros((in_steps.shape[1], X.shape[1]))
     if sp.issparse(X):
         rows = X.tocsr()

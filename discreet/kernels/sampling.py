@@ -48,7 +48,7 @@ def fill_laplace(words, out):
         out[i] = -size if words[i] >> uint64(63) else size
 
 
-# Of the scale and of the draw: 14 times what the transforms can be wrong by, see docs/guarantees/randomness.md.
+# Of the scale and of the draw: more than what the transforms can be wrong by, see docs/guarantees/randomness.md.
 _GUARD = 2.0**-46
 # Radius words outside these bounds leave the radius open by more than the guard allows.
 _FIRST_WORD, _LAST_WORD = uint64(1 << 44), uint64((1 << 64) - (1 << 30))

@@ -138,7 +138,7 @@ def test_a_stream_takes_plans_of_ftrl_with_declared_bounds_only():
 def test_a_leader_without_noise_releases_nothing():
     leader = Leader(np.zeros(2), 1.0)
     with pytest.raises(RuntimeError, match="begin a tree first"):
-        leader.follow(np.ones(2), 1.0, np.zeros, lambda w, _: w)
+        leader.follow(np.ones(2), 1.0, None, None, lambda w, _: w)
     np.testing.assert_array_equal(leader.w, 0.0)
 
 

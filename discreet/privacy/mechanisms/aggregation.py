@@ -61,13 +61,13 @@ class RunningSumGaussian:
 
         A vector of `entries` numbers, a sum of rounded terms, moves by a step per entry more than the sensitivity. The
         tree releases sums of vectors; the square root releases weighted sums, which are rounded once more and whose own
-        arithmetic is off by at most a quarter of a step (docs/guarantees/ftrl.md).
+        arithmetic is off by at most two steps on both tables together (docs/guarantees/ftrl.md).
         """
         length = row_norm(self.kind, self.leaves)
         if self.kind == "tree":
             return self._passes.grid(sensitivity * length, nodes_above(self.leaves) * entries, rows)
-        released = self.leaves * entries
-        return self._passes.grid(sensitivity * length, released, rows * self.leaves, loose=2.25)
+        terms = 2.0 * math.sqrt(self.leaves)  # the sum of the weights, which is what errors of arithmetic grow with
+        return self._passes.grid(sensitivity * length, self.leaves * entries, rows * terms, loose=4.0)
 
 
 class RunningSums(Protocol):

@@ -7,23 +7,25 @@ draw lies, so the integer has exactly the law of a rounded normal or Laplace num
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet._common.types import FloatArray, IndexArray
+from discreet.privacy.random.precise import context_of, cosine_sine_of_turn, fixed, minus_log
 
 MORE_DIGITS = 64  # drawn at a time
 WORD = 64
+SPARE_BITS = 128  # of the arithmetic, beyond the digits that are known
 
 Bits = Callable[[int], int]  # so many random binary digits, as an integer
 Words = NDArray[np.uint64]
 
 
 class Fraction:
-    """A number in (0, 1) that is known to `digits` binary digits."""
+    """A number in (0, 1) that is known to `digits` binary digits: value / 2^digits and less than 1 / 2^digits more."""
 
     def __init__(self, word: int, digits: int = WORD) -> None:
         self.value, self.digits = word, digits
@@ -33,13 +35,15 @@ class Fraction:
         self.value = (self.value << MORE_DIGITS) | bits(MORE_DIGITS)
         self.digits += MORE_DIGITS
 
-    def middle(self, mp: Any) -> Any:
-        """The middle of the interval in which the number lies."""
-        return (mp.mpf(self.value) + 0.5) / mp.mpf(2) ** self.digits
+    @property
+    def middle(self) -> tuple[int, int]:
+        """The middle of the interval in which the number lies: numerator, and digits of the denominator."""
+        return 2 * self.value + 1, self.digits + 1
 
-    def width(self, mp: Any) -> Any:
+    @property
+    def width(self) -> float:
         """Half the width of that interval."""
-        return mp.mpf(2) ** -(self.digits + 1)
+        return math.ldexp(1.0, -self.digits - 1)
 
 
 def settle_normals(words: Words, undecided: IndexArray, scale: float, out: FloatArray, bits: Bits) -> None:
@@ -63,36 +67,37 @@ def settle_laplaces(words: Words, undecided: IndexArray, scale: float, out: Floa
 
 def rounded_normals(radius: Fraction, angle: Fraction, scale: float, bits: Bits) -> tuple[int, int]:
     """The integers nearest to the two normal numbers that the Box-Muller transform makes of two fractions."""
-    import mpmath as mp
-
     while True:
         radius.extend(bits)
         angle.extend(bits)
-        with mp.workprec(radius.digits + 2 * WORD):
-            u = radius.middle(mp)
-            length = mp.sqrt(-2 * mp.log(u))
-            # The angle starts at minus an eighth of a turn: kernels/vectormath.py.
-            turn = (angle.middle(mp) - mp.mpf(1) / 8) * 2 * mp.pi
-            # Both derivatives, with room for the change of the derivative within the interval.
-            loose = 2 * (radius.width(mp) / (u * length) + angle.width(mp) * 2 * mp.pi * length)
-            found = [scale * length * mp.cos(turn), scale * length * mp.sin(turn)]
-            if radius.value > 0 and all(_is_clear(draw, scale * loose, mp) for draw in found):
-                return int(mp.nint(found[0])), int(mp.nint(found[1]))
+        precision = radius.digits + SPARE_BITS
+        length = context_of(precision).sqrt(2 * minus_log(*radius.middle, precision))
+        turned = cosine_sine_of_turn(*angle.middle, precision)
+        u, r = (radius.value + 0.5) / (1 << radius.digits), float(length)
+        # Both derivatives, doubled because they change within the intervals.
+        loose = 2.0 * (radius.width / (u * r) + angle.width * 2.0 * math.pi * r)
+        numbers = [_nearest(fixed(length, precision) * part, 2 * precision, scale, loose) for part in turned]
+        if radius.value > 0 and numbers[0] is not None and numbers[1] is not None:
+            return numbers[0], numbers[1]
 
 
 def rounded_laplace(sign: int, fraction: Fraction, scale: float, bits: Bits) -> int:
     """The integer nearest to a Laplace number of this sign, its size being minus the logarithm of a fraction."""
-    import mpmath as mp
-
     while True:
         fraction.extend(bits)
-        with mp.workprec(fraction.digits + 2 * WORD):
-            u = fraction.middle(mp)
-            size = -scale * mp.log(u)
-            if fraction.value > 0 and _is_clear(size, 2 * scale * fraction.width(mp) / u, mp):
-                return sign * int(mp.nint(size))
+        precision = fraction.digits + SPARE_BITS
+        size = fixed(minus_log(*fraction.middle, precision), precision)
+        loose = 2.0 * fraction.width / ((fraction.value + 0.5) / (1 << fraction.digits))
+        number = _nearest(size, precision, scale, loose)
+        if fraction.value > 0 and number is not None:
+            return sign * number
 
 
-def _is_clear(draw: Any, loose: Any, mp: Any) -> bool:
-    """Whether no half-integer is as near as `loose`, with room for the rounding of the arithmetic itself."""
-    return bool(abs(draw - mp.nint(draw)) + 2 * loose < 0.5)
+def _nearest(draw: int, bits: int, scale: float, loose: float) -> int | None:
+    """The integer nearest to scale * draw / 2^bits, or None if the draw, known to within `loose`, leaves it open."""
+    numerator, denominator = scale.as_integer_ratio()
+    value, unit = numerator * draw, denominator << bits
+    nearest = (2 * value + unit) // (2 * unit)
+    distance = (unit - 2 * abs(value - nearest * unit)) / (2 * unit)  # from the half-integers; exact up to here
+    # Twice what is loose, for the roundings of the arithmetic: those are far below the digits that are not known yet.
+    return nearest if distance > 2.0 * scale * loose else None

@@ -88,7 +88,7 @@ class Descent:
         """The grid and the noise of gradient step t in the metric.
 
         Rows are rounded before their sum is taken into the metric, where it is rounded again: two steps per entry. The
-        change of coordinates itself adds at most columns / 4 more: docs/guarantees/newton.md.
+        change of coordinates itself adds at most 2 * columns more: docs/guarantees/newton.md.
         """
         columns, condition = self.scaled.columns, self.metric.condition
         if not self.plan.is_noisy:
@@ -96,7 +96,7 @@ class Descent:
         norm_error = 1.0 + condition * columns**1.5 * 2.0**-50  # of the norms by which the rows are clipped
         sensitivity = mechanisms.clipped_sum(self.relation, columns) * (self.clip * norm_error)
         part = self.split.part(GRADIENTS + t)
-        return part.grid(sensitivity, columns, self.scaled.rows * condition, loose=2.0 + columns / 4.0)
+        return part.grid(sensitivity, columns, self.scaled.rows * condition, loose=2.0 + 2.0 * columns)
 
     def _learn_metric(self) -> Metric:
         """Two releases: a bound on the norms of the rows, and their second moment."""

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,8 +77,6 @@ def test_without_noise_nothing_is_rounded():
 )
 def test_clipped_sums_are_the_integer_sums_of_their_rows_in_any_order(seed, outputs, form, clip):
     """Each row's term is rounded on its own, so a permutation changes no bit, and one row moves nothing but its own."""
-    import scipy.sparse as sp
-
     rng = np.random.default_rng(seed)
     rows, columns, step = 37, 5, 2.0**-30 * 2.0 ** math.floor(math.log2(clip))
     X = rng.standard_normal((rows, columns)) * 10.0 ** rng.integers(-3, 4, (rows, 1))
@@ -99,6 +98,14 @@ def test_clipped_sums_are_the_integer_sums_of_their_rows_in_any_order(seed, outp
     plain = clipped_gradient_sum(X, slopes, norms, clip, weight)
     assert np.abs(whole - plain).max() <= 0.51 * step * rows
     assert np.array_equal(np.rint(whole / step), whole / step)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("slopes", [np.empty(0), np.empty((0, 3))])
+def test_no_rows_have_a_sum_of_zero(form, slopes):
+    """A random batch or leaf may be empty; under add_remove an error would tell something about the number of rows."""
+    found = clipped_gradient_sum(form(np.empty((0, 4))), slopes, np.empty(0), 1.0, None, 2.0**-30)
+    np.testing.assert_array_equal(found, np.zeros((4,) if slopes.ndim == 1 else (3, 4)))
 
 
 def test_plain_sums_depend_on_the_order_and_so_on_other_rows():

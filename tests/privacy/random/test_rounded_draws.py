@@ -5,7 +5,10 @@ The laws are tested at level 1e-4 with fixed seeds; a scale that is 5 % larger i
 
 from __future__ import annotations
 
+import decimal
 import math
+import sys
+import threading
 
 import mpmath
 import numpy as np
@@ -148,6 +151,33 @@ def test_a_radius_word_of_zero_reaches_beyond_what_doubles_draw():
     assert max(map(abs, rounded_normals(Fraction(0), Fraction(1 << 61), 1e6, Digits(1)))) > 9.6e6
     many_zeros = Digits(0, 0, 0, 0, 1)
     assert max(map(abs, rounded_normals(Fraction(0), Fraction(1 << 61), 1e6, many_zeros))) > 14e6
+
+
+def test_other_threads_cannot_change_the_precision():
+    """Draws that are all open, while another thread works with five digits: the same integers as without it."""
+
+    def draws():
+        return seeded_generator(9).rounded_normal(2.0**46, 300)
+
+    wanted, stop = draws(), threading.Event()
+
+    def disturb():
+        while not stop.is_set():
+            with mpmath.workdps(5), decimal.localcontext() as context:
+                context.prec = 5
+                mpmath.log(2)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    thread = threading.Thread(target=disturb)
+    thread.start()
+    try:
+        for _ in range(5):
+            np.testing.assert_array_equal(draws(), wanted)
+    finally:
+        stop.set()
+        thread.join()
+        sys.setswitchinterval(interval)
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf, 2.0 * LARGEST_SCALE])
