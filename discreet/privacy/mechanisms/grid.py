@@ -39,11 +39,14 @@ class NoisyGrid:
         Standard deviation of normal noise or scale of Laplace noise, for the sum as rounded.
     law : {"normal", "laplace", "spherical"}
         Independent entries, or a vector whose density is proportional to exp(-norm / scale).
+    sensitivity : float
+        How far the rounded value may move between neighbouring tables, in L1 for "laplace", else in L2.
     """
 
     step: float
     scale: float
     law: Law
+    sensitivity: float = math.inf
 
     @property
     def is_exact(self) -> bool:
@@ -94,11 +97,11 @@ def noisy_grid(law: Law, multiplier: float, sensitivity: float, rounding: float,
     sensitivity + step * rounding.
     """
     if multiplier == 0.0 or sensitivity == 0.0:
-        return NoisyGrid(0.0, 0.0, law)
+        return NoisyGrid(0.0, 0.0, law, sensitivity)
     exponent = math.ceil(math.log2(sensitivity) + math.log2(max(multiplier * FINEST, rows * EXACT)))
     # A step may not vanish: below the smallest power the grid is coarse, and the noise large, for the sensitivity.
     step = math.ldexp(1.0, max(exponent, SMALLEST_EXPONENT))
-    scale = multiplier * (sensitivity + step * rounding)
-    if not scale < math.inf:
+    rounded = sensitivity + step * rounding
+    if not multiplier * rounded < math.inf:
         raise OverflowError("the noise of this release is too large for double precision.")
-    return NoisyGrid(step, scale, law)
+    return NoisyGrid(step, multiplier * rounded, law, rounded)
