@@ -96,7 +96,7 @@ class Descent:
         norm_error = 1.0 + condition * columns**1.5 * 2.0**-50  # of the norms by which the rows are clipped
         sensitivity = mechanisms.clipped_sum(self.relation, columns) * (self.clip * norm_error)
         part = self.split.part(GRADIENTS + t)
-        return part.grid(sensitivity, columns, self.scaled.rows * condition, loose=2.0 + 2.0 * columns)
+        return part.grid(sensitivity, columns, 4.0 * self.scaled.rows * condition, loose=2.0 + 2.0 * columns)
 
     def _learn_metric(self) -> Metric:
         """Two releases: a bound on the norms of the rows, and their second moment."""
