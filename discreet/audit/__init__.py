@@ -4,14 +4,18 @@ from discreet._common.lazy import lazy_names
 
 __all__ = [
     "AuditCase",
+    "Replay",
     "epsilon_lower_bound",
     "mu_lower_bound",
+    "replay",
 ]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "AuditCase": "worst_case",
+        "Replay": "replays",
+        "replay": "replays",
         "epsilon_lower_bound": "lower_bound",
         "mu_lower_bound": "lower_bound",
     },

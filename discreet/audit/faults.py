@@ -5,12 +5,21 @@ Nothing here is private. They are for tests of audits: an audit that cannot find
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from discreet._common.types import FloatArray
+from discreet.privacy import accounting, mechanisms
+from discreet.privacy.mechanisms import Gaussian, LaplaceGreedy, Sensitivity
 from discreet.privacy.random.generator import RandomGenerator, seeded_generator
-from discreet.solvers import Plan
+from discreet.privacy.relation import Relation
+from discreet.solvers import GradientDescent, Plan
+from discreet.solvers._shared.full_batch import NoisyGradient
+from discreet.solvers.base import Run
 
 
 class WeakerNoise(RandomGenerator):
@@ -38,3 +47,88 @@ def weaker_plan(plan: Plan[Any, Any], factor: float) -> Plan[Any, Any]:
     if not hasattr(mechanism, "multiplier"):
         raise TypeError(f"{mechanism!r} has no noise multiplier to change.")
     return replace(plan, mechanism=replace(mechanism, multiplier=factor * mechanism.multiplier))
+
+
+@dataclass(frozen=True)
+class HalfGaussian(Gaussian):
+    """Gaussian noise of half the size that it states."""
+
+    def noise(self, rng: RandomGenerator, sensitivity: Sensitivity, size: int | tuple[int, ...]) -> FloatArray:
+        """Half of the noise."""
+        return 0.5 * NaiveGaussian(self.multiplier).noise(rng, sensitivity, size)
+
+    def release(self, rng: RandomGenerator, value: FloatArray, sensitivity: Sensitivity) -> FloatArray:
+        """The value with half of the noise."""
+        return value + self.noise(rng, sensitivity, value.shape)
+
+
+@dataclass(frozen=True)
+class NaiveGaussian(Gaussian):
+    """Floating-point noise: a normal double times its deviation, which leaves doubles that cannot occur."""
+
+    def noise(self, rng: RandomGenerator, sensitivity: Sensitivity, size: int | tuple[int, ...]) -> FloatArray:
+        """`draw * scale`."""
+        return rng.normal(size) * self.scale(sensitivity)
+
+    def release(self, rng: RandomGenerator, value: FloatArray, sensitivity: Sensitivity) -> FloatArray:
+        """The value with this noise."""
+        return value + self.noise(rng, sensitivity, value.shape)
+
+
+@dataclass(frozen=True)
+class RepeatedGaussian(Gaussian):
+    """Gaussian noise that is drawn once and then used again, as from a generator that is seeded anew."""
+
+    kept: dict[tuple[int, ...], FloatArray] = field(default_factory=dict, compare=False)
+
+    def release(self, rng: RandomGenerator, value: FloatArray, sensitivity: Sensitivity) -> FloatArray:
+        """The value with the same noise as the last one of its shape."""
+        if value.shape not in self.kept:
+            self.kept[value.shape] = rng.normal(value.shape)
+        return value + self.kept[value.shape] * self.scale(sensitivity)
+
+
+@dataclass(frozen=True)
+class PrintedSelection(LaplaceGreedy):
+    """Report-noisy-max with Laplace noise at the cost that the thesis prints: half of what it really costs."""
+
+    @property
+    def event(self) -> Any:
+        return accounting.pure_event(1.0 / self.multiplier, self.count)
+
+
+@dataclass(frozen=True)
+class StopsByTheRows(GradientDescent):
+    """Gradient descent that goes on while rows are misclassified: the number of steps is read from the rows."""
+
+    def _descend(self, scaled: Any, plan: Any, run: Run) -> tuple[FloatArray, int]:
+        w, gradient = scaled.start(), NoisyGradient(scaled, plan, self.clip)
+        for t in range(plan.settings.steps):
+            w = w - self.step * gradient(w, run.rng)
+            if (scaled.margins(w) * scaled.y > 0.0).all():
+                return w, t + 1
+        return w, plan.settings.steps
+
+
+@dataclass(frozen=True)
+class ShowsExactMean(GradientDescent):
+    """Gradient descent whose intercept moves by the exact mean of the targets, beside the noisy steps."""
+
+    def _descend(self, scaled: Any, plan: Any, run: Run) -> tuple[FloatArray, int]:
+        w, steps = super()._descend(scaled, plan, run)
+        return w + 1e-9 * float(np.mean(scaled.y)), steps
+
+
+@contextmanager
+def halved_sensitivity() -> Iterator[None]:
+    """Let every sum of clipped rows claim half of its sensitivity, as if the factor of the relation were forgotten."""
+    right = mechanisms.clipped_sum
+
+    def wrong(relation: Relation, dimension: int = 1) -> Sensitivity:
+        return right(relation, dimension) * 0.5
+
+    mechanisms.clipped_sum = wrong
+    try:
+        yield
+    finally:
+        mechanisms.clipped_sum = right

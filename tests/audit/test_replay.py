@@ -1,0 +1,203 @@
+"""Replays in two arms: every solver and transformer passes on hostile neighbours, every planted fault is found.
+
+A replay tests the law of the noise at level 1e-6; about 150 of them run here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from discreet import LogisticRegression, Ridge
+from discreet.audit import replay
+from discreet.audit.faults import (
+    HalfGaussian,
+    RepeatedGaussian,
+    ShowsExactMean,
+    StopsByTheRows,
+    halved_sensitivity,
+    weaker_plan,
+)
+from discreet.audit.neighbours import flipped_row, hostile_neighbours, without_row
+from discreet.audit.replays.replay import record, repeats_noise, residuals_of
+from discreet.audit.solver_cases import SOLVER_CASES, solver_case
+from discreet.data.public import Public
+from discreet.data.rows import Data
+from discreet.preprocessing import PrivateBounds, PrivateQuantiles, PrivateScaler
+from discreet.privacy.budget import Budget
+from discreet.privacy.random.generator import secure_generator, seeded_generator
+from discreet.privacy.relation import Relation
+from discreet.problem.losses import Logistic
+from discreet.problem.problem import Problem
+from discreet.solvers import SOLVERS, GradientDescent
+from discreet.testing.tables import table
+from tests.catalogue import problem_for
+
+LABELS = np.array([-1.0, 1.0])
+BUDGET = Budget(1.0, 1e-4)
+
+
+def default_plan(name, relation, bounded):
+    """The plan of a solver as it comes, for a small table with an intercept, and the table."""
+    problem = problem_for(name)
+    rows, columns = (200, 2) if name == "exponential" else (60, 3)
+    limits = (-40.0, 40.0) if bounded else None
+    target = None if problem.loss.classification else limits
+    public = Public.of(rows, columns, relation=relation, bounds=limits, y_bounds=target, public_n=rows)
+    X, y = table(problem.loss, rows, columns)
+    return SOLVERS[name]().plan(problem, public, BUDGET), Data(X, y)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("name", SOLVERS)
+def test_every_solver_passes_on_hostile_neighbours(name, relation):
+    """Learned scales under one relation in turn with declared bounds; every kind of hostile row."""
+    plan, data = default_plan(name, relation, bounded=list(SOLVERS).index(name) % 2 == 0)
+    labels = LABELS if plan.problem.loss.classification else None
+    ratios = []
+    for pair in hostile_neighbours(data, relation, np.random.default_rng(len(name)), labels):
+        found = replay(plan, pair.first, pair.second)
+        assert found.passed, (pair.change, str(found))
+        ratios.append(found.largest_ratio)
+    assert 0.0 < max(ratios) <= 1.0 + 1e-9
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("name", SOLVER_CASES)
+def test_worst_cases_attain_the_promise_and_no_more(name, relation):
+    """Not a statistical test: the distances of the statistics alone give epsilon."""
+    if name in ("sgd, single rows", "dual-cd, shuffled") and relation is Relation.ADD_REMOVE:
+        pytest.skip("refused: the number of rows must be public")
+    case = solver_case(name, relation, runs=1)
+    found = replay(case, case.first, case.second)
+    assert found.passed, str(found)
+    if name == "objective-perturbation":  # determinants come on top of the noise
+        assert found.attained is None
+    elif name != "bolt-on" or relation is not Relation.ADD_REMOVE:  # where a displaced row would be the worst case
+        assert 0.95 <= found.attained <= 1.0 + 1e-6
+
+
+@pytest.mark.parametrize("name", SOLVER_CASES)
+def test_half_of_the_planned_noise_attains_more_than_promised(name):
+    case = solver_case(name, Relation.REPLACE, runs=1)
+    if name == "objective-perturbation":
+        pytest.skip("its cost has no event per release; the audit by lower bounds finds it")
+    promised = case.plan.guarantee
+    found = replay(replace(weaker_plan(case.plan, 0.5)), case.first, case.second)
+    assert found.attained > 1.3 * promised.epsilon
+
+
+def test_estimators_pass_and_losses_add_up():
+    rng = np.random.default_rng(3)
+    X, y = rng.uniform(-1.0, 1.0, (80, 3)), rng.integers(0, 2, 80)
+    other = X.copy()
+    other[5] = [1e308, -1e308, 0.0]
+    for solver in ("auto", "cd", "greedy-cd"):
+        model = LogisticRegression(solver=solver, bounds=(-1.0, 1.0), classes=[0, 1])
+        found = replay(model, (X, y), (other, y))
+        assert found.passed, str(found)
+        assert found.loss == pytest.approx(sum(entry.loss for entry in found.releases))
+        assert "passed" in str(found)
+    ridge = Ridge(relation="zero_out", bounds=(-1.0, 1.0), y_bounds=(0.0, 1.0))
+    assert replay(ridge, (X, y), without_row(Data(X, y.astype(float)), Relation.ZERO_OUT, 3)).passed
+
+
+@pytest.mark.parametrize("make", [PrivateScaler, PrivateBounds, PrivateQuantiles])
+def test_transformers_pass(make):
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((200, 2))
+    for pair in hostile_neighbours(Data(X, np.zeros(200)), Relation.REPLACE, rng):
+        found = replay(make(epsilon=2.0), pair.first, pair.second)
+        assert found.passed, (pair.change, str(found))
+
+
+# --- planted faults ------------------------------------------------------------------------------------------
+
+
+GD = GradientDescent(steps=30, clip=0.25, step=1e-3, scale_share=0.0)
+PROBLEM = Problem(Logistic(), fit_intercept=False)
+FIRST, SECOND = flipped_row(Relation.REPLACE, row=(1.0, 1.0), rest=(1.0, -1.0), rows=12)
+
+
+def planned(solver=GD):
+    return solver.plan(PROBLEM, Public.of(12, 2, bounds=(-1.0, 1.0)), Budget(1.0, 0.1))
+
+
+def problems(plan):
+    return " / ".join(replay(plan, FIRST, SECOND).problems)
+
+
+def with_mechanism(kind):
+    plan = planned()
+    return replace(plan, mechanism=kind(plan.mechanism.multiplier, plan.mechanism.count))
+
+
+def test_the_right_implementation_passes():
+    assert problems(planned()) == ""
+
+
+def test_noise_of_half_the_stated_size_is_found():
+    assert "the noise is 0." in problems(with_mechanism(HalfGaussian))
+
+
+def test_a_sensitivity_that_is_off_by_two_is_found():
+    with halved_sensitivity():
+        assert "moved by" in problems(planned())
+    assert problems(planned()) == ""
+
+
+def test_noise_that_is_used_twice_is_found():
+    assert "the same noise was used twice" in problems(with_mechanism(RepeatedGaussian))
+
+
+def test_a_number_of_steps_that_is_read_from_the_rows_is_found():
+    solver = StopsByTheRows(steps=400, clip=0.25, step=50.0, scale_share=0.0)
+    hard = Data(np.vstack([FIRST.X, [[1.0, 1.0]]]), np.append(FIRST.y, -1.0))
+    easy = Data(hard.X, np.ones(13))
+    plan = solver.plan(PROBLEM, Public.of(13, 2, bounds=(-1.0, 1.0)), Budget(50.0, 0.1))
+    assert "depends on the rows" in " / ".join(replay(plan, easy, hard).problems)
+
+
+def test_numbers_that_bypass_the_releases_are_found():
+    changed = Data(FIRST.X, np.append(-1.0, FIRST.y[1:]))
+    found = replay(planned(ShowsExactMean(**vars(GD))), FIRST, changed)
+    assert "coef differs although every release was the same" in " / ".join(found.problems)
+
+
+def test_noise_that_no_mechanism_draws_is_named():
+    class OwnNoise(GradientDescent):
+        def _descend(self, scaled, plan, run):
+            return run.rng.normal(scaled.shape), 1
+
+    found = replay(planned(OwnNoise(**vars(GD))), FIRST, SECOND)
+    assert not found.passed
+    assert found.unseen == ["generator.normal of 2 numbers"]
+
+
+def test_noise_shared_by_two_fits_is_found():
+    """One generator state for two plans: what a seed that is used twice does."""
+    kept = RepeatedGaussian(1.0, 30)
+    tapes = []
+    for factor in (1.0, 2.0):
+        plan = weaker_plan(planned(), factor)
+        mechanism = replace(kept, multiplier=plan.mechanism.multiplier)
+        tapes.append(record(replace(plan, mechanism=mechanism), FIRST, seeded_generator(1)))
+    assert repeats_noise(*(residuals_of(tape) for tape in tapes))
+    tapes = [record(planned(), FIRST, secure_generator()) for _ in range(2)]
+    assert not repeats_noise(*(residuals_of(tape) for tape in tapes))
+
+
+def test_what_is_intercepted_is_put_back():
+    before = dict(vars(type(planned().mechanism))), SOLVERS["cd"]
+    problems(planned())
+    assert dict(vars(type(planned().mechanism))) == before[0]
+
+
+def test_what_cannot_be_audited_is_refused():
+    with pytest.raises(TypeError, match="cannot be audited"):
+        replay(object(), FIRST, SECOND)
+    plan = GD.plan(PROBLEM, Public.of(12, 2, relation="add_remove", bounds=(-1.0, 1.0), public_n=12), BUDGET)
+    with pytest.raises(ValueError, match="without one of its rows"):
+        replay(plan, FIRST, SECOND)
