@@ -67,8 +67,17 @@ class NaiveGaussian(Gaussian):
     """Floating-point noise: a normal double times its deviation, which leaves doubles that cannot occur."""
 
     def noise(self, rng: RandomGenerator, sensitivity: Sensitivity, size: int | tuple[int, ...]) -> FloatArray:
-        """`draw * scale`."""
-        return rng.normal(size) * self.scale(sensitivity)
+        """`draw * scale`, with draws by Box and Muller from uniform doubles."""
+        shape = (size,) if isinstance(size, int) else tuple(size)
+        count = int(np.prod(shape, dtype=np.int64))
+        pairs = (count + 1) // 2
+        uniform = rng.uniform((2, pairs))
+        radius, angle = np.sqrt(-2.0 * np.log(uniform[0])), 2.0 * np.pi * uniform[1]
+        half = count // 2
+        draws = np.concatenate([(radius * np.cos(angle))[:half], (radius * np.sin(angle))[:half]])
+        if count % 2:
+            draws = np.append(draws, radius[-1] * np.cos(angle[-1]))
+        return draws.reshape(shape) * self.scale(sensitivity)
 
     def release(self, rng: RandomGenerator, value: FloatArray, sensitivity: Sensitivity) -> FloatArray:
         """The value with this noise."""
@@ -132,3 +141,19 @@ def halved_sensitivity() -> Iterator[None]:
         yield
     finally:
         mechanisms.clipped_sum = right
+
+
+@contextmanager
+def naive_noise() -> Iterator[None]:
+    """Let every Gaussian mechanism add floating-point noise, `draw * scale`."""
+    saved = {name: Gaussian.__dict__.get(name) for name in ("noise", "release")}
+    for name in saved:
+        setattr(Gaussian, name, NaiveGaussian.__dict__[name])
+    try:
+        yield
+    finally:
+        for name, original in saved.items():
+            if original is None:
+                delattr(Gaussian, name)
+            else:
+                setattr(Gaussian, name, original)

@@ -50,8 +50,8 @@ def epsilon_lower_bound(first: FloatArray, second: FloatArray, delta: float, con
     failure = (1.0 - confidence) / 4.0  # two tests, two one-sided limits each
 
     def bound(hits: IntArray, trials: int, false_hits: IntArray, false_trials: int) -> FloatArray:
-        gain = np.maximum(_at_least(hits, trials, failure) - delta, 1e-300)
-        return np.log(gain / _at_most(false_hits, false_trials, failure))
+        gain = np.maximum(at_least(hits, trials, failure) - delta, 1e-300)
+        return np.log(gain / at_most(false_hits, false_trials, failure))
 
     return _best_threshold(first, second, bound)
 
@@ -91,7 +91,7 @@ def mu_lower_bound(first: FloatArray, second: FloatArray, confidence: float = CO
     failure = (1.0 - confidence) / 4.0
 
     def bound(hits: IntArray, trials: int, false_hits: IntArray, false_trials: int) -> FloatArray:
-        power, size = _at_least(hits, trials, failure), _at_most(false_hits, false_trials, failure)
+        power, size = at_least(hits, trials, failure), at_most(false_hits, false_trials, failure)
         return np.where((power > 0.0) & (size < 1.0), ndtri(np.maximum(power, 1e-300)) - ndtri(size), 0.0)
 
     return _best_threshold(first, second, bound)
@@ -118,14 +118,14 @@ def _either_side(high: FloatArray, low: FloatArray, cuts: FloatArray, bound: Bou
     return np.maximum(np.maximum(right, left), 0.0)
 
 
-def _at_least(hits: IntArray, trials: int, failure: float) -> FloatArray:
+def at_least(hits: IntArray, trials: int, failure: float) -> FloatArray:
     """The lower Clopper-Pearson limit of a probability."""
     from scipy.stats import beta
 
     return np.where(hits == 0, 0.0, beta.ppf(failure, np.maximum(hits, 1e-9), trials - hits + 1))
 
 
-def _at_most(hits: IntArray, trials: int, failure: float) -> FloatArray:
+def at_most(hits: IntArray, trials: int, failure: float) -> FloatArray:
     """The upper Clopper-Pearson limit of a probability."""
     from scipy.stats import beta
 

@@ -6,9 +6,7 @@ already.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,7 +14,7 @@ import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.audit.replays.doors import Patch
-from discreet.audit.replays.laws import GaussianLaw, LeafLaw, ObjectiveLaw, SelectionLaw
+from discreet.audit.replays.laws import GaussianLaw, LeafLaw, ObjectiveLaw, SelectionLaw, SymmetricGaussianLaw
 from discreet.audit.replays.tape import Tape
 from discreet.kernels.gradient import clipped_gradient_sum
 from discreet.privacy import mechanisms
@@ -45,16 +43,6 @@ def bracket_patches() -> list[Patch]:
         (ScannedPath, "intercept_sum", _intercept_sum),
         (objective_perturbation, "minimum_within", _objective),
     ]
-
-
-@dataclass(frozen=True)
-class SymmetricGaussianLaw(GaussianLaw):
-    """Gaussian noise on symmetric matrices that is white in their Frobenius norm."""
-
-    def residual(self, statistic: FloatArray, output: Any) -> FloatArray | None:
-        noise = (output - statistic) / self.scale
-        above = noise[np.triu_indices_from(noise, 1)]
-        return np.concatenate([np.diag(noise), math.sqrt(2.0) * above])
 
 
 def _bracket(

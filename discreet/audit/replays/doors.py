@@ -55,7 +55,8 @@ def door_patches() -> list[Patch]:
 
 def _subclasses(kind: type) -> list[type]:
     found: list[type] = []
-    for direct in kind.__subclasses__():
+    children: list[type] = kind.__subclasses__()
+    for direct in children:
         found += [direct, *_subclasses(direct)]
     return list(dict.fromkeys(found))
 

@@ -58,6 +58,16 @@ class GaussianLaw(Law):
 
 
 @dataclass(frozen=True)
+class SymmetricGaussianLaw(GaussianLaw):
+    """Gaussian noise on symmetric matrices that is white in their Frobenius norm."""
+
+    def residual(self, statistic: FloatArray, output: Any) -> FloatArray | None:
+        noise = (output - statistic) / self.scale
+        above = noise[np.triu_indices_from(noise, 1)]
+        return np.concatenate([np.diag(noise), math.sqrt(2.0) * above])
+
+
+@dataclass(frozen=True)
 class SampledGaussianLaw(GaussianLaw):
     """The same on a sum over a random batch, here known: the loss of an attacker who does not know it is smaller.
 

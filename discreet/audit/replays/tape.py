@@ -44,6 +44,8 @@ class Release:
         How far the statistic moved on the second table.
     loss : float or None
         log P[output | first table] - log P[output | second table].
+    other : ndarray or None
+        The statistic on the second table.
     """
 
     what: str
@@ -53,6 +55,7 @@ class Release:
     output: Any
     distance: float = 0.0
     loss: float | None = None
+    other: FloatArray | None = None
 
 
 @dataclass(eq=False)
@@ -119,6 +122,7 @@ class Tape:
 
     def compare(self, entry: Release, statistic: FloatArray) -> None:
         """Measure how far a statistic is from the recorded one."""
+        entry.other = statistic
         entry.distance = entry.law.distance(entry.statistic, statistic)
         entry.loss = entry.law.loss(entry.statistic, statistic, entry.output)
 
