@@ -126,7 +126,7 @@ class LowBits:
         return self.at_least > 0.6
 
 
-def low_bits(
+def find_low_bits(
     audited: Any,
     table: Any,
     neighbour: Any,

@@ -90,7 +90,7 @@ def _estimator_target(estimator: Any) -> Target:
         fitted = clone(estimator)
         if rng is not None:
             fitted.set_params(random_state=rng)
-        options = {} if data.weight is None or (data.weight == 1.0).all() else {"sample_weight": data.weight}
+        options = {} if data.weight is None else {"sample_weight": data.weight}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DiscreetWarning)
             fitted.fit(data.X, data.y, **options)
@@ -105,10 +105,11 @@ def _estimator_target(estimator: Any) -> Target:
 
 def numbers_of(name: str, thing: Any) -> dict[str, Any]:
     """Every number and array that an object shows: the fields of a dataclass, or what a fit has learned."""
-    if is_dataclass(thing):
+    if is_dataclass(thing) and not hasattr(thing, "get_params"):
         parts = {field.name: getattr(thing, field.name) for field in fields(thing)}
     else:
-        parts = {key: value for key, value in vars(thing).items() if key.endswith("_") and not key.startswith("_")}
+        learned = (key for key in dir(thing) if key.endswith("_") and not key.startswith("_"))
+        parts = {key: getattr(thing, key) for key in learned if hasattr(thing, key)}
         solution = parts.pop("solution_", None)
         if solution is not None:
             parts["scaling"] = solution.scaling

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from discreet.audit.faults import NaiveGaussian, naive_noise
-from discreet.audit.low_bits import any_double, box_muller, candidates, impossible, low_bits
+from discreet.audit.low_bits import any_double, box_muller, candidates, find_low_bits, impossible
 from discreet.audit.targets import Target
 from discreet.data.public import Public
 from discreet.data.rows import Data
@@ -65,7 +65,7 @@ def test_floating_point_noise_is_told_apart(name):
     audited, columns = target(name)
     sampler = any_double if name in ("newton", "cd") else box_muller
     with naive_noise():
-        found = low_bits(audited, *tables(columns), TRIALS, sampler, seeded_generator(1))
+        found = find_low_bits(audited, *tables(columns), TRIALS, sampler, seeded_generator(1))
     assert found.found
     assert found.success >= 0.9
 
@@ -74,7 +74,7 @@ def test_floating_point_noise_is_told_apart(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_noise_of_the_library_is_not_told_apart(name):
     audited, columns = target(name)
-    found = low_bits(audited, *tables(columns), TRIALS, any_double, seeded_generator(2))
+    found = find_low_bits(audited, *tables(columns), TRIALS, any_double, seeded_generator(2))
     assert not found.found
     assert found.success < 0.85
 

@@ -108,7 +108,7 @@ def replay(audited: Any, table: Any, neighbour: Any, rng: RandomGenerator | None
     >>> replay(LogisticRegression(bounds=(-1.0, 1.0), classes=[0, 1]), (X, y), (other, y)).passed
     True
     """
-    target, first, second = target_of(audited), as_data(table), as_data(neighbour)
+    target, (first, second) = target_of(audited), _alike(as_data(table), as_data(neighbour))
     removed = _removed_row(first, second) if target.relation is Relation.ADD_REMOVE else None
     generator = rng or secure_generator()
     tape = Tape(target.relation)
@@ -189,6 +189,14 @@ def _recording(tape: Tape) -> Any:
     from discreet.audit.replays.loops import loop_patches
 
     return intercepted(tape, [*door_patches(), *loop_patches(), *bracket_patches()])
+
+
+def _alike(first: Data, second: Data) -> tuple[Data, Data]:
+    """Both tables with weights or both without: whether there are any is public."""
+    if (first.weight is None) == (second.weight is None):
+        return first, second
+    weights = [np.ones(data.rows) if data.weight is None else data.weight for data in (first, second)]
+    return replace(first, weight=weights[0]), replace(second, weight=weights[1])
 
 
 def _removed_row(first: Data, second: Data) -> int:
