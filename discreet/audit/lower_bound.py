@@ -83,7 +83,7 @@ def mu_lower_bound(first: FloatArray, second: FloatArray, confidence: float = CO
     >>> from discreet.audit import mu_lower_bound
     >>> rng = np.random.default_rng(0)
     >>> bound = mu_lower_bound(rng.normal(1.0, 1.0, 10_000), rng.normal(0.0, 1.0, 10_000))
-    >>> bool(0.8 < bound < 1.0)
+    >>> bool(0.7 < bound < 1.0)
     True
     """
     from scipy.special import ndtri

@@ -53,7 +53,7 @@ def solver_case(name: str, relation: Relation, runs: int = RUNS) -> AuditCase:
     Parameters
     ----------
     name : str
-        One of `SOLVER_CASES`: the name of a solver, where needed with a variant, as in "sgd, single rows".
+        One of `SOLVER_CASES`: the name of a solver, where needed with a variant, as in "sgd-single".
     relation : Relation
         Which tables count as neighbours.
     runs : int
@@ -100,7 +100,7 @@ SOLVER_CASES: Mapping[str, tuple[Solver[Any, Any], dict[str, Any]]] = {
     ),
     "gd": (GradientDescent(steps=4, **_LAST), {}),
     "sgd": (StochasticGradientDescent(batch_size=4, passes=2, **_LAST), {"tables": _rows(rows=8)}),
-    "sgd, single rows": (  # a row that is not drawn is replaced by another: these pull the other way
+    "sgd-single": (  # a row that is not drawn is replaced by another: these pull the other way
         StochasticGradientDescent(sampler="single", passes=1, **_LAST),
         {"tables": _rows(rows=2, rest=(-1.0,)), "more_runs": 2},
     ),
@@ -116,7 +116,7 @@ SOLVER_CASES: Mapping[str, tuple[Solver[Any, Any], dict[str, Any]]] = {
         DualCoordinateDescent(passes=2, batch_size=4, clip=0.05, proximity=1e6, average=False, scale_share=0.0),
         {"problem": Problem(Logistic(), L2(1e-9), fit_intercept=False), "tables": _rows(rows=8)},
     ),
-    "dual-cd, shuffled": (
+    "dual-cd-shuffled": (
         DualCoordinateDescent(
             passes=2, batch_size=8, batches="shuffled", clip=0.05, proximity=1e6, average=False, scale_share=0.0
         ),
@@ -144,10 +144,9 @@ SOLVER_CASES: Mapping[str, tuple[Solver[Any, Any], dict[str, Any]]] = {
             "problem": Problem(Logistic(), constraint=Box(-0.1, 0.1), fit_intercept=False),
             "tables": _against_one_more,
             "budget": PURE,
-            "more_runs": 3,
         },
     ),
-    "output-perturbation, pure": (
+    "output-perturbation-pure": (
         OutputPerturbation(row_norm=1.0, ridge=0.5, scale_share=0.0),
         {
             "problem": Problem(Huber(1.0), L2(0.01), fit_intercept=False),
@@ -156,5 +155,5 @@ SOLVER_CASES: Mapping[str, tuple[Solver[Any, Any], dict[str, Any]]] = {
             "budget": PURE,
         },
     ),
-    "gd, pure": (GradientDescent(steps=1, **_LAST), {"budget": PURE}),
+    "gd-pure": (GradientDescent(steps=1, **_LAST), {"budget": PURE}),
 }
