@@ -12,7 +12,9 @@ import numpy as np
 from discreet._common.exceptions import DiscreetWarning
 from discreet.data.rows import Data
 from discreet.data.validation import load
+from discreet.privacy.budget import budget_from
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import guarantee_for as promise_of
 from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.relation import Relation, relation_from
 from discreet.solvers import Plan
@@ -97,8 +99,11 @@ def _estimator_target(estimator: Any) -> Target:
         return numbers_of("", fitted)
 
     def guarantee_for(data: Data) -> Guarantee | None:
-        planned = estimator.plan(data.rows, data.columns) if hasattr(estimator, "plan") else None
-        return getattr(planned, "guarantee", None)
+        planned: Any = estimator.plan(data.rows, data.columns) if hasattr(estimator, "plan") else None
+        if hasattr(planned, "guarantee") or not hasattr(planned, "event"):
+            return getattr(planned, "guarantee", None)
+        budget = budget_from(parameters["epsilon"], parameters.get("delta"), data.rows)  # a transformer
+        return promise_of(planned.event, budget, relation, data.rows)
 
     return Target(run, relation, type(estimator).__name__, guarantee_for)
 

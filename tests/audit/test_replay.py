@@ -101,6 +101,7 @@ def test_transformers_pass(make):
     for pair in hostile_neighbours(Data(X, np.zeros(200)), Relation.REPLACE, rng):
         found = replay(make(epsilon=2.0), pair.first, pair.second)
         assert found.passed, (pair.change, str(found))
+        assert 0.0 <= found.attained <= found.promised == 2.0
 
 
 # --- planted faults ------------------------------------------------------------------------------------------
