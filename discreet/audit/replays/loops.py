@@ -54,11 +54,12 @@ def _step(
     noise: FloatArray,
     unit: Any,
     step: Step,
-    state: dict[str, FloatArray],
+    owner: Any,
+    names: tuple[str, ...],
 ) -> None:
     """Make one step; `unit` is by what the caller has multiplied the noise, and so the claimed distance.
 
-    `state` holds what the step changes and releases; the arrays are those of the loop.
+    `names` are the attributes of `owner` that the step changes and that are released.
     """
     scale = np.where(np.asarray(unit) > 0.0, unit, 1.0)  # a unit of 0 stands for a statistic that must be 0
     moves = bool(np.any(np.asarray(unit) > 0.0))
@@ -66,13 +67,14 @@ def _step(
     if tape.recorded is None:
         tape.release(draw.what, statistic / scale, claimed, law, lambda: (statistic + noise) / scale)
         step(noise)
-        tape.states.append({name: array.copy() for name, array in state.items()})
+        tape.states.append({name: getattr(owner, name).copy() for name in names})
         return
     _, entry = tape.release(draw.what, statistic / scale, claimed, law, lambda: None)
     step(noise + (entry.statistic * scale - statistic))
     recorded = tape.recorded.states[len(tape.states)]
     tape.states.append(recorded)
-    for name, array in state.items():
+    for name in names:
+        array = getattr(owner, name)
         gap, size = np.abs(array - recorded[name]).max(), np.abs(recorded[name]).max() + 1e-300
         tape.largest_difference = max(tape.largest_difference, float(gap / size))
         array[...] = recorded[name]
@@ -102,7 +104,8 @@ def _coordinate_steps(original: Any, tape: Tape) -> Any:
                 z,
                 _unit(z, drawn[k : k + 1]),
                 lambda n: original(self, chosen, n, *rest),
-                {"w": self.w, "total": self.total},
+                self,
+                ("w", "total"),
             )
         return None
 
@@ -143,7 +146,8 @@ def _set_steps(original: Any, tape: Tape) -> Any:
                 noise[part],
                 _unit(noise[part], drawn[part]),
                 lambda n: run(self, n),
-                {"w": self.w, "total": self.total},
+                self,
+                ("w", "total"),
             )
         return None
 
@@ -175,7 +179,8 @@ def _batch_steps(original: Any, tape: Tape) -> Any:
                 z[0],
                 _unit(z[0], drawn[t]),
                 lambda n: original(self, batch, indices, n[None], *rest),
-                {"w": self.w},
+                self,
+                ("w",),
             )
             total += self.w
         self.total[...] = total
@@ -209,7 +214,8 @@ def _difference_steps(original: Any, tape: Tape) -> Any:
                 limit * z[0],
                 limit,
                 lambda n: original(self, batch, indices, n[None] / limit if limit > 0.0 else n[None]),
-                {"w": self.w},
+                self,
+                ("w",),
             )
             total += self.w
         self.total[...] = total
@@ -239,7 +245,8 @@ def _dual_steps(original: Any, tape: Tape) -> Any:
                 z[0],
                 _unit(z[0], drawn[t]),
                 lambda n: original(self, batch, indices, n[None]),
-                {"v": self.v, "w": self.w, "centre": self.centre},
+                self,
+                ("v", "w", "centre"),
             )
             total += self.w
         self.total[...] = total
