@@ -85,7 +85,7 @@ def full_report(page: Path, runs: int, tell: Tell) -> bool:
     curves = membership_scenario([math.inf, 8.0, 1.0], rows=40, columns=80, models=30)
     plot_membership(curves, page.with_name("audits-membership.png"))
     tell("reconstruction")
-    found = reconstruction_scenario([math.inf, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0], rows=40, attributes=16, trials=300)
+    found = reconstruction_scenario([math.inf, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0], rows=40, attributes=16, trials=1_000)
     plot_reconstruction(found, page.with_name("audits-reconstruction.png"))
     solvers = []
     for result in audit_solvers(runs):

@@ -28,7 +28,7 @@ def results_page(
         "### Every solver under every relation",
         solver_table(solvers),
         "### One run with canaries",
-        *(f"- {name}: {result}." for name, result in one_runs.items()),
+        "\n".join(f"- {name}: {result}." for name, result in one_runs.items()),
         "### Membership inference",
         membership_table(curves),
         "![Membership inference](audits-membership.png)",
@@ -90,7 +90,8 @@ def membership_table(curves: Mapping[str, AttackCurve]) -> str:
 def reconstruction_table(found: Mapping[float, Reconstruction]) -> str:
     """How often records were found."""
     rows = [
-        [f"{epsilon:g}", f"{result.rate:.3f}", f"{result.allowed:.3f}", str(result.trials)]
+        [f"{epsilon:g}", f"{result.rate:.3f}", f"{result.limits()[0]:.3f}", f"{result.allowed:.3f}", str(result.trials)]
         for epsilon, result in found.items()
     ]
-    return _table(["epsilon", "found", "most that is allowed", "trials"], rows)
+    header = ["epsilon", "found", "the chance is at least (confidence 99.9 %)", "most that is allowed", "trials"]
+    return _table(header, rows)
