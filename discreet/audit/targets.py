@@ -86,7 +86,8 @@ def _estimator_target(estimator: Any) -> Target:
     from sklearn.base import clone
 
     parameters = estimator.get_params(deep=False)
-    relation = relation_from(parameters.get("relation", Relation.REPLACE))
+    inner = getattr(parameters.get("estimator"), "relation", Relation.REPLACE)  # of a search
+    relation = relation_from(parameters.get("relation", inner))
 
     def run(data: Data, rng: RandomGenerator | None) -> Outputs:
         fitted = clone(estimator)
@@ -123,6 +124,6 @@ def numbers_of(name: str, thing: Any) -> dict[str, Any]:
         path = f"{name}.{key}" if name else key
         if isinstance(value, (bool, int, float, np.number, np.ndarray)):
             found[path] = np.array(value)
-        elif is_dataclass(value) and key == "scaling":
+        elif (is_dataclass(value) and key == "scaling") or hasattr(value, "get_params"):
             found |= numbers_of(path, value)
     return found

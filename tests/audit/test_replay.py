@@ -20,6 +20,7 @@ from discreet.audit.planted import FAULTS, FIRST, GD, PROBLEM, SECOND, plan_for
 from discreet.audit.solver_cases import SOLVER_CASES, solver_case
 from discreet.data.public import Public
 from discreet.data.rows import Data
+from discreet.model_selection import PrivateGridSearch
 from discreet.preprocessing import PrivateBounds, PrivateQuantiles, PrivateScaler
 from discreet.privacy.budget import Budget
 from discreet.privacy.relation import Relation
@@ -127,6 +128,21 @@ def test_transformers_pass(make):
         found = replay(make(epsilon=2.0), pair.first, pair.second)
         assert found.passed, (pair.change, str(found))
         assert 0.0 <= found.attained <= found.promised == 2.0
+
+
+def test_a_private_search_passes_wherever_the_row_is():
+    """A row that candidates are trained on, and rows that they are scored on; both are in the fit of the winner."""
+    rng = np.random.default_rng(5)
+    X, y = rng.uniform(-1.0, 1.0, (60, 2)), rng.integers(0, 2, 60)
+    model = LogisticRegression(bounds=(-1.0, 1.0), classes=[0, 1], solver="gd")
+    search = PrivateGridSearch(model, {"alpha": [1e-4, 1e-2, 1.0]}, epsilon=2.0)
+    for row in (0, 20, 40, 59):
+        other = X.copy()
+        other[row] = 1e308
+        found = replay(search, (X, y), (other, y))
+        assert found.passed, str(found)
+        assert "QuantileSelection.choose" in [entry.what for entry in found.releases]
+        assert found.attained <= found.promised == 2.0
 
 
 # --- planted faults ------------------------------------------------------------------------------------------

@@ -113,8 +113,11 @@ def _choose_place(original: Any, tape: Tape) -> Any:
     """The runs of two tables differ; what they mean for the points is compared, and the point itself is forced."""
 
     def choose(self: Any, rng: Any, error: Any, places: IntArray, sensitivity: Any) -> tuple[int, int]:
-        runs = tape.notes["runs"]
-        law = SelectionLaw(self.multiplier * sensitivity.l1)
+        runs, law = tape.notes.get("runs"), SelectionLaw(self.multiplier * sensitivity.l1)
+        if runs is None or runs.points is not places:  # candidates that are the same on every table
+            choices = lambda: original(self, rng, error, places, sensitivity)[0]  # noqa: E731
+            chosen, _ = tape.release("QuantileSelection.choose", -error, sensitivity.l1, law, choices)
+            return int(chosen), 0
         if tape.recorded is None:
             with tape.inside():
                 run, place = original(self, rng, error, places, sensitivity)
