@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from discreet._common.types import FloatArray
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.mechanisms import Gaussian, LaplaceGreedy, Sensitivity
+from discreet.privacy.mechanisms.grid import NoisyGrid, Size
 from discreet.privacy.random.generator import RandomGenerator, seeded_generator
 from discreet.privacy.relation import Relation
 from discreet.solvers import GradientDescent, Plan
@@ -23,7 +25,7 @@ from discreet.solvers.base import Run
 
 
 class WeakerNoise(RandomGenerator):
-    """A seeded generator whose normal, Laplace and Gumbel draws are multiplied by a factor."""
+    """A seeded generator whose noise, also the one that is rounded, is multiplied by a factor."""
 
     def __init__(self, seed: int, factor: float) -> None:
         super().__init__(seeded_generator(seed).bytes(32), secure=False)
@@ -37,8 +39,14 @@ class WeakerNoise(RandomGenerator):
     def laplace(self, size: Any) -> FloatArray:
         return super().laplace(size) * self.factor
 
-    def gumbel(self, size: Any) -> FloatArray:
-        return super().gumbel(size) * self.factor
+    def rounded_normal(self, scale: float, size: Any) -> FloatArray:
+        return super().rounded_normal(scale * self.factor, size)
+
+    def rounded_laplace(self, scale: float, size: Any) -> FloatArray:
+        return super().rounded_laplace(scale * self.factor, size)
+
+    def gumbel_argmax(self, scores: ArrayLike) -> int:
+        return super().gumbel_argmax(np.asarray(scores) / self.factor)
 
 
 def weaker_plan(plan: Plan[Any, Any], factor: float) -> Plan[Any, Any]:
@@ -49,24 +57,17 @@ def weaker_plan(plan: Plan[Any, Any], factor: float) -> Plan[Any, Any]:
     return replace(plan, mechanism=replace(mechanism, multiplier=factor * mechanism.multiplier))
 
 
-@dataclass(frozen=True)
-class HalfGaussian(Gaussian):
-    """Gaussian noise of half the size that it states."""
+class HalfGrid(NoisyGrid):
+    """A grid whose noise has half the size that it states."""
 
-    def noise(self, rng: RandomGenerator, sensitivity: Sensitivity, size: int | tuple[int, ...]) -> FloatArray:
-        """Half of the noise."""
-        return 0.5 * NaiveGaussian(self.multiplier).noise(rng, sensitivity, size)
-
-    def release(self, rng: RandomGenerator, value: FloatArray, sensitivity: Sensitivity) -> FloatArray:
-        """The value with half of the noise."""
-        return value + self.noise(rng, sensitivity, value.shape)
+    def noise(self, rng: RandomGenerator, size: Size) -> FloatArray:
+        return NoisyGrid(self.step, 0.5 * self.scale, self.law).noise(rng, size)
 
 
-@dataclass(frozen=True)
-class NaiveGaussian(Gaussian):
+class NaiveGrid(NoisyGrid):
     """Floating-point noise: a normal double times its deviation, which leaves doubles that cannot occur."""
 
-    def noise(self, rng: RandomGenerator, sensitivity: Sensitivity, size: int | tuple[int, ...]) -> FloatArray:
+    def noise(self, rng: RandomGenerator, size: Size) -> FloatArray:
         """`draw * scale`, with draws by Box and Muller from uniform doubles."""
         shape = (size,) if isinstance(size, int) else tuple(size)
         count = int(np.prod(shape, dtype=np.int64))
@@ -77,24 +78,56 @@ class NaiveGaussian(Gaussian):
         draws = np.concatenate([(radius * np.cos(angle))[:half], (radius * np.sin(angle))[:half]])
         if count % 2:
             draws = np.append(draws, radius[-1] * np.cos(angle[-1]))
-        return draws.reshape(shape) * self.scale(sensitivity)
+        return draws.reshape(shape) * self.scale
 
-    def release(self, rng: RandomGenerator, value: FloatArray, sensitivity: Sensitivity) -> FloatArray:
-        """The value with this noise."""
-        return value + self.noise(rng, sensitivity, value.shape)
+    def nearest(self, value: FloatArray) -> FloatArray:
+        """Nothing is rounded."""
+        return value
+
+
+class RepeatedGrid(NoisyGrid):
+    """A grid whose noise is drawn once and then used again, as from a generator that is seeded anew."""
+
+    kept: ClassVar[dict[tuple[int, ...], FloatArray]] = {}
+
+    def noise(self, rng: RandomGenerator, size: Size) -> FloatArray:
+        """The same noise, in units of its scale, as the last one of its shape."""
+        shape = (size,) if isinstance(size, int) else tuple(size)
+        if shape not in self.kept:
+            self.kept[shape] = NoisyGrid(self.step, self.scale, self.law).noise(rng, size) / self.scale
+        return np.rint(self.kept[shape] * self.scale / self.step) * self.step
 
 
 @dataclass(frozen=True)
-class RepeatedGaussian(Gaussian):
-    """Gaussian noise that is drawn once and then used again, as from a generator that is seeded anew."""
+class FaultyGaussian(Gaussian):
+    """A Gaussian mechanism whose releases go through a faulty grid."""
 
-    kept: dict[tuple[int, ...], FloatArray] = field(default_factory=dict, compare=False)
+    kind: ClassVar[type[NoisyGrid]]
 
-    def release(self, rng: RandomGenerator, value: FloatArray, sensitivity: Sensitivity) -> FloatArray:
-        """The value with the same noise as the last one of its shape."""
-        if value.shape not in self.kept:
-            self.kept[value.shape] = rng.normal(value.shape)
-        return value + self.kept[value.shape] * self.scale(sensitivity)
+    def grid(self, sensitivity: Sensitivity, entries: int, rows: float = 1, loose: float = 1.0) -> NoisyGrid:
+        right = super().grid(sensitivity, entries, rows, loose)
+        return self.kind(right.step, right.scale, right.law)
+
+
+@dataclass(frozen=True)
+class HalfGaussian(FaultyGaussian):
+    """Gaussian noise of half the size that it states."""
+
+    kind: ClassVar[type[NoisyGrid]] = HalfGrid
+
+
+@dataclass(frozen=True)
+class NaiveGaussian(FaultyGaussian):
+    """Floating-point noise."""
+
+    kind: ClassVar[type[NoisyGrid]] = NaiveGrid
+
+
+@dataclass(frozen=True)
+class RepeatedGaussian(FaultyGaussian):
+    """Gaussian noise that is used again."""
+
+    kind: ClassVar[type[NoisyGrid]] = RepeatedGrid
 
 
 @dataclass(frozen=True)
@@ -145,15 +178,12 @@ def halved_sensitivity() -> Iterator[None]:
 
 @contextmanager
 def naive_noise() -> Iterator[None]:
-    """Let every Gaussian mechanism add floating-point noise, `draw * scale`."""
-    saved = {name: Gaussian.__dict__.get(name) for name in ("noise", "release")}
+    """Let every release have floating-point noise, `draw * scale`, on a value that is not rounded."""
+    saved = {name: NoisyGrid.__dict__[name] for name in ("noise", "nearest")}
     for name in saved:
-        setattr(Gaussian, name, NaiveGaussian.__dict__[name])
+        setattr(NoisyGrid, name, NaiveGrid.__dict__[name])
     try:
         yield
     finally:
         for name, original in saved.items():
-            if original is None:
-                delattr(Gaussian, name)
-            else:
-                setattr(Gaussian, name, original)
+            setattr(NoisyGrid, name, original)

@@ -70,7 +70,6 @@ def test_floating_point_noise_is_told_apart(name):
     assert found.success >= 0.9
 
 
-@pytest.mark.xfail(strict=True, reason="noise is still `draw * scale`")
 @pytest.mark.parametrize("name", NAMES)
 def test_the_noise_of_the_library_is_not_told_apart(name):
     audited, columns = target(name)

@@ -14,18 +14,13 @@ import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.audit.replays.doors import Patch
-from discreet.audit.replays.laws import GaussianLaw, LeafLaw, ObjectiveLaw, SelectionLaw, SymmetricGaussianLaw
+from discreet.audit.replays.laws import GaussianLaw, ObjectiveLaw, SelectionLaw, SymmetricGaussianLaw
 from discreet.audit.replays.tape import Tape
 from discreet.kernels.gradient import clipped_gradient_sum
 from discreet.privacy import mechanisms
-from discreet.privacy.mechanisms.aggregation import TreeNoise, row_norm
-from discreet.problem.blockwise import BlockwiseProblem
 from discreet.scaling import second_moment
 from discreet.solvers import objective_perturbation
-from discreet.solvers.frank_wolfe.vertex_path import ScannedPath
 from discreet.solvers.frank_wolfe.vertex_selection import Choice
-from discreet.solvers.ftrl.leader import Leader
-from discreet.solvers.newton.descent import Descent
 
 See = Callable[[FloatArray], FloatArray]  # takes the statistic, gives the one to go on with
 
@@ -34,13 +29,9 @@ def bracket_patches() -> list[Patch]:
     """The functions in which a statistic meets noise."""
     return [
         (second_moment, "release", _second_moment),
-        (Leader, "follow", _leaf),
-        (BlockwiseProblem, "sum", _sum),
-        (Descent, "_noisy_gradient", _newton_gradient),
+        (second_moment, "symmetric_noise", _symmetric_noise),
         (mechanisms.VertexSelections, "scale", _vertex_scale),
-        (mechanisms.VertexSelections, "intercept_noise", _intercept_noise),
         (Choice, "draw", _vertex),
-        (ScannedPath, "intercept_sum", _intercept_sum),
         (objective_perturbation, "minimum_within", _objective),
     ]
 
@@ -50,13 +41,8 @@ def _bracket(
     what: str,
     run: Callable[[See], Any],
     law: type[GaussianLaw] = GaussianLaw,
-    view: See = np.asarray,
-    added: See = np.asarray,
 ) -> Any:
-    """Run something that shows its statistic; if it draws noise, that noise protects the statistic.
-
-    `view` is the statistic in the norm of the claim, `added` the noise as it was added there.
-    """
+    """Run something that shows its statistic; if it draws noise, that noise protects the statistic."""
     drawn, shown = len(tape.noises), []
     forced: FloatArray | None = None
     if tape.recorded is not None:
@@ -71,8 +57,8 @@ def _bracket(
     tape.brackets.append(shown[0] if inside else None)
     for draw in inside:
         draw.seen = True
-        statistic = view(shown[0])
-        told = statistic + added(draw.drawn)
+        statistic = shown[0]
+        told = statistic + draw.drawn
         tape.release(what, statistic, draw.claimed, law(draw.law.scale), partial(np.copy, told))
     return result
 
@@ -86,63 +72,28 @@ def _second_moment(original: Any, tape: Tape) -> Any:
             "second moment",
             lambda see: original(see(total), *rest, **named),
             SymmetricGaussianLaw,
-            added=lambda draws: 0.5 * (draws + draws.T),
         )
 
     return release
 
 
-def _newton_gradient(original: Any, tape: Tape) -> Any:
-    def noisy_gradient(self: Any, t: int) -> Any:
-        def run(see: See) -> Any:
-            tape.notes["see"] = see
-            return original(self, t)
+def _symmetric_noise(original: Any, tape: Tape) -> Any:
+    """One draw of a symmetric matrix, whatever it is made of."""
 
-        def whitened(gradient: FloatArray) -> FloatArray:
-            return np.asarray((self.metric.vectors.T @ gradient) / np.sqrt(self.metric.values))
+    def symmetric_noise(grid: Any, rng: Any, columns: int) -> Any:
+        if grid.is_exact or id(grid) not in tape.grids:
+            return original(grid, rng, columns)
+        _, name, claimed, law = tape.grids[id(grid)]
+        return tape.noise(f"{name}.noise", claimed, law, lambda: original(grid, rng, columns))
 
-        return _bracket(tape, "gradient in the metric", run, view=whitened)
-
-    return noisy_gradient
-
-
-def _sum(original: Any, tape: Tape) -> Any:
-    def total(self: Any, part: Any) -> Any:
-        see = tape.notes.pop("see", None)
-        found = original(self, part)
-        return found if see is None else see(found)
-
-    return total
-
-
-def _leaf(original: Any, tape: Tape) -> Any:
-    """The noise of a whole tree protects each of its leaves; which draws are mixed into it does not matter here."""
-
-    def follow(self: Any, gradient: FloatArray, *rest: Any) -> Any:
-        drawn, noise = len(tape.noises), self.noise
-        forced = gradient
-        if tape.recorded is not None:
-            forced = tape.expected(tape.recorded.brackets, len(tape.brackets), "leaf")
-        tape.brackets.append(forced.copy())
-        result = original(self, forced.copy(), *rest)
-        for draw in tape.noises[drawn:]:
-            draw.seen = True
-            tape.notes["tree"] = (noise, draw)
-        owner, draw = tape.notes.get("tree", (None, None))
-        if owner is noise and draw is not None:
-            kind = "tree" if isinstance(noise, TreeNoise) else "square-root"
-            length = row_norm(kind, noise.leaves)  # type: ignore[arg-type]
-            law = LeafLaw(draw.law.scale / length)
-            tape.release("leaf of running sums", gradient, draw.claimed / length, law, lambda: np.nan)
-        return result
-
-    return follow
+    return symmetric_noise
 
 
 def _vertex_scale(original: Any, tape: Tape) -> Any:
     def scale(self: Any, sensitivity: Any) -> float:
-        tape.notes["vertices"] = sensitivity
-        return float(original(self, sensitivity))
+        scale = float(original(self, sensitivity))
+        tape.notes["vertices"] = (sensitivity.l2, scale)
+        return scale
 
     return scale
 
@@ -159,36 +110,12 @@ def _vertex(original: Any, tape: Tape) -> Any:
             return j if sign > 0.0 or not self.paired else j + levels.size
 
         law = SelectionLaw(1.0 / self.rate)
-        told, _ = tape.release("vertex selection", scores, tape.notes["vertices"].l2, law, tell)
+        claimed, scale = tape.notes["vertices"]
+        claimed *= law.scale / scale  # levels are counted in units of their own
+        told, _ = tape.release("vertex selection", scores, claimed, law, tell)
         return int(told) % levels.size, -1.0 if told >= levels.size else 1.0
 
     return draw
-
-
-def _intercept_noise(original: Any, tape: Tape) -> Any:
-    def intercept_noise(self: Any, rng: Any, sensitivity: Any) -> Any:
-        before = len(tape.noises)
-        noise = original(self, rng, sensitivity)
-        tape.notes["intercept"] = [tape.noises[-1], 0] if len(tape.noises) > before else None
-        return noise
-
-    return intercept_noise
-
-
-def _intercept_sum(original: Any, tape: Tape) -> Any:
-    def intercept_sum(self: Any) -> float:
-        found, state = float(original(self)), tape.notes.get("intercept")
-        if state is None:
-            return found
-        draw, step = state
-        draw.seen, state[1] = True, step + 1
-        statistic = np.array([found])
-        _, entry = tape.release(
-            "intercept", statistic, draw.claimed, draw.law, lambda: statistic + draw.drawn[step : step + 1]
-        )
-        return float(entry.statistic[0])
-
-    return intercept_sum
 
 
 def _objective(original: Any, tape: Tape) -> Any:

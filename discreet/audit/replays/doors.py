@@ -14,11 +14,12 @@ from discreet.audit.replays.tape import DivergedError, Tape
 from discreet.preprocessing.intervals import Runs
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import AdditiveMechanism
+from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.privacy.random.generator import RandomGenerator
 
 # Draws that no privacy rests on by themselves: orders, coordinates, batches, uniform numbers.
 CHOICES = ("uniform", "integers", "permutation", "choice", "poisson_batches", "bernoulli_indices")
-PLAIN_NOISE = ("normal", "laplace", "gumbel")
+PLAIN_NOISE = ("normal", "laplace", "rounded_normal", "rounded_laplace")
 
 Patch = tuple[Any, str, Callable[[Any, Tape], Any]]  # owner, name, (original, tape) -> replacement
 
@@ -42,14 +43,10 @@ def intercepted(tape: Tape, patches: list[Patch]) -> Iterator[Tape]:
 
 def door_patches() -> list[Patch]:
     """The methods of all mechanisms that exist, those of other packages included, and of the generator."""
-    additive = [AdditiveMechanism, *_subclasses(AdditiveMechanism)]
-    sampled = [mechanisms.PoissonGaussian, mechanisms.FixedSizeGaussian]
-    patches: list[Patch] = [
-        (kind, name, make)
-        for kind in [*additive, *sampled]
-        for name, make in (("release", _release), ("noise", _noise))
-        if name in kind.__dict__
-    ]
+    makers = [*_subclasses(AdditiveMechanism), mechanisms.PoissonGaussian, mechanisms.FixedSizeGaussian]
+    patches: list[Patch] = [(kind, "grid", _grid) for kind in makers]
+    grids = [NoisyGrid, *_subclasses(NoisyGrid)]
+    patches += [(kind, name, make) for kind in grids for name, make in (("release", _release), ("noise", _noise))]
     patches += [(kind, "choose", _choose) for kind in (mechanisms.GumbelGreedy, mechanisms.LaplaceGreedy)]
     patches += [(mechanisms.QuantileSelection, "choose", _choose_place), (Runs, "around", _runs)]
     patches += [(mechanisms.PointSelection, "draw", _draw_point)]
@@ -65,30 +62,36 @@ def _subclasses(kind: type) -> list[type]:
     return list(dict.fromkeys(found))
 
 
+def _grid(original: Any, tape: Tape) -> Any:
+    """Note who has made a grid, and for which sensitivity: the grid itself knows neither."""
+
+    def grid(self: Any, *args: Any, **named: Any) -> Any:
+        made = original(self, *args, **named)
+        if not made.is_exact:
+            tape.grids[id(made)] = (made, type(self).__name__, *claim_of(self, made, tape.relation))
+        return made
+
+    return grid
+
+
 def _release(original: Any, tape: Tape) -> Any:
-    def release(self: Any, rng: Any, value: Any, sensitivity: Any, *rest: Any, **named: Any) -> Any:
-        if not tape.outside:
-            return original(self, rng, value, sensitivity, *rest, **named)
-        claimed, law = claim_of(self, sensitivity, tape.relation)
-        told, _ = tape.release(
-            f"{type(self).__name__}.release",
-            value,
-            claimed,
-            law,
-            lambda: original(self, rng, value, sensitivity, *rest, **named),
-        )
+    def release(self: Any, rng: Any, value: Any) -> Any:
+        known = tape.grids.get(id(self))
+        if not tape.outside or self.is_exact or known is None:
+            return original(self, rng, value)
+        _, name, claimed, law = known
+        told, _ = tape.release(f"{name}.release", value, claimed, law, lambda: original(self, rng, value))
         return told
 
     return release
 
 
 def _noise(original: Any, tape: Tape) -> Any:
-    def noise(self: Any, rng: Any, sensitivity: Any, *rest: Any, **named: Any) -> Any:
-        if not tape.outside:
-            return original(self, rng, sensitivity, *rest, **named)
-        claimed, law = claim_of(self, sensitivity, tape.relation)
-        what = f"{type(self).__name__}.noise"
-        return tape.noise(what, claimed, law, lambda: original(self, rng, sensitivity, *rest, **named))
+    def noise(self: Any, rng: Any, size: Any) -> Any:
+        if not tape.outside or self.is_exact:
+            return original(self, rng, size)
+        _, name, claimed, law = tape.grids.get(id(self), (self, "NoisyGrid", np.nan, Law(self.scale)))
+        return tape.noise(f"{name}.noise", claimed, law, lambda: original(self, rng, size))
 
     return noise
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.mechanisms.base import noise_scale
-from discreet.privacy.mechanisms.perturbations import SphericalLaplace
+from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.privacy.relation import Relation
 
 # What a noise claims: the most its statistic may move (in the norm of the law), and its law.
@@ -80,17 +79,6 @@ class SampledGaussianLaw(GaussianLaw):
         return None
 
     def event(self, distance: float) -> Any:
-        return None
-
-
-@dataclass(frozen=True)
-class LeafLaw(GaussianLaw):
-    """Gaussian noise on a leaf of running sums, as if on the leaf alone; other draws are mixed into it."""
-
-    def loss(self, first: FloatArray, second: FloatArray, output: Any) -> float | None:
-        return None
-
-    def residual(self, statistic: FloatArray, output: Any) -> FloatArray | None:
         return None
 
 
@@ -176,28 +164,15 @@ class DensityLaw(Law):
         return accounting.selection_event(distance) if distance > 0.0 else accounting.no_event()
 
 
-def claim_of(mechanism: Any, sensitivity: Any, relation: Relation) -> Claim:
-    """What a mechanism claims about noise for a sensitivity, or for a clipping norm if it samples rows."""
-    if isinstance(mechanism, mechanisms.PoissonGaussian):
-        claimed = mechanisms.clipped_sum(relation).l2 * sensitivity
-        return claimed, SampledGaussianLaw(mechanism.scale(sensitivity), mechanism)
+def claim_of(mechanism: Any, grid: NoisyGrid, relation: Relation) -> Claim:
+    """What a mechanism claims about the grid that it has made: the sensitivity of rounded values, and the noise."""
+    claimed = grid.scale / mechanism.multiplier
+    if isinstance(mechanism, mechanisms.PoissonGaussian):  # its multiplier is for the contribution of one row
+        return mechanisms.clipped_sum(relation).l2 * claimed, SampledGaussianLaw(grid.scale, mechanism)
     if isinstance(mechanism, mechanisms.FixedSizeGaussian):
-        claimed = mechanisms.clipped_sum(Relation.REPLACE).l2 * sensitivity
-        return claimed, SampledGaussianLaw(mechanism.scale(sensitivity), mechanism)
-    makers: dict[type, Callable[[], Claim]] = {
-        mechanisms.Gaussian: lambda: (sensitivity.l2, GaussianLaw(mechanism.scale(sensitivity))),
-        mechanisms.Laplace: lambda: (sensitivity.l1, LaplaceLaw(mechanism.scale(sensitivity))),
-        mechanisms.GumbelGreedy: lambda: (sensitivity.l2, GaussianLaw(mechanism.deviation(sensitivity))),
-        mechanisms.LaplaceGreedy: lambda: (
-            sensitivity.l1,
-            LaplaceLaw(noise_scale(mechanism.multiplier, sensitivity.l1)),
-        ),
-        SphericalLaplace: lambda: (sensitivity.l2, SphericalLaw(noise_scale(mechanism.multiplier, sensitivity.l2))),
-    }
-    for kind, make in makers.items():
-        if isinstance(mechanism, kind):
-            return make()
-    return sensitivity.l2, Law(math.nan)
+        return claimed, SampledGaussianLaw(grid.scale, mechanism)
+    laws: dict[str, type[Law]] = {"normal": GaussianLaw, "laplace": LaplaceLaw, "spherical": SphericalLaw}
+    return claimed, laws[grid.law](grid.scale)
 
 
 def selection_of(mechanism: Any, sensitivity: Any) -> Claim:

@@ -52,25 +52,27 @@ def _step(
     draw: NoiseDraw,
     statistic: FloatArray,
     noise: FloatArray,
-    unit: Any,
+    grid_step: float,
     step: Step,
     owner: Any,
     names: tuple[str, ...],
+    moves: bool = True,
 ) -> None:
-    """Make one step; `unit` is by what the caller has multiplied the noise, and so the claimed distance.
+    """Make one step; statistic and noise are in the units of the grid, of which both are multiples.
 
-    `names` are the attributes of `owner` that the step changes and that are released.
+    `names` are the attributes of `owner` that the step changes and that are released. If the step does not move, the
+    statistic must be 0.
     """
-    scale = np.where(np.asarray(unit) > 0.0, unit, 1.0)  # a unit of 0 stands for a statistic that must be 0
-    moves = bool(np.any(np.asarray(unit) > 0.0))
+    # Measured as a difference of weights, the statistic is off by a rounding error; on the grid it is exact again.
+    statistic = np.rint(statistic / grid_step) * grid_step if grid_step > 0.0 else statistic
     claimed, law = (draw.claimed, draw.law) if moves else (0.0, Law(0.0))
     if tape.recorded is None:
-        tape.release(draw.what, statistic / scale, claimed, law, lambda: (statistic + noise) / scale)
+        tape.release(draw.what, statistic, claimed, law, lambda: statistic + noise)
         step(noise)
         tape.states.append({name: getattr(owner, name).copy() for name in names})
         return
-    _, entry = tape.release(draw.what, statistic / scale, claimed, law, lambda: None)
-    step(noise + (entry.statistic * scale - statistic))
+    _, entry = tape.release(draw.what, statistic, claimed, law, lambda: None)
+    step(noise + (entry.statistic - statistic))
     recorded = tape.recorded.states[len(tape.states)]
     tape.states.append(recorded)
     for name in names:
@@ -80,18 +82,11 @@ def _step(
         array[...] = recorded[name]
 
 
-def _unit(noise: FloatArray, drawn: FloatArray) -> FloatArray:
-    """By what each number of the noise was multiplied after it was drawn."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(drawn != 0.0, noise / drawn, 1.0)
-
-
 def _coordinate_steps(original: Any, tape: Tape) -> Any:
     def run(self: Any, coordinates: Any, noise: FloatArray, *rest: Any) -> None:
-        claim = tape.claim(noise)
-        if claim is None:
+        draw = tape.claim(noise)
+        if draw is None:
             return original(self, coordinates, noise, *rest)
-        draw, drawn = claim
         for k in range(coordinates.size):
             chosen, z = coordinates[k : k + 1], noise[k : k + 1]
             probe = copy.copy(self)
@@ -100,9 +95,9 @@ def _coordinate_steps(original: Any, tape: Tape) -> Any:
             _step(
                 tape,
                 draw,
-                statistic.reshape(z.shape),
+                statistic.reshape(z.shape) / self.clip[chosen[0]],
                 z,
-                _unit(z, drawn[k : k + 1]),
+                self.grid_step,
                 lambda n: original(self, chosen, n, *rest),
                 self,
                 ("w", "total"),
@@ -124,10 +119,9 @@ def _moved(probe: Any, chosen: Any, step: Callable[[Any], None]) -> FloatArray:
 def _set_steps(original: Any, tape: Tape) -> Any:
     def run_sets(self: Any, sets: Any, noise: FloatArray, limit: FloatArray, *rest: Any) -> None:
         single = sets.starts.size - 1 == sets.members.size
-        claim = None if single else tape.claim(noise)  # sets of one coordinate are run as such, and intercepted there
-        if claim is None:
+        draw = None if single else tape.claim(noise)  # sets of one coordinate are run as such, and intercepted there
+        if draw is None:
             return original(self, sets, noise, limit, *rest)
-        draw, drawn = claim
         for k in range(sets.starts.size - 1):
             part = slice(int(sets.starts[k]), int(sets.starts[k + 1]))
             own = sets._replace(starts=np.array([0, part.stop - part.start]), members=sets.members[part])
@@ -142,9 +136,9 @@ def _set_steps(original: Any, tape: Tape) -> Any:
             _step(
                 tape,
                 draw,
-                statistic,
+                statistic / limits,
                 noise[part],
-                _unit(noise[part], drawn[part]),
+                self.grid_step,
                 lambda n: run(self, n),
                 self,
                 ("w", "total"),
@@ -160,10 +154,9 @@ def _one(indptr: Any, t: int) -> Any:
 
 def _batch_steps(original: Any, tape: Tape) -> Any:
     def run(self: Any, indptr: Any, indices: Any, noise: FloatArray, *rest: Any) -> None:
-        claim = tape.claim(noise)
-        if claim is None:
+        draw = tape.claim(noise)
+        if draw is None:
             return original(self, indptr, indices, noise, *rest)
-        draw, drawn = claim
         total = np.zeros_like(self.total)
         for t in range(indptr.size - 1):
             batch, z = _one(indptr, t), noise[t : t + 1]
@@ -177,7 +170,7 @@ def _batch_steps(original: Any, tape: Tape) -> Any:
                 draw,
                 before - probe.w,
                 z[0],
-                _unit(z[0], drawn[t]),
+                self.grid_step,
                 lambda n: original(self, batch, indices, n[None], *rest),
                 self,
                 ("w",),
@@ -191,10 +184,9 @@ def _batch_steps(original: Any, tape: Tape) -> Any:
 
 def _difference_steps(original: Any, tape: Tape) -> Any:
     def run(self: Any, indptr: Any, indices: Any, noise: FloatArray) -> None:
-        claim = tape.claim(noise)
-        if claim is None:
+        draw = tape.claim(noise)
+        if draw is None:
             return original(self, indptr, indices, noise)
-        draw, _ = claim
         total = np.zeros_like(self.total)
         for t in range(indptr.size - 1):
             batch, z = _one(indptr, t), noise[t : t + 1]
@@ -210,12 +202,13 @@ def _difference_steps(original: Any, tape: Tape) -> Any:
             _step(
                 tape,
                 draw,
-                statistic,
-                limit * z[0],
-                limit,
-                lambda n: original(self, batch, indices, n[None] / limit if limit > 0.0 else n[None]),
+                statistic / (limit or 1.0),
+                z[0],
+                self.batch_grid.step,
+                lambda n: original(self, batch, indices, n[None]),
                 self,
                 ("w",),
+                limit > 0.0,
             )
             total += self.w
         self.total[...] = total
@@ -226,10 +219,9 @@ def _difference_steps(original: Any, tape: Tape) -> Any:
 
 def _dual_steps(original: Any, tape: Tape) -> Any:
     def run(self: Any, indptr: Any, indices: Any, noise: FloatArray) -> None:
-        claim = tape.claim(noise)
-        if claim is None:
+        draw = tape.claim(noise)
+        if draw is None:
             return original(self, indptr, indices, noise)
-        draw, drawn = claim
         total = np.zeros_like(self.total)
         for t in range(indptr.size - 1):
             batch, z = _one(indptr, t), noise[t : t + 1]
@@ -243,7 +235,7 @@ def _dual_steps(original: Any, tape: Tape) -> Any:
                 draw,
                 probe.v,
                 z[0],
-                _unit(z[0], drawn[t]),
+                self.grid.step,
                 lambda n: original(self, batch, indices, n[None]),
                 self,
                 ("v", "w", "centre"),

@@ -84,6 +84,7 @@ class Tape:
     states: list[dict[str, Any]] = field(default_factory=list)
     largest_difference: float = 0.0  # of states after forced steps of compiled loops, relative
     depth: int = 0
+    grids: dict[int, tuple[Any, str, float, Law]] = field(default_factory=dict)  # kept, so that no id is used again
     notes: dict[Any, Any] = field(default_factory=dict)  # what one interception tells another
 
     @property
@@ -142,13 +143,12 @@ class Tape:
         self.noises.append(NoiseDraw(what, claimed, law, live, entry.drawn))
         return live
 
-    def claim(self, noise: FloatArray) -> tuple[NoiseDraw, FloatArray] | None:
-        """The draw that an array or a part of it came from, with that part as it was drawn."""
+    def claim(self, noise: FloatArray) -> NoiseDraw | None:
+        """The draw that an array, or a part of one, came from."""
         for draw in reversed(self.noises):
             if np.shares_memory(noise, draw.live):
                 draw.seen = True
-                start = (noise.__array_interface__["data"][0] - draw.live.__array_interface__["data"][0]) // 8
-                return draw, draw.drawn.reshape(-1)[start : start + noise.size].reshape(noise.shape)
+                return draw
         return None
 
     def expected(self, recorded: list[Any], position: int, what: str) -> Any:
