@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.audit.faults import NaiveGaussian, naive_noise
+from discreet.audit.faults import NaiveGrid, naive_noise
 from discreet.audit.low_bits import any_double, box_muller, candidates, find_low_bits, impossible
 from discreet.audit.targets import Target
 from discreet.data.public import Public
@@ -17,7 +17,6 @@ from discreet.preprocessing.means import MeanPlan
 from discreet.preprocessing.release import WHOLE
 from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget
-from discreet.privacy.mechanisms import Sensitivity
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
 from discreet.problem.losses import Logistic
@@ -27,7 +26,6 @@ from discreet.solvers import CoordinateDescent, Newton, OutputPerturbation
 
 BUDGET = Budget(0.1, 1e-6)
 ROWS, TRIALS = 200, 40
-UNIT = Sensitivity(1.0, 1.0)
 # 64 equal columns: each threshold is an eighth of 2, so that the noise is scaled by a power of two.
 SOLVERS = {
     "output-perturbation": (OutputPerturbation(scale_share=0.0), 20),
@@ -85,7 +83,7 @@ def test_the_true_value_is_always_possible_and_another_one_hardly_ever():
         seen = 0
         for _ in range(100):
             value = numbers.standard_normal(20)
-            told = NaiveGaussian(scale).release(rng, value, UNIT)
+            told = NaiveGrid(2.0**-30, scale, "normal").release(rng, value)
             assert impossible(value, told, scale) == 0
             assert impossible(value, told, scale, any_double) == 0
             seen += impossible(value + 1e-3 * numbers.standard_normal(20), told, scale) > 0

@@ -67,8 +67,8 @@ def _grid(original: Any, tape: Tape) -> Any:
 
     def grid(self: Any, *args: Any, **named: Any) -> Any:
         made = original(self, *args, **named)
-        if not made.is_exact:
-            tape.grids[id(made)] = (made, type(self).__name__, *claim_of(self, made, tape.relation))
+        claimed, law = (np.inf, Law(0.0)) if made.is_exact else claim_of(self, made, tape.relation)
+        tape.grids[id(made)] = (made, type(self).__name__, claimed, law)
         return made
 
     return grid
@@ -77,7 +77,7 @@ def _grid(original: Any, tape: Tape) -> Any:
 def _release(original: Any, tape: Tape) -> Any:
     def release(self: Any, rng: Any, value: Any) -> Any:
         known = tape.grids.get(id(self))
-        if not tape.outside or self.is_exact or known is None:
+        if not tape.outside or known is None:
             return original(self, rng, value)
         _, name, claimed, law = known
         told, _ = tape.release(f"{name}.release", value, claimed, law, lambda: original(self, rng, value))
