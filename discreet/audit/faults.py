@@ -117,13 +117,6 @@ class HalfGaussian(FaultyGaussian):
 
 
 @dataclass(frozen=True)
-class NaiveGaussian(FaultyGaussian):
-    """Floating-point noise."""
-
-    kind: ClassVar[type[NoisyGrid]] = NaiveGrid
-
-
-@dataclass(frozen=True)
 class RepeatedGaussian(FaultyGaussian):
     """Gaussian noise that is used again."""
 
