@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from discreet.audit.lower_bound import epsilon_lower_bound
+from discreet.audit.worst_case import DELTA, EPSILON
 from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
-from discreet.testing.audits import DELTA, EPSILON
 
 __all__ = ["DELTA", "EPSILON", "one_row_bound"]
 

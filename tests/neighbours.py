@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from discreet import Relation
+from discreet.audit.neighbours import neighbours
 from discreet.privacy.budget import Budget
 from discreet.problem.column_scaling import ColumnScaling
 from discreet.problem.losses import Huber, Logistic, Multinomial, OneVsRest, SmoothedHinge, Squared
@@ -14,7 +15,6 @@ from discreet.problem.penalties import Zero
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import scale_problem
 from discreet.testing import tables
-from discreet.testing.tables import neighbours
 
 N, P = 6, 3
 

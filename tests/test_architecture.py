@@ -141,9 +141,11 @@ def priced_draws(source):
 def test_only_mechanisms_draw_noise_and_rows():
     """One object draws and states the cost: elsewhere a draw could differ from what is booked.
 
-    The checks for outsiders release nothing: they make random tables, and smaller noise as a planted fault.
+    Audits and the checks for outsiders release nothing: they make random tables, and smaller noise as a planted fault.
     """
-    outside = [(parts, path.read_text()) for parts, path in modules() if parts[0] not in ("privacy", "testing")]
+    outside = [
+        (parts, path.read_text()) for parts, path in modules() if parts[0] not in ("privacy", "audit", "testing")
+    ]
     found = [(".".join(parts), name) for parts, source in outside for name in priced_draws(source)]
     assert found == UNPRICED_DRAWS
     assert priced_draws("sums += run.rng.normal(sums.shape) * deviation")  # the test can fail

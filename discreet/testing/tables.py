@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.data.rows import Data
-from discreet.privacy.relation import Relation
 from discreet.problem.constraints import Box, L1Ball, L2Ball, Simplex
 from discreet.problem.losses import Huber, Logistic, Loss, Multinomial, SmoothedHinge, Squared
 from discreet.problem.penalties import L1, L2, ElasticNet
@@ -66,23 +64,6 @@ def targets(loss: Loss, rows: int, seed: int) -> FloatArray:
     if not loss.classification:
         return rng.standard_normal(rows) * 10.0 ** rng.integers(-3, 300)
     return rng.choice([-1.0, 1.0], rows) if loss.outputs == 1 else rng.integers(0, loss.outputs, rows).astype(float)
-
-
-def neighbours(
-    relation: Relation, X: FloatArray, y: FloatArray, weight: FloatArray, row: FloatArray, at: int
-) -> tuple[Data, Data]:
-    """Two neighbouring tables: one row replaced by `row`, turned into a null row (weight 0), or left out."""
-    first = Data(X, y, weight)
-    if relation is Relation.REPLACE:
-        other_X, other_y, other_weight = X.copy(), y.copy(), weight.copy()
-        other_X[at], other_y[at], other_weight[at] = row, y[at - 1], weight[at - 1]
-        return first, Data(other_X, other_y, other_weight)
-    if relation is Relation.ZERO_OUT:
-        zeroed = weight.copy()
-        zeroed[at] = 0.0
-        return first, Data(X, y, zeroed)
-    keep = np.arange(len(y)) != at
-    return first, Data(X[keep], y[keep], weight[keep])
 
 
 def example_problems() -> list[Problem]:

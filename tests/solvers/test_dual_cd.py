@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from discreet import IncompatibleSolverError, NotPrivateWarning, solve
-from discreet.audit.lower_bound import epsilon_lower_bound
 from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.data.validation import load
@@ -214,47 +213,6 @@ def test_the_sum_has_the_planned_noise(batches, relation):
     deviation = math.sqrt(2.0) * plan.mechanism.multiplier * factor * 0.7
     assert variance_fits(ascent.v, deviation)
     assert not variance_fits(ascent.v, deviation / 0.9)
-
-
-# Audits: one column, a row whose moves are clipped to +C or -C (or nothing) in every lot, a pull so strong that w stays
-# at 0. Confidence 1 - 1e-6 each: the chance that this file rejects a correct library is below 4e-6.
-EPSILON, DELTA, RUNS = 1.0, 0.1, 4_000
-AUDITED = Problem(Logistic(), L2(1e-9), fit_intercept=False)
-CASES = {
-    batches: DualCoordinateDescent(
-        passes=2, batch_size=4, batches=batches, clip=0.05, proximity=1e6, average=False, scale_share=0.0
-    )
-    for batches in ("poisson", "shuffled")
-}
-
-
-def lower_bound(batches, relation, noise, runs=RUNS):
-    solver, rows = CASES[batches], 8
-    public = Public(rows, 1, relation, low=-np.ones(1), high=np.ones(1))
-    plan = solver.plan(AUDITED, public, Budget(EPSILON, DELTA))
-    plan = replace(plan, mechanism=replace(plan.mechanism, multiplier=noise * plan.mechanism.multiplier))
-    X = np.zeros((rows, 1))
-    X[0] = 1.0
-    changed = X.copy()
-    changed[0] = -1.0 if relation is Relation.REPLACE else 0.0
-    stream, outputs = seeded_generator(9), []
-    for rows_of in (X, changed):
-        data = Data(rows_of, np.ones(rows))
-        outputs.append(np.array([solver.solve(AUDITED, data, plan, stream).w[0] for _ in range(runs)]))
-    return epsilon_lower_bound(*outputs, DELTA)
-
-
-@pytest.mark.parametrize("relation", [Relation.REPLACE, Relation.ZERO_OUT])
-@pytest.mark.parametrize("batches", CASES)
-def test_the_audit_accepts(batches, relation):
-    assert lower_bound(batches, relation, noise=1.0) <= EPSILON
-
-
-@pytest.mark.parametrize("batches", CASES)
-def test_the_audit_rejects_half_the_noise(batches):
-    """Shuffled batches need more runs: 4,000 show between 0.8 and 1.1, depending on the seed."""
-    runs = 2 * RUNS if batches == "shuffled" else RUNS
-    assert lower_bound(batches, Relation.REPLACE, noise=0.5, runs=runs) > EPSILON
 
 
 def test_what_it_cannot_do_is_refused():

@@ -1,4 +1,4 @@
-"""Least squares from noisy sums: the sensitivity of the augmented matrix, the ridge, the audit, odd tables.
+"""Least squares from noisy sums: the sensitivity of the augmented matrix, the ridge, odd tables.
 
 Optimality without noise, forms of tables and calibration are in the tests for every solver.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,9 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import IncompatibleSolverError, solve
-from discreet.audit.lower_bound import epsilon_lower_bound
 from discreet.data.public import Public
-from discreet.data.rows import Data
 from discreet.data.validation import LARGEST_BOUND
 from discreet.kernels.gradient import row_norms
 from discreet.privacy import mechanisms
@@ -39,7 +36,6 @@ from tests.catalogue import degenerate_tables, table
 from tests.neighbours import CASE, scaled_neighbours
 
 PROBLEM = Problem(Squared(), L2(0.01))
-EPSILON, DELTA = 1.0, 0.1
 
 
 def solve_seeded(problem, X, y, solver="sufficient-statistics", budget=None, seed=0, **options):
@@ -62,36 +58,6 @@ def testaugmented_moments_move_by_at_most_their_sensitivity(relation, X, weight,
     move = sums[0] - sums[1]
     assert np.isfinite(move).all()
     assert np.linalg.norm(move) <= claimed.l2 * (1 + 1e-9)
-
-
-def lower_bound(relation, noise, runs=4_000):
-    """One row (1, 1) against (1, -1), or against a null row: orthogonal rows attain the bound.
-
-    The sign of the coefficient is that of the noisy x . y, whatever the noisy x . x is.
-    """
-    solver, problem = SufficientStatistics(radius=1.0, scale_share=0.0), Problem(Squared(), fit_intercept=False)
-    bounds = {"low": -np.ones(1), "high": np.ones(1), "target_low": -1.0, "target_high": 1.0}
-    plan = solver.plan(problem, Public(1, 1, relation, **bounds), Budget(EPSILON, DELTA))
-    plan = replace(plan, mechanism=replace(plan.mechanism, multiplier=noise * plan.mechanism.multiplier))
-    stream = seeded_generator(20)
-    # The target is scaled by half its radius, so that 0.5 has the size of an entry of 1.
-    target = 0.5
-    other = Data(np.ones((1, 1)), np.array([-target]))
-    if relation is not Relation.REPLACE:
-        other = Data(np.ones((1, 1)), np.array([target]), np.zeros(1))
-    first = Data(np.ones((1, 1)), np.array([target]))
-    samples = ([solver.solve(problem, data, plan, stream).w[0] for _ in range(runs)] for data in (first, other))
-    return epsilon_lower_bound(*(np.array(sample) for sample in samples), DELTA)
-
-
-@pytest.mark.parametrize("relation", [Relation.REPLACE, Relation.ZERO_OUT])
-def test_the_audit_accepts(relation):
-    """Confidence 1 - 1e-6 for each: false alarms below 2e-6."""
-    assert lower_bound(relation, noise=1.0) <= EPSILON
-
-
-def test_the_audit_rejects_half_the_noise():
-    assert lower_bound(Relation.REPLACE, noise=0.5) > EPSILON
 
 
 def test_the_ridge_lifts_the_smallest_eigenvalue_to_the_noise_and_no_further():

@@ -1,0 +1,245 @@
+"""Interception of everything that draws: mechanisms, and the random choices that do not look at rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from discreet._common.types import IntArray
+from discreet.audit.replays.laws import DensityLaw, Law, SelectionLaw, claim_of, selection_of
+from discreet.audit.replays.tape import DivergedError, Tape
+from discreet.preprocessing.intervals import Runs
+from discreet.privacy import mechanisms
+from discreet.privacy.mechanisms import AdditiveMechanism
+from discreet.privacy.mechanisms.grid import NoisyGrid
+from discreet.privacy.random.generator import RandomGenerator
+
+# Draws that no privacy rests on by themselves: orders, coordinates, batches, uniform numbers.
+CHOICES = ("uniform", "integers", "permutation", "choice", "poisson_batches", "bernoulli_indices")
+PLAIN_NOISE = ("normal", "laplace", "rounded_normal", "rounded_laplace")
+
+Patch = tuple[Any, str, Callable[[Any, Tape], Any]]  # owner, name, (original, tape) -> replacement
+
+
+@contextmanager
+def intercepted(tape: Tape, patches: list[Patch]) -> Iterator[Tape]:
+    """Replace methods while a run goes on. One run at a time: the methods are those of everybody.
+
+    A method that is not there is left out: noise that then nobody sees is reported as such.
+    """
+    patches = [patch for patch in patches if patch[1] in patch[0].__dict__]
+    saved = [(owner, name, owner.__dict__[name]) for owner, name, _ in patches]
+    try:
+        for (owner, name, original), (_, _, make) in zip(saved, patches, strict=True):
+            setattr(owner, name, make(original, tape))
+        yield tape
+    finally:
+        for owner, name, original in saved:
+            setattr(owner, name, original)
+
+
+def door_patches() -> list[Patch]:
+    """The methods of all mechanisms that exist, those of other packages included, and of the generator."""
+    makers = [*_subclasses(AdditiveMechanism), mechanisms.PoissonGaussian, mechanisms.FixedSizeGaussian]
+    patches: list[Patch] = [(kind, "grid", _grid) for kind in makers]
+    grids = [NoisyGrid, *_subclasses(NoisyGrid)]
+    patches += [(kind, name, make) for kind in grids for name, make in (("release", _release), ("noise", _noise))]
+    patches += [(kind, "choose", _choose) for kind in (mechanisms.GumbelGreedy, mechanisms.LaplaceGreedy)]
+    patches += [(mechanisms.QuantileSelection, "choose", _choose_place), (Runs, "around", _runs)]
+    patches += [(mechanisms.PointSelection, "draw", _draw_point)]
+    patches += [(RandomGenerator, name, _choice) for name in CHOICES]
+    return patches + [(RandomGenerator, name, _plain_noise) for name in PLAIN_NOISE]
+
+
+def _subclasses(kind: type) -> list[type]:
+    found: list[type] = []
+    children: list[type] = kind.__subclasses__()
+    for direct in children:
+        found += [direct, *_subclasses(direct)]
+    return list(dict.fromkeys(found))
+
+
+def _grid(original: Any, tape: Tape) -> Any:
+    """Note who has made a grid, and for which sensitivity: the grid itself knows neither."""
+
+    def grid(self: Any, *args: Any, **named: Any) -> Any:
+        made = original(self, *args, **named)
+        claimed, law = (np.inf, Law(0.0)) if made.is_exact else claim_of(self, made, tape.relation)
+        tape.grids[id(made)] = (made, type(self).__name__, claimed, law)
+        return made
+
+    return grid
+
+
+def _release(original: Any, tape: Tape) -> Any:
+    def release(self: Any, rng: Any, value: Any) -> Any:
+        known = tape.grids.get(id(self))
+        if not tape.outside or known is None:
+            return original(self, rng, value)
+        _, name, claimed, law = known
+        told, _ = tape.release(f"{name}.release", value, claimed, law, lambda: original(self, rng, value))
+        return told
+
+    return release
+
+
+def _noise(original: Any, tape: Tape) -> Any:
+    def noise(self: Any, rng: Any, size: Any) -> Any:
+        if not tape.outside or self.is_exact:
+            return original(self, rng, size)
+        _, name, claimed, law = tape.grids.get(id(self), (self, "NoisyGrid", np.nan, Law(self.scale)))
+        return tape.noise(f"{name}.noise", claimed, law, lambda: original(self, rng, size))
+
+    return noise
+
+
+def _choose(original: Any, tape: Tape) -> Any:
+    def choose(self: Any, rng: Any, scores: Any, sensitivity: Any) -> int:
+        if not tape.outside:
+            return int(original(self, rng, scores, sensitivity))
+        claimed, law = selection_of(self, sensitivity)
+        what = f"{type(self).__name__}.choose"
+        told, _ = tape.release(what, scores, claimed, law, lambda: original(self, rng, scores, sensitivity))
+        return int(told)
+
+    return choose
+
+
+def _runs(original: Any, tape: Tape) -> Any:
+    def around(cls: Any, places: IntArray, weight: Any) -> Any:
+        tape.notes["runs"] = original.__func__(cls, places, weight)
+        return tape.notes["runs"]
+
+    return classmethod(around)
+
+
+def _choose_place(original: Any, tape: Tape) -> Any:
+    """The runs of two tables differ; what they mean for the points is compared, and the point itself is forced."""
+
+    def choose(self: Any, rng: Any, error: Any, places: IntArray, sensitivity: Any) -> tuple[int, int]:
+        runs, law = tape.notes.get("runs"), SelectionLaw(self.multiplier * sensitivity.l1)
+        if runs is None or runs.points is not places:  # candidates that are the same on every table
+            choices = lambda: original(self, rng, error, places, sensitivity)[0]  # noqa: E731
+            chosen, _ = tape.release("QuantileSelection.choose", -error, sensitivity.l1, law, choices)
+            return int(chosen), 0
+        if tape.recorded is None:
+            with tape.inside():
+                run, place = original(self, rng, error, places, sensitivity)
+            point = int(runs.first[run]) + place
+            tape.release("QuantileSelection.choose", np.zeros(0), sensitivity.l1, law, lambda: point)
+            tape.notes[len(tape.releases)] = (runs, error)
+            return run, place
+        entry = tape.expected(tape.recorded.releases, len(tape.releases), "QuantileSelection.choose")
+        tape.releases.append(entry)
+        other_runs, other_error = tape.recorded.notes[len(tape.releases)]
+        point = int(entry.output)
+        here = _errors_at(runs, error, np.array([point]))[0]
+        there = _errors_at(other_runs, other_error, np.array([point]))[0]
+        points = np.concatenate([runs.first[runs.points > 0], other_runs.first[other_runs.points > 0]])
+        moved = _errors_at(runs, error, points) - _errors_at(other_runs, other_error, points)
+        entry.distance = float(np.abs(moved).max())
+        entry.loss = (here - there) / law.scale + _log_mass(runs, error, law) - _log_mass(other_runs, other_error, law)
+        run = _run_of(runs, np.array([point]))[0]
+        return int(run), point - int(runs.first[run])
+
+    return choose
+
+
+def _run_of(runs: Any, points: IntArray) -> IntArray:
+    filled = np.flatnonzero(runs.points > 0)
+    order = filled[np.argsort(runs.first[filled], kind="stable")]
+    return order[np.searchsorted(runs.first[order], points, side="right") - 1]
+
+
+def _errors_at(runs: Any, error: Any, points: IntArray) -> Any:
+    return error[_run_of(runs, points)]
+
+
+def _log_mass(runs: Any, error: Any, law: Law) -> float:
+    from scipy.special import logsumexp
+
+    filled = runs.points > 0
+    return float(logsumexp(-error[filled] / law.scale, b=runs.points[filled]))
+
+
+def _draw_point(original: Any, tape: Tape) -> Any:
+    """The density is compared at the centres and corners of the cells, and at the point that was drawn."""
+
+    def draw(self: Any, rng: Any, sampler_at: Any, sensitivity: Any) -> Any:
+        if not tape.outside:
+            return original(self, rng, sampler_at, sensitivity)
+        sampler = sampler_at(self.rate(sensitivity))
+        if tape.recorded is None:
+            with tape.inside():
+                point = original(self, rng, lambda rate: sampler, sensitivity)
+            centres, halves = sampler.cells.centres, sampler.cells.halves
+            points = np.vstack([centres - halves, centres, centres + halves])
+            tape.notes[len(tape.releases)] = points = np.vstack([points[sampler.inside(points)], point])
+        else:
+            points = tape.recorded.notes[len(tape.releases)]
+            point = points[-1]
+        energies = sampler.energy.values(points)
+        told, _ = tape.release("PointSelection.draw", energies, 1.0 / self.multiplier, DensityLaw(1.0), lambda: point)
+        return told
+
+    return draw
+
+
+def _choice(original: Any, tape: Tape) -> Any:
+    name = original.__name__
+
+    def choice(self: Any, *args: Any, **named: Any) -> Any:
+        if not tape.outside:
+            return original(self, *args, **named)
+        if tape.recorded is None:
+            with tape.inside():
+                drawn = original(self, *args, **named)
+            tape.draws.append((name, args, _copied(drawn)))
+            return drawn
+        before, earlier, drawn = tape.expected(tape.recorded.draws, len(tape.draws), f"a draw by {name}")
+        tape.draws.append((before, earlier, drawn))
+        if before == name and _equal(args, earlier):
+            return _copied(drawn)
+        if before == name and tape.removed is not None:
+            return _without_row(name, drawn, tape.removed)
+        raise DivergedError(f"{name}{args} was {before}{earlier} on the first table: random choices depend on the rows")
+
+    return choice
+
+
+def _plain_noise(original: Any, tape: Tape) -> Any:
+    """Noise that no mechanism draws: nobody states its cost."""
+    name = original.__name__
+
+    def noise(self: Any, *args: Any, **named: Any) -> Any:
+        if not tape.outside:
+            return original(self, *args, **named)
+        return tape.noise(f"generator.{name}", np.nan, Law(1.0), lambda: original(self, *args, **named))
+
+    return noise
+
+
+def _equal(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
+    return len(first) == len(second) and all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def _copied(drawn: Any) -> Any:
+    return tuple(part.copy() for part in drawn) if isinstance(drawn, tuple) else np.copy(drawn)
+
+
+def _without_row(name: str, drawn: Any, removed: int) -> Any:
+    """What the draw is for the other rows, whose chances do not depend on the row that is missing."""
+    if name == "poisson_batches":
+        indptr, indices = drawn
+        kept = indices != removed
+        ends = np.concatenate([[0], np.cumsum(kept)])[indptr]
+        return ends.astype(np.int64), indices[kept] - (indices[kept] > removed)
+    if name == "permutation":
+        kept = drawn[drawn != removed]
+        return kept - (kept > removed)
+    if name in ("integers", "uniform"):  # one number for each row
+        return np.delete(drawn, removed)
+    raise DivergedError(f"a draw by {name} depends on the number of rows")
