@@ -16,6 +16,7 @@ import pytest
 from discreet._common.exceptions import InsecureRandomnessWarning
 from discreet.privacy.random import keystream
 from discreet.privacy.random.generator import generator_from, secure_generator, seeded_generator
+from tests.forks import in_child
 
 
 def words_of(rng, count=50_000):
@@ -52,24 +53,6 @@ def test_the_key_is_changed_and_the_old_generator_does_not_go_on(monkeypatch):
 def test_copies_are_refused(attempt, make):
     with pytest.raises(TypeError, match=r"spawn\(\)"):
         attempt(make())
-
-
-def in_child(task):
-    """Run `task` after os.fork and return the bytes that the child sends back."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.write(writer, task())
-        except RuntimeError as error:
-            os.write(writer, b"RuntimeError: " + str(error).encode())
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as pipe:
-        received = pipe.read()
-    os.waitpid(child, 0)
-    return received
 
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")

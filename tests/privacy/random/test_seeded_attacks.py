@@ -6,7 +6,6 @@ may enter twice, no check of the process) and fails against the library.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import sys
@@ -23,6 +22,7 @@ from discreet.preprocessing import private_means
 from discreet.privacy.random import keystream
 from discreet.privacy.random.draw_lock import DrawLock, _Turn
 from discreet.privacy.random.generator import RandomGenerator, secure_generator, seeded_generator
+from tests.forks import fork_below_python, in_child
 
 TRIALS, ROWS, COLUMNS = 200, 2_000, 8  # so many rows that no mean is cut off at the bounds
 LEVEL = 1e-6  # false-alarm rate of each statistical test with a fresh seed
@@ -103,41 +103,18 @@ def test_clones_with_one_numpy_generator_draw_other_noise_for_another_plan(monke
     assert key_of_noise(1.0) == key_of_noise(2.0)
 
 
-def in_child(fork, task):
-    """Run `task` in a forked child and return the bytes that it sends back."""
-    reader, writer = os.pipe()
-    child = fork()
-    if child == 0:
-        try:
-            os.write(writer, task())
-        except RuntimeError as error:
-            os.write(writer, b"RuntimeError: " + str(error).encode())
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as pipe:
-        received = pipe.read()
-    os.waitpid(child, 0)
-    return received
-
-
-def fork_below_python():
-    """A fork by C code, of which Python's hooks learn nothing."""
-    return ctypes.PyDLL(None).fork()
-
-
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="calls fork of the C library")
 def test_a_fork_below_python_does_not_repeat_noise(monkeypatch):
     secure, seeded = secure_generator(), seeded_generator(1)
     secure.bytes(8), seeded.bytes(8)
-    children = [in_child(fork_below_python, lambda: secure.bytes(64)) for _ in range(2)]
+    children = [in_child(lambda: secure.bytes(64), fork_below_python) for _ in range(2)]
     assert len({secure.bytes(64), *children}) == 3
     assert all(len(words) == 64 for words in children)
-    assert in_child(fork_below_python, lambda: seeded.bytes(64)).startswith(b"RuntimeError: a seeded RandomGenerator")
+    assert in_child(lambda: seeded.bytes(64), fork_below_python).startswith(b"RuntimeError: a seeded RandomGenerator")
     assert len(seeded.bytes(64)) == 64
     monkeypatch.setattr(os, "getpid", lambda: 1)  # without the check the child goes on in the parent's buffer
     secure.bytes(8)
-    assert in_child(fork_below_python, lambda: secure.bytes(64)) == secure.bytes(64)
+    assert in_child(lambda: secure.bytes(64), fork_below_python) == secure.bytes(64)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="calls fork of the C library")
@@ -153,7 +130,7 @@ def test_a_fork_below_python_while_a_thread_draws_does_not_hang():
     holder.start()
     held.wait()
     try:
-        assert len(in_child(fork_below_python, lambda: rng.bytes(8))) == 8
+        assert len(in_child(lambda: rng.bytes(8), fork_below_python)) == 8
     finally:
         release.set()
         holder.join()
