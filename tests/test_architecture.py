@@ -190,6 +190,24 @@ def test_the_public_surface_is_small_and_complete():
         assert getattr(discreet, name) is not None
 
 
+ONLY_ON_THE_GRID = {"normal", "laplace", "rounded_normal", "rounded_laplace"}
+# A selection by Laplace noise, offered for comparison, tells an index and no number.
+NOT_ON_THE_GRID = [("privacy.mechanisms.greedy_selections", "laplace")]
+
+
+def test_numbers_get_their_noise_on_a_grid_and_nowhere_else():
+    """Noise that is not an integer number of steps would show in the low bits of what is released."""
+    allowed = [["privacy", "random"], ["privacy", "mechanisms", "grid"]]
+    found = [
+        (".".join(parts), name)
+        for parts, path in modules()
+        if parts[0] not in ("audit", "testing") and not any(list(parts)[: len(a)] == a for a in allowed)
+        for name in priced_draws(path.read_text())
+        if name in ONLY_ON_THE_GRID
+    ]
+    assert found == NOT_ON_THE_GRID
+
+
 def test_importing_discreet_does_not_pay_for_heavy_modules():
     heavy = {"numba", "dp_accounting", "sqlalchemy", "pandas", "typer", "sklearn", "scipy"}
     code = "import sys, discreet; print(' '.join(m for m in sys.modules if '.' not in m))"
