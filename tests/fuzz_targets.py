@@ -36,8 +36,9 @@ from discreet.privacy import accounting
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.release_record import LedgerReceipt
 from discreet.problem.constraints import L2Ball
+from tests.fuzz_ledger import LEDGER
 from tests.fuzzing import Target
-from tests.mutations import damaged_bytes, damaged_csv, damaged_json, other_numbers
+from tests.mutations import Damage, damaged_bytes, damaged_csv, damaged_json, either, other_numbers
 
 ROWS = 60
 DATE = "2024-01-01T00:00:00+00:00"  # good files must be the same in every run
@@ -51,14 +52,6 @@ SCHEMA = Schema(
     ),
     Predicted("y", classes=("no", "yes")),
 )
-
-
-Damage = Callable[[random.Random, bytes], bytes]
-
-
-def either(*ways: Damage) -> Damage:
-    """One of several ways to damage a file, each as often as the others."""
-    return lambda rng, data: rng.choice(ways)(rng, data)
 
 
 def in_json(way: Callable[[random.Random, Any], bytes]) -> Damage:
@@ -255,4 +248,5 @@ TARGETS = (
     Target("csv", 140, csv_files, either(damaged_csv, damaged_bytes), read_rows, ".csv"),
     Target("parquet", 40, parquet_files, either(damaged_bytes, other_column), read_rows, ".parquet"),
     Target("stream", 30, as_files(streams), DAMAGED_TEXT, read_stream),
+    LEDGER,
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+from collections.abc import Callable
 from typing import Any
 
 DEPTH = 100_000  # of nested lists: more than any parser may follow by recursion
@@ -42,6 +43,14 @@ FIELDS = (
     *("", " ", "NA", "nan", "inf", "-inf", "1e400", "-1e308", "1e-320", "0x10", "1_000", "1,5", "true", "abc", "0"),
     *('"', '""', '"a', 'a"b', '"a\nb"', "\x00", "\u00e9", "\u0661", "=1+1", "--1", "9" * 400, "\ufeff", "\x1b[2J"),
 )
+
+
+Damage = Callable[[random.Random, bytes], bytes]
+
+
+def either(*ways: Damage) -> Damage:
+    """One of several ways to damage a file, each as often as the others."""
+    return lambda rng, data: rng.choice(ways)(rng, data)
 
 
 def damaged_bytes(rng: random.Random, data: bytes, most: int = 4) -> bytes:

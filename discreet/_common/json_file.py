@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from discreet._common.checks import LARGEST
 from discreet._common.text import LONGEST, one_line
 
 T = TypeVar("T")
@@ -98,7 +98,7 @@ def _finite(text: str) -> float:
 
 def _whole(text: str) -> int:
     digits = len(text)
-    if digits > 309 or abs(value := int(text)) > LARGEST:  # Python is slow to convert, or refuses, long ones
+    if digits > 309 or abs(value := int(text)) > sys.float_info.max:  # Python is slow to convert, or refuses, long ones
         raise ValueError(f"a whole number of {digits} digits is too large.")
     return value
 
