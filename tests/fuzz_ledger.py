@@ -133,4 +133,4 @@ def _use(ledger: Ledger) -> None:
             assert ledger.spent(name) <= budget["epsilon"] * (1.0 + 1e-9), "more was granted than promised"
 
 
-LEDGER = Target("ledger", 40, ledger_files, either(damaged_bytes, damaged_cell, damaged_body), read_ledger, ".db")
+LEDGER = Target("ledger", 30, ledger_files, either(damaged_bytes, damaged_cell, damaged_body), read_ledger, ".db")

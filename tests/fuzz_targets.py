@@ -20,12 +20,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from typer.testing import CliRunner
 
 import discreet
 from discreet import resume_stream, solvers
 from discreet._common.exceptions import DiscreetWarning
 from discreet._common.json_file import parse_json
 from discreet.cli.account import _read_event
+from discreet.cli.app import app
 from discreet.data.files import open_table
 from discreet.data.schema import Column, Schema, load_schema
 from discreet.data.schema import Target as Predicted
@@ -240,12 +242,29 @@ def read_stream(path: Path) -> None:
     predict_finite(model)
 
 
+def run_commands(path: Path) -> None:
+    """The commands that read a model file print a result, or one line and an exit code that is not 0."""
+    rows = path.with_name("rows.csv")
+    rows.write_bytes(csv_files()[0])
+    for command in (["statement", path], ["predict", path, rows], ["account", "--event", path]):
+        result = CliRunner().invoke(app, [str(word) for word in command])
+        if result.exit_code == 0:
+            continue
+        lines = [line for line in result.stderr.splitlines() if not line.startswith("warning: ")]
+        assert len(lines) == 1, f"not one line: {result.output[:200]!r}"
+        assert lines[0].startswith("error: "), lines[0][:200]
+        assert "DISCREET_TRACEBACK" not in lines[0], f"an error from inside: {lines[0][:200]}"
+        if command[0] == "statement":
+            raise ValueError(lines[0])
+
+
 TARGETS = (
-    Target("model", 300, as_files(models), DAMAGED_TEXT, read_model),
-    Target("event", 200, as_files(events), DAMAGED_TEXT, read_event),
-    Target("guarantee", 100, as_files(guarantees), DAMAGED_TEXT, read_guarantee),
-    Target("schema", 150, as_files(schemas), DAMAGED_TEXT, read_schema),
-    Target("csv", 140, csv_files, either(damaged_csv, damaged_bytes), read_rows, ".csv"),
+    Target("model", 335, as_files(models), DAMAGED_TEXT, read_model),
+    Target("command", 5, as_files(models), DAMAGED_TEXT, run_commands, compiles=True),
+    Target("event", 100, as_files(events), DAMAGED_TEXT, read_event),
+    Target("guarantee", 130, as_files(guarantees), DAMAGED_TEXT, read_guarantee),
+    Target("schema", 200, as_files(schemas), DAMAGED_TEXT, read_schema),
+    Target("csv", 130, csv_files, either(damaged_csv, damaged_bytes), read_rows, ".csv"),
     Target("parquet", 40, parquet_files, either(damaged_bytes, other_column), read_rows, ".parquet"),
     Target("stream", 30, as_files(streams), DAMAGED_TEXT, read_stream),
     LEDGER,
