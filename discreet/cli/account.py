@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json as json_module
 import math
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from discreet._common.json_file import read_json_file
 from discreet.cli import options
 from discreet.cli.console import print_json
 from discreet.privacy.relation import Relation
@@ -91,13 +91,12 @@ def _read_event(path: Path) -> tuple[Any, Relation | None]:
     """The event of an event file or of a model file, and the relation that the model file states."""
     from discreet.privacy import accounting
 
-    try:
-        content = json_module.loads(path.read_text(encoding="utf-8"))
+    def build(content: Any) -> tuple[Any, Relation | None]:
         guarantee = content.get("guarantee", {})
         relation = Relation(guarantee["relation"]) if guarantee else None
         return accounting.event_from_dict(guarantee.get("event", content)), relation
-    except (ValueError, AttributeError, KeyError) as error:
-        raise ValueError(f"--event {path} holds no event: {error}") from None
+
+    return read_json_file(path, build, f"--event {path} holds no event")
 
 
 def _repeated(event: Any, count: int) -> Any:

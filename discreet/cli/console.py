@@ -15,9 +15,11 @@ import typer
 from typer.core import TyperGroup
 
 from discreet._common.exceptions import DiscreetWarning
+from discreet._common.text import one_line
 
 ERROR_CODE = 2
 INTERRUPTED_CODE = 130
+LONGEST_MESSAGE = 2_000
 # Raised for things a person can mend; the message says how. Anything else is named by its type.
 MENDABLE = (ValueError, OSError, RuntimeError)
 
@@ -54,7 +56,7 @@ def explain(error: Exception) -> str:
 
 def complain(kind: str, message: str) -> None:
     """Write one line to stderr."""
-    print(f"{kind}: {' '.join(message.split())}", file=sys.stderr)
+    print(f"{kind}: {one_line(message, LONGEST_MESSAGE)}", file=sys.stderr)
 
 
 @contextmanager

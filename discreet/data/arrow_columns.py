@@ -47,7 +47,9 @@ def read_target(source: Any, columns: Any, target: Target) -> Any:
     """The target of an Arrow table or batch: texts if its declared classes are texts, else numbers."""
     assert target.name is not None
     values = columns.column(target.name)
-    return _texts(values) if target.is_text else _numbers(source, target.name, values, _TARGET_HINT)
+    if target.is_text:
+        return _texts(source, target.name, values)
+    return _numbers(source, target.name, values, _TARGET_HINT)
 
 
 def arrow_kind(kind: Any) -> str:
@@ -68,7 +70,9 @@ def _advice(name: str, names: list[str]) -> str:
 def _features(source: Any, values: Any, column: Column) -> FloatArray:
     if column.type == "number":
         return _numbers(source, column.name, values, _COLUMN_HINT)[:, None]
-    return np.asarray(_texts(values)[:, None] == np.array(column.categories)[None, :], dtype=np.float64)
+    return np.asarray(
+        _texts(source, column.name, values)[:, None] == np.array(column.categories)[None, :], dtype=np.float64
+    )
 
 
 def _numbers(source: Any, name: str, values: Any, hint: str) -> FloatArray:
@@ -110,13 +114,16 @@ def _to_numpy(values: Any) -> Any:
     return values.to_numpy() if isinstance(values, pa.ChunkedArray) else values.to_numpy(zero_copy_only=False)
 
 
-def _texts(values: Any) -> npt.NDArray[np.str_]:
+def _texts(source: Any, name: str, values: Any) -> npt.NDArray[np.str_]:
     """A column as texts, each distinct value converted once."""
     import pyarrow as pa
 
     whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    coded = whole.dictionary_encode()
-    known = [as_text(value) for value in coded.dictionary.to_pylist()]
+    try:
+        coded = whole.dictionary_encode()
+        known = [as_text(value) for value in coded.dictionary.to_pylist()]
+    except (pa.ArrowException, OverflowError, ValueError):  # lists, and dates that Python does not have
+        raise ValueError(f"{source}: column {name!r} holds values that have no text; ignore it in a schema.") from None
     places = coded.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
     return np.array([*known, as_text(None)], dtype=str)[places]
 

@@ -34,7 +34,9 @@ def without_values(source: object) -> Iterator[None]:
 
     try:
         yield
-    except ArrowException:
+    except (ArrowException, OSError, UnicodeDecodeError) as error:
+        if getattr(error, "errno", None):  # of the disk; what Arrow finds in a file has no number
+            raise
         raise ValueError(
             f"{source} could not be read: a file is damaged or has changed, or a value does not have the type of its "
             "column."

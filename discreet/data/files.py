@@ -153,18 +153,16 @@ class ParquetTableFile(TableFile):
     """A Parquet file; it declares types and the number of rows, and can be read batch by batch."""
 
     def _header(self) -> dict[str, str]:
-        from pyarrow import ArrowException
-
-        try:
+        with without_values(self):
             self._parquet = open_parquet(self._file)
-        except ArrowException as error:
-            raise ValueError(f"{self.path} is not a Parquet file: {error}") from None
-        self.rows = self._parquet.metadata.num_rows
-        fields = self._parquet.schema_arrow
-        return _unique(self.path, fields.names, [arrow_kind(kind) for kind in fields.types])
+            self.rows = self._parquet.metadata.num_rows
+            fields = self._parquet.schema_arrow
+            names, kinds = fields.names, [arrow_kind(kind) for kind in fields.types]
+        return _unique(self.path, names, kinds)
 
     def _columns(self, wanted: list[str]) -> Any:
-        return self._parquet.read(columns=wanted)
+        with without_values(self):
+            return self._parquet.read(columns=wanted)
 
     def stored(self, schema: Schema) -> StoredTable:
         return StoredTable(self, schema)

@@ -6,13 +6,13 @@ number columns stay as they are, a category column becomes one column of zeros a
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from discreet._common.json_file import read_json_file
 from discreet.privacy.relation import Relation
 
 FORMAT = "discreet schema 1"
@@ -187,14 +187,7 @@ def skeleton(kinds: Mapping[str, str]) -> Schema:
 
 def load_schema(path: str | Path) -> Schema:
     """Read a schema file."""
-    try:
-        fields = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not JSON: {error}.") from None
-    try:
-        return Schema.from_dict(fields)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+    return read_json_file(path, Schema.from_dict, f"{path} is not a schema")
 
 
 def as_text(value: Any) -> str:

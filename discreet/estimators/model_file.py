@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet import __version__
+from discreet._common.checks import whole
+from discreet._common.json_file import read_json_file
 from discreet.data.schema import Schema
 from discreet.estimators.names import CLASSIFIERS, REGRESSORS
 from discreet.estimators.parameters_file import numbers, plain, read_parameters, write_parameters
@@ -19,6 +21,8 @@ from discreet.estimators.parameters_file import numbers, plain, read_parameters,
 if TYPE_CHECKING:
     from discreet.estimators import PrivateLinearModel
 
+LARGEST_CLASSES = 2**26  # bytes
+LARGEST_MARGIN = 1e300  # differences of margins must not overflow either
 FORMAT = "discreet model"
 VERSION = 2  # 1 lacked `weighted`, and parameters that did not fit into it were left out
 
@@ -96,12 +100,7 @@ def load_model(path: str | Path) -> PrivateLinearModel:
 
 def read_model(path: str | Path) -> ModelFile:
     """The estimator and the schema of a model file."""
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-        return from_dict(content)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        reason = f"{error} is missing" if isinstance(error, KeyError) else " ".join(str(error).split())
-        raise ValueError(f"{path} is not a model of discreet: {reason}") from None
+    return read_json_file(path, from_dict, f"{path} is not a model of discreet")
 
 
 def to_dict(estimator: Any, schema: Schema | None = None) -> dict[str, Any]:
@@ -146,16 +145,16 @@ def from_dict(content: Any) -> ModelFile:
         raise ValueError(f"unknown estimator {content['estimator']!r}.")
     kind = getattr(estimators, content["estimator"])
     estimator: Any = kind(**read_parameters(content["parameters"], kind))
-    columns = content["columns"]
+    columns = whole("columns", content["columns"], least=1)
     if (content["classes"] is not None) != (content["estimator"] in CLASSIFIERS):
         raise ValueError("classes belong to classifiers, and only to them.")
     if content["classes"] is not None:
         estimator.classes_ = _read_classes(content["classes"])
-    estimator.coef_ = _finite("coef", content["coef"])
-    intercept = _finite("intercept", content["intercept"])
+    estimator.coef_ = _floats("coef", content["coef"])
+    intercept = _floats("intercept", content["intercept"])
     estimator.intercept_ = intercept if intercept.ndim else float(intercept)
     estimator.ranges_ = _read_ranges(content["ranges"], columns)
-    estimator.n_features_in_, estimator.n_iter_ = columns, int(content["iterations"])
+    estimator.n_features_in_, estimator.n_iter_ = columns, whole("iterations", content["iterations"], least=0)
     estimator.weighted_ = content["weighted"]
     if not isinstance(estimator.weighted_, bool):
         raise ValueError(f"weighted must be true or false; got {estimator.weighted_!r}.")
@@ -166,6 +165,7 @@ def from_dict(content: Any) -> ModelFile:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     estimator.guarantee_ = Guarantee.from_dict(content["guarantee"])
     _check_shapes(estimator, content["estimator"] in CLASSIFIERS)
+    _check_size(estimator)
     schema = None if content["schema"] is None else Schema.from_dict(content["schema"])
     if schema is not None and len(schema.feature_names) != columns:
         raise ValueError(f"its schema has {len(schema.feature_names)} features, its model {columns}.")
@@ -186,28 +186,49 @@ def _check_format(content: Any) -> None:
 def _read_classes(content: Any) -> Any:
     import numpy as np
 
-    dtype = np.dtype(content["dtype"])
-    if dtype.kind not in "biufUO" or not all(isinstance(v, (str, int, float, bool)) for v in content["values"]):
+    dtype, values = np.dtype(content["dtype"]), content["values"]
+    if dtype.kind not in "biufUO" or not all(isinstance(v, (str, int, float, bool)) for v in values):
         raise ValueError("its classes are neither numbers nor texts.")
-    return np.array(content["values"], dtype=dtype)
+    if dtype.itemsize * len(values) > LARGEST_CLASSES:
+        raise ValueError(f"its classes would take {dtype.itemsize * len(values)} bytes.")
+    classes = np.array(values, dtype=dtype)
+    if classes.tolist() != values or len(classes) < 2 or not (classes[:-1] < classes[1:]).all():
+        raise ValueError(f"its classes are not at least two different values of type {dtype} in order.")
+    return classes
 
 
 def _read_ranges(content: Any, columns: int) -> tuple[Any, Any]:
     import numpy as np
 
-    low, high = (np.array(numbers(content[end]), dtype=np.float64) for end in ("low", "high"))
+    low, high = (_floats("ranges", numbers(content[end]), finite=False) for end in ("low", "high"))
     if low.shape != (columns,) or high.shape != (columns,) or not (low <= high).all():
         raise ValueError("its ranges do not fit its columns.")
+    if (low == np.inf).any() or (high == -np.inf).any():
+        raise ValueError("its ranges hold no number.")
     return low, high
 
 
-def _finite(name: str, content: Any) -> Any:
+def _floats(name: str, content: Any, finite: bool = True) -> Any:
+    """An array of floats; texts and truth values do not count as numbers."""
     import numpy as np
 
-    values = np.array(content, dtype=np.float64)
-    if not np.isfinite(values).all():
-        raise ValueError(f"its {name} is not finite.")
-    return values
+    values = np.array(content)
+    if values.dtype.kind not in "iuf" or (finite and not np.isfinite(values).all()):
+        raise ValueError(f"its {name} is not finite, or holds other values than numbers.")
+    return values.astype(np.float64)
+
+
+def _check_size(estimator: Any) -> None:
+    """Refuse coefficients with which a prediction from entries within the ranges could overflow."""
+    import numpy as np
+
+    reach = np.max(
+        [np.abs(end) for end in estimator.ranges_], axis=0, where=np.isfinite(estimator.ranges_), initial=1.0
+    )
+    with np.errstate(over="ignore"):
+        largest = np.abs(estimator.coef_) @ reach + np.abs(estimator.intercept_)
+    if not (largest < LARGEST_MARGIN).all():
+        raise ValueError(f"its coef or intercept is so large that predictions could exceed {LARGEST_MARGIN:g}.")
 
 
 def _check_shapes(estimator: Any, classifier: bool) -> None:

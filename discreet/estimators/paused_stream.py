@@ -16,6 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
+from discreet._common.json_file import read_json_file
 from discreet.estimators import model_file
 from discreet.estimators.streaming import is_capped, stream_plan
 from discreet.privacy import accounting
@@ -97,13 +98,13 @@ def resume_stream(path: str | Path, *, ledger: Any = None, dataset: str | None =
     taken = Path(f"{path}.{secrets.token_hex(8)}.taken")
     os.rename(path, taken)  # of two processes that try, one finds no file
     try:
-        content = _read(taken, path)
-        model = _rebuilt(content, random_state)
+        failure = f"{path} is not a paused stream that this version of discreet can resume"
+        model, token = read_json_file(taken, lambda content: _read(content, random_state), failure)
         model.ledger, model.dataset = ledger, dataset
         if ledger is not None and model.stream_.source.seeded:
             Ledger.of(ledger).check_seeded()
-        _use_token(content["token"], model)
-        model.stream_.booked = None if content["token"] is None else (ledger, dataset)
+        _use_token(token, model)
+        model.stream_.booked = None if token is None else (ledger, dataset)
     except BaseException:
         os.rename(taken, path)
         raise
@@ -142,14 +143,16 @@ def _content(model: Any, stream: Stream) -> dict[str, Any]:
     }
 
 
-def _read(taken: Path, path: str | Path) -> dict[str, Any]:
-    try:
-        content = json.loads(taken.read_text(encoding="utf-8"))
-    except ValueError:
-        content = None
+def _read(content: Any, random_state: Any) -> tuple[Any, dict[str, Any] | None]:
+    """The estimator with its stream, and the token of the ledger if there is one."""
     if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version") != VERSION:
-        raise ValueError(f"{path} is not a paused stream that this version of discreet can resume.")
-    return content
+        raise ValueError(f'it lacks "format": "{FORMAT}", "version": {VERSION}.')
+    token = content["token"]
+    if token is not None:
+        kinds = {"id": int, "dataset": str, "hash": str}
+        if set(token) != set(kinds) or not all(type(token[name]) is kind for name, kind in kinds.items()):
+            raise ValueError("its token is damaged.")
+    return _rebuilt(content, random_state), token
 
 
 def _rebuilt(content: dict[str, Any], random_state: Any) -> Any:
@@ -183,7 +186,7 @@ def _use_token(token: dict[str, Any] | None, model: Any) -> None:
         return
     if model.ledger is None or model.dataset != token["dataset"]:
         raise ValueError(f"the stream was paused under a ledger: pass ledger= and dataset={token['dataset']!r}.")
-    reservation = Reservation(Ledger.of(model.ledger), int(token["id"]), token["dataset"], token["hash"])
+    reservation = Reservation(Ledger.of(model.ledger), token["id"], token["dataset"], token["hash"])
     try:
         reservation.commit()
     except ChainError:

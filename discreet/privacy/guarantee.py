@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from discreet._common.checks import real_number
+from discreet._common.json_file import described
 from discreet._common.types import FloatArray
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
@@ -147,32 +149,30 @@ class Guarantee:
         ValueError
             Something is missing or damaged, or the event does not prove the epsilon and delta.
         """
-        try:
-            return cls._read(content)
-        except (KeyError, TypeError, AttributeError, OverflowError) as error:
-            raise ValueError(f"its guarantee is damaged: {type(error).__name__} {error}.") from None
+        return described(lambda: cls._read(content), "its guarantee is damaged")
 
     @classmethod
     def _read(cls, content: Any) -> Guarantee:
         _check_format(content)
-        epsilon, delta = float(content["epsilon"]), float(content["delta"])
+        epsilon = math.inf if content["epsilon"] == "inf" else real_number("epsilon", content["epsilon"])
+        delta = real_number("delta", content["delta"])
         leaks, release = content["leaks"], content["release"]
         if not (epsilon > 0.0 and 0.0 <= delta < 1.0):
-            raise ValueError(f"its guarantee has epsilon {epsilon} and delta {delta}.")
+            raise ValueError(f"it has epsilon {epsilon} and delta {delta}.")
         if not isinstance(leaks, list) or not all(isinstance(leak, str) for leak in leaks):
-            raise ValueError("the leaks of its guarantee must be a list of texts.")
+            raise ValueError("its leaks must be a list of texts.")
         event, relation = accounting.event_from_dict(content["event"]), Relation(content["relation"])
         if not accounting.fits(event, Budget(epsilon, delta), relation):
-            raise ValueError(f"the event of its guarantee does not prove epsilon {epsilon:g} at delta {delta:g}.")
+            raise ValueError(f"its event does not prove epsilon {epsilon:g} at delta {delta:g}.")
         record = None if release is None else ReleaseRecord.from_dict(release)
         return cls(epsilon, delta, relation, event, tuple(leaks), record)
 
 
 def _check_format(content: Any) -> None:
     if not isinstance(content, Mapping) or content.get("format") != FORMAT:
-        raise ValueError(f'its guarantee lacks "format": "{FORMAT}".')
+        raise ValueError(f'it lacks "format": "{FORMAT}".')
     if content["version"] != VERSION:
-        raise ValueError(f"its guarantee has version {content['version']!r}; this discreet reads version {VERSION}.")
+        raise ValueError(f"it has version {content['version']!r}; this discreet reads version {VERSION}.")
 
 
 def guarantee_for(event: Any, budget: Budget, relation: Relation, rows: int, leaks: tuple[str, ...] = ()) -> Guarantee:

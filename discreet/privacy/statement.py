@@ -10,6 +10,7 @@ import textwrap
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from discreet._common.text import one_line
 from discreet.privacy.meaning import percent_at_most, weaknesses
 from discreet.privacy.relation import Relation
 
@@ -88,7 +89,7 @@ def _facts(guarantee: Guarantee, release: ReleaseRecord) -> list[str]:
         "software": f"discreet {release.version}",
         "noise": _noise(guarantee),
     }
-    return ["\n".join(f"{name:<{LABEL}}{_one_line(value)}" for name, value in facts.items())]
+    return ["\n".join(f"{name:<{LABEL}}{one_line(value)}" for name, value in facts.items())]
 
 
 def _noise(guarantee: Guarantee) -> str:
@@ -133,7 +134,7 @@ def _not_covered(guarantee: Guarantee) -> list[str]:
 def _leak(leak: str) -> str:
     if leak == SEEDED:
         return f"- ATTENTION, the promise does not hold against everybody: {leak}."
-    return f"- ATTENTION: {_one_line(leak)} were read from the rows without noise, and the promise does not cover them."
+    return f"- ATTENTION: {one_line(leak)} were read from the rows without noise, and the promise does not cover them."
 
 
 def _budget(release: ReleaseRecord | None) -> list[str]:
@@ -152,9 +153,9 @@ def _booked(receipt: LedgerReceipt) -> str:
     left = max(0.0, receipt.epsilon - receipt.spent)
     return (
         f"Booked in the ledger of data set {receipt.dataset!r} as {entries}{' and '.join(map(str, receipt.entries))} "
-        f"(hash {receipt.hash[:16]}). All results booked there until then, this one included, have together spent "
-        f"epsilon {_up(receipt.spent, 4)} of {receipt.epsilon:.6g} at delta {receipt.delta:.3g}; about {left:.3g} was "
-        "left. Results that are not in the ledger are not counted."
+        f"(hash {one_line(receipt.hash[:16])}). All results booked there until then, this one included, have together "
+        f"spent epsilon {_up(receipt.spent, 4)} of {receipt.epsilon:.6g} at delta {receipt.delta:.3g}; about "
+        f"{left:.3g} was left. Results that are not in the ledger are not counted."
     )
 
 
@@ -177,11 +178,6 @@ def _section(name: str, paragraphs: list[str]) -> str:
         lines = text.replace(" %", "\u00a0%").splitlines()  # so that no line begins with %
         wrapped += [textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent=hanging) for line in lines]
     return "\n".join([name, *wrapped]).replace("\u00a0%", " %")
-
-
-def _one_line(text: str) -> str:
-    """A text that comes from outside, without line breaks that could pass for other parts of the statement."""
-    return " ".join(text.split())
 
 
 def _at_most(probability: float) -> str:

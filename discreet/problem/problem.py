@@ -50,6 +50,12 @@ class Problem:
     constraint: Constraint | None = None
     fit_intercept: bool = True
 
+    def __post_init__(self) -> None:
+        if self.constraint is not None and not isinstance(self.constraint, Constraint):
+            raise ValueError(
+                f"constraint must be a set of discreet.problem.constraints or None; got {self.constraint!r}."
+            )
+
     @property
     def separable(self) -> bool:
         """Whether the constraint acts on each coordinate alone, as every penalty does."""

@@ -228,5 +228,5 @@ def test_files_of_another_kind_are_refused(tmp_path):
         read_table(latin, skeleton({"a": "number"}), target=False)
     fake = tmp_path / "fake.parquet"
     fake.write_text("a,b\n1,2\n")
-    with pytest.raises(ValueError, match="not a Parquet file"):
+    with pytest.raises(ValueError, match="could not be read: a file is damaged"):
         read_header(fake)

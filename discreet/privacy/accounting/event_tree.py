@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
 _LONGEST = 1_000_000
+_MOST_RELEASES = 10**18
+_MOST_PARTS = 1_000  # of a mixture
+# Beyond these a release counts as one without noise, which is never too little and keeps all sums finite.
+_LEAST_NOISE, _LARGEST_EPSILON = 1e-10, 1e10
 
 
 def flatten(event: DpEvent) -> list[tuple[DpEvent, int]]:
@@ -96,6 +100,8 @@ def _count(event: DpEvent, times: int, totals: dict[Release, int]) -> None:
     elif type(event) is SelfComposedDpEvent:
         _count(event.event, times * whole("count", event.count, least=0), totals)
     else:
+        if times > _MOST_RELEASES:
+            raise ValueError(f"the event repeats a release more than {_MOST_RELEASES:g} times")
         release = read_release(event)
         if release is not None and times:
             totals[release] = totals.get(release, 0) + times
@@ -125,7 +131,7 @@ def _readers() -> dict[Any, Any]:
 
 def _noisy(kind: Any, multiplier: Any, *before: float) -> Release | None:
     number = at_least_zero("noise multiplier", multiplier)
-    if number == 0.0:
+    if number < _LEAST_NOISE:
         return releases.NonPrivate()
     release: Release = kind(*before, number)
     return None if number == math.inf else release
@@ -133,14 +139,14 @@ def _noisy(kind: Any, multiplier: Any, *before: float) -> Release | None:
 
 def _read_selection(event: Any) -> Release | None:
     epsilon = at_least_zero("epsilon", event.epsilon)
-    if epsilon == math.inf:
+    if epsilon > _LARGEST_EPSILON:
         return releases.NonPrivate()
     return releases.Selection(epsilon) if epsilon else None
 
 
 def _pure(epsilon: Any) -> Release | None:
     number = at_least_zero("epsilon", epsilon)
-    if number == math.inf:
+    if number > _LARGEST_EPSILON:
         return releases.NonPrivate()
     return releases.PureNoise(number) if number else None
 
@@ -150,7 +156,7 @@ def _read_objective(event: Any) -> Release | None:
     tails = whole("tails", event.tails, least=1)
     if multiplier == math.inf:  # the determinants remain, however much noise there is
         return _pure(shift)
-    if multiplier == 0.0 or shift == math.inf:
+    if multiplier < _LEAST_NOISE or shift > _LARGEST_EPSILON:
         return releases.NonPrivate()
     return releases.Objective(shift, multiplier, tails)
 
@@ -183,11 +189,13 @@ def _read_response(event: Any) -> Release | None:
     buckets = whole("number of buckets", event.num_buckets, least=1)
     if buckets == 1 or noise == 1.0:
         return None
-    return releases.Response(noise, buckets) if noise else releases.NonPrivate()
+    return releases.Response(noise, buckets) if noise > _LEAST_NOISE * buckets else releases.NonPrivate()
 
 
 def _read_mixture(event: Any) -> Release | None:
     deviation = at_least_zero("standard deviation", event.standard_deviation)
+    if len(event.sensitivities) > _MOST_PARTS:
+        raise ValueError(f"a mixture may have at most {_MOST_PARTS} sensitivities, got {len(event.sensitivities)}")
     moves = [at_least_zero("sensitivity", s) for s in event.sensitivities]
     weights = [fraction("sampling probability", p) for p in event.sampling_probs]
     if len(moves) != len(weights) or abs(math.fsum(weights) - 1.0) > 1e-9:
@@ -195,6 +203,6 @@ def _read_mixture(event: Any) -> Release | None:
     kept = sorted((s, p) for s, p in zip(moves, weights, strict=True) if p > 0.0)
     if kept[-1][0] == 0.0 or deviation == math.inf:
         return None
-    if deviation == 0.0:
+    if deviation < _LEAST_NOISE * kept[-1][0]:
         return releases.NonPrivate()
     return releases.GaussianMixture(tuple(s / deviation for s, _ in kept), tuple(p for _, p in kept))

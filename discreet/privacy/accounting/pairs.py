@@ -189,7 +189,8 @@ class Atoms:
         return p[count], q[count]
 
     def _lower_masses(self) -> Array:
-        return self.masses * np.exp(-self.losses)
+        # Beyond e^700 `pure` rounds the smaller mass up to e^-700; together they must not exceed one.
+        return self.masses * np.exp(np.minimum(-self.losses, 700.0))
 
 
 def randomised_response(noise: float, buckets: int) -> Atoms:

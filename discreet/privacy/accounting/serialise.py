@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet._common.checks import LARGEST
+
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
@@ -107,6 +109,7 @@ def _read(kind: str, field: str, value: Any, depth: int) -> Any:
     if kind == "number" and value == "inf":
         return math.inf
     allowed = int if kind == "whole" else int | float
-    if isinstance(value, bool) or not isinstance(value, allowed) or math.isnan(value):
+    known = isinstance(value, allowed) and not isinstance(value, bool)
+    if not known or (isinstance(value, int) and abs(value) > LARGEST) or math.isnan(value):
         raise ValueError(f"{field} must be a {'whole ' if kind == 'whole' else ''}number, got {value!r}")
     return value if kind == "whole" else float(value)

@@ -9,6 +9,8 @@ import numpy as np
 
 from discreet.privacy.accounting.pairs import Array
 
+_LARGEST_ORDER = 1e150  # any order is valid, and with this one nothing overflows
+
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
     """Return an epsilon for which rho-zCDP implies (epsilon, delta)-DP.
@@ -24,7 +26,8 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     def bound(b: Array) -> Array:
         return rho * (1 + b) - np.log1p(1 / b) - (math.log(delta) + np.log1p(b)) / b
 
-    return max(0.0, _smallest(bound, math.sqrt((1.0 - math.log(delta)) / rho)) * (1 + 1e-12))
+    best = min(math.sqrt(1.0 - math.log(delta)) / math.sqrt(rho), _LARGEST_ORDER)
+    return max(0.0, _smallest(bound, best) * (1 + 1e-12))
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
@@ -37,7 +40,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
     def log_bound(b: Array) -> Array:
         return b * (rho * (1 + b) - epsilon - np.log1p(1 / b)) - np.log1p(b)
 
-    exponent = _smallest(log_bound, max(epsilon - rho, rho) / (2 * rho))
+    exponent = _smallest(log_bound, min(max(epsilon - rho, rho) / rho / 2, _LARGEST_ORDER))
     return math.exp(min(0.0, exponent + 1e-12 * (1 + abs(exponent)))) + 5e-324
 
 

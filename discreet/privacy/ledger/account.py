@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from discreet._common.exceptions import BudgetExceededError
+from discreet._common.json_file import described, parse_json
 from discreet.privacy.ledger.allowance import Allowance
 from discreet.privacy.ledger.chain import View, digest_of
 from discreet.privacy.ledger.records import ChainError, Record, problems
@@ -95,11 +96,18 @@ class Account:
 
     @classmethod
     def from_text(cls, dataset: str, text: str) -> Account | None:
-        """Return what `to_text` wrote; None if it was written by other rules."""
-        fields = json.loads(text)
-        if fields.get("format") != FORMAT:
-            return None
-        return cls(allowance_from(dataset, fields), Total.from_dict(fields))
+        """Return what `to_text` wrote; None if it was written by other rules, a ChainError if it makes no sense."""
+
+        def build() -> Account | None:
+            fields = parse_json(text.encode())
+            if fields.get("format") != FORMAT:
+                return None
+            return cls(allowance_from(dataset, fields), Total.from_dict(fields))
+
+        try:
+            return described(build, f"the running total of data set {dataset!r} makes no sense")
+        except ValueError as error:
+            raise ChainError(str(error)) from None
 
 
 def terms_of(allowance: Allowance) -> dict[str, Any]:
@@ -154,9 +162,16 @@ def total_problems(records: Sequence[Record], totals: Mapping[str, tuple[int, st
         elif stored is not None and "total" in last.content:
             if stored[0] != last.number or last.content["total"] != digest_of(stored[1]):
                 found.append(f"the running total of data set {dataset!r} was altered")
-            elif stored[1] != accounts[dataset].to_text() and Account.from_text(dataset, stored[1]) is not None:
+            elif stored[1] != accounts[dataset].to_text() and _is_of_this_version(dataset, stored[1]):
                 found.append(f"the running total of data set {dataset!r} is not the sum of its records")
     return sorted(found)
+
+
+def _is_of_this_version(dataset: str, text: str) -> bool:
+    try:
+        return Account.from_text(dataset, text) is not None
+    except ChainError:
+        return True
 
 
 def _apply(record: Record, accounts: dict[str, Account]) -> None:

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
+from discreet._common.checks import real_number
 from discreet.privacy.ledger.total import Total
 from discreet.privacy.relation import Relation
 
@@ -37,6 +38,8 @@ class Allowance:
     def __post_init__(self) -> None:
         if not isinstance(self.dataset, str) or not self.dataset:
             raise ValueError(f"dataset must be a name that is not empty, got {self.dataset!r}")
+        for name in ("epsilon", "delta"):
+            real_number(name, getattr(self, name))
         if not (self.epsilon > 0 and math.isfinite(self.epsilon)):
             raise ValueError(f"epsilon must be positive and finite, got {self.epsilon}")
         if not 0 <= self.delta < 1:

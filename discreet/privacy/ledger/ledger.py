@@ -10,6 +10,7 @@ import json
 import os
 from typing import Self
 
+from discreet._common.text import LONGEST, one_line
 from discreet.privacy.ledger.account import Account, account_in, terms_of, total_problems
 from discreet.privacy.ledger.address import MEMORY, file_of, without_password
 from discreet.privacy.ledger.allowance import Allowance
@@ -262,7 +263,7 @@ class Ledger:
         found += wrong or total_problems(records, totals)
         if head is not None and head not in {GENESIS, *(record.hash for record in records)}:
             found.append(f"hash {head} is not in the ledger: records were cut off or rewritten")
-        return found
+        return [one_line(problem, LONGEST) for problem in found]
 
     @FORKS.using()
     def backup(self, path: str | os.PathLike[str]) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from discreet._common.text import LONGEST, one_line
+
 GENESIS = "0" * 64
 # What the record of each kind must say, and what it may say besides. A kind or a word that is not listed here was
 # written by hand or by a later version, so nobody here knows what it means for the budget.
@@ -24,6 +26,9 @@ KINDS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
 
 class ChainError(RuntimeError):
     """The stored records are not the chain that was written, or cannot be read."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message, LONGEST))  # it may quote what a damaged file holds
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+from discreet._common.checks import whole
+
 # A DpEvent; the package it comes from is imported by the accounting alone.
 Event = Any
 Fields = dict[str, Any]
@@ -86,9 +88,15 @@ class Total:
 
     @classmethod
     def from_dict(cls, fields: Fields) -> Total:
-        """Return what `to_dict` wrote."""
-        runs = tuple((fields_text(event), count) for event, count in fields["runs"])
-        return cls(fields["entries"], runs, fields["in_order"])
+        """Return what `to_dict` wrote; refuse what it never writes."""
+        from discreet.privacy.accounting import event_from_dict
+
+        if not isinstance(fields["in_order"], bool):
+            raise ValueError(f"in_order must be true or false, got {fields['in_order']!r}")
+        runs = tuple((fields_text(event), whole("count", count, least=1)) for event, count in fields["runs"])
+        for event, _ in fields["runs"]:
+            event_from_dict(event)
+        return cls(whole("entries", fields["entries"], least=0), runs, fields["in_order"])
 
 
 def event_text(event: Event) -> str:

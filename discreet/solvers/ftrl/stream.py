@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from discreet._common.checks import whole
 from discreet._common.digest import digest_of
 from discreet._common.types import FloatArray
 from discreet.data.rows import Data
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 
 CAPPED_LEAVES, OPEN_LEAVES = 512, 128  # updates of the one tree, and of each tree of an endless stream
+MOST_TREES = 40  # each twice as large as the last, so that nobody has the rows for more
+LARGEST_STATE = 1e100  # of a saved sum: sums of such numbers and their products with steps are finite
 FIRST_ROWS = 2_048  # rows of the first tree where nobody said how long the stream will be
 
 
@@ -193,18 +196,33 @@ class Stream:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a saved state; the noise to come is drawn afresh."""
-        self.seeded = self.seeded or bool(state["seeded"])
-        self._start_tree(int(state["tree"]))
+        counts = {name: whole(name, state[name], least=0) for name in _COUNTS}
+        if counts["tree"] > MOST_TREES or not isinstance(state["seeded"], bool):
+            raise ValueError("the saved state does not fit the model.")
+        self.seeded = self.seeded or state["seeded"]
+        self._start_tree(counts["tree"])
+        self._check_counts(**counts)
         for name in _LEADER_VECTORS:
             setattr(self.loop.leader, name, _vector(state["leader"][name], self.scaled.shape))
         average = self.loop.leader.average
-        average.count = int(state["leaves"])
+        average.count = counts["leaves"]
         average.older, average.newer = (_vector(state["average"][n], self.scaled.shape) for n in ("older", "newer"))
-        self.sums.done = int(state["leaves_in_tree"])
+        self.sums.done = counts["leaves_in_tree"]
         self.sums.exact = _vector(state["exact"], self.sums.exact.shape)
         self.sums.open = _vector(state["open"], self.sums.open.shape)
         self.loop.leaf = _vector(state["leaf"], self.scaled.shape)
-        self.position, self.in_leaf = int(state["position"]), int(state["in_leaf"])
+        self.position, self.in_leaf = counts["position"], counts["in_leaf"]
+
+    def _check_counts(self, position: int, in_leaf: int, tree: int, leaves: int, leaves_in_tree: int) -> None:
+        """Refuse counts that do not belong together: a wrong place would let rows come that no noise covers."""
+        planned = self.plan.settings
+        before = planned.leaves * planned.leaf_rows * (2**tree - 1) + leaves_in_tree * self.loop.leaf_rows
+        if self.capped:
+            before = min(before, self.plan.public.rows)  # the last leaf may be smaller
+        fits = position == before + in_leaf and leaves == tree * planned.leaves + leaves_in_tree
+        inside = leaves_in_tree <= planned.leaves and in_leaf < self.loop.leaf_rows and not (self.capped and tree)
+        if not (fits and inside):
+            raise ValueError("the saved state does not fit the model.")
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError(
@@ -250,6 +268,7 @@ class Stream:
             )
 
 
+_COUNTS = ("position", "in_leaf", "tree", "leaves", "leaves_in_tree")
 _LEADER_VECTORS = ("w", "base", "latest")
 
 
@@ -278,7 +297,7 @@ class LeafNoise:
 
 
 def _vector(content: Any, shape: tuple[int, ...]) -> FloatArray:
-    values = np.array(content, dtype=np.float64)
-    if values.shape != shape or not np.isfinite(values).all():
+    values = np.array(content)
+    if values.shape != shape or values.dtype.kind not in "iuf" or not (np.abs(values) <= LARGEST_STATE).all():
         raise ValueError("the saved state does not fit the model.")
-    return values
+    return values.astype(np.float64)
