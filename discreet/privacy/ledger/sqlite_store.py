@@ -74,10 +74,25 @@ class FileStore:
         with FORKS.using(), plain_errors():
             if not self.path.is_file():
                 raise FileNotFoundError(f"there is no ledger at {self.path}")
-            with file_lock.locked(self.path, exclusive), connected(self._engine) as connection:
+            with self._held(exclusive), connected(self._engine) as connection:
                 if not has_tables(connection):
                     raise ChainError(f"{self.path} is a database without a ledger")
                 yield connection
+
+    @contextmanager
+    def _held(self, exclusive: bool) -> Iterator[None]:
+        """Hold the file, alone if asked to or if a write was interrupted.
+
+        A journal that is there while nobody writes is that of a writer that was killed. Whoever opens the file first
+        undoes its write: two readers that did so at the same time would take the journal away from each other.
+        """
+        if not exclusive:
+            with file_lock.locked(self.path, exclusive=False):
+                if not self.path.with_name(self.path.name + "-journal").exists():
+                    yield
+                    return
+        with file_lock.locked(self.path, exclusive=True):
+            yield
 
 
 class MemoryStore:

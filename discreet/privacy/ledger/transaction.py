@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 # For `create_engine`: transactions are begun and ended here, in the words of each database.
 EXPLICIT_TRANSACTIONS = {"isolation_level": "AUTOCOMMIT"}
+PAUSES = (0.01, 0.05, 0.2)  # seconds between attempts to open a file
 
 
 @contextmanager
@@ -58,10 +60,27 @@ def _error_of_server(code: str | None, reason: str) -> Exception:
     return OSError(f"the ledger's database refused: {reason}")
 
 
+def patiently_opened(engine: Engine) -> Connection:
+    """A new connection; nothing has been read or written yet, so that opening it may be tried again.
+
+    While another process undoes an interrupted write, SQLite may take the vanishing journal for an error of the disk.
+    """
+    from sqlalchemy.exc import OperationalError
+
+    for pause in PAUSES:
+        try:
+            return engine.connect()
+        except OperationalError as error:
+            if "disk I/O error" not in str(error.orig):
+                raise
+            time.sleep(pause)
+    return engine.connect()
+
+
 @contextmanager
 def connected(engine: Engine) -> Iterator[Connection]:
     """A connection, closed afterwards by the process that opened it and by no other."""
-    process, connection = os.getpid(), engine.connect()
+    process, connection = os.getpid(), patiently_opened(engine)
     try:
         yield connection
     finally:

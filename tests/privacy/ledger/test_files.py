@@ -11,11 +11,13 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from discreet.privacy.accounting import laplace_event
-from discreet.privacy.ledger import Ledger, file_lock
+from discreet.privacy.ledger import Ledger, file_lock, transaction
 from discreet.privacy.ledger.records import ChainError
 
 QUARTER = laplace_event(4.0)  # epsilon 0.25 at delta 0
@@ -297,3 +299,42 @@ def test_memory_can_be_kept_and_servers_have_their_own_tools(path: Path) -> None
     assert Ledger(path).spent("t") == pytest.approx(0.25)
     with pytest.raises(ValueError, match="pg_dump"):
         Ledger("postgresql://steward@db/budgets").backup(path.with_name("copy.db"))
+
+
+class FailsAtFirst:
+    """An engine whose first connections fail."""
+
+    def __init__(self, failures: int, reason: str) -> None:
+        self.failures, self.reason = failures, reason
+
+    def connect(self) -> str:
+        self.failures -= 1
+        if self.failures >= 0:
+            raise OperationalError("", None, sqlite3.OperationalError(self.reason))
+        return "connection"
+
+
+def test_opening_is_tried_again_while_another_process_undoes_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transaction, "PAUSES", (0.0, 0.0))
+    assert transaction.patiently_opened(FailsAtFirst(2, "disk I/O error")) == "connection"
+    for engine in (FailsAtFirst(3, "disk I/O error"), FailsAtFirst(1, "unable to open database file")):
+        with pytest.raises(OperationalError):
+            transaction.patiently_opened(engine)
+
+
+def test_a_reader_holds_the_file_alone_while_a_write_is_undone(
+    ledger: Ledger, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = []
+    plain = file_lock.locked
+
+    def locked(of: Path, exclusive: bool) -> Any:
+        held.append(exclusive)
+        return plain(of, exclusive)
+
+    monkeypatch.setattr(file_lock, "locked", locked)
+    ledger.spent("t")
+    assert held == [False]
+    path.with_name(path.name + "-journal").touch()
+    ledger.spent("t")
+    assert held == [False, False, True]
