@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
+.PHONY: demo test fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
 	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise
 
 $(READY): pyproject.toml
@@ -22,6 +22,10 @@ lint: $(READY)
 
 test: lint
 	$(BIN)/pytest -n 2
+
+# 100,000 damaged files; `make test` reads 2,000 of them.
+fuzz: $(READY)
+	DISCREET_FUZZ_INPUTS=100000 $(BIN)/pytest -n 2 -rP tests/test_fuzz.py
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

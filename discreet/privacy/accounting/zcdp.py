@@ -26,8 +26,8 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     def bound(b: Array) -> Array:
         return rho * (1 + b) - np.log1p(1 / b) - (math.log(delta) + np.log1p(b)) / b
 
-    best = min(math.sqrt(1.0 - math.log(delta)) / math.sqrt(rho), _LARGEST_ORDER)
-    return max(0.0, _smallest(bound, best) * (1 + 1e-12))
+    best = math.sqrt((1.0 - math.log(delta)) / rho)
+    return max(0.0, _smallest(bound, min(best, _LARGEST_ORDER)) * (1 + 1e-12))
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
@@ -40,7 +40,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
     def log_bound(b: Array) -> Array:
         return b * (rho * (1 + b) - epsilon - np.log1p(1 / b)) - np.log1p(b)
 
-    exponent = _smallest(log_bound, min(max(epsilon - rho, rho) / rho / 2, _LARGEST_ORDER))
+    exponent = _smallest(log_bound, min(max(epsilon - rho, rho) / (2 * rho), _LARGEST_ORDER))
     return math.exp(min(0.0, exponent + 1e-12 * (1 + abs(exponent)))) + 5e-324
 
 
