@@ -66,6 +66,9 @@ POISSON = {
 MIXTURE = {"type": "MixtureOfGaussiansDpEvent", "standard_deviation": 1.0}
 MIXTURE |= {"sensitivities": [1.0] * 50_000, "sampling_probs": [1.0 / 50_000] * 50_000}
 
+MUCH_NOISE = POISSON | {"event": {"type": "GaussianDpEvent", "noise_multiplier": 1e200}}
+EVENT, SCALE_SHARE = ["guarantee", "event"], ["parameters", "solver", "solver", "scale_share"]
+
 # Files that were not refused properly before: an error from the inside, a hang, too much memory or a wrong model.
 REFUSED = {
     "schema: nested too deep": lambda: b'{"columns": ' + b"[" * DEPTH + b"]" * DEPTH + b"}",
@@ -115,6 +118,8 @@ ACCEPTED = {
     "event: hardly any cost": lambda: repeated({"type": "BoundedRangeDpEvent", "epsilon": 2.7e-158}, 3),
     "event: a response that is nearly the truth": lambda: edited(events()[6], ["noise_parameter"], 1e-320),
     "model: control characters in a name": lambda: edited(models()[0], ["guarantee", "release", "table"], "\x1b[2J\nb"),
+    "model: a share of the budget that is a text": lambda: edited(models()[1], SCALE_SHARE, "inf x"),
+    "command: noise that Google's accountant cannot square": lambda: edited(models()[0], EVENT, MUCH_NOISE),
     "model: a constraint that is a number": lambda: edited(models()[0], ["parameters", "constraint"], 3),
 }  # fmt: skip
 

@@ -13,6 +13,7 @@ from discreet.cli import options
 from discreet.cli.console import print_json
 from discreet.privacy.relation import Relation
 
+LARGEST_COMPARED = 1_000.0  # epsilon up to which Google is asked: the memory it takes grows with epsilon
 EXAMPLE = "Example: discreet account --gaussian 5 --count 100 --delta 1e-6"
 
 
@@ -55,12 +56,20 @@ def cost(event: Any, delta: float, epsilon: float | None, relation: Relation) ->
     if epsilon is not None and delta >= 1.0:
         return found | {"route": "no guarantee", "google_epsilon": None}
     certificate = accounting.certify(event, delta, relation)
-    try:
-        google = float(accounting.google_epsilon(event, delta, relation))
-    except ValueError:
-        google = None
+    google = _google(event, delta, relation) if certificate.epsilon < LARGEST_COMPARED else None
     found["epsilon"] = certificate.epsilon if epsilon is None else epsilon
     return found | {"route": certificate.route, "google_epsilon": google}
+
+
+def _google(event: Any, delta: float, relation: Relation) -> float | None:
+    """Google's epsilon; None if its accountants refuse the event or fail."""
+    from discreet.privacy import accounting
+
+    try:
+        found = float(accounting.google_epsilon(event, delta, relation))
+    except (ValueError, ArithmeticError):
+        return None
+    return None if math.isnan(found) else found
 
 
 def _event_of(

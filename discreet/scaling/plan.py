@@ -79,7 +79,7 @@ def plan_scaling(public: Public, budget: Budget, share: float | None, centred: b
     regression, whose target needs a scale as well.
     """
     share = DEFAULT_SHARE if share is None else share
-    if not 0.0 <= share < 1.0:
+    if not isinstance(share, (int, float)) or not 0.0 <= share < 1.0:
         raise ValueError(f"scale_share must be at least 0 and below 1 (or None); got {share!r}.")
     learns_target = target and not public.target_bounded
     if share == 0.0 and (learns_target or not public.bounded):
