@@ -20,7 +20,7 @@ from typing import Any
 
 from discreet._common.exceptions import BudgetExceededError, DiscreetWarning
 
-SECONDS = 60.0  # for one input; the certified cost of 10^12 sampled releases takes 10 to 30 of them
+SECONDS = 180.0  # for one input; the certified cost of 10^12 sampled releases takes 10 to 40 of them
 GIGABYTES = 3  # of address space beyond what is used before the first input
 LONGEST = 600  # characters of a message
 # What Python reports when code is loaded from data, or another program or machine is called.
