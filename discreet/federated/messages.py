@@ -1,0 +1,55 @@
+"""What server and clients send each other in a round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from discreet._common.types import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What the server asks a client.
+
+    Attributes
+    ----------
+    round : int
+        The number of the round, from 1.
+    weights : array of shape (p,)
+        The current model, in scaled columns, the intercept last.
+    accepted : int
+        The number of this client's last reply that the server has used; 0: none yet.
+    """
+
+    round: int
+    weights: FloatArray
+    accepted: int
+
+
+@dataclass(frozen=True, eq=False)
+class Reply:
+    """What a client answers: its clipped gradient, with its own noise.
+
+    Attributes
+    ----------
+    client : str
+    round : int
+        The round of the request.
+    number : int
+        How many replies this client has made in this run, this one included.
+    gradient : array of shape (p,)
+    """
+
+    client: str
+    round: int
+    number: int
+    gradient: FloatArray
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A client's answer without any number from its rows, and why."""
+
+    client: str
+    round: int
+    reason: str

@@ -1,0 +1,1 @@
+"""Bounds of the literature as functions of public numbers, with their assumptions checked."""
