@@ -20,6 +20,7 @@ from discreet.problem.losses import Huber, Logistic, SmoothedHinge, Squared
 from discreet.problem.penalties import L2
 from discreet.problem.problem import Problem
 from discreet.solvers import (
+    ADMM,
     FTRL,
     SVRG,
     BoltOn,
@@ -44,6 +45,7 @@ LOGISTIC = Problem(Logistic(), fit_intercept=False)
 PURE = Budget.pure(1.0)
 _SHORT: dict[str, Any] = {"clip": 0.25, "step": 1e-6, "scale_share": 0.0}
 _LAST: dict[str, Any] = _SHORT | {"average": False}
+_STILL: dict[str, Any] = {"clip": 0.25, "gamma": 1e-6, "average": False, "scale_share": 0.0}
 TwoTables = Callable[[Relation], tuple[Data, Data]]
 
 
@@ -99,6 +101,8 @@ SOLVER_CASES: Mapping[str, tuple[Solver[Any, Any], dict[str, Any]]] = {
         {"tables": _rows(row=(1.0, -1.0), rest=(0.0, 0.0))},
     ),
     "gd": (GradientDescent(steps=4, **_LAST), {}),
+    "admm": (ADMM(rounds=4, **_STILL), {}),
+    "admm-noisy-duals": (ADMM(rounds=4, form="noisy-duals", **_STILL), {}),
     "sgd": (StochasticGradientDescent(batch_size=4, passes=2, **_LAST), {"tables": _rows(rows=8)}),
     "sgd-single": (  # a row that is not drawn is replaced by another: these pull the other way
         StochasticGradientDescent(sampler="single", passes=1, **_LAST),

@@ -1,5 +1,6 @@
 """The solvers, in teaching order. To add one: a file, a row in this table, a page in docs/guarantees/."""
 
+from discreet.solvers.admm.solver import ADMM
 from discreet.solvers.base import Plan, Solution, Solver
 from discreet.solvers.bolt_on import BoltOn
 from discreet.solvers.coordinate_descent.solver import CoordinateDescent
@@ -23,6 +24,7 @@ SOLVERS: dict[str, type[Solver]] = {
     "greedy-cd": GreedyCoordinateDescent,
     "sketched": SketchedDescent,
     "gd": GradientDescent,
+    "admm": ADMM,
     "sgd": StochasticGradientDescent,
     "svrg": SVRG,
     "dual-cd": DualCoordinateDescent,
@@ -38,6 +40,7 @@ SOLVERS: dict[str, type[Solver]] = {
 }
 
 __all__ = [
+    "ADMM",
     "FTRL",
     "SOLVERS",
     "SVRG",

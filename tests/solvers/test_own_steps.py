@@ -19,6 +19,7 @@ from discreet.problem.problem import Problem
 from discreet.solvers._shared import certified_minimum, noiseless
 from discreet.solvers._shared.full_batch import NoisyGradient
 from discreet.solvers._shared.quadratic_model import QuadraticModel
+from discreet.solvers.admm.row_duals import HiddenDuals
 from discreet.solvers.exponential.cell_sampler import Energy
 from discreet.solvers.ftrl import leaf_loop
 from discreet.solvers.newton.descent import Descent
@@ -119,6 +120,7 @@ def fault_in_minimiser(monkeypatch, factor):
 # Where the gradients of each family of solvers come from: planting a factor there must be noticed.
 FAULTS = {
     "gd": lambda m, f: plant(m, NoisyGradient, "__call__", scaled_result, f),
+    "admm": lambda m, f: plant(m, HiddenDuals, "__call__", scaled_result, f),
     "mirror-descent": lambda m, f: plant(m, NoisyGradient, "__call__", scaled_result, f),
     "newton": lambda m, f: plant(m, Descent, "_noisy_gradient", scaled_result, f),
     "sufficient-statistics": lambda m, f: plant(m, QuadraticModel, "minimise", scaled_argument, f, {1: 1}),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
+from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.blockwise import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan
@@ -68,14 +69,21 @@ class NoisyGradient:
 
     def __init__(self, scaled: BlockwiseProblem, plan: FullBatchPlan, clip: float | None) -> None:
         self.scaled, self.mechanism, self.steps = scaled, plan.mechanism, plan.settings.steps
-        relation = plan.public.relation
-        noise = self.mechanism.deviation(mechanisms.clipped_sum(relation)) / scaled.rows
-        factor = GRADIENT_CLIP.at(noise)
-        self.clip = row_threshold(clip, factor, scaled, plan)
-        self.sensitivity = mechanisms.clipped_sum(relation, scaled.outputs * scaled.columns)
+        self.relation = plan.public.relation
+        self.clip = row_threshold(clip, GRADIENT_CLIP.at(self._relative_noise()), scaled, plan)
+        self.sensitivity = mechanisms.clipped_sum(self.relation, scaled.outputs * scaled.columns)
         if math.isfinite(self.clip):
             self.sensitivity = self.sensitivity * self.clip
-        self.grid = self.mechanism.grid(self.sensitivity, scaled.outputs * scaled.columns, scaled.rows)
+        self.grid = self._make_grid()
+
+    def _relative_noise(self) -> float:
+        """Standard deviation of the mean of gradients that are clipped to 1."""
+        return self.mechanism.deviation(mechanisms.clipped_sum(self.relation)) / self.scaled.rows
+
+    def _make_grid(self) -> NoisyGrid:
+        """The grid and the noise of what is released."""
+        scaled = self.scaled
+        return self.mechanism.grid(self.sensitivity, scaled.outputs * scaled.columns, scaled.rows)
 
     @property
     def deviation(self) -> float:

@@ -1,0 +1,104 @@
+"""The rows' side of consensus ADMM: their dual variables, and what they release of their proximal steps.
+
+The dual variable u_i of row i, which starts where the weights do, is a vector as long as a row, but nothing except q_i = x_i . u_i is ever needed of it:
+the proximal step of a linear model moves along x_i. So one number per row is kept, and no matrix of the table's size.
+Proof of what may be released: docs/guarantees/admm.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+
+from discreet._common.types import FloatArray
+from discreet.data.rows import piece_slices, sum_over_blocks
+from discreet.kernels.gradient import clipped_gradient_sum, clipped_slopes
+from discreet.privacy.mechanisms.grid import NoisyGrid
+from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock
+from discreet.solvers._shared.full_batch import FullBatchPlan, NoisyGradient
+
+if TYPE_CHECKING:
+    from discreet.privacy.random.generator import RandomGenerator
+
+
+class HiddenDuals(NoisyGradient):
+    """Exact dual variables that never leave; a round releases the sum of the rows' gradients at their proximal points.
+
+    Guarantee: a call costs one of the `steps` releases of the plan's mechanism, because what a row adds is a function
+    of that row and of earlier releases, of norm at most `clip`.
+    """
+
+    def __init__(
+        self, scaled: BlockwiseProblem, plan: FullBatchPlan, clip: float | None, gamma: float, relaxation: float
+    ) -> None:
+        super().__init__(scaled, plan, clip)
+        self.gamma, self.relaxation = gamma, relaxation
+        self.products: list[FloatArray] = []  # q_i = x_i . u_i of the rows, block by block
+
+    def __call__(self, w: FloatArray, rng: RandomGenerator) -> FloatArray:
+        """One round at the consensus w: the mean of the rows' gradients, with noise; all duals move."""
+        total = sum_over_blocks(
+            enumerate(self.scaled.blocks()), lambda numbered: self._block_sum(numbered[0], numbered[1], w, rng)
+        )
+        return self._released(total, rng) / self.scaled.rows
+
+    def _released(self, total: FloatArray, rng: RandomGenerator) -> FloatArray:
+        return self.grid.release(rng, total)
+
+    def _block_sum(self, number: int, block: ScaledBlock, w: FloatArray, rng: RandomGenerator) -> FloatArray:
+        margins, slopes = self._proximal_step(number, block, w)
+        own = clipped_slopes(slopes, block.norms, self.clip, block.weight)
+        self._move(number, margins, own * block.norms**2)
+        return clipped_gradient_sum(block.X, slopes, block.norms, self.clip, block.weight, self.grid.step)
+
+    def _proximal_step(self, number: int, block: ScaledBlock, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The margins at w, and the slope of each row's loss at its proximal point."""
+        from discreet.kernels.proximal import fill_proximal_slopes
+
+        margins, loss = block.margins(w), block.loss
+        if len(self.products) <= number:
+            self.products.append(block.margins(self.scaled.start()))
+        stiffness = self.gamma * block.norms**2
+        if block.weight is not None:
+            stiffness *= block.weight
+        slopes = np.empty_like(margins)
+        at = 2.0 * margins - self.products[number]
+        fill_proximal_slopes(loss.code, float(loss.parameter), at, block.y, stiffness, slopes)
+        return margins, slopes
+
+    def _move(self, number: int, margins: FloatArray, products: FloatArray) -> None:
+        """u_i <- (1 - 2 lam) u_i + 2 lam (w - gam g_i), of which x_i . u_i is kept; `products` are the x_i . g_i."""
+        share = 2.0 * self.relaxation
+        self.products[number] = (1.0 - share) * self.products[number] + share * (margins - self.gamma * products)
+
+
+class NoisyDuals(HiddenDuals):
+    """The form of the papers: every row adds noise to its own gradient, and its dual variable moves by the noisy one.
+
+    Guarantee: a call costs one of the `steps` releases of the plan's mechanism, even for an observer who sees the
+    noisy gradient of every row by itself.
+    """
+
+    def _relative_noise(self) -> float:
+        return math.sqrt(self.scaled.rows) * super()._relative_noise()
+
+    def _make_grid(self) -> NoisyGrid:
+        return self.mechanism.grid(self.sensitivity, self.scaled.columns)  # of one row's gradient
+
+    def _released(self, total: FloatArray, rng: RandomGenerator) -> FloatArray:
+        return total  # of numbers that were released before
+
+    def _block_sum(self, number: int, block: ScaledBlock, w: FloatArray, rng: RandomGenerator) -> FloatArray:
+        margins, slopes = self._proximal_step(number, block, w)
+        own = clipped_slopes(slopes, block.norms, self.clip, block.weight)
+        products, total = np.empty_like(margins), np.zeros(self.scaled.columns)
+        for part in piece_slices(margins.size, self.scaled.columns):
+            rows = block.X[part].toarray() if sp.issparse(block.X) else block.X[part].astype(np.float64, copy=False)
+            gradients = self.grid.release(rng, own[part, None] * rows)
+            products[part] = np.einsum("ij,ij->i", rows, gradients)
+            total += gradients.sum(axis=0)
+        self._move(number, margins, products)
+        return total

@@ -1,0 +1,121 @@
+"""Private consensus ADMM (Douglas-Rachford splitting): proximal steps of every row and of the penalty.
+
+Needs neither a smooth loss nor a separable penalty. Theorem and proof: docs/guarantees/admm.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+
+from discreet._common.checks import check_threshold, number_in, one_of, positive
+from discreet._common.types import FloatArray
+from discreet.privacy import mechanisms
+from discreet.privacy.planned_release import PlannedRelease, planned_releases
+from discreet.privacy.relation import Relation
+from discreet.problem.blockwise import BlockwiseProblem
+from discreet.scaling.plan import ScalingPlan
+from discreet.solvers._shared.clipping import curvature_bound
+from discreet.solvers._shared.full_batch import (
+    FullBatchPlan,
+    FullBatchSettings,
+    Move,
+    descend,
+    full_batch_mechanism,
+    gradient_releases,
+    iterates,
+)
+from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers._shared.units import OF_THE_THRESHOLD
+from discreet.solvers.admm.row_duals import HiddenDuals, NoisyDuals
+from discreet.solvers.base import Run, Solver
+
+if TYPE_CHECKING:
+    from discreet.data.public import Public
+    from discreet.privacy.budget import Budget
+    from discreet.problem.problem import Problem
+
+FORMS = {"hidden-duals": HiddenDuals, "noisy-duals": NoisyDuals}
+
+
+@dataclass(frozen=True)
+class ADMM(Solver[mechanisms.Additive, FullBatchSettings]):
+    """Consensus ADMM with one copy of the weights per row, of which one number per row is kept.
+
+    Parameters
+    ----------
+    rounds : int, optional
+        Number of rounds; by default from the size of the table and the budget, as `gd` chooses its steps.
+    clip : float, optional
+        Norm to which each row's gradient is clipped, in the solver's (scaled) columns.
+    gamma : float
+        Length of the proximal steps in units of 1/beta, beta being a public bound on the curvature; no value diverges.
+    relaxation : float
+        Half the part of the way that the dual variables go in a round; above 0, below 1 to converge. 1/2 is plain ADMM.
+    form : {"hidden-duals", "noisy-duals"}
+        Who adds the noise. By default the dual variables are exact, private and never released, and each round releases
+        one noisy sum. "noisy-duals" is the form of the papers: every row adds the noise to its own message, which holds
+        against whoever sees all messages, and the mean is sqrt(n) times as noisy.
+    average : bool
+        Return the average of the second half of the iterates instead of the last one.
+    scale_share : float, optional
+        Share of the budget for learning scales (default 0.1; 0 needs declared bounds).
+    """
+
+    name: ClassVar[str] = "admm"
+    order: ClassVar[Literal["C", "F"]] = "C"
+    needs_separable: ClassVar[bool] = False
+    pure: ClassVar[bool] = True
+    single_output: ClassVar[bool] = True
+    compiled: ClassVar[bool] = True
+    needs_all_rows: ClassVar[bool] = False
+
+    rounds: int | None = None
+    clip: float | None = None
+    gamma: float = 1.9
+    relaxation: float = 0.5
+    form: str = "hidden-duals"
+    average: bool = True
+    scale_share: float | None = None
+
+    def __post_init__(self) -> None:
+        positive("rounds", self.rounds, whole=True)
+        check_threshold("clip", self.clip)
+        positive("gamma", self.gamma)
+        number_in("relaxation", self.relaxation, 0.0, 1.0, above=True)
+        one_of("form", self.form, tuple(FORMS))
+
+    def _decide(
+        self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
+    ) -> tuple[mechanisms.Additive, FullBatchSettings]:
+        if self.form == "noisy-duals" and public.relation is Relation.ADD_REMOVE:
+            raise ValueError('form="noisy-duals" shows how many rows send messages; use relation="replace".')
+        return full_batch_mechanism(self.rounds, scaling_plan, budget, public)
+
+    def _releases(self, plan: FullBatchPlan) -> list[PlannedRelease]:
+        if self.form == "hidden-duals":
+            return gradient_releases(plan)
+        relation, columns = plan.public.relation, plan.public.columns + plan.problem.fit_intercept
+        sensitivity = mechanisms.clipped_sum(relation, columns)
+        return planned_releases("gradients of every row", plan.mechanism.event, relation, sensitivity, OF_THE_THRESHOLD)
+
+    def _descend(self, scaled: BlockwiseProblem, plan: FullBatchPlan, run: Run) -> tuple[FloatArray, int]:
+        gamma = self.gamma / curvature_bound(scaled)
+        gradient = FORMS[self.form](scaled, plan, self.clip, gamma, self.relaxation)
+        start = scaled.prox(scaled.start(), gamma)
+        move = self._consensus(scaled, gamma)
+        if plan.budget.is_infinite and self.rounds is None:
+            return until_optimal(scaled, run, iterates(gradient, run.rng, start, move))
+        return descend(gradient, run, start, move, self.average)
+
+    def _consensus(self, scaled: BlockwiseProblem, gamma: float) -> Move:
+        """The other half of a round: the mean of the duals, from released numbers alone, then the penalty's step."""
+        mean, share = np.array(scaled.start()), 2.0 * self.relaxation
+
+        def move(w: FloatArray, gradient: FloatArray) -> FloatArray:
+            mean[...] = (1.0 - share) * mean + share * (w - gamma * gradient)
+            return scaled.prox(mean, gamma)
+
+        return move
