@@ -1,6 +1,7 @@
 """What is minimised: a loss, a penalty, a set, and the optimum without privacy."""
 
 from discreet.problem.constraints import Box, Constraint, L1Ball, L2Ball, Simplex
+from discreet.problem.coupled_penalties import CoupledPenalty, GroupL2, TotalVariation
 from discreet.problem.losses import Huber, Logistic, Loss, Multinomial, OneVsRest, SmoothedHinge, Squared
 from discreet.problem.penalties import L1, L2, ElasticNet, Penalty, Zero
 from discreet.problem.problem import Problem
@@ -10,7 +11,9 @@ __all__ = [
     "L2",
     "Box",
     "Constraint",
+    "CoupledPenalty",
     "ElasticNet",
+    "GroupL2",
     "Huber",
     "L1Ball",
     "L2Ball",
@@ -23,5 +26,6 @@ __all__ = [
     "Simplex",
     "SmoothedHinge",
     "Squared",
+    "TotalVariation",
     "Zero",
 ]

@@ -106,7 +106,8 @@ class BlockwiseProblem(ABC):
         """The objective: mean loss plus penalty. Not private."""
         mean = float(self.sum(lambda block: block.loss_sum(w))[0]) / self.rows
         c = self.penalty_terms
-        return mean + float((c.l1 * np.abs(w)).sum() + 0.5 * (c.l2 * w**2).sum())
+        separable = float((c.l1 * np.abs(w)).sum() + 0.5 * (c.l2 * w**2).sum())
+        return mean + separable + self._coupled_value(w)
 
     def gradient(self, w: FloatArray) -> FloatArray:
         """The exact gradient of the mean loss, without the penalty. Not private."""
@@ -115,15 +116,24 @@ class BlockwiseProblem(ABC):
     def prox(self, v: FloatArray, step: Any) -> FloatArray:
         """Proximal map of the penalty, or projection onto a constraint that is not separable."""
         moved = prox(v, step, self.penalty_terms)
-        constraint = self.problem.constraint
-        if constraint is None or constraint.separable:
+        if self.problem.separable or self.scaling.columns == 0:
             return moved
-        # All columns have one scale here, so projecting commutes with the change of coordinates.
-        inner = self.scaling.columns
+        # All columns have one scale here: w -> w / scale turns a step of the penalty into one of step / scale^2, and
+        # projecting commutes with it.
+        inner, penalty, constraint = self.scaling.columns, self.problem.penalty, self.problem.constraint
         scale = float(self.scaling.scale[0])
         for row in np.atleast_2d(moved):
-            row[:inner] = scale * constraint.project(row[:inner] / scale)
+            point = row[:inner] / scale
+            mapped = penalty.prox(point, step / scale**2) if constraint is None else constraint.project(point)
+            row[:inner] = scale * mapped
         return moved
+
+    def _coupled_value(self, w: FloatArray) -> float:
+        """The part of the objective that a penalty adds which is not separable."""
+        penalty, inner = self.problem.penalty, self.scaling.columns
+        if penalty.separable or inner == 0:
+            return 0.0
+        return sum(penalty.value(row[:inner] / self.scaling.scale) for row in np.atleast_2d(w))
 
     def residual(self, w: FloatArray, curvature: FloatArray) -> float:
         """The largest scaled move of a proximal gradient step; 0 exactly at the optimum. Not private."""

@@ -7,7 +7,7 @@ penalties with kinks, and accelerated proximal gradient steps for everything els
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -72,13 +72,16 @@ def minimise(problem: Problem, data: Data, tolerance: float = 1e-10) -> Optimum:
 def exactly_scaled(problem: Problem, data: Data) -> ScaledProblem:
     """The rows scaled by their exact moments: perfectly scaled, and not private."""
     scaling = exact_scaling(data, problem.fit_intercept and not data.sparse, not problem.loss.classification)
+    if not problem.penalty.separable:  # the coefficient of an empty column is 0 for separable penalties alone
+        scaling = replace(scaling, frozen=np.zeros(scaling.columns, dtype=bool))
     return scale_problem(problem, data, scaling, data.rows, "F")
 
 
 def is_smooth(scaled: ScaledProblem) -> bool:
     c = scaled.penalty_terms
     free = np.isneginf(c.low).all() and np.isposinf(c.high).all()
-    return bool(scaled.problem.constraint is None and free and not c.l1.any())
+    coupled = not scaled.problem.penalty.separable
+    return bool(scaled.problem.constraint is None and not coupled and free and not c.l1.any())
 
 
 def newton(scaled: ScaledProblem, tolerance: float) -> FloatArray:

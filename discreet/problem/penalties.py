@@ -1,6 +1,6 @@
-"""Penalties: sums over the coefficients (never the intercept) of convex functions of one number.
+"""Separable penalties: sums over the coefficients (never the intercept) of convex functions of one number.
 
-Every penalty here is l1 |w| + l2 / 2 w^2 on an interval [low, high], coordinate by coordinate, so these
+Those that tie coefficients together are in `coupled_penalties.py`. Every penalty here is l1 |w| + l2 / 2 w^2 on an interval [low, high], coordinate by coordinate, so these
 four numbers per coordinate (`PenaltyTerms`) are all that a penalty defines; everything else follows.
 """
 
@@ -95,17 +95,20 @@ def _root_of_piece(slope: Array, length: Array, curvature: Array) -> Array:
 class Penalty(ABC):
     """A convex penalty of each coefficient alone; arrays of any shape are treated as one long vector.
 
-    Penalties that tie coefficients together, such as group norms, do not fit: solvers and compiled loops know a penalty
-    by its four numbers per coordinate, and nothing else.
+    Solvers and compiled loops know such a penalty by its four numbers per coordinate. One that ties coefficients
+    together, such as a group norm, is a `CoupledPenalty`.
 
     Attributes
     ----------
     name : str
         Short name, for tables and messages.
+    separable : bool
+        Whether it acts on each coefficient alone, as coordinate methods need.
     """
 
     __slots__ = ()
     name: ClassVar[str]
+    separable: ClassVar[bool] = True
 
     @abstractmethod
     def penalty_terms(self, size: int) -> PenaltyTerms:
@@ -115,6 +118,9 @@ class Penalty(ABC):
     def strong_convexity(self) -> float:
         """Largest m such that the penalty minus m / 2 ||w||^2 is convex."""
         return 0.0
+
+    def check_columns(self, columns: int) -> None:  # noqa: B027 - most penalties fit any number of columns
+        """Refuse a number of columns for which the penalty is not defined."""
 
     def value(self, w: Values) -> float:
         """Penalty of the coefficients, infinite where they break their bounds."""

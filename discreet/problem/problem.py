@@ -55,14 +55,21 @@ class Problem:
             raise ValueError(
                 f"constraint must be a set of discreet.problem.constraints or None; got {self.constraint!r}."
             )
+        if self.constraint is not None and not self.penalty.separable:
+            raise ValueError(
+                f"the {self.penalty.name} penalty cannot be combined with a constraint: the proximal map of the two "
+                "together is not known."
+            )
 
     @property
     def separable(self) -> bool:
-        """Whether the constraint acts on each coordinate alone, as every penalty does."""
-        return self.constraint is None or self.constraint.separable
+        """Whether penalty and constraint act on each coordinate alone."""
+        return self.penalty.separable and (self.constraint is None or self.constraint.separable)
 
     def penalty_terms(self, columns: int) -> PenaltyTerms:
-        """Return penalty and separable constraint, coordinate by coordinate."""
+        """Return separable penalty and constraint, coordinate by coordinate; others add nothing here."""
+        if not self.penalty.separable:
+            return Zero().penalty_terms(columns)
         own = self.penalty.penalty_terms(columns)
         if not isinstance(self.constraint, Box):
             return own

@@ -112,6 +112,7 @@ class Solver(ABC, Generic[M, S]):
     name: ClassVar[str]
     order: ClassVar[Literal["C", "F"]]  # in which order it wants the rows in memory
     needs_separable: ClassVar[bool]  # whether every set and penalty must act on single coordinates
+    takes_coupled: ClassVar[bool] = False  # whether it takes penalties that tie coefficients together, by their prox
     pure: ClassVar[bool]  # whether it has a form with pure epsilon-DP
     single_output: ClassVar[bool] = False  # whether it knows losses of one output only
     selects: ClassVar[bool] = False  # whether it makes private selections, which have no cost in Gaussian DP
@@ -123,6 +124,7 @@ class Solver(ABC, Generic[M, S]):
     def plan(self, problem: Problem, public: Public, budget: Budget) -> Plan[M, S]:
         """Fix noise, steps, clipping and the privacy event from public facts: data is not an argument."""
         self._check(problem, budget)
+        problem.penalty.check_columns(public.columns)
         if public.stored and self.needs_all_rows:
             raise self._refused(ALL_ROWS_NEEDED, problem, budget, stored=True)
         target = not problem.loss.classification
@@ -185,10 +187,11 @@ class Solver(ABC, Generic[M, S]):
 
     def why_incompatible(self, problem: Problem, budget: Budget) -> str | None:
         """Why this solver cannot take this problem under this budget; None if it can."""
-        loss, constraint, finite = problem.loss, problem.constraint, not budget.is_infinite
+        loss, penalty, constraint, finite = problem.loss, problem.penalty, problem.constraint, not budget.is_infinite
         reasons = {
+            f"the {penalty.name} penalty ties coefficients together": not (penalty.separable or self.takes_coupled),
             f"the {constraint.name if constraint else ''} constraint is not separable": (
-                self.needs_separable and not problem.separable
+                self.needs_separable and constraint is not None and not constraint.separable
             ),
             f"its compiled loop does not know the {loss.name} loss": self.compiled and loss.code not in COMPILED_CODES,
             "it has no form for several classes": self.single_output and loss.outputs > 1,

@@ -56,6 +56,7 @@ class GradientDescent(Solver[mechanisms.Additive, FullBatchSettings]):
     name: ClassVar[str] = "gd"
     order: ClassVar[Literal["C", "F"]] = "C"
     needs_separable: ClassVar[bool] = False
+    takes_coupled: ClassVar[bool] = True
     pure: ClassVar[bool] = True
     needs_all_rows: ClassVar[bool] = False
 

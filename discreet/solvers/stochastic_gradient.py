@@ -78,6 +78,7 @@ class StochasticGradientDescent(Solver[SampledMechanism, SGDSettings]):
     name: ClassVar[str] = "sgd"
     order: ClassVar[Literal["C", "F"]] = "C"
     needs_separable: ClassVar[bool] = False
+    takes_coupled: ClassVar[bool] = True
     pure: ClassVar[bool] = False
     compiled: ClassVar[bool] = True
 

@@ -84,6 +84,7 @@ class SVRG(Solver[mechanisms.AnchoredGaussian, SVRGSettings]):
     name: ClassVar[str] = "svrg"
     order: ClassVar[Literal["C", "F"]] = "C"
     needs_separable: ClassVar[bool] = False
+    takes_coupled: ClassVar[bool] = True
     pure: ClassVar[bool] = False
     compiled: ClassVar[bool] = True
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.problem.constraints import Box, L1Ball, L2Ball, Simplex
+from discreet.problem.coupled_penalties import TotalVariation
 from discreet.problem.losses import Huber, Logistic, Loss, Multinomial, SmoothedHinge, Squared
 from discreet.problem.penalties import L1, L2, ElasticNet
 from discreet.problem.problem import Problem
@@ -73,6 +74,7 @@ def example_problems() -> list[Problem]:
         Problem(Squared(), L1(0.05)),
         Problem(Huber(0.7), ElasticNet(0.05, 0.5)),
         Problem(SmoothedHinge(0.5), L2(0.1)),
+        Problem(Squared(), TotalVariation(0.05)),
         Problem(Multinomial(3), L2(0.1)),
         Problem(Logistic(), constraint=Box(-0.1, 0.1)),
         Problem(Squared(), constraint=L1Ball(0.3)),

@@ -84,7 +84,7 @@ def test_every_form_of_problem_and_table_passes(name, sparse):
 @pytest.mark.parametrize("name", SOLVER_CASES)
 def test_worst_cases_attain_the_promise_and_no_more(name, relation):
     """Not a statistical test: the distances of the statistics alone give epsilon."""
-    if name in ("sgd-single", "dual-cd-shuffled") and relation is Relation.ADD_REMOVE:
+    if name in ("sgd-single", "dual-cd-shuffled", "admm-noisy-duals") and relation is Relation.ADD_REMOVE:
         pytest.skip("refused: the number of rows must be public")
     case = solver_case(name, relation, runs=1)
     found = replay(case, case.first, case.second)

@@ -105,7 +105,7 @@ def test_what_is_not_set_is_left_out_and_infinity_has_a_name():
 
 def test_the_plan_says_which_solvers_read_the_rows_block_by_block():
     blockwise = {name for name, kind in SOLVERS.items() if not kind.needs_all_rows}
-    assert blockwise == {"newton", "gd", "mirror-descent", "sufficient-statistics"}
+    assert blockwise == {"newton", "gd", "admm", "mirror-descent", "sufficient-statistics"}
     assert "block by block" in str(plan_of("newton"))
     assert "all at once" in str(plan_of("cd"))
     assert plan_of("gd").to_dict()["needs_all_rows"] is False

@@ -14,11 +14,11 @@ from discreet.data.rows import Data
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
 from discreet.problem import L2, L2Ball, Logistic, Multinomial, Problem, Simplex, Squared
-from discreet.solvers import SOLVERS, GradientDescent, MirrorDescent, Newton, SufficientStatistics
+from discreet.solvers import ADMM, SOLVERS, GradientDescent, MirrorDescent, Newton, SufficientStatistics
 from tests.catalogue import table
 from tests.stored_rows import StoredTable
 
-PLANNED_FOR_BLOCKS = {"newton", "gd", "mirror-descent", "sufficient-statistics"}
+PLANNED_FOR_BLOCKS = {"newton", "gd", "admm", "mirror-descent", "sufficient-statistics"}
 
 
 @pytest.fixture(autouse=True)
@@ -38,6 +38,8 @@ CASES = {
     "newton-given-thresholds": (Newton(steps=3, clip=2.0, radius=3.0), Problem(Logistic())),
     "gd-logistic": (GradientDescent(steps=20), Problem(Logistic(), L2(1e-3))),
     "gd-ball": (GradientDescent(steps=20), Problem(Squared(), constraint=L2Ball(1.0))),
+    "admm-logistic": (ADMM(rounds=20), Problem(Logistic(), L2(1e-3))),
+    "admm-noisy-duals": (ADMM(rounds=3, form="noisy-duals"), Problem(Squared(), L2(1e-3))),
     "gd-multinomial": (GradientDescent(steps=10), Problem(Multinomial(3))),
     "mirror-descent": (MirrorDescent(steps=10), Problem(Squared(), constraint=Simplex(1.0))),
     "sufficient-statistics": (SufficientStatistics(), Problem(Squared(), L2(1e-3))),
@@ -61,7 +63,7 @@ def test_stored_rows_give_the_same_model_to_the_last_bit(case, budget, weighted)
 
 
 @pytest.mark.parametrize("epsilon", [np.inf])
-@pytest.mark.parametrize("case", ["newton-logistic", "gd-logistic", "sufficient-statistics"])
+@pytest.mark.parametrize("case", ["newton-logistic", "gd-logistic", "admm-logistic", "sufficient-statistics"])
 def test_without_noise_stored_rows_reach_the_same_optimum(case, epsilon):
     solver, problem = CASES[case]
     X, y = table(problem.loss, rows=500, columns=4)

@@ -67,6 +67,7 @@ class ADMM(Solver[mechanisms.Additive, FullBatchSettings]):
     name: ClassVar[str] = "admm"
     order: ClassVar[Literal["C", "F"]] = "C"
     needs_separable: ClassVar[bool] = False
+    takes_coupled: ClassVar[bool] = True
     pure: ClassVar[bool] = True
     single_output: ClassVar[bool] = True
     compiled: ClassVar[bool] = True
