@@ -193,6 +193,7 @@ SCANS = {
         Scan("solvers.ftrl.stream.CAPPED_LEAVES", _free("ftrl", settings=_STREAM), field="leaves"),
         Scan("solvers.ftrl.stream.OPEN_LEAVES", _free("ftrl", settings=_STREAM), field="leaves"),
         *_scans("solvers.gradient_descent", "GradientDescent.step", _free("gd"), most=1.99),
+        *_scans("solvers.admm.solver", "ADMM.gamma", _free("admm")),
         *_scans(_SGD, "StochasticGradientDescent.step", _free("sgd")),
         *_scans("solvers.svrg", "SVRG.step", _free("svrg")),
         *_scans("solvers.ftrl.solver", "FTRL.step", _free("ftrl")),

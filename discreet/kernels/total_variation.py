@@ -1,8 +1,8 @@
 """The proximal map of the total variation of a sequence, exactly, in a time that grows with its length.
 
 Dynamic programming after Johnson (2013): the derivative of the best value of the first k entries, as a function of the
-k-th, is piecewise linear; each step clips it to [-strength, strength] and adds one line. Knots are only removed at the two ends
-after they were added there, so that all steps together handle at most two knots each.
+k-th, is piecewise linear; each step clips it to [-strength, strength] and adds one line. A step adds two knots, one at
+each end, and a knot that is passed there is gone: all steps together handle at most twice as many knots as entries.
 """
 
 from __future__ import annotations

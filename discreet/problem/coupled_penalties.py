@@ -139,8 +139,8 @@ class TotalVariation(CoupledPenalty):
     Examples
     --------
     >>> from discreet.problem import TotalVariation
-    >>> TotalVariation(1.0).prox([0.0, 0.0, 6.0, 8.0], step=1.0)
-    array([0.5, 0.5, 6.5, 6.5])
+    >>> TotalVariation(1.0).prox([0.0, 0.0, 6.0, 7.0], step=1.0)
+    array([0.5, 0.5, 6. , 6. ])
     """
 
     alpha: float

@@ -1,7 +1,8 @@
 """Separable penalties: sums over the coefficients (never the intercept) of convex functions of one number.
 
-Those that tie coefficients together are in `coupled_penalties.py`. Every penalty here is l1 |w| + l2 / 2 w^2 on an interval [low, high], coordinate by coordinate, so these
-four numbers per coordinate (`PenaltyTerms`) are all that a penalty defines; everything else follows.
+Every penalty here is l1 |w| + l2 / 2 w^2 on an interval [low, high], coordinate by coordinate, so these
+four numbers per coordinate (`PenaltyTerms`) are all that a penalty defines; everything else follows. Penalties that tie
+coefficients together are in `coupled_penalties.py`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,12 @@ from discreet.problem import L2, GroupL2, Logistic, Problem, Squared, TotalVaria
 from discreet.testing import check_penalty
 from discreet.testing.laws import LawBrokenError
 
-PENALTIES = [GroupL2(0.3, ["a", "b", "a", "b"]), GroupL2(0.0, [0, 1, 0, 1]), GroupL2(2.0, [1, 1, 1, 1]), TotalVariation(0.3)]
+PENALTIES = [
+    GroupL2(0.3, ["a", "b", "a", "b"]),
+    GroupL2(0.0, [0, 1, 0, 1]),
+    GroupL2(2.0, [1, 1, 1, 1]),
+    TotalVariation(0.3),
+]
 
 
 @pytest.mark.parametrize("penalty", [*PENALTIES, TotalVariation(0.0)], ids=repr)

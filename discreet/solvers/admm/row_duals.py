@@ -1,7 +1,8 @@
 """The rows' side of consensus ADMM: their dual variables, and what they release of their proximal steps.
 
-The dual variable u_i of row i, which starts where the weights do, is a vector as long as a row, but nothing except q_i = x_i . u_i is ever needed of it:
-the proximal step of a linear model moves along x_i. So one number per row is kept, and no matrix of the table's size.
+The dual variable u_i of row i, which starts where the weights do, is a vector as long as a row, but nothing except
+q_i = x_i . u_i is ever needed of it: the proximal step of a linear model moves along x_i. So one number per row is
+kept, and no matrix of the table's size.
 Proof of what may be released: docs/guarantees/admm.md.
 """
 
