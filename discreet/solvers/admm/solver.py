@@ -1,6 +1,6 @@
 """Private consensus ADMM (Douglas-Rachford splitting): proximal steps of every row and of the penalty.
 
-Needs neither a smooth loss nor a separable penalty. Theorem and proof: docs/guarantees/admm.md.
+Takes every penalty with a proximal map, separable or not. Theorem and proof: docs/guarantees/admm.md.
 """
 
 from __future__ import annotations
