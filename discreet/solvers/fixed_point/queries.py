@@ -47,8 +47,8 @@ def clipped_rows(terms: Terms, clip: float) -> Query:
     clip : float
         The norm; it is the `contribution` that the iteration declares.
 
-    Guarantee: a row adds a vector of norm at most `clip`, before it is rounded, whatever its term is; one that is not finite
-    adds nothing.
+    Guarantee: a row adds a vector of norm at most `clip`, before it is rounded, whatever its term is; one that is not
+    finite adds nothing.
 
     Examples
     --------
