@@ -155,5 +155,5 @@ def test_assumptions_are_checked(wrong, message):
 
 @pytest.mark.parametrize(("steps", "start"), [(-1, 1.0), (2.5, 1.0), (3, -1.0), (3, math.inf)])
 def test_steps_and_start_are_checked(steps, start):
-    with pytest.raises(ValueError, match="steps|start"):
+    with pytest.raises(ValueError, match=r"steps|start"):
         NoisyContraction(0.5, 1.0).after(steps, start)
