@@ -76,7 +76,10 @@ class FixedPointPlan:
     @property
     def noise(self) -> float:
         """The expected squared norm of the noise on R(u), if all blocks are active."""
-        deviation = self.mechanism.deviation(self.iteration.sensitivity)
+        sensitivity, scale = self.iteration.sensitivity, self.grid.scale  # the grid's is a little larger than planned
+        if scale == 0.0:
+            return 0.0
+        deviation = self.mechanism.deviation(sensitivity) * scale / self.mechanism.scale(sensitivity)
         return float((self.iteration.scale_of_entries**2).sum() * deviation**2)
 
     def contraction(self, lipschitz: float, error: float = 0.0) -> NoisyContraction:
