@@ -1,4 +1,7 @@
-"""The solvers, in teaching order. To add one: a file, a row in this table, a page in docs/guarantees/."""
+"""The solvers, in teaching order. To add one: a file, a row in this table, a page in docs/guarantees/.
+
+`FixedPoint` is not in the table: it is the iteration that several of them share, for operators of the user's own.
+"""
 
 from discreet.solvers.admm.solver import ADMM
 from discreet.solvers.base import Plan, Solution, Solver
@@ -6,6 +9,7 @@ from discreet.solvers.bolt_on import BoltOn
 from discreet.solvers.coordinate_descent.solver import CoordinateDescent
 from discreet.solvers.dual_coordinate_descent import DualCoordinateDescent
 from discreet.solvers.exponential.solver import ExponentialMechanism
+from discreet.solvers.fixed_point.iteration import FixedPoint
 from discreet.solvers.frank_wolfe.solver import FrankWolfe
 from discreet.solvers.ftrl.solver import FTRL
 from discreet.solvers.gradient_descent import GradientDescent
@@ -48,6 +52,7 @@ __all__ = [
     "CoordinateDescent",
     "DualCoordinateDescent",
     "ExponentialMechanism",
+    "FixedPoint",
     "FrankWolfe",
     "GradientDescent",
     "GreedyCoordinateDescent",

@@ -1,0 +1,160 @@
+"""How close a noisy fixed-point iteration comes to its fixed point, in expected squared distance.
+
+Theorem and proof: docs/guarantees/fixed-point.md. The assumptions are the caller's: nothing here reads rows, and a
+contraction factor that was measured on private rows is not public.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from discreet._common.checks import number_in, whole
+
+GRID_POINTS = 400  # step sizes that are tried at first, from the smallest to 1, at equal ratios
+SMALLEST_STEP_SIZE = 1e-6  # below it an iteration hardly moves in a million steps
+
+
+@dataclass(frozen=True)
+class NoisyContraction:
+    """The iteration u_b <- u_b + lam (R_b(u) + error + noise - u_b) of active blocks b, for a contraction R.
+
+    Proved for: R with Lipschitz constant `contraction` < 1; noise of mean zero that is independent of the past and of
+    the error; every block active with probability `frequency`, independently of the past, of noise and error. A
+    non-expansive map after each step, acting on each block alone, changes nothing if u* is the fixed point of both
+    together.
+
+    Parameters
+    ----------
+    contraction : float
+        tau, in [0, 1).
+    noise : float
+        Expected squared norm of the noise on the whole vector R(u): p sigma^2 for deviation sigma on p entries.
+    step_size : float, default=1
+        lam, in (0, 1].
+    frequency : float, default=1
+        q, in (0, 1].
+    error : float, default=0
+        zeta: the expected squared norm of the errors of the whole vector R(u) is at most zeta^2, whatever happened
+        before.
+
+    Examples
+    --------
+    >>> from discreet.theory.fixed_point import NoisyContraction
+    >>> run = NoisyContraction(contraction=0.5, noise=0.03)
+    >>> round(run.after(10, start=4.0), 5), round(run.limit, 5)
+    (0.04, 0.04)
+    >>> run.steps_to(0.05, start=4.0)
+    5
+    >>> run.with_best_step_size(10, start=4.0).step_size < 1.0
+    True
+    """
+
+    contraction: float
+    noise: float
+    step_size: float = 1.0
+    frequency: float = 1.0
+    error: float = 0.0
+
+    def __post_init__(self) -> None:
+        tau = number_in("contraction", self.contraction, 0.0, 1.0)
+        if tau == 1.0:
+            raise ValueError("contraction must be below 1: an operator that is only non-expansive has no such bound.")
+        number_in("noise", self.noise, 0.0)
+        number_in("step_size", self.step_size, 0.0, 1.0, above=True)
+        number_in("frequency", self.frequency, 0.0, 1.0, above=True)
+        number_in("error", self.error, 0.0)
+
+    @property
+    def _lost(self) -> float:
+        """Which part of the expected squared distance an active step takes away: 1 - c^2, or 1 - c with errors."""
+        away = self.step_size * (1.0 - self.contraction)  # 1 - c
+        return away if self.error > 0.0 else away * (2.0 - away)
+
+    @property
+    def factor(self) -> float:
+        """By what the bound on the expected squared distance is multiplied in a step."""
+        return 1.0 - self.frequency * self._lost
+
+    @property
+    def added(self) -> float:
+        """What noise and errors add to the bound in a step."""
+        away = self.step_size * (1.0 - self.contraction)
+        return self.frequency * self.step_size**2 * (self.error**2 / away + self.noise)
+
+    @property
+    def limit(self) -> float:
+        """The bound after infinitely many steps."""
+        return self.added / (self.frequency * self._lost)
+
+    def after(self, steps: int, start: float) -> float:
+        """Return the bound on E |u_steps - u*|^2 from E |u_0 - u*|^2 <= start."""
+        steps, start = whole("steps", steps, least=0), number_in("start", start, 0.0)
+        return self.limit + self.factor**steps * (start - self.limit)
+
+    def steps_to(self, target: float, start: float) -> int:
+        """Return the fewest steps after which the bound is at most `target`."""
+        target, start = number_in("target", target, 0.0, above=True), number_in("start", start, 0.0)
+        if start <= target:
+            return 0
+        if target <= self.limit:
+            raise ValueError(
+                f"no number of steps brings the bound below {self.limit:g}, and target is {target:g}; "
+                "use a smaller step size, less noise, or a larger target."
+            )
+        if self.factor == 0.0:
+            return 1
+        steps = math.ceil(math.log((target - self.limit) / (start - self.limit)) / math.log(self.factor))
+        while steps > 1 and self.after(steps - 1, start) <= target:
+            steps -= 1
+        while self.after(steps, start) > target:
+            steps += 1
+        return steps
+
+    def with_best_step_size(self, steps: int, start: float) -> NoisyContraction:
+        """Return the same iteration with the constant step size for which the bound after so many steps is least."""
+        steps, start = whole("steps", steps, least=1), number_in("start", start, 0.0)
+
+        def bound(size: float) -> float:
+            return replace(self, step_size=size).after(steps, start)
+
+        low, high = SMALLEST_STEP_SIZE, 1.0
+        for _ in range(4):  # each round is finer by the number of points
+            sizes = np.minimum(np.geomspace(low, high, GRID_POINTS), 1.0)
+            best = int(np.argmin([bound(float(size)) for size in sizes]))
+            low, high = float(sizes[max(best - 1, 0)]), float(sizes[min(best + 1, GRID_POINTS - 1)])
+        return replace(self, step_size=float(sizes[best]))
+
+
+@dataclass(frozen=True)
+class OrderOnly:
+    """A number that shows how a quantity grows, and bounds nothing.
+
+    Attributes
+    ----------
+    value : float
+    why : str
+        Why it is not a bound.
+    """
+
+    value: float
+    why: str
+
+
+def printed_rate(
+    steps: int, start: float, contraction: float, noise: float, frequency: float, error: float
+) -> OrderOnly:
+    """Return equation 2 of Bellet's slides (2024), after Cyffers, Bellet and Basu (2023), as printed.
+
+    Order only. It adds the norm of the noise to its square, numbers of different units, and speaks of a step size
+    without saying which. `NoisyContraction` has exact constants and is smaller.
+    """
+    run = NoisyContraction(contraction, noise, 1.0, frequency, error)
+    steps, start = whole("steps", steps, least=0), number_in("start", start, 0.0)
+    away, q = 1.0 - run.contraction, run.frequency
+    fading = (1.0 - q**2 * away / 8.0) ** steps * start
+    first = (math.sqrt(noise) + error) / (math.sqrt(q) * away)
+    second = (noise + error**2) / (q * away) ** 3
+    return OrderOnly(fading + 8.0 * (first + second), "it adds numbers of different units: a distance and its square")
