@@ -172,7 +172,11 @@ def repeated(run: Callable[[], float], runs: int) -> tuple[float, float, float]:
 
 def measure(case: Case, runs: int) -> dict[str, list[tuple[float, float, float]]]:
     everything = list(range(case.X.shape[1]))
-    lines: dict[str, list[tuple[float, float, float]]] = {"split": [], "label holder alone": [], "one trusted holder": []}
+    lines: dict[str, list[tuple[float, float, float]]] = {
+        "split": [],
+        "label holder alone": [],
+        "one trusted holder": [],
+    }
     for epsilon in EPSILONS:
         total = split_model(case, epsilon)[1]
         lines["split"].append(repeated(lambda: split_model(case, epsilon)[0], runs))
@@ -211,10 +215,12 @@ def picture(case: Case, lines: dict[str, list[tuple[float, float, float]]], path
     joint = exact_model(case, list(range(case.X.shape[1])))
     axes.axhline(joint, color="black", linestyle="--", linewidth=1, label="all columns, without privacy")
     axes.axhline(own, color="black", linestyle=":", linewidth=1, label="label holder, without privacy")
-    axes.set(xscale="log", xlabel="epsilon of each holder", ylabel="explained part of the held-out loss", title=case.name)
+    axes.set(
+        xscale="log", xlabel="epsilon of each holder", ylabel="explained part of the held-out loss", title=case.name
+    )
     axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
     axes.minorticks_off()
-    axes.set_ylim(bottom=min(-0.02, 0.0), top=1.1 * joint)
+    axes.set_ylim(bottom=0.0, top=1.1 * joint)
     axes.legend(fontsize=8)
     figure.savefig(path, dpi=100)
     plt.close(figure)
@@ -234,7 +240,7 @@ def main() -> None:
         print(f"{name}: {len(made.y):,} people, {made.X.shape[1]} columns\n{table}", flush=True)
         if arguments.write:
             rewrite(name, table)
-            file = "vertical-" + name.replace(", ", "-").replace(" holders", "") + ".png"
+            file = "vertical-" + name.replace(", ", "-").replace(" holders", "").replace(" ", "-") + ".png"
             picture(made, lines, PAGE.parent / file)
 
 

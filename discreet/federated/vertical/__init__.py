@@ -9,4 +9,13 @@ from discreet.federated.vertical.model import VerticalModel
 from discreet.federated.vertical.plan import HolderFacts, VerticalPlan, plan_vertical
 from discreet.federated.vertical.run import run_vertical
 
-__all__ = ["Board", "Holder", "HolderFacts", "Message", "VerticalModel", "VerticalPlan", "plan_vertical", "run_vertical"]
+__all__ = [
+    "Board",
+    "Holder",
+    "HolderFacts",
+    "Message",
+    "VerticalModel",
+    "VerticalPlan",
+    "plan_vertical",
+    "run_vertical",
+]

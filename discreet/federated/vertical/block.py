@@ -16,6 +16,7 @@ from discreet.solvers._shared.quadratic_model import QuadraticModel
 
 NOISE_CLIP = 2.0  # per-person numbers are clipped at so many deviations of their noise beyond their own clip
 MARGIN_CLIP = 2.0  # margins are clipped at so many of their standard deviations
+CLEAR = 1.0  # standard deviations of the noise that are left out of what a gradient is taken to say
 ROUNDING = 1e-14  # of the trace of an exact second moment: lifts eigenvalues that are 0, as those of equal columns
 
 
@@ -120,26 +121,28 @@ def new_weights(
     moments = board.required(holder.name, "moments")
     lift = _lift(moments)
     matrix = plan.problem.loss.smoothness * (moments.array + lift * np.eye(centre.size))
-    linear = matrix @ centre - gradient
-    ridge = noise_ridge(matrix, linear, deviation, plan.problem.loss.smoothness, variance / plan.rows)
+    ridge = noise_ridge(matrix, gradient, deviation, plan.problem.loss.smoothness, variance / plan.rows)
     if ridge == math.inf:
-        return np.zeros(centre.size)
-    model = QuadraticModel(matrix + ridge * np.eye(centre.size), penalty_of(board, holder))
-    return model.minimise(np.ascontiguousarray(linear), centre)
+        return centre
+    ridged = matrix + ridge * np.eye(centre.size)
+    model = QuadraticModel(ridged, penalty_of(board, holder))
+    return model.minimise(np.ascontiguousarray(ridged @ centre - gradient), centre)
 
 
-def noise_ridge(matrix: FloatArray, linear: FloatArray, deviation: float, curvature: float, variance: float) -> float:
-    """The ridge that makes the minimiser a posterior mean; infinite if the gradient does not stand out of its noise.
+def noise_ridge(matrix: FloatArray, gradient: FloatArray, deviation: float, curvature: float, variance: float) -> float:
+    """The ridge around the centre that makes the minimiser a posterior mean; infinite if all may be noise.
 
-    Model: linear = matrix w + e, covariance of e = variance (matrix / curvature) + deviation^2 I, and the entries of w
-    have one variance, which is estimated from |linear|^2.
+    Model: gradient = -matrix d + e, covariance of e = variance (matrix / curvature) + deviation^2 I, and the entries of
+    d, how far the weights are from the centre, have one variance. It is estimated from |gradient|^2, less the mean of
+    |e|^2 and CLEAR of its standard deviations (exact for equal eigenvalues).
     """
-    noise = variance * float(np.trace(matrix)) / curvature + deviation**2 * linear.size
+    noise = variance * float(np.trace(matrix)) / curvature + deviation**2 * gradient.size
     if noise == 0.0:
         return 0.0
-    signal = (float(linear @ linear) - noise) / float(np.sum(matrix**2))
-    mean_eigenvalue = float(np.trace(matrix)) / linear.size
-    return (variance / curvature + deviation**2 / mean_eigenvalue) / signal if signal > 0.0 else math.inf
+    excess = float(gradient @ gradient) - noise * (1.0 + CLEAR * math.sqrt(2.0 / gradient.size))
+    spread = excess / float(np.sum(matrix**2))
+    mean_eigenvalue = float(np.trace(matrix)) / gradient.size
+    return (variance / curvature + deviation**2 / mean_eigenvalue) / spread if spread > 0.0 else math.inf
 
 
 def penalty_of(board: Board, holder: HolderPlan) -> PenaltyTerms:

@@ -181,10 +181,11 @@ class Holder:
         limit = own.radius * slopes.clip
         sensitivity = mechanisms.clipped_sum(self._plan.relation) * limit
         grid = self._mechanism.grid(sensitivity, rows.shape[1], n)
-        shortened = np.clip(slopes.values, -slopes.clip, slopes.clip) * (own.radius / np.maximum(self._norms, own.radius)) ** 2
+        shortened = (
+            np.clip(slopes.values, -slopes.clip, slopes.clip) * (own.radius / np.maximum(self._norms, own.radius)) ** 2
+        )
         total = clipped_gradient_sum(rows, shortened, self._norms, limit, self._data.weight, grid.step)
         gradient = (total + grid.noise(self._rng, total.shape)) / n
         deviation = self._mechanism.deviation(sensitivity) / n
         weights = block.new_weights(board, own, gradient, deviation, centre, slopes.variance)
         return Message(own.name, "weights", gradient, deviation, weights=weights)
-
