@@ -85,8 +85,8 @@ class Case:
     bounds: FloatArray  # (2, columns)
     X: FloatArray
     y: FloatArray
-    test_X: FloatArray
-    test_y: FloatArray
+    held_out: FloatArray
+    held_out_y: FloatArray
 
     @property
     def problem(self) -> Problem:
@@ -98,24 +98,24 @@ class Case:
 
     @property
     def y_bounds(self) -> tuple[float, float] | None:
-        return TARGETS.get(self.name.split(",")[0])
+        return TARGETS.get(self.name.split(",", maxsplit=1)[0])
 
     def explained(self, coef: FloatArray, intercept: float) -> float:
         """How much of the held-out loss of the best constant is explained."""
         constant = Problem(self.loss).optimum(np.zeros((len(self.y), 1)), self.y).intercept
-        losses = self.loss.value(self.test_X @ coef + intercept, self.test_y)
-        return 1.0 - float(losses.mean() / self.loss.value(np.full(len(self.test_y), constant), self.test_y).mean())
+        losses = self.loss.value(self.held_out @ coef + intercept, self.held_out_y)
+        return 1.0 - float(losses.mean() / self.loss.value(np.full(len(self.held_out_y), constant), self.held_out_y).mean())
 
 
 def case(name: str) -> Case:
-    table = name.split(",")[0]
+    table = name.split(",", maxsplit=1)[0]
     X, y = load_benchmark(table)
     names = [str(column) for column in np.load(benchmark_folder() / f"{table}.npz")["feature_names"]]
     starts = SPLITS[name]
     columns = {
         holder: [j for j, column in enumerate(names) if column.split("=")[0] in own] for holder, own in starts.items()
     }
-    assert sorted(sum(columns.values(), [])) == list(range(len(names))), "every column has one holder"
+    assert sorted(j for own in columns.values() for j in own) == list(range(len(names))), "every column has one holder"
     bounds = np.array([LIMITS.get(column, (0, 1)) for column in names], dtype=np.float64).T
     loss: Loss = Squared() if table in TARGETS else Logistic()
     y = y if table in TARGETS else 2.0 * y - 1.0
@@ -179,11 +179,13 @@ def measure(case: Case, runs: int) -> dict[str, list[tuple[float, float, float]]
     }
     for epsilon in EPSILONS:
         total = split_model(case, epsilon)[1]
-        lines["split"].append(repeated(lambda: split_model(case, epsilon)[0], runs))
-        lines["label holder alone"].append(
-            repeated(lambda: central_model(case, case.columns[case.labels], epsilon), runs)
-        )
-        lines["one trusted holder"].append(repeated(lambda: central_model(case, everything, total), runs))
+        runs_of = {
+            "split": lambda epsilon=epsilon: split_model(case, epsilon)[0],
+            "label holder alone": lambda epsilon=epsilon: central_model(case, case.columns[case.labels], epsilon),
+            "one trusted holder": lambda total=total: central_model(case, everything, total),
+        }
+        for name, run in runs_of.items():
+            lines[name].append(repeated(run, runs))
     return lines
 
 

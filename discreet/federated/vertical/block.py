@@ -9,7 +9,8 @@ import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.federated.vertical.board import Board, Message, block_size
-from discreet.federated.vertical.plan import SLOPE_CLIP, HolderPlan, VerticalPlan, has_linear_slopes
+from discreet.federated.vertical.plan import HolderPlan, VerticalPlan
+from discreet.federated.vertical.schedule import SLOPE_CLIP, has_linear_slopes
 from discreet.problem.penalties import PenaltyTerms
 from discreet.scaling.second_moment import noise_edge
 from discreet.solvers._shared.quadratic_model import QuadraticModel

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.federated.vertical.plan import HolderPlan, Kind, Turn, VerticalPlan
+from discreet.federated.vertical.plan import HolderPlan, VerticalPlan
+from discreet.federated.vertical.schedule import Kind, Turn
 from discreet.problem.column_scaling import ColumnScaling
 
 
@@ -109,7 +110,7 @@ def block_size(plan: VerticalPlan, holder: HolderPlan) -> int:
 
 
 def _checked(message: Message, holder: HolderPlan, plan: VerticalPlan) -> Message:
-    """The message with read-only copies of its arrays; its shapes and numbers are checked: other holders rely on them."""
+    """The message with read-only arrays; its shapes and numbers are checked, as other holders rely on them."""
     if message.kind == "scales":
         if not isinstance(message.values, ColumnScaling) or message.values.columns != holder.public.columns:
             raise ValueError(f"the scales of holder {holder.name!r} must be a scaling of its columns.")

@@ -13,7 +13,8 @@ from discreet.data.rows import Data
 from discreet.data.validation import load, load_features
 from discreet.federated.vertical import block
 from discreet.federated.vertical.board import Board, Message
-from discreet.federated.vertical.plan import Kind, VerticalPlan
+from discreet.federated.vertical.plan import VerticalPlan
+from discreet.federated.vertical.schedule import Kind
 from discreet.kernels.gradient import clipped_gradient_sum, row_norms
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import Gaussian
@@ -97,7 +98,7 @@ class Holder:
         return self._slopes(board) if kind == "slopes" else self._margins(board)
 
     def _rows(self, board: Board) -> FloatArray:
-        """The scaled rows, with a last 1 for the intercept at the label holder; made once, when the scales are known."""
+        """The scaled rows, with a last 1 for the intercept at the label holder; made once the scales are known."""
         if not hasattr(self, "_scaled"):
             scaling = board.required(self.own.name, "scales").scaling
             intercept = self.own.has_labels and self._plan.problem.fit_intercept

@@ -5,29 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal
+from functools import cached_property, partial
+from typing import Any
 
 from discreet._common.digest import digest_of
 from discreet.data.public import Public
+from discreet.federated.vertical.schedule import Turn, default_sweeps, own_steps, schedule_of, shares_of
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
 from discreet.privacy.guarantee import Guarantee, guarantee_for
 from discreet.privacy.mechanisms.budget_split import BudgetSplit
 from discreet.privacy.relation import Relation, relation_from
-from discreet.problem.losses import Squared
 from discreet.problem.problem import Problem
 from discreet.scaling.plan import ScalingPlan, plan_scaling
 from discreet.solvers.base import calibrated
 
-Kind = Literal["scales", "moments", "weights", "slopes", "margins"]
-
-# How the budget beside the scales is divided: docs/benchmarks/vertical.md shows other divisions.
-MOMENTS_SHARE, WEIGHTS_SHARE = 0.1, 0.3
 RADIUS = 1.25  # to which rows are shortened, in units of the root of the number of columns
-SLOPE_CLIP = 2.0  # in standard deviations of the target, for losses with unbounded slopes
-OWN_STEPS = 4  # of the label holder on its own block before the first exchange, where its loss is not quadratic
-NOISY_SWEEPS, MOST_SWEEPS = 0.02, 4  # a sweep more is made while its noise moves predictions by less than this
 EXACT_SWEEPS = 5_000  # without noise, at most
 
 
@@ -50,15 +43,6 @@ class HolderFacts:
     columns: int
     budget: Budget
     bounds: Any = None
-
-
-@dataclass(frozen=True)
-class Turn:
-    """One message of the schedule: who sends what, in which sweep (0: before the first exchange)."""
-
-    holder: str
-    kind: Kind
-    sweep: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +114,7 @@ class VerticalPlan:
     def schedule(self) -> tuple[Turn, ...]:
         """Whose turn it is to send what."""
         names = [holder.name for holder in self.holders]
-        return tuple(_schedule(names[:-1], names[-1], self.sweeps, own_steps(self.problem)))
+        return tuple(schedule_of(names[:-1], names[-1], self.sweeps, own_steps(self.problem)))
 
     def holder(self, name: str) -> HolderPlan:
         """Return the part of the plan that concerns this holder."""
@@ -219,7 +203,7 @@ def plan_vertical(
     >>> facts = [HolderFacts("bank", 3, budget, (0, 1)), HolderFacts("shop", 5, budget, (0, 1))]
     >>> plan = plan_vertical(Problem(Squared()), facts, 20_000, labels="shop", y_bounds=(0, 1))
     >>> [holder.guarantee.epsilon for holder in plan.holders], round(plan.total.epsilon, 2)
-    ([4.0, 4.0], 5.87)
+    ([4.0, 4.0], 5.86)
     """
     kind = relation_from(relation)
     _check(problem, holders, labels, kind)
@@ -229,55 +213,22 @@ def plan_vertical(
         Public.of(rows, facts.columns, relation=kind, bounds=facts.bounds, y_bounds=bounds)
         for facts, bounds in zip(ordered, [None] * (len(ordered) - 1) + [y_bounds], strict=True)
     ]
-    made = default_sweeps(ordered, rows) if sweeps is None else _whole("sweeps", sweeps)
+    made = (
+        default_sweeps([facts.budget for facts in ordered], sum(facts.columns for facts in ordered), rows)
+        if sweeps is None
+        else _whole("sweeps", sweeps)
+    )
     if all(facts.budget.is_infinite for facts in ordered):
         made = EXACT_SWEEPS
     plans, first = [], 0
     for facts, public in zip(ordered, publics, strict=True):
         has_labels = facts.name == labels
         scaling = plan_scaling(public, facts.budget, scale_share, problem.fit_intercept, target and has_labels)
-        shares = _shares(has_labels, made, own_steps(problem))
-        mechanism = calibrated(lambda z, shares=shares: BudgetSplit(z, shares), scaling, facts.budget, public)  # type: ignore[misc]
+        shares = shares_of(has_labels, made, own_steps(problem))
+        mechanism = calibrated(partial(BudgetSplit, shares=shares), scaling, facts.budget, public)
         plans.append(HolderPlan(facts.name, first, public, facts.budget, scaling, mechanism, has_labels))
         first += facts.columns
     return VerticalPlan(problem, tuple(plans), made)
-
-
-def default_sweeps(holders: Sequence[HolderFacts], rows: int) -> int:
-    """As many sweeps as keep the noise that each adds to the predictions small; from public facts."""
-    mu = min(facts.budget.gaussian_mu() for facts in holders)
-    columns = sum(facts.columns for facts in holders)
-    noise = columns * (2.0 * SLOPE_CLIP / mu) ** 2 / rows  # of one sweep, over the variance of the target
-    return int(min(max(NOISY_SWEEPS / max(noise, 1e-9), 1.0), MOST_SWEEPS))
-
-
-def own_steps(problem: Problem) -> int:
-    """How many steps the label holder makes on its block alone: one is exact for the squared loss."""
-    return 1 if has_linear_slopes(problem) else OWN_STEPS
-
-
-def has_linear_slopes(problem: Problem) -> bool:
-    """Whether slopes are linear in the margins, so that noise in the margins leaves no bias."""
-    return isinstance(problem.loss, Squared)
-
-
-def _schedule(others: list[str], labels: str, sweeps: int, steps: int) -> list[Turn]:
-    turns = [Turn(name, kind, 0) for kind in ("scales", "moments") for name in [*others, labels]]
-    turns += [Turn(labels, "weights", 0)] * steps
-    for sweep in range(1, sweeps + 1):
-        turns.append(Turn(labels, "slopes", sweep))
-        turns += [Turn(name, kind, sweep) for name in others for kind in ("weights", "margins")]
-        turns.append(Turn(labels, "weights", sweep))
-    return turns
-
-
-def _shares(has_labels: bool, sweeps: int, steps: int) -> tuple[float, ...]:
-    """The shares of a holder's messages after its scales, in their order."""
-    per_person = (1.0 - MOMENTS_SHARE - WEIGHTS_SHARE) / sweeps
-    if not has_labels:
-        return (MOMENTS_SHARE, *(WEIGHTS_SHARE / sweeps, per_person) * sweeps)
-    weights = WEIGHTS_SHARE / (steps + sweeps)
-    return (MOMENTS_SHARE, *(weights,) * steps, *(per_person, weights) * sweeps)
 
 
 def _check(problem: Problem, holders: Sequence[HolderFacts], labels: str, relation: Relation) -> None:
