@@ -104,7 +104,9 @@ class Case:
         """How much of the held-out loss of the best constant is explained."""
         constant = Problem(self.loss).optimum(np.zeros((len(self.y), 1)), self.y).intercept
         losses = self.loss.value(self.held_out @ coef + intercept, self.held_out_y)
-        return 1.0 - float(losses.mean() / self.loss.value(np.full(len(self.held_out_y), constant), self.held_out_y).mean())
+        return 1.0 - float(
+            losses.mean() / self.loss.value(np.full(len(self.held_out_y), constant), self.held_out_y).mean()
+        )
 
 
 def case(name: str) -> Case:
