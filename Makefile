@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .PHONY: demo test fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
-	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise
+	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-vertical
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -58,6 +58,9 @@ bench-accounting: $(READY)
 
 bench-noise: $(READY)
 	$(BIN)/python benchmarks/noise.py
+
+bench-vertical: $(READY)
+	$(BIN)/python benchmarks/vertical.py --write
 
 bench-defaults: $(READY)
 	$(BIN)/python benchmarks/defaults/scan.py
