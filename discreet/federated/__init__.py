@@ -7,6 +7,7 @@ from discreet.federated.plan import FederatedPlan
 from discreet.federated.planning import plan_federated
 from discreet.federated.rounds import in_process, run_rounds
 from discreet.federated.server import RoundReport, Server
+from discreet.federated.simulate import SimulatedRun, losing, simulate, split_by, split_evenly
 
 __all__ = [
     "Client",
@@ -17,9 +18,14 @@ __all__ = [
     "Request",
     "RoundReport",
     "Server",
+    "SimulatedRun",
     "StateFile",
     "StateInMemory",
     "in_process",
+    "losing",
     "plan_federated",
     "run_rounds",
+    "simulate",
+    "split_by",
+    "split_evenly",
 ]

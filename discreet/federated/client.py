@@ -16,7 +16,7 @@ from discreet.federated.client_state import ClientState, StateFile, StateInMemor
 from discreet.federated.local_problem import LocalProblem
 from discreet.federated.messages import Refusal, Reply, Request
 from discreet.federated.plan import LARGEST_WEIGHT, FederatedPlan
-from discreet.privacy.random.generator import RandomGenerator, generator_from, seeded_generator
+from discreet.privacy.random.generator import RandomGenerator, generator_from
 
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
@@ -97,8 +97,8 @@ class Client:
         if (ledger is None) != (dataset is None):
             raise ValueError("ledger and dataset belong together.")
         self.ledger, self.dataset = ledger, dataset
-        self._seed = random_state if isinstance(random_state, int) else None
         self._rng = generator_from(random_state)  # warns of a seed
+        self._key = None if self._rng.secure else self._rng.bytes(32)
         self._store = _store(state)
         self._state = self._loaded()
         self.problem = _local_problem(plan, X, y, sample_weight)
@@ -167,11 +167,10 @@ class Client:
 
     def _generator(self, number: int) -> RandomGenerator:
         """The source of the noise of a reply; from a seed, every reply has a key of its own, also after a restart."""
-        if self._seed is None:
+        if self._key is None:
             return self._rng
-        rng = seeded_generator(self._seed)
-        rng.rekey(digest_of("federated reply", self.plan.digest, self.name, number))
-        return rng
+        context = digest_of("federated reply", self._key, self.plan.digest, self.name, number)
+        return RandomGenerator(context, secure=False)
 
     def _invalid(self, request: Request) -> str | None:
         """What is wrong with a request by itself."""

@@ -64,7 +64,10 @@ class LocalProblem:
         self.clip, self.limit = clip, None if clip is None else clip * (1.0 - 4.0 * ROUNDING) / norms
         # Fewer rows than columns: a step moves only inside the span of the rows, so that it is solved there.
         rows, columns = self.X.shape
-        self.basis, self.A = _reduced(self.X) if rows < columns else (None, self.X)
+        self.basis: FloatArray | None = None
+        self.A: FloatArray = self.X
+        if rows < columns:
+            self.basis, self.A = _reduced(self.X)
         self.longest = float(norms.max(initial=0.0))
         self._inverse: FloatArray | None = None
 

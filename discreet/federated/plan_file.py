@@ -16,13 +16,13 @@ from discreet.problem import constraints, losses, penalties
 from discreet.problem.problem import Problem
 
 FORMAT, VERSION = "discreet federated plan", 1
-LOSSES: dict[str, type] = {
+LOSSES: dict[str, Any] = {
     kind.name: kind for kind in (losses.Squared, losses.Logistic, losses.Huber, losses.SmoothedHinge)
 }
-PENALTIES: dict[str, type] = {
+PENALTIES: dict[str, Any] = {
     kind.name: kind for kind in (penalties.Zero, penalties.L1, penalties.L2, penalties.ElasticNet)
 }
-CONSTRAINTS: dict[str, type] = {
+CONSTRAINTS: dict[str, Any] = {
     kind.name: kind for kind in (constraints.L1Ball, constraints.L2Ball, constraints.Box, constraints.Simplex)
 }
 NUMBERS = ("clients", "per_round", "rounds", "participations", "dropouts")
@@ -101,14 +101,14 @@ def _listed(values: Any) -> list[float]:
     return np.asarray(values, dtype=np.float64).tolist()
 
 
-def _named(value: Any, known: dict[str, type], what: str) -> dict[str, Any]:
+def _named(value: Any, known: dict[str, Any], what: str) -> dict[str, Any]:
     if known.get(value.name) is not type(value):
         raise ValueError(f"the {what} {value!r} cannot be written to a plan.")
     settings = {field.name: getattr(value, field.name) for field in fields(value)}
     return {"name": value.name} | {name: _plain(setting) for name, setting in settings.items()}
 
 
-def _made(content: Any, known: dict[str, type], what: str) -> Any:
+def _made(content: Any, known: dict[str, Any], what: str) -> Any:
     name = content["name"]
     if not isinstance(name, str) or name not in known:
         raise ValueError(f"unknown {what} {name!r}.")

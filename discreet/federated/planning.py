@@ -13,13 +13,13 @@ from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.mechanisms import Gaussian, clipped_sum
 from discreet.privacy.relation import Relation
 from discreet.problem.problem import Problem
+from discreet.solvers.plan import LABEL_MARGIN
 
-ROUNDS = 10
+ROUNDS = 20
 TOLERANCE = 5e-4  # of the sensitivity of a message: its price is as much noise more
 CLIENT_CLIP = 0.5  # in units of the slope of the loss
 RECORD_CLIP = 0.6  # in units of the slope times the norm of a row whose entries are uniform in [-1, 1]
 SPREAD = 0.15  # guessed mean square of a scaled column
-DISTANCE = 3.0  # guessed length of the best weights, for margins of the usual size
 
 
 def plan_federated(
@@ -65,7 +65,7 @@ def plan_federated(
         One over the square of the number of clients (unit "client") or of rows (unit "record") by default.
     y_bounds : (low, high), optional
         Public limits of a regression target, which needs them.
-    rounds : int, default=10
+    rounds : int, default=20
         How many rounds.
     per_round : int, optional
         How many clients are asked in a round; all by default.
@@ -136,7 +136,7 @@ def _completed(
     # Noise does not depend on the lengths, which may depend on the noise: a plan without noise is only a draft.
     unknown = {"gamma": 1.0, "clip": 1.0, "tolerance": 1.0, "multiplier": 0.0, "budget": Budget(math.inf, 0.0)}
     draft = FederatedPlan(**facts | unknown)
-    problem, public = draft.problem, draft.public
+    public = draft.public
     multiplier = _multiplier(facts["budget"], draft)
     clip = _default_clip(draft) if clip is None else float(clip)
     size = clip if draft.unit == "client" else clip / public.rows
@@ -176,16 +176,16 @@ def _default_clip(draft: FederatedPlan) -> float:
 def _default_gamma(draft: FederatedPlan, noise: float) -> float:
     """How far a round should go, for this length of the noise in the mean of the messages of a round.
 
-    With curvature h, the error that is left of a first distance D after K rounds is about D exp(-K gamma h), and the
-    noise in the model about noise * sqrt(gamma / (2 h)). The best of a few values of gamma h is taken.
+    With curvature h and P = gamma h, a first distance D is D exp(-P K) after K rounds, and the noise in the model is
+    noise / h * sqrt(P (1 - exp(-2 P K)) / 2). The P with the least sum of squares is taken.
     """
     loss = draft.problem.loss
     curvature = SPREAD * loss.smoothness
-    distance = DISTANCE * (1.0 if loss.classification else draft.scaling.target_scale)
+    distance = (LABEL_MARGIN if loss.classification else draft.scaling.target_scale) / math.sqrt(SPREAD)
 
     def error(progress: float) -> float:
-        kept = distance * math.exp(-progress * draft.rounds)
-        return kept + noise / curvature * math.sqrt(0.5 * progress)
+        kept = math.exp(-2.0 * progress * draft.rounds)
+        return distance**2 * kept + (noise / curvature) ** 2 * 0.5 * progress * (1.0 - kept)
 
     best = min((0.003 * 1.3**k for k in range(30)), key=error) / curvature
     return min(best, 0.99 * LARGEST_CONDITION / (loss.smoothness * draft.dimension))

@@ -172,11 +172,11 @@ class Server:
         ignored: list[tuple[str, str]] = []
         found: dict[int, Reply] = {}
         for reply in replies:
-            place, reason = self._checked(reply, found)
+            reason = self._no_reply(reply) or self._no_use(reply, found)
             if reason:
                 ignored.append((_name_of(reply), reason))
             else:
-                found[place] = reply
+                found[self._place[reply.client]] = reply
         return self._apply(found, ignored)
 
     def _apply(self, found: dict[int, Reply], ignored: list[tuple[str, str]]) -> RoundReport:
@@ -222,27 +222,28 @@ class Server:
         state.write(self._path)
         return RoundReport(number, used, tuple(missing), tuple(ignored), shortened, ended)
 
-    def _checked(self, reply: Any, found: dict[int, Reply]) -> tuple[int, str]:
-        """The client's place, and why its answer is of no use; empty if it is."""
+    def _no_reply(self, reply: Any) -> str:
+        """Why an answer is not a reply of one of the clients; empty if it is."""
         if isinstance(reply, Refusal):
-            return 0, f"refused: {reply.reason}"
+            return f"refused: {reply.reason}"
         if not isinstance(reply, Reply):
-            return 0, f"not a reply but {type(reply).__name__}"
-        place = self._place.get(reply.client) if isinstance(reply.client, str) else None
-        state = self._state
+            return f"not a reply but {type(reply).__name__}"
+        known = isinstance(reply.client, str) and reply.client in self._place
+        return "" if known else "unknown client"
+
+    def _no_use(self, reply: Reply, found: dict[int, Reply]) -> str:
+        """Why a client's reply cannot be used in this round; empty if it can."""
+        state, place, number = self._state, self._place[reply.client], reply.number
         assert state.asked_now is not None
-        if place is None:
-            return 0, "unknown client"
         if reply.round != state.round:
-            return place, f"for round {reply.round!r}, not {state.round}"
+            return f"for round {reply.round!r}, not {state.round}"
         if place not in state.asked_now:
-            return place, "was not asked in this round"
+            return "was not asked in this round"
         if place in found:
-            return place, "a second reply in this round"
-        number = reply.number
+            return "a second reply in this round"
         if not isinstance(number, int) or not state.accepted[place] < number <= state.asked[place]:
-            return place, f"numbered {number!r}, not {state.accepted[place] + 1} to {state.asked[place]}"
-        return place, _fault(reply.gradient, self.plan.dimension)
+            return f"numbered {number!r}, not {state.accepted[place] + 1} to {state.asked[place]}"
+        return _fault(reply.gradient, self.plan.dimension)
 
     def _choose(self) -> list[int]:
         """Clients to ask: those asked least often so far, at random among equals; nothing of the rows is known here."""

@@ -96,7 +96,7 @@ class ServerState:
         if content["run"] != plan.digest.hex() or content["names"] != list(names):
             raise ValueError("it belongs to another run, or to other clients.")
         fresh = cls.new(plan, names)
-        tables = {name: np.array(content[name], dtype=getattr(fresh, name).dtype) for name in TABLES}
+        tables: dict[str, Any] = {name: np.array(content[name], dtype=getattr(fresh, name).dtype) for name in TABLES}
         for name, table in tables.items():
             if table.shape != getattr(fresh, name).shape or not np.isfinite(table).all():
                 raise ValueError(f"its {name} is damaged.")
