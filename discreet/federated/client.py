@@ -54,7 +54,7 @@ class Client:
     sample_weight : array of shape (n_samples,), optional
         Weights between 0 and 1; a row with weight 0 counts as a null row.
     state : path or StateStore, optional
-        Where the state is kept; in memory by default, which is for simulations: a client that restarts has then lost it.
+        Where the state is kept. In memory by default, for simulations: a client that restarts has then lost it.
     max_epsilon : float, optional
         The largest epsilon that this client agrees to; a plan that may cost it more is refused.
     trusts_server : bool, default=False
@@ -91,9 +91,8 @@ class Client:
         self.plan, self.name = plan, name
         self.promise: Guarantee = plan.guarantees["central" if trusts_server else "local", plan.unit]
         if max_epsilon is not None and self.promise.epsilon > max_epsilon:
-            raise ValueError(
-                f"the plan may cost client {name!r} epsilon = {self.promise.epsilon:.4g}, above its limit {max_epsilon:g}."
-            )
+            cost = f"epsilon = {self.promise.epsilon:.4g}"
+            raise ValueError(f"the plan may cost client {name!r} {cost}, above its limit {max_epsilon:g}.")
         if (ledger is None) != (dataset is None):
             raise ValueError("ledger and dataset belong together.")
         self.ledger, self.dataset = ledger, dataset

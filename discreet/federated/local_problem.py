@@ -196,15 +196,16 @@ class LocalProblem:
         In the norm of that matrix the error shrinks in every step by 1 - 1 / condition at least.
         """
         a = centre
-        if self._inverse is None:
+        inverse = self._inverse
+        if inverse is None:
             above = (self.A.T * (self.loss.smoothness * self.share)) @ self.A
             above.flat[:: above.shape[0] + 1] += 1.0 / self.gamma
-            self._inverse = np.linalg.inv(above)
+            inverse = self._inverse = np.linalg.inv(above)
         for _ in range(FURTHER_STEPS):
             residual = self.A.T @ self._slopes(self.A @ a) + (a - centre) / self.gamma
             if np.linalg.norm(residual) <= tolerance:
                 break
-            a = a - self._inverse @ residual
+            a = a - inverse @ residual
         return a
 
 

@@ -191,6 +191,8 @@ class FederatedPlan:
 
     def within_bound(self, message: FloatArray) -> FloatArray:
         """A message, shortened to the bound if it is longer; what was shortened once is left as it is."""
+        if np.abs(message).max() > self.bound:  # squares of larger numbers could overflow
+            message = np.clip(message, -self.bound, self.bound)
         length = float(np.linalg.norm(message))
         return message if length <= self.bound else message * (self.bound / length * (1.0 - 2.0**-40))
 

@@ -78,6 +78,11 @@ def _notes(plan: FederatedPlan) -> list[str]:
             "what the models tell is bounded by what the server sees: a smaller bound is proved only where all "
             "clients are asked in every round and whole clients are protected."
         )
+    if plan.model == "local" and plan.counts_others > 1:
+        notes.append(
+            f"what the models tell is so little as long as at most {plan.dropouts:,} clients ever miss a round; "
+            "with model 'central' the server would end the run there."
+        )
     if plan.unit == "client":
         notes.append(
             f"lecture slides on this method claim a cost of rho = {plan.claimed_rho:.3g} for what the models tell; "

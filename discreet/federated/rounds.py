@@ -7,7 +7,7 @@ from typing import Any
 
 from discreet._common.types import Progress
 from discreet.federated.client import Client
-from discreet.federated.messages import Request
+from discreet.federated.messages import Refusal, Request
 from discreet.federated.server import RoundReport, Server
 
 Send = Callable[[dict[str, Request]], Iterable[Any]]
@@ -41,4 +41,17 @@ def run_rounds(server: Server, send: Send, progress: Progress | None = None) -> 
 
 def in_process(clients: Mapping[str, Client]) -> Send:
     """A `send` for clients that live in this process: each answers at once, in the order asked."""
-    return lambda requests: [clients[name].answer(request) for name, request in requests.items()]
+    return lambda requests: [
+        under_own_name(name, clients[name].answer(request), request) for name, request in requests.items()
+    ]
+
+
+def under_own_name(name: str, answer: Any, request: Request) -> Any:
+    """The answer that came from this client, or a refusal if it bears another client's name.
+
+    The server knows clients by the names in their answers. Whoever carries the messages knows where each comes from,
+    and must pass them through here.
+    """
+    if getattr(answer, "client", name) == name:
+        return answer
+    return Refusal(name, request.round, "answered under another name")

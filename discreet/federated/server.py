@@ -13,8 +13,9 @@ from discreet._common.digest import digest_of
 from discreet._common.types import FloatArray
 from discreet.federated.messages import Refusal, Reply, Request
 from discreet.federated.model_map import ModelMap
-from discreet.federated.plan import FederatedPlan
+from discreet.federated.plan import FederatedPlan, Model, Unit
 from discreet.federated.server_state import ServerState
+from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.random.generator import RandomGenerator, generator_from
 
 
@@ -125,6 +126,18 @@ class Server:
     def to_user(self, weights: FloatArray) -> tuple[FloatArray, float]:
         """Coefficients and intercept in the users' columns."""
         return self._map.to_user(weights)
+
+    @property
+    def guarantees(self) -> dict[tuple[Model, Unit], Guarantee]:
+        """The plan's guarantees, as far as they hold after what has happened.
+
+        In a run in the local model more clients may miss rounds than the figures for the central model allow; these
+        are then no better than the local ones.
+        """
+        promised = self.plan.guarantees
+        if self.plan.counts_others == 1 or len(self.missed) <= self.plan.dropouts or self.plan.watches_dropouts:
+            return promised
+        return {(model, unit): promised["local", unit] for model, unit in promised}
 
     @property
     def finished(self) -> bool:
