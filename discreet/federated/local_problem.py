@@ -10,6 +10,7 @@ minimiser: the gradient of f at w differs from the one at the minimiser by at mo
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -69,7 +70,6 @@ class LocalProblem:
         if rows < columns:
             self.basis, self.A = _reduced(self.X)
         self.longest = float(norms.max(initial=0.0))
-        self._inverse: FloatArray | None = None
 
     def gradient(self, v: FloatArray, tolerance: float, start: FloatArray) -> FloatArray:
         """The gradient of f at the proximal step from v; `start` is where the search for it begins.
@@ -156,7 +156,7 @@ class LocalProblem:
             curvature = self._curvatures(margins)
             hessian = (self.A.T * curvature) @ self.A
             hessian.flat[:: hessian.shape[0] + 1] += 1.0 / self.gamma
-            move = np.linalg.solve(hessian, -residual)
+            move: FloatArray = np.asarray(np.linalg.solve(hessian, -residual), dtype=np.float64)
             length = self._length(a, centre, move, residual, size)
             a = a + length * move
             margins = self.A @ a
@@ -196,17 +196,19 @@ class LocalProblem:
         In the norm of that matrix the error shrinks in every step by 1 - 1 / condition at least.
         """
         a = centre
-        inverse = self._inverse
-        if inverse is None:
-            above = (self.A.T * (self.loss.smoothness * self.share)) @ self.A
-            above.flat[:: above.shape[0] + 1] += 1.0 / self.gamma
-            inverse = self._inverse = np.linalg.inv(above)
         for _ in range(FURTHER_STEPS):
             residual = self.A.T @ self._slopes(self.A @ a) + (a - centre) / self.gamma
             if np.linalg.norm(residual) <= tolerance:
                 break
-            a = a - inverse @ residual
+            a = a - self._inverse @ residual
         return a
+
+    @cached_property
+    def _inverse(self) -> FloatArray:
+        """Inverse of a matrix above every Hessian of the proximal step."""
+        above = (self.A.T * (self.loss.smoothness * self.share)) @ self.A
+        above.flat[:: above.shape[0] + 1] += 1.0 / self.gamma
+        return np.asarray(np.linalg.inv(above), dtype=np.float64)
 
 
 def _reduced(X: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -212,11 +212,11 @@ def test_a_client_refuses_a_plan_beyond_its_own_limit():
     X, y = hostile(1.0)
     local = plan.guarantees["local", "client"].epsilon
     assert local > 1.5
-    with pytest.raises(ValueError, match="above its limit 1.5"):
+    with pytest.raises(ValueError, match=r"above its limit 1\.5"):
         Client(plan, "a", X, y, max_epsilon=1.5)
     Client(plan, "a", X, y, max_epsilon=1.5, trusts_server=True)
     Client(plan, "a", X, y, max_epsilon=local)
-    with pytest.raises(ValueError, match="above its limit 0.9"):
+    with pytest.raises(ValueError, match=r"above its limit 0\.9"):
         Client(plan, "a", X, y, max_epsilon=0.9, trusts_server=True)
 
 
