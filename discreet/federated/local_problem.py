@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from discreet.problem.losses import Loss
 
 NEWTON_STEPS = 25
-HALVINGS = 60
 FURTHER_STEPS = 50_000  # with one fixed matrix; each shortens the error by a fixed part, whatever the rows are
 ROUNDING = float(np.finfo(np.float64).eps)
 
@@ -59,17 +58,18 @@ class LocalProblem:
         gamma: float,
         clip: float | None = None,
     ) -> None:
-        self.X, self.y, self.loss, self.gamma, self.divisor = np.ascontiguousarray(X), y, loss, gamma, divisor
+        self.X, self.y = np.array(X, dtype=np.float64, order="C"), np.array(y, dtype=np.float64)
+        self.loss, self.gamma, self.divisor = loss, float(gamma), divisor
         self.share = np.full(y.size, 1.0 / divisor) if weight is None else weight / divisor
         norms = row_norms(self.X)
         self.clip, self.limit = clip, None if clip is None else clip * (1.0 - 4.0 * ROUNDING) / norms
+        self._limits = np.full(y.size, np.inf) if self.limit is None else self.limit
         # Fewer rows than columns: a step moves only inside the span of the rows, so that it is solved there.
         rows, columns = self.X.shape
         self.basis: FloatArray | None = None
         self.A: FloatArray = self.X
         if rows < columns:
             self.basis, self.A = _reduced(self.X)
-        self.longest = float(norms.max(initial=0.0))
 
     def gradient(self, v: FloatArray, tolerance: float, start: FloatArray) -> FloatArray:
         """The gradient of f at the proximal step from v; `start` is where the search for it begins.
@@ -111,10 +111,6 @@ class LocalProblem:
         margins = self.loss.smoothness * columns * (columns + 2) * reach
         return ROUNDING * (margins + (rows + columns + 10) * steep + 4.0 * reach / self.gamma)
 
-    def value_at(self, w: FloatArray) -> float:
-        """The mean loss without any clip. Not private."""
-        return float(self.loss.value(self.X @ w, self.y) @ self.share)
-
     def _largest_gradient(self, far: float) -> float:
         """Bound on the norm of the gradient, at any point up to so far away."""
         if self.clip is not None:
@@ -133,62 +129,22 @@ class LocalProblem:
     def _gradient_at(self, w: FloatArray) -> FloatArray:
         return self.X.T @ self._slopes(self.X @ w)
 
-    def _curvatures(self, margins: FloatArray) -> FloatArray:
-        curvature = self.loss.curvature(margins, self.y)
-        if self.limit is not None:
-            curvature = np.where(np.abs(self.loss.slope(margins, self.y)) <= self.limit, curvature, 0.0)
-        return curvature * self.share
-
     def _to_reduced(self, v: FloatArray) -> FloatArray:
         return v if self.basis is None else v @ self.basis
 
     def _from_reduced(self, v: FloatArray, a: FloatArray) -> FloatArray:
         return a if self.basis is None else v + self.basis @ (a - v @ self.basis)
 
-    def _solve(self, centre: FloatArray, a: FloatArray, tolerance: float) -> FloatArray:
-        """Newton steps; steps with a fixed matrix if those do not settle."""
-        margins = self.A @ a
-        residual = self.A.T @ self._slopes(margins) + (a - centre) / self.gamma
-        size = np.linalg.norm(residual)
-        for _ in range(NEWTON_STEPS):
-            if size <= tolerance:
-                return a
-            curvature = self._curvatures(margins)
-            hessian = (self.A.T * curvature) @ self.A
-            hessian.flat[:: hessian.shape[0] + 1] += 1.0 / self.gamma
-            move: FloatArray = np.asarray(np.linalg.solve(hessian, -residual), dtype=np.float64)
-            length = self._length(a, centre, move, residual, size)
-            a = a + length * move
-            margins = self.A @ a
-            residual = self.A.T @ self._slopes(margins) + (a - centre) / self.gamma
-            size = np.linalg.norm(residual)
-        return self._slow_steps(centre, tolerance)
+    def _solve(self, centre: FloatArray, start: FloatArray, tolerance: float) -> FloatArray:
+        """Newton's steps; steps with a fixed matrix if those do not settle."""
+        from discreet.kernels.local_step import proximal_newton
 
-    def _length(
-        self, a: FloatArray, centre: FloatArray, move: FloatArray, residual: FloatArray, size: np.floating
-    ) -> float:
-        """1 if that halves the residual; else a step down that does not go beyond the minimum along the way."""
-        full = a + move
-        after = self.A.T @ self._slopes(self.A @ full) + (full - centre) / self.gamma
-        if np.linalg.norm(after) <= 0.5 * size:
-            return 1.0
-        start, along, pull = self.A @ a, self.A @ move, (a - centre) / self.gamma
-        first = float(residual @ move)
-
-        def derivative(t: float) -> float:
-            slopes = self._slopes(start + t * along)
-            return float(slopes @ along + (pull + t * move / self.gamma) @ move)
-
-        low, high = 0.0, 1.0
-        if derivative(1.0) <= 0.0:
-            return 1.0
-        for _ in range(HALVINGS):
-            middle = 0.5 * (low + high)
-            rise = derivative(middle)
-            if 0.5 * first <= rise <= 0.0:
-                return middle
-            low, high = (middle, high) if rise < 0.0 else (low, middle)
-        return low
+        loss = self.loss
+        found, settled = proximal_newton(
+            *(self.A, self.y, self.share, self._limits, loss.code, loss.parameter, self.gamma),
+            *(centre, start, tolerance, NEWTON_STEPS),
+        )
+        return found if settled else self._slow_steps(centre, tolerance)
 
     def _slow_steps(self, centre: FloatArray, tolerance: float) -> FloatArray:
         """Steps with the inverse of a matrix above every Hessian, which converge whatever the rows are.

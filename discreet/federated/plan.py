@@ -23,6 +23,7 @@ from discreet.privacy.mechanisms import Gaussian, Sensitivity, clipped_sum
 from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.privacy.relation import Relation
 from discreet.problem.column_scaling import ColumnScaling
+from discreet.problem.losses.base import COMPILED_CODES
 from discreet.problem.problem import Problem
 
 Unit = Literal["client", "record"]
@@ -302,8 +303,10 @@ def less_delta(budget: Budget, lost: float) -> Budget:
 
 def _check_problem(problem: Problem, public: Public) -> None:
     """Refuse what a run cannot do, from public facts."""
-    if problem.loss.outputs > 1:
-        raise ValueError("federated runs need a loss of one margin: for several classes, train one model for each.")
+    if problem.loss.outputs > 1 or problem.loss.code not in COMPILED_CODES:
+        raise ValueError(
+            "federated runs need a loss of discreet with one margin: for several classes, train one model each."
+        )
     if not public.bounded or (not problem.loss.classification and not public.target_bounded):
         missing = "y_bounds" if public.bounded else "bounds"
         raise ValueError(f"federated runs need {missing}=(low, high): nobody sees the rows of all clients.")
