@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -34,12 +36,17 @@ class StateStore(Protocol):
         """Keep the state; it must be safe from a crash when this returns."""
         ...
 
+    def alone(self) -> AbstractContextManager[None]:
+        """Keep other processes from reading and writing it for a block."""
+        ...
+
 
 class Client:
     """One data holder of a federated run.
 
     Guarantee: whatever it is asked, and by whomever, all its replies together keep the plan's local guarantees, for
     its rows as a whole and for each of them, as long as its state is not lost, copied or put back to an earlier one.
+    Processes that share a state file count together.
 
     Parameters
     ----------
@@ -98,7 +105,7 @@ class Client:
         self.ledger, self.dataset = ledger, dataset
         self._rng = generator_from(random_state)  # warns of a seed
         self._key = None if self._rng.secure else self._rng.bytes(32)
-        self._store = _store(state)
+        self._store, self._lock = _store(state), threading.Lock()
         self._state = self._loaded()
         self.problem = _local_problem(plan, X, y, sample_weight)
 
@@ -127,9 +134,17 @@ class Client:
         -------
         Reply or Refusal
         """
-        state, reason = self._state, self._invalid(request)
+        reason = self._invalid(request)
         if reason is not None:
             return Refusal(self.name, _round_of(request), reason)
+        with self._lock, self._store.alone():
+            stored = self._loaded()  # another process may have answered since
+            self._state = stored if stored.number >= self._state.number else self._state
+            return self._answer(request)
+
+    def _answer(self, request: Request) -> Reply | Refusal:
+        """The answer to a request that is valid by itself, from the state as it is now."""
+        state = self._state
         if state.reply is not None and request.round == state.reply.round:
             return state.reply
         reason = self._out_of_order(request)

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -108,6 +111,18 @@ class StateFile:
             return None
         return read_json_file(self.path, ClientState.from_dict, f"{self.path} is not the state of a client")
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other processes from the state for a block, by a lock on a second file, which stays."""
+        if sys.platform == "win32":
+            yield
+            return
+        import fcntl
+
+        with open(self.path.with_name(f"{self.path.name}.lock"), "a", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # given back when the file is closed
+            yield
+
     def save(self, state: ClientState) -> None:
         """Write the state; when this returns, it is on the disk."""
         write_durably(self.path, json.dumps(state.to_dict(), allow_nan=False))
@@ -118,6 +133,11 @@ class StateInMemory:
 
     def __init__(self) -> None:
         self._state: ClientState | None = None
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nobody else has it."""
+        yield
 
     def load(self) -> ClientState | None:
         """Return the state, or None before the first."""

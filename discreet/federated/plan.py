@@ -16,6 +16,7 @@ from discreet._common.checks import LARGEST, number_in, one_of, whole
 from discreet._common.digest import digest_of
 from discreet._common.types import FloatArray
 from discreet.data.public import Public
+from discreet.federated.plan_checks import check_problem, less_delta, protected_count
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
 from discreet.privacy.guarantee import Guarantee, guarantee_for
@@ -23,7 +24,6 @@ from discreet.privacy.mechanisms import Gaussian, Sensitivity, clipped_sum
 from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.privacy.relation import Relation
 from discreet.problem.column_scaling import ColumnScaling
-from discreet.problem.losses.base import COMPILED_CODES
 from discreet.problem.problem import Problem
 
 Unit = Literal["client", "record"]
@@ -43,7 +43,8 @@ class FederatedPlan:
     Made by `plan_federated`. The model minimises (1/N) sum over clients of the mean loss of their rows + penalty.
 
     Guarantee: `guarantee` holds for a run of this plan by `Server` and `Client`, for every client that follows the
-    plan, whatever the others do; its epsilon is stated before the first round and covers all of them.
+    plan: in the local model whatever the server and the others do, in the central model with a server that is trusted
+    and all clients but `dropouts` of them following the plan. Its epsilon covers all rounds.
 
     Attributes
     ----------
@@ -113,7 +114,7 @@ class FederatedPlan:
             number_in(name, getattr(self, name), 0.0, above=True)
         number_in("relaxation", self.relaxation, 0.0, 0.5, above=True)
         number_in("multiplier", self.multiplier, 0.0, LARGEST)
-        _check_problem(self.problem, self.public)
+        check_problem(self.problem, self.public)
         most = LARGEST_CONDITION / (self.problem.loss.smoothness * self.dimension)
         if self.unit == "record" and self.gamma > most:
             raise ValueError(f"gamma must be at most {most:.3g} for unit 'record' here; got {self.gamma:g}.")
@@ -284,33 +285,3 @@ class FederatedPlan:
         if self.model == "central" and self.counts_others > 1:
             budget = less_delta(budget, self.cut_off)
         return self.multiplier > 0.0 and accounting.fits(event, budget, self.relation)
-
-
-def protected_count(clients: int, unit: Unit, public: Public) -> int:
-    """How many clients, or rows of all clients, there are, about."""
-    return clients if unit == "client" else clients * public.rows
-
-
-def less_delta(budget: Budget, lost: float) -> Budget:
-    """The budget without a small part of its delta; other kinds of budget have none to spare."""
-    if budget.kind != "approximate":
-        raise ValueError("the central model needs a budget in epsilon and delta; use Budget(epsilon, delta).")
-    assert budget.delta is not None
-    if budget.delta <= 2.0 * lost:
-        raise ValueError(f"delta must be above {2.0 * lost:.2g} in the central model; got {budget.delta:g}.")
-    return Budget(budget.epsilon, budget.delta - lost)
-
-
-def _check_problem(problem: Problem, public: Public) -> None:
-    """Refuse what a run cannot do, from public facts."""
-    if problem.loss.outputs > 1 or problem.loss.code not in COMPILED_CODES:
-        raise ValueError(
-            "federated runs need a loss of discreet with one margin: for several classes, train one model each."
-        )
-    if not public.bounded or (not problem.loss.classification and not public.target_bounded):
-        missing = "y_bounds" if public.bounded else "bounds"
-        raise ValueError(f"federated runs need {missing}=(low, high): nobody sees the rows of all clients.")
-    if public.relation is Relation.ADD_REMOVE:
-        raise ValueError("federated runs protect against relation replace or zero_out: who the clients are is public.")
-    if public.sparse:
-        raise ValueError("federated runs need dense columns.")

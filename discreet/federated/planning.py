@@ -7,7 +7,8 @@ from typing import Any
 
 from discreet._common.checks import positive, whole
 from discreet.data.public import Public
-from discreet.federated.plan import LARGEST_CONDITION, FederatedPlan, Model, Unit, less_delta, protected_count
+from discreet.federated.plan import LARGEST_CONDITION, FederatedPlan, Model, Unit
+from discreet.federated.plan_checks import less_delta, protected_count
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.mechanisms import Gaussian, clipped_sum
