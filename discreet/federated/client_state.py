@@ -1,0 +1,178 @@
+"""What a client must not forget between rounds, and how it is kept on disk.
+
+The count of replies is what the privacy promise rests on, so that it is written, and flushed to the disk, before a
+reply leaves. A file that is damaged or belongs to another run is refused, never replaced.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet._common.json_file import read_json_file
+from discreet._common.types import FloatArray
+from discreet.federated.messages import Reply
+
+FORMAT, VERSION = "discreet federated client", 1
+
+
+@dataclass(frozen=True, eq=False)
+class ClientState:
+    """A client's memory of a run.
+
+    Attributes
+    ----------
+    run : str
+        Digest of the plan, in hexadecimal digits.
+    client : str
+        The name of the client.
+    number : int
+        How many replies it has made: every one of them counts, whether or not it arrived.
+    base_number : int
+        The number of the last reply that the server said to have used; 0: none.
+    base_dual : ndarray of shape (p,)
+        The dual variable after that reply.
+    dual : ndarray of shape (p,)
+        The dual variable after the latest reply.
+    reply : Reply, optional
+        The latest reply: asked again for its round, the client sends it again, without new noise.
+    booked : bool
+        Whether the cost of the run is in the client's ledger.
+    """
+
+    run: str
+    client: str
+    number: int
+    base_number: int
+    base_dual: FloatArray
+    dual: FloatArray
+    reply: Reply | None = None
+    booked: bool = False
+
+    @classmethod
+    def new(cls, run: str, client: str, dimension: int) -> ClientState:
+        """The state before the first reply."""
+        return cls(run, client, 0, 0, np.zeros(dimension), np.zeros(dimension))
+
+    def after(self, reply: Reply, base_number: int, base_dual: FloatArray, dual: FloatArray) -> ClientState:
+        """The state after one more reply, made from the dual variable `base_dual`."""
+        return replace(self, number=reply.number, base_number=base_number, base_dual=base_dual, dual=dual, reply=reply)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state as JSON values. Not private: it is for the client alone."""
+        content: dict[str, Any] = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        if self.reply is not None:
+            content["reply"] = {"round": self.reply.round, "gradient": self.reply.gradient.tolist()}
+        return {"format": FORMAT, "version": VERSION} | content
+
+    @classmethod
+    def from_dict(cls, content: Any) -> ClientState:
+        """Return what `to_dict` wrote; anything else is a ValueError, KeyError or TypeError."""
+        if content["format"] != FORMAT or content["version"] != VERSION:
+            raise ValueError(f"it is not a {FORMAT} of version {VERSION}.")
+        number, base_number, reply = content["number"], content["base_number"], content["reply"]
+        if not (_count(number) and _count(base_number) and base_number <= number):
+            raise ValueError(f"its numbers of replies are {number!r} and {base_number!r}.")
+        if not isinstance(content["booked"], bool) or (reply is None) != (number == 0):
+            raise ValueError("its latest reply and its number of replies do not fit together.")
+        base_dual, dual = _vector(content["base_dual"]), _vector(content["dual"])
+        if reply is not None:
+            reply = Reply(content["client"], reply["round"], number, _vector(reply["gradient"]))
+            if not _count(reply.round) or reply.gradient.shape != dual.shape:
+                raise ValueError("its latest reply is damaged.")
+        if base_dual.shape != dual.shape:
+            raise ValueError("its dual variables have different lengths.")
+        return cls(content["run"], content["client"], number, base_number, base_dual, dual, reply, content["booked"])
+
+
+class StateFile:
+    """A client's state in a file, replaced as a whole: after a crash it holds the old or the new state.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; its folder must exist.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def load(self) -> ClientState | None:
+        """Return the state, or None if there is no file; a damaged file is a ValueError."""
+        if not self.path.exists():
+            return None
+        return read_json_file(self.path, ClientState.from_dict, f"{self.path} is not the state of a client")
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other processes from the state for a block, by a lock on a second file, which stays."""
+        if sys.platform == "win32":
+            yield
+            return
+        import fcntl
+
+        with open(self.path.with_name(f"{self.path.name}.lock"), "a", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # given back when the file is closed
+            yield
+
+    def save(self, state: ClientState) -> None:
+        """Write the state; when this returns, it is on the disk."""
+        write_durably(self.path, json.dumps(state.to_dict(), allow_nan=False))
+
+
+class StateInMemory:
+    """A client's state for as long as the object lives: for simulations."""
+
+    def __init__(self) -> None:
+        self._state: ClientState | None = None
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nobody else has it."""
+        yield
+
+    def load(self) -> ClientState | None:
+        """Return the state, or None before the first."""
+        return self._state
+
+    def save(self, state: ClientState) -> None:
+        """Keep the state."""
+        self._state = state
+
+
+def write_durably(path: Path, text: str) -> None:
+    """Replace a file by one with this text, and wait until the disk has it."""
+    new = path.with_name(f"{path.name}.new")
+    with open(new, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(new, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def _count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _vector(values: Any) -> FloatArray:
+    array = np.array(values, dtype=np.float64)
+    if array.ndim != 1 or not np.isfinite(array).all():
+        raise ValueError("a vector in it is not a list of numbers.")
+    return array

@@ -1,0 +1,287 @@
+"""What is decided before the first round: the plan of a federated run, made from public facts alone.
+
+Theorems and proofs of the guarantees that it states: docs/guarantees/federated.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from discreet._common.checks import LARGEST, number_in, one_of, whole
+from discreet._common.digest import digest_of
+from discreet._common.types import FloatArray
+from discreet.data.public import Public
+from discreet.federated.plan_checks import check_problem, less_delta, protected_count
+from discreet.privacy import accounting
+from discreet.privacy.budget import Budget
+from discreet.privacy.guarantee import Guarantee, guarantee_for
+from discreet.privacy.mechanisms import Gaussian, Sensitivity, clipped_sum
+from discreet.privacy.mechanisms.grid import NoisyGrid
+from discreet.privacy.relation import Relation
+from discreet.problem.column_scaling import ColumnScaling
+from discreet.problem.problem import Problem
+
+Unit = Literal["client", "record"]
+Model = Literal["local", "central"]
+UNITS: tuple[Unit, ...] = ("client", "record")
+MODELS: tuple[Model, ...] = ("local", "central")
+
+DEVIATIONS = 12.0  # beyond its mean length, by which the noise of a message exceeds `bound` less than once in 10^31
+LARGEST_CONDITION = 1_000.0  # of a proximal step that must reach its tolerance: local_problem.py then always does
+LARGEST_WEIGHT = 1e12  # of a scaled column; a server that sends more is refused
+
+
+@dataclass(frozen=True, eq=False)
+class FederatedPlan:
+    """Everything that is decided before the first round, the same for the server and for every client.
+
+    Made by `plan_federated`. The model minimises (1/N) sum over clients of the mean loss of their rows + penalty.
+
+    Guarantee: `guarantee` holds for a run of this plan by `Server` and `Client`, for every client that follows the
+    plan: in the local model whatever the server and the others do, in the central model with a server that is trusted
+    and all clients but `dropouts` of them following the plan. Its epsilon covers all rounds.
+
+    Attributes
+    ----------
+    problem : Problem
+        Loss, penalty, constraint and intercept.
+    public : Public
+        Columns, their bounds, the bounds of the target and the relation; `rows` is the number of rows that every
+        client is taken to have at least: the losses of a client with fewer are divided by this number all the same.
+    clients : int
+        How many clients there are.
+    per_round : int
+        How many are asked in a round.
+    rounds : int
+        How many rounds there are at most.
+    participations : int
+        How often a client answers at most.
+    unit : {"client", "record"}
+        What is protected: all rows of a client together, or each of them.
+    model : {"local", "central"}
+        Whom it is protected from within the budget: the server too, or those who see only the models.
+    budget : Budget
+        What may be spent in all rounds together.
+    dropouts : int
+        How many clients may miss a round, at any time, before a run in the central model must end.
+    gamma : float
+        Length of the proximal steps.
+    relaxation : float
+        How far a dual variable moves, in (0, 1/2]; 1/2 is the plain method of multipliers.
+    clip : float
+        The largest norm of a client's gradient (unit "client") or of a row's gradient (unit "record").
+    tolerance : float
+        How exactly a proximal step is solved.
+    multiplier : float
+        Standard deviation of the noise of a message over its sensitivity; 0 without privacy.
+    run : str
+        Name of the run. Another run needs another name: clients count their replies by it.
+    """
+
+    problem: Problem
+    public: Public
+    clients: int
+    per_round: int
+    rounds: int
+    participations: int
+    unit: Unit
+    model: Model
+    budget: Budget
+    dropouts: int
+    gamma: float
+    relaxation: float
+    clip: float
+    tolerance: float
+    multiplier: float
+    run: str = "run"
+
+    def __post_init__(self) -> None:
+        for name in ("clients", "per_round", "rounds", "participations"):
+            whole(name, getattr(self, name), least=1)
+        whole("dropouts", self.dropouts, least=0)
+        one_of("unit", self.unit, UNITS)
+        one_of("model", self.model, MODELS)
+        if self.per_round > self.clients:
+            raise ValueError(f"per_round must be at most the number of clients; got {self.per_round!r}.")
+        if self.dropouts >= self.clients:
+            raise ValueError(f"dropouts must be below the number of clients; got {self.dropouts!r}.")
+        for name in ("gamma", "clip", "tolerance"):
+            number_in(name, getattr(self, name), 0.0, above=True)
+        number_in("relaxation", self.relaxation, 0.0, 0.5, above=True)
+        number_in("multiplier", self.multiplier, 0.0, LARGEST)
+        check_problem(self.problem, self.public)
+        most = LARGEST_CONDITION / (self.problem.loss.smoothness * self.dimension)
+        if self.unit == "record" and self.gamma > most:
+            raise ValueError(f"gamma must be at most {most:.3g} for unit 'record' here; got {self.gamma:g}.")
+        if not self.budget.is_infinite and not self._fits():
+            raise ValueError("the noise of this plan is too little for its budget.")
+
+    @property
+    def relation(self) -> Relation:
+        """Which clients, or rows of a client, count as neighbours."""
+        return self.public.relation
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers the model and every message have: the columns, and the intercept last."""
+        return self.public.columns + self.problem.fit_intercept
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether the clients add noise: whether the budget is finite."""
+        return not self.budget.is_infinite
+
+    @property
+    def counts_others(self) -> int:
+        """How many clients' noise a release in the central model is sure to contain; 1: only the protected client's.
+
+        The noise of all clients is counted if all of them are asked in every round, and keep exact dual variables.
+        """
+        return self.clients - self.dropouts if self.unit == "client" and self.per_round == self.clients else 1
+
+    @property
+    def watches_dropouts(self) -> bool:
+        """Whether the run must end when more clients than planned have missed a round."""
+        return self.model == "central" and self.counts_others > 1
+
+    @cached_property
+    def scaling(self) -> ColumnScaling:
+        """The map of the columns to [-1, 1], from the declared bounds."""
+        from discreet.scaling.learn import learn_scaling
+        from discreet.scaling.plan import ScalingPlan
+
+        target = not self.problem.loss.classification
+        declared = ScalingPlan("declared", None, None, None, None, self.problem.fit_intercept, target, False)
+        no_rows, no_noise = cast(Any, None), cast(Any, None)  # declared bounds need neither
+        scaling = learn_scaling(declared, no_rows, self.public, no_noise)
+        return scaling if self.problem.separable else scaling.uniform()
+
+    @property
+    def mechanism(self) -> Gaussian:
+        """The noise of a client's messages."""
+        return Gaussian(self.multiplier, self.participations)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far a message can move with what is protected, before it is rounded."""
+        moved = clipped_sum(self.relation, self.dimension) * self.clip
+        if self.unit == "client":
+            return moved
+        moved, inexact = moved * (1.0 / self.public.rows), 2.0 * self.tolerance
+        return Sensitivity(moved.l2 + inexact, moved.l1 + inexact * math.sqrt(self.dimension))
+
+    @cached_property
+    def grid(self) -> NoisyGrid:
+        """Where messages lie, and their noise."""
+        # Gradients are rounded to multiples of `counts_others` steps: see the proof for the central model.
+        return self.mechanism.grid(self.sensitivity, self.dimension, loose=self.counts_others + 1.0)
+
+    def on_grid(self, gradient: FloatArray) -> FloatArray:
+        """A gradient, rounded to those points of the grid from which sums over clients can be released."""
+        step = self.counts_others * self.grid.step
+        return gradient if step == 0.0 else np.rint(gradient / step) * step
+
+    @cached_property
+    def bound(self) -> float:
+        """The largest norm of a message: more is cut off by the client, and again by the server."""
+        return self.clip + self.grid.scale * (math.sqrt(self.dimension) + DEVIATIONS)
+
+    def within_bound(self, message: FloatArray) -> FloatArray:
+        """A message, shortened to the bound if it is longer; what was shortened once is left as it is."""
+        if np.abs(message).max() > self.bound:  # squares of larger numbers could overflow
+            message = np.clip(message, -self.bound, self.bound)
+        length = float(np.linalg.norm(message))
+        return message if length <= self.bound else message * (self.bound / length * (1.0 - 2.0**-40))
+
+    def event(self, model: Model, unit: Unit) -> Any:
+        """What a run costs in one of the four readings, as the accountant reads it."""
+        if self.multiplier == 0.0:
+            return accounting.non_private_event()
+        ratio = self.multiplier if unit == self.unit else self.grid.scale / self._moved_by_other_unit()
+        if model == "central" and self.counts_others > 1:
+            return accounting.gaussian_event(ratio * math.sqrt(self.counts_others), self.rounds)
+        return accounting.gaussian_event(ratio, self.participations)
+
+    @cached_property
+    def guarantees(self) -> dict[tuple[Model, Unit], Guarantee]:
+        """What is promised, by (model, unit), all for the same run; epsilons that differ are at the same delta."""
+        return {(model, unit): self._guarantee(model, unit) for model in MODELS for unit in UNITS}
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised in the model and for the unit for which the plan was made."""
+        return self.guarantees[self.model, self.unit]
+
+    @property
+    def claimed_rho(self) -> float:
+        """The zCDP cost that lecture slides on private ADMM state for the models alone; it is not certified."""
+        return (
+            0.0 if self.grid.scale == 0.0 else 4.0 * self.rounds * (self.clip / (self.grid.scale * self.clients)) ** 2
+        )
+
+    @property
+    def cut_off(self) -> float:
+        """Bound on the probability that the noise of any message of the run exceeds `bound`."""
+        return self.clients * self.rounds * math.exp(-0.5 * DEVIATIONS**2)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of the plan; clients and server of a run have the same, and seeded noise is keyed by it."""
+        return digest_of("federated plan", *(getattr(self, field.name) for field in fields(self)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as JSON values, with the guarantees that follow from them."""
+        from discreet.federated.plan_file import plan_to_dict
+
+        return plan_to_dict(self)
+
+    @classmethod
+    def from_dict(cls, content: Any) -> FederatedPlan:
+        """Return the plan that `to_dict` wrote; guarantees are computed anew, not believed.
+
+        Raises
+        ------
+        ValueError
+            Something is missing or damaged, or the noise does not keep the budget.
+        """
+        from discreet.federated.plan_file import plan_from_dict
+
+        return plan_from_dict(content)
+
+    def __str__(self) -> str:
+        from discreet.federated.plan_text import describe
+
+        return describe(self)
+
+    def _moved_by_other_unit(self) -> float:
+        """How far a message moves with a client where rows are protected, or with a row where clients are.
+
+        A mean of clipped gradients moves no further than one of them. A row that stops counting turns a client's
+        gradient into any other one within the clip: as far as if the client were replaced.
+        """
+        relation = self.relation if self.unit == "record" else Relation.REPLACE
+        moved = clipped_sum(relation, self.dimension) * self.clip
+        return moved.rounded((self.counts_others + 1.0) * self.grid.step, self.dimension).l2
+
+    def _guarantee(self, model: Model, unit: Unit) -> Guarantee:
+        event = self.event(model, unit)
+        if (model, unit) == (self.model, self.unit) or self.multiplier == 0.0:
+            return guarantee_for(
+                event, self.budget, self.relation, protected_count(self.clients, self.unit, self.public)
+            )
+        delta = self.budget.delta or 1.0 / max(2, protected_count(self.clients, self.unit, self.public)) ** 2
+        lost = self.cut_off if model == "central" and self.counts_others > 1 else 0.0
+        epsilon = accounting.epsilon_of(event, delta - lost, self.relation)
+        return Guarantee(epsilon, delta, self.relation, event)
+
+    def _fits(self) -> bool:
+        """Whether the noise keeps the budget."""
+        budget, event = self.budget, self.event(self.model, self.unit)
+        if self.model == "central" and self.counts_others > 1:
+            budget = less_delta(budget, self.cut_off)
+        return self.multiplier > 0.0 and accounting.fits(event, budget, self.relation)

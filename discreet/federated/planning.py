@@ -1,0 +1,192 @@
+"""How a federated plan is made: what is left open is chosen from public facts, by rules that no guarantee rests on."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from discreet._common.checks import positive, whole
+from discreet.data.public import Public
+from discreet.federated.plan import LARGEST_CONDITION, FederatedPlan, Model, Unit
+from discreet.federated.plan_checks import less_delta, protected_count
+from discreet.privacy import accounting
+from discreet.privacy.budget import Budget, budget_from
+from discreet.privacy.mechanisms import Gaussian, clipped_sum
+from discreet.privacy.relation import Relation
+from discreet.problem.problem import Problem
+from discreet.solvers.plan import LABEL_MARGIN
+
+ROUNDS = 20
+TOLERANCE = 5e-4  # of the sensitivity of a message: its price is as much noise more
+CLIENT_CLIP = 0.5  # in units of the slope of the loss
+RECORD_CLIP = 0.6  # in units of the slope times the norm of a row whose entries are uniform in [-1, 1]
+SPREAD = 0.15  # guessed mean square of a scaled column
+
+
+def plan_federated(
+    problem: Problem,
+    columns: int,
+    bounds: Any,
+    clients: int,
+    *,
+    epsilon: float | Budget = 1.0,
+    delta: float | None = None,
+    y_bounds: Any = None,
+    rounds: int = ROUNDS,
+    per_round: int | None = None,
+    participations: int | None = None,
+    unit: Unit = "client",
+    model: Model = "local",
+    relation: Relation | str = Relation.REPLACE,
+    rows_per_client: int = 1,
+    dropouts: int | None = None,
+    gamma: float | None = None,
+    relaxation: float = 0.5,
+    clip: float | None = None,
+    tolerance: float | None = None,
+    run: str = "run",
+) -> FederatedPlan:
+    """Plan a federated run from public facts; no row is read.
+
+    Guarantee: the plan returned keeps the budget in its model and for its unit, for all rounds together.
+
+    Parameters
+    ----------
+    problem : Problem
+        Loss, penalty, constraint and intercept.
+    columns : int
+        Number of columns, the target not counted.
+    bounds : (low, high)
+        Public limits of the columns.
+    clients : int
+        How many clients there are.
+    epsilon : float or Budget, default=1.0
+        The budget for all rounds together; infinite for no privacy.
+    delta : float, optional
+        One over the square of the number of clients (unit "client") or of rows (unit "record") by default.
+    y_bounds : (low, high), optional
+        Public limits of a regression target, which needs them.
+    rounds : int, default=20
+        How many rounds.
+    per_round : int, optional
+        How many clients are asked in a round; all by default.
+    participations : int, optional
+        How often one client answers at most: by default as often as it is asked if all are asked equally often.
+    unit : {"client", "record"}, default="client"
+        What is protected: all rows of a client together, or each of them.
+    model : {"local", "central"}, default="local"
+        Whom it is protected from within the budget: the server too ("local"), or those who see only the models.
+    relation : {"replace", "zero_out"}, default="replace"
+        Whether what is protected is replaced, or stops counting.
+    rows_per_client : int, default=1
+        For unit "record": how many rows a client has at least, a public number. More rows need less noise.
+    dropouts : int, optional
+        How many clients may miss a round before a run in the central model ends; a tenth of them by default.
+    gamma : float, optional
+        Length of the proximal steps; by default chosen for the rounds and the noise.
+    relaxation : float, default=0.5
+        How far a dual variable moves, in (0, 1/2].
+    clip : float, optional
+        The largest norm of a client's (unit "client") or of a row's gradient (unit "record").
+    tolerance : float, optional
+        How exactly proximal steps are solved; for unit "record" it is part of the sensitivity.
+    run : str, default="run"
+        Name of the run; another run with the same clients needs another one.
+
+    Returns
+    -------
+    FederatedPlan
+
+    Examples
+    --------
+    >>> from discreet.federated import plan_federated
+    >>> from discreet.problem import L2, Logistic, Problem
+    >>> plan = plan_federated(Problem(Logistic(), L2(0.01)), 5, (-1.0, 1.0), clients=100, epsilon=2.0, model="central")
+    >>> plan.guarantee.epsilon, plan.guarantee.delta
+    (2.0, 0.0001)
+    """
+    clients = whole("clients", clients, least=1)
+    asked = clients if per_round is None else whole("per_round", per_round, least=1)
+    rounds, spared = whole("rounds", rounds, least=1), clients // 10 if dropouts is None else dropouts
+    rows = whole("rows_per_client", rows_per_client, least=1)
+    public = Public.of(rows, columns, relation=relation, bounds=bounds, y_bounds=y_bounds)
+    budget = budget_from(epsilon, delta, protected_count(clients, unit, public))
+    for name, value in {"gamma": gamma, "clip": clip, "tolerance": tolerance}.items():
+        positive(name, value)
+    facts = {
+        "problem": problem,
+        "public": public,
+        "clients": clients,
+        "per_round": asked,
+        "rounds": rounds,
+        "participations": math.ceil(rounds * asked / clients) if participations is None else participations,
+        "unit": unit,
+        "model": model,
+        "budget": budget,
+        "dropouts": spared,
+        "relaxation": float(relaxation),
+        "run": run,
+    }
+    return _completed(facts, gamma, clip, tolerance)
+
+
+def _completed(
+    facts: dict[str, Any], gamma: float | None, clip: float | None, tolerance: float | None
+) -> FederatedPlan:
+    """The plan with its noise, and with defaults for what was left open."""
+    # Noise does not depend on the lengths, which may depend on the noise: a plan without noise is only a draft.
+    unknown = {"gamma": 1.0, "clip": 1.0, "tolerance": 1.0, "multiplier": 0.0, "budget": Budget(math.inf, 0.0)}
+    draft = FederatedPlan(**facts | unknown)
+    public = draft.public
+    multiplier = _multiplier(facts["budget"], draft)
+    clip = _default_clip(draft) if clip is None else float(clip)
+    size = clip if draft.unit == "client" else clip / public.rows
+    if gamma is None:
+        noise = Gaussian(multiplier).deviation(clipped_sum(public.relation) * size) / math.sqrt(draft.per_round)
+        gamma = _default_gamma(draft, noise * math.sqrt(draft.dimension))
+    return FederatedPlan(
+        **facts
+        | {
+            "gamma": float(gamma),
+            "clip": clip,
+            "tolerance": TOLERANCE * size if tolerance is None else float(tolerance),
+            "multiplier": multiplier,
+        }
+    )
+
+
+def _multiplier(budget: Budget, draft: FederatedPlan) -> float:
+    """The least noise, over the sensitivity of a message, that keeps the budget in the model of the plan."""
+    relation, others = draft.relation, draft.counts_others
+    if draft.model == "local" or others == 1 or budget.is_infinite:
+        count = draft.participations
+        return accounting.calibrate(lambda z: accounting.gaussian_event(z, count), budget, relation)
+    budget, root = less_delta(budget, draft.cut_off), math.sqrt(others)
+    return accounting.calibrate(lambda z: accounting.gaussian_event(z * root, draft.rounds), budget, relation)
+
+
+def _default_clip(draft: FederatedPlan) -> float:
+    """In units of the slope of the loss, and for single rows of the length of a row."""
+    loss = draft.problem.loss
+    slope = min(loss.lipschitz, 1.0 if loss.classification else 2.0 * draft.scaling.target_scale)
+    if draft.unit == "client":
+        return CLIENT_CLIP * slope
+    return RECORD_CLIP * slope * math.sqrt(1.0 + draft.public.columns / 3.0)
+
+
+def _default_gamma(draft: FederatedPlan, noise: float) -> float:
+    """How far a round should go, for this length of the noise in the mean of the messages of a round.
+
+    With curvature h and P = gamma h, a first distance D is D exp(-P K) after K rounds, and the noise in the model is
+    noise / h * sqrt(P (1 - exp(-2 P K)) / 2). The P with the least sum of squares is taken.
+    """
+    loss = draft.problem.loss
+    curvature = SPREAD * loss.smoothness
+    distance = (LABEL_MARGIN if loss.classification else draft.scaling.target_scale) / math.sqrt(SPREAD)
+
+    def error(progress: float) -> float:
+        kept = math.exp(-2.0 * progress * draft.rounds)
+        return distance**2 * kept + (noise / curvature) ** 2 * 0.5 * progress * (1.0 - kept)
+
+    best = min((0.003 * 1.3**k for k in range(30)), key=error) / curvature
+    return min(best, 0.99 * LARGEST_CONDITION / (loss.smoothness * draft.dimension))

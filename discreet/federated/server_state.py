@@ -1,0 +1,104 @@
+"""What the server must not forget between rounds: its table of dual variables and its counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet._common.json_file import read_json_file
+from discreet._common.types import BoolArray, FloatArray, IntArray
+from discreet.federated.client_state import write_durably
+from discreet.federated.plan import FederatedPlan
+
+FORMAT, VERSION = "discreet federated server", 1
+TABLES = {"duals": 2, "mean": 1, "total": 1, "accepted": 1, "asked": 1, "missed": 1}
+
+
+@dataclass(eq=False)
+class ServerState:
+    """The server's memory of a run; a function of the plan and of the messages.
+
+    `mean` is the mean of the table `duals`. It is kept up to date from the sums of the messages of a round, and not
+    computed from the table: so the models depend, to the last bit, on the messages of clients that never miss a round
+    through these sums alone.
+    """
+
+    run: str
+    names: list[str]
+    round: int
+    ended: str
+    duals: FloatArray
+    mean: FloatArray
+    total: FloatArray  # of the models of the second half of the rounds
+    averaged: int
+    accepted: IntArray
+    asked: IntArray
+    missed: BoolArray
+    asked_now: list[int] | None = None
+
+    @classmethod
+    def new(cls, plan: FederatedPlan, names: Sequence[str]) -> ServerState:
+        """The state before the first round."""
+        count, dimension = plan.clients, plan.dimension
+        return cls(
+            run=plan.digest.hex(),
+            names=list(names),
+            round=1,
+            ended="",
+            duals=np.zeros((count, dimension)),
+            mean=np.zeros(dimension),
+            total=np.zeros(dimension),
+            averaged=0,
+            accepted=np.zeros(count, dtype=np.int64),
+            asked=np.zeros(count, dtype=np.int64),
+            missed=np.zeros(count, dtype=bool),
+        )
+
+    def move(self, places: list[int], messages: FloatArray, weights: FloatArray, plan: FederatedPlan) -> None:
+        """Move the dual variables of the clients at these places, and the mean with them.
+
+        The messages lie on the plan's grid, so that their sum is exact. With A the clients that answered,
+
+            N mean <- (1 - 2 lam) N mean + 2 lam (sum of the others' duals + |A| z - gamma sum of the messages).
+        """
+        lam, count = plan.relaxation, plan.clients
+        others = np.ones(count, dtype=bool)
+        others[places] = False
+        kept = self.duals[others].sum(axis=0)
+        moved = kept + len(places) * weights - plan.gamma * messages.sum(axis=0)
+        self.mean = (1.0 - 2.0 * lam) * self.mean + 2.0 * lam * moved / count
+        self.duals[places] = (1.0 - 2.0 * lam) * self.duals[places] + 2.0 * lam * (weights - plan.gamma * messages)
+
+    def write(self, path: Path | None) -> None:
+        """Write the state to a file, if there is one."""
+        if path is None:
+            return
+        tables = {name: getattr(self, name).tolist() for name in TABLES}
+        others = {name: getattr(self, name) for name in ("run", "names", "round", "ended", "averaged", "asked_now")}
+        write_durably(path, json.dumps({"format": FORMAT, "version": VERSION} | others | tables, allow_nan=False))
+
+    @classmethod
+    def read(cls, path: Path | None, plan: FederatedPlan, names: Sequence[str]) -> ServerState | None:
+        """Return the state in a file, None if there is none; that of another run is a ValueError."""
+        if path is None or not path.exists():
+            return None
+        return read_json_file(path, lambda content: cls._built(content, plan, names), f"{path} is not a server's state")
+
+    @classmethod
+    def _built(cls, content: Any, plan: FederatedPlan, names: Sequence[str]) -> ServerState:
+        if content["format"] != FORMAT or content["version"] != VERSION:
+            raise ValueError(f"it is not a {FORMAT} of version {VERSION}.")
+        if content["run"] != plan.digest.hex() or content["names"] != list(names):
+            raise ValueError("it belongs to another run, or to other clients.")
+        fresh = cls.new(plan, names)
+        tables: dict[str, Any] = {name: np.array(content[name], dtype=getattr(fresh, name).dtype) for name in TABLES}
+        for name, table in tables.items():
+            if table.shape != getattr(fresh, name).shape or not np.isfinite(table).all():
+                raise ValueError(f"its {name} is damaged.")
+        others = {name: content[name] for name in ("round", "ended", "averaged", "asked_now")}
+        return cls(run=fresh.run, names=fresh.names, **others, **tables)
