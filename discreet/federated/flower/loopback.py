@@ -1,0 +1,121 @@
+"""A whole deployment on one machine: a SuperLink and the clients' SuperNodes as real processes, with TLS."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+
+from discreet.federated.flower.app_folder import write_app
+from discreet.federated.flower.certificates import make_client_key, make_server_certificate
+from discreet.federated.flower.processes import LOOPBACK, Program, flower_environment, free_port, stop, tail
+
+CONNECTION = "discreet"
+
+
+class LoopbackDeployment:
+    """Start a SuperLink and one data holder for each client, train, and stop them all.
+
+    Everything lies under one folder: certificates, keys, Flower's own files, logs, the clients' states. All
+    connections are on the loopback interface, with TLS; the SuperLink accepts only the clients that were registered.
+
+    Parameters
+    ----------
+    folder : Path
+    clients : dict
+        Path of the settings of each client, by its name.
+    server : Path
+        The settings of the server.
+    result : Path
+        Where the server writes its model, as its settings say.
+    """
+
+    def __init__(self, folder: Path, *, clients: dict[str, Path], server: Path, result: Path) -> None:
+        self.folder = folder
+        self.clients = clients
+        self.server = server
+        self.result = result
+        self._environment = flower_environment(folder / "flower")
+        self._certificate = make_server_certificate(folder, LOOPBACK)
+        self._port = free_port()
+        self._programs: dict[str, Program] = {}
+        self._keys: dict[str, Path] = {}
+
+    def __enter__(self) -> LoopbackDeployment:
+        try:
+            self._start_superlink()
+            for number, client in enumerate(self.clients):
+                self._keys[client], public = make_client_key(self.folder, f"client-{number}")
+                self._flwr("supernode", "register", public, CONNECTION, "--name", client)
+                self.start_client(client)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start_client(self, client: str) -> None:
+        """Start a client, for the first time or again."""
+        command = [
+            *(sys.executable, "-m", "discreet.cli", "federated", "client", self.clients[client]),
+            *("--superlink", f"{LOOPBACK}:{self._port}", "--authority", self._certificate.authority),
+            *("--key", self._keys[client]),
+        ]
+        self._programs[client] = Program(command, self._log(self._keys[client].stem), self._environment)
+
+    def kill_client(self, client: str) -> None:
+        """End a client and its SuperNode at once, as a power cut would."""
+        self._programs.pop(client).kill()
+
+    def run(self, seconds: float) -> None:
+        """Start the training and wait for the model; a RuntimeError with the server's log, if none comes."""
+        app = write_app(self.folder / "app", self.server)
+        self._flwr("run", app, CONNECTION)
+        deadline = time.monotonic() + seconds
+        while not self.result.exists():
+            if time.monotonic() > deadline or not self._programs["superlink"].running:
+                raise RuntimeError(f"the server wrote no model:\n{tail(self._log('superlink'))}")
+            time.sleep(0.05)
+        outcome = json.loads(self.result.read_text())
+        if "error" in outcome:
+            raise RuntimeError(f"the server failed: {outcome['error']}")
+
+    def stop(self) -> None:
+        """Stop all processes; clients first, so that they do not look for a server that is gone."""
+        superlink = [self._programs.pop("superlink")] if "superlink" in self._programs else []
+        stop(self._programs.values())
+        stop(superlink)
+        self._programs.clear()
+
+    def _start_superlink(self) -> None:
+        home = self.folder / "flower"
+        home.mkdir()
+        (self.folder / "logs").mkdir()
+        connection = {"address": f"{LOOPBACK}:{self._port}", "root-certificates": str(self._certificate.authority)}
+        lines = [f"[superlink.{CONNECTION}]", *(f"{name} = {json.dumps(value)}" for name, value in connection.items())]
+        (home / "config.toml").write_text("\n".join(lines) + "\n")
+        command = [
+            *("flower-superlink", "--host", LOOPBACK, "--port", str(self._port)),
+            *("--ssl-ca-certfile", self._certificate.authority, "--ssl-certfile", self._certificate.certificate),
+            *("--ssl-keyfile", self._certificate.key, "--enable-supernode-auth"),
+            "--disable-runtime-dependency-installation",
+        ]
+        self._programs["superlink"] = Program(command, self._log("superlink"), self._environment)
+        self._programs["superlink"].wait_for_port(self._port)
+
+    def _flwr(self, *arguments: str | Path) -> None:
+        """Run one of Flower's own commands; a RuntimeError with what it said, if it fails."""
+        command = [sys.executable, "-m", "flwr.cli.app", *(str(argument) for argument in arguments)]
+        done = subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"flwr {' '.join(command[3:])}:\n{done.stdout}{done.stderr}")
+
+    def _log(self, name: str) -> Path:
+        return self.folder / "logs" / f"{name}.log"

@@ -1,0 +1,143 @@
+"""Messages over Flower: nothing changes on the way, and nothing that a client sends stops a round."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("flwr", reason="needs Flower: pip install 'discreet[flower]'")
+
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict  # noqa: E402
+from flwr.clientapp import ClientApp  # noqa: E402
+
+from discreet.federated.flower.client_app import FAILED, OTHER_PLAN, make_client_app  # noqa: E402
+from discreet.federated.flower.in_process import InProcessGrid, task_identity  # noqa: E402
+from discreet.federated.flower.records import (  # noqa: E402
+    UNREADABLE,
+    answer_from_record,
+    answer_to_record,
+    request_from_record,
+    request_to_record,
+)
+from discreet.federated.flower.sender import GridSender  # noqa: E402
+from discreet.federated.messages import Refusal, Reply, Request  # noqa: E402
+
+PLAN = b"digest of a plan"
+# Numbers that a careless encoding would change: a signed zero, the smallest, the largest, no short decimal form.
+AWKWARD = np.array([-0.0, 5e-324, 1.7976931348623157e308, 1 / 3, np.nextafter(1.0, 2.0)])
+
+
+class StubClient:
+    """Answers with what it is told to, or fails."""
+
+    class plan:  # noqa: N801 - stands for an attribute
+        digest = PLAN
+
+    def __init__(self, name, answer=None):
+        self.name, self._answer = name, answer
+
+    def answer(self, request):
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer or Reply(self.name, request.round, request.accepted + 1, 2 * request.weights)
+
+
+def app_of(clients):
+    return make_client_app(lambda context: clients[context.node_config["client"]])
+
+
+def ask(grid, names, plan=PLAN, timeout=5.0):
+    with task_identity():
+        return GridSender(grid, plan, timeout=timeout, poll=0.01)({name: Request(3, AWKWARD / 2, 7) for name in names})
+
+
+def sent_by(record):
+    """A ClientApp that sends this record, whatever it is asked."""
+    app = ClientApp()
+    app.train()(lambda message, context: Message(record, reply_to=message))
+    return app
+
+
+def test_messages_are_the_same_after_the_way():
+    request, plan = request_from_record(request_to_record(Request(2, AWKWARD, 1), PLAN))
+    assert (request.round, request.accepted, plan) == (2, 1, PLAN)
+    assert request.weights.tobytes() == AWKWARD.tobytes()
+    reply = answer_from_record(answer_to_record(Reply("a", 2, 5, AWKWARD)))
+    assert (reply.client, reply.round, reply.number) == ("a", 2, 5)
+    assert reply.gradient.tobytes() == AWKWARD.tobytes()
+    refusal = Refusal("a", 2, "no participations left")
+    assert answer_from_record(answer_to_record(refusal)) == refusal
+
+
+def test_answers_come_in_the_order_of_the_questions():
+    clients = {name: StubClient(name) for name in "abc"}
+    answers = ask(InProcessGrid(app_of(clients), list("abc")), list("cab"))
+    assert [(answer.client, answer.round, answer.number) for answer in answers] == [("c", 3, 8), ("a", 3, 8), ("b", 3, 8)]
+    assert all(answer.gradient.tobytes() == (2 * (AWKWARD / 2)).tobytes() for answer in answers)
+
+
+def test_a_client_that_is_not_connected_does_not_stop_the_round():
+    clients = {name: StubClient(name) for name in "ab"}
+    answers = ask(InProcessGrid(app_of(clients), list("ab")), list("abz"), timeout=0.3)
+    assert [answer.client for answer in answers] == ["a", "b"]
+
+
+def test_a_client_that_comes_back_is_asked_in_the_same_round():
+    class Returning(InProcessGrid):
+        looks = 0
+
+        def get_nodes(self):
+            self.looks += 1
+            return super().get_nodes() if self.looks > 1 else []
+
+    answers = ask(Returning(app_of({"a": StubClient("a")}), ["a"]), ["a"])
+    assert [answer.client for answer in answers] == ["a"]
+
+
+def test_the_text_of_an_exception_does_not_leave_the_client(caplog):
+    secret = "income 51234 of row 17"
+    (answer,) = ask(InProcessGrid(app_of({"a": StubClient("a", ValueError(secret))}), ["a"]), ["a"])
+    assert answer == Refusal("a", 3, FAILED)
+    assert secret in caplog.text  # the owner of the data can still find out
+
+
+def test_a_client_that_cannot_be_found_refuses_without_a_word_of_why():
+    (answer,) = ask(InProcessGrid(app_of({}), ["a"]), ["a"])
+    assert isinstance(answer, Refusal)
+    assert "KeyError" not in answer.reason
+
+
+def test_a_client_refuses_a_server_with_another_plan():
+    clients = {"a": StubClient("a")}
+    (answer,) = ask(InProcessGrid(app_of(clients), ["a"]), ["a"], plan=b"another plan")
+    assert answer == Refusal("a", 3, OTHER_PLAN)
+
+
+GRADIENT = ArrayRecord({"values": Array(AWKWARD)})
+REPLY = ConfigRecord({"client": "a", "round": 3, "number": 1})
+HOSTILE = {
+    "nothing": RecordDict(),
+    "no gradient": RecordDict({"reply": REPLY}),
+    "text for a number": RecordDict(
+        {"reply": ConfigRecord({"client": "a", "round": "3", "number": 1}), "gradient": GRADIENT}
+    ),
+    "text for numbers": RecordDict({"reply": REPLY, "gradient": ArrayRecord({"values": Array(np.array(["x"]))})}),
+    "not an array": RecordDict(
+        {"reply": REPLY, "gradient": ArrayRecord({"values": Array("float64", (2,), "numpy.ndarray", b"\x00\x01")})}
+    ),
+    "complex": RecordDict({"reply": REPLY, "gradient": ArrayRecord({"values": Array(AWKWARD + 1j)})}),
+    "the record of a request": request_to_record(Request(3, AWKWARD, 0), PLAN),
+}
+
+
+@pytest.mark.parametrize("record", HOSTILE.values(), ids=HOSTILE)
+def test_what_cannot_be_read_is_a_refusal(record):
+    (answer,) = ask(InProcessGrid(sent_by(record), ["a"]), ["a"])
+    assert answer == Refusal("a", 3, UNREADABLE)
+
+
+def test_nobody_answers_in_the_name_of_another():
+    forged = answer_to_record(Reply("b", 3, 8, AWKWARD))
+    (answer,) = ask(InProcessGrid(sent_by(forged), ["a"]), ["a"])
+    assert isinstance(answer, Refusal)
+    assert answer.client == "a"
