@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
+from discreet.federated.client import Client
 from discreet.federated.flower.records import answer_to_record, request_from_record
 from discreet.federated.messages import Refusal, Reply
-
-if TYPE_CHECKING:
-    from discreet.federated.client import Client
 
 FAILED = "the client could not answer; its own log says why"
 OTHER_PLAN = "the server follows another plan than the one this client has agreed to"
@@ -61,3 +58,12 @@ def _answer(find_client: Callable[[Context], Client], message: Message, context:
     except Exception:
         _log.exception("no answer to round %s", round_number)
         return Refusal(name, round_number, FAILED)
+
+
+def _nobody(context: Context) -> Client:
+    raise RuntimeError("this SuperNode has no data: start it with `discreet federated client`.")
+
+
+# What `flwr run` names as the app of the clients. A SuperNode that was started without the library's own process
+# beside it runs this one, and refuses.
+app = make_client_app(_nobody)

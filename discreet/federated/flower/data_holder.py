@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from discreet.federated.client import Client
 from discreet.federated.flower.certificates import make_server_certificate, write_private
 from discreet.federated.flower.client_app import make_client_app
 from discreet.federated.flower.executor import Executor
 from discreet.federated.flower.processes import LOOPBACK, Program, flower_environment, free_port, stop
 
 
-def hold_data(client: object, superlink: str, *, authority: Path, key: Path, log: Path) -> None:
+def hold_data(client: Client, superlink: str, *, authority: Path, key: Path, log: Path) -> None:
     """Answer the requests of a server until this process is asked to stop.
 
     Starts a SuperNode that connects to the server's SuperLink, and answers what it receives. The SuperNode never
@@ -76,3 +77,22 @@ def _stop_signals() -> Iterator[Callable[[], bool]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def alone(state: Path) -> Iterator[None]:
+    """Hold a client's state for this process alone: two processes would count their replies past each other.
+
+    Raises
+    ------
+    RuntimeError
+        Another process holds it.
+    """
+    import fcntl
+
+    with open(f"{state}.lock", "w", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RuntimeError(f"another process answers with the state {state}; stop it first.") from None
+        yield

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,6 +12,27 @@ from flwr.clientapp import ClientApp
 from flwr.proto.node_pb2 import NodeInfo
 from flwr.serverapp import Grid
 from flwr.supercore.task_identity import TaskIdentity
+
+from discreet.federated.client import Client
+from discreet.federated.flower.client_app import make_client_app
+from discreet.federated.flower.server_app import make_server_app
+from discreet.federated.server import Server
+
+
+def run_in_process(server: Server, clients: Mapping[str, Client], timeout: float = 60.0) -> None:
+    """Run all rounds that a server has left through the ServerApp and the ClientApp, in this process.
+
+    Parameters
+    ----------
+    server : Server
+        Holds the model afterwards: the same numbers as with `run_rounds(server, in_process(clients))`.
+    clients : mapping of str to Client
+    timeout : float, default=60
+        Seconds after which a round goes on without those who have not answered.
+    """
+    app = make_client_app(lambda context: clients[str(context.node_config["client"])])
+    with task_identity():
+        make_server_app(server, timeout=timeout)(InProcessGrid(app, list(clients)), Context(1, 0, {}, RecordDict(), {}))
 
 
 class InProcessGrid(Grid):

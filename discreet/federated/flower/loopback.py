@@ -8,10 +8,12 @@ import sys
 import time
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from discreet.federated.flower.app_folder import write_app
 from discreet.federated.flower.certificates import make_client_key, make_server_certificate
 from discreet.federated.flower.processes import LOOPBACK, Program, flower_environment, free_port, stop, tail
+from discreet.federated.flower.settings import ServerSettings
 
 CONNECTION = "discreet"
 
@@ -25,19 +27,16 @@ class LoopbackDeployment:
     Parameters
     ----------
     folder : Path
+        An empty folder.
     clients : dict
-        Path of the settings of each client, by its name.
-    server : Path
-        The settings of the server.
-    result : Path
-        Where the server writes its model, as its settings say.
+        For each client, by its name, what `discreet federated client` is told of its rows, plan and state.
+    settings : ServerSettings
     """
 
-    def __init__(self, folder: Path, *, clients: dict[str, Path], server: Path, result: Path) -> None:
+    def __init__(self, folder: Path, clients: dict[str, list[str]], settings: ServerSettings) -> None:
         self.folder = folder
         self.clients = clients
-        self.server = server
-        self.result = result
+        self.settings = settings
         self._environment = flower_environment(folder / "flower")
         self._certificate = make_server_certificate(folder, LOOPBACK)
         self._port = free_port()
@@ -64,9 +63,10 @@ class LoopbackDeployment:
     def start_client(self, client: str) -> None:
         """Start a client, for the first time or again."""
         command = [
-            *(sys.executable, "-m", "discreet.cli", "federated", "client", self.clients[client]),
+            *(sys.executable, "-m", "discreet.cli", "federated", "client"),
+            *(*self.clients[client], "--name", client),
             *("--superlink", f"{LOOPBACK}:{self._port}", "--authority", self._certificate.authority),
-            *("--key", self._keys[client]),
+            *("--key", self._keys[client], "--log", self._log(f"{self._keys[client].stem}-supernode")),
         ]
         self._programs[client] = Program(command, self._log(self._keys[client].stem), self._environment)
 
@@ -74,18 +74,22 @@ class LoopbackDeployment:
         """End a client and its SuperNode at once, as a power cut would."""
         self._programs.pop(client).kill()
 
-    def run(self, seconds: float) -> None:
-        """Start the training and wait for the model; a RuntimeError with the server's log, if none comes."""
-        app = write_app(self.folder / "app", self.server)
-        self._flwr("run", app, CONNECTION)
-        deadline = time.monotonic() + seconds
-        while not self.result.exists():
+    def start_run(self) -> None:
+        """Start the training."""
+        self.settings.write(self.folder / "server.json")
+        self._flwr("run", write_app(self.folder / "app", self.folder / "server.json"), CONNECTION)
+
+    def wait(self, seconds: float) -> dict[str, Any]:
+        """Wait for the outcome; a RuntimeError that says why, if there is none."""
+        path, deadline = Path(self.settings.outcome), time.monotonic() + seconds
+        while not path.exists():
             if time.monotonic() > deadline or not self._programs["superlink"].running:
                 raise RuntimeError(f"the server wrote no model:\n{tail(self._log('superlink'))}")
             time.sleep(0.05)
-        outcome = json.loads(self.result.read_text())
+        outcome: dict[str, Any] = json.loads(path.read_text())
         if "error" in outcome:
             raise RuntimeError(f"the server failed: {outcome['error']}")
+        return outcome
 
     def stop(self) -> None:
         """Stop all processes; clients first, so that they do not look for a server that is gone."""
