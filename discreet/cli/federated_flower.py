@@ -10,13 +10,20 @@ import typer
 from discreet.cli import options
 
 if TYPE_CHECKING:
-    from discreet.federated.client import Client
+    from discreet._common.types import IndexArray
+    from discreet.federated.plan import FederatedPlan
 
 CLIENT_EXAMPLE = (
     "Example: discreet federated client rows.csv --target y --plan plan.json --name clinic-a --state clinic-a.state "
     "--superlink server.example.org:9092 --authority ca.pem --key clinic-a.key"
 )
 
+APP_EXAMPLE = (
+    "Example: discreet federated app server --plan plan.json --client clinic-a --client clinic-b && flwr run server"
+)
+LOOPBACK_EXAMPLE = "Example: discreet federated loopback --clients 3"
+
+Timeout = Annotated[float, typer.Option(min=1.0, help="Seconds until a round goes on without those who are late.")]
 PlanFile = Annotated[Path, typer.Option(help="The plan of the run.")]
 
 
@@ -55,7 +62,7 @@ def client(
     from discreet.federated.flower.settings import read_plan
     from discreet.privacy.ledger import Ledger
 
-    X, y = _rows(table, target, no_header, schema, classes)
+    X, y = _labelled_rows(table, target, no_header, schema, classes)
     with alone(state):
         holder = Client(
             read_plan(plan),
@@ -69,10 +76,103 @@ def client(
             dataset=dataset,
             random_state=seed,
         )
-        hold_data(holder, superlink, authority=authority, key=key, log=log)
+        hold_data(holder, state, superlink, authority=authority, key=key, log=log)
 
 
-def _rows(
+def app(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to write it; a new folder.")],
+    plan: PlanFile,
+    clients: Annotated[list[str], typer.Option("--client", help="The name of a client, as registered; once for each.")],
+    out: options.ModelOut = Path("model.json"),
+    state: Annotated[Path, typer.Option(help="The file of the server's state.")] = Path("server.state"),
+    timeout: Timeout = 60.0,
+    wait: Annotated[float, typer.Option(help="Seconds that the first round waits for all clients.")] = 600.0,
+    force: options.Force = False,
+) -> None:
+    """Write the folder that `flwr run` submits to a SuperLink, to train with the clients that are connected to it."""
+    from discreet.cli.console import check_free
+    from discreet.federated.flower.app_folder import write_app
+    from discreet.federated.flower.settings import ServerSettings, read_plan
+
+    check_free(out, force)
+    files = {"plan": plan, "state": state, "outcome": out}
+    paths = {name: str(path.resolve()) for name, path in files.items()}
+    settings = ServerSettings(**paths, clients=tuple(clients), timeout=timeout, wait=wait)
+    if read_plan(plan).clients != len(set(clients)):
+        raise ValueError(f"the plan has {read_plan(plan).clients} clients; {len(set(clients))} names are given.")
+    folder.mkdir(parents=True)
+    settings.write(folder.resolve() / "server.json")
+    write_app(folder, folder.resolve() / "server.json")
+    print(f"written to {folder}; start the training with: flwr run {folder} NAME_OF_THE_SUPERLINK")
+
+
+def loopback(
+    clients: Annotated[int, typer.Option(min=1, help="Data holders.")] = 3,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds.")] = 5,
+    epsilon: options.Epsilon = 5.0,
+    timeout: Timeout = 30.0,
+    folder: Annotated[
+        Path | None, typer.Option(help="Keep all files and logs in this new folder.", show_default="a temporary one")
+    ] = None,
+    seed: options.Seed = None,
+    json: options.Json = False,
+) -> None:
+    """Train with real SuperLink and SuperNode processes on this machine, with TLS, and stop them all.
+
+    The rows are those of `discreet demo`, split evenly; each is protected from the server too.
+    """
+    from discreet.federated.flower import require_flower
+
+    require_flower()
+    from contextlib import nullcontext
+    from tempfile import TemporaryDirectory
+
+    from discreet.cli.console import print_json
+    from discreet.federated.flower.loopback import deployment_of
+
+    plan, X, y, parts = _demo_task(clients, rounds, epsilon)
+    if folder is not None:
+        folder.mkdir(parents=True)
+    with TemporaryDirectory() if folder is None else nullcontext(folder) as place:
+        with deployment_of(Path(place), plan, X, y, parts, seed=seed, timeout=timeout) as deployment:
+            deployment.start_run()
+            outcome = deployment.wait(rounds * timeout + 300.0)
+    if json:
+        print_json(outcome)
+        return
+    print(plan)
+    seconds = [one["seconds"] for one in outcome["rounds"]]
+    missing = sum(len(one["missing"]) for one in outcome["rounds"])
+    print(f"\n{outcome['ended']}: {len(seconds)} rounds, {sum(seconds) / len(seconds):.1f} s each, {missing} late")
+
+
+def _demo_task(clients: int, rounds: int, epsilon: float) -> tuple[FederatedPlan, Any, Any, dict[str, IndexArray]]:
+    """A plan for the table of `discreet demo`, its rows, its labels, and who holds which rows."""
+    import numpy as np
+    from sklearn.datasets import load_breast_cancer
+
+    from discreet.demo import declared_bounds
+    from discreet.federated.planning import plan_federated
+    from discreet.federated.simulate import split_evenly
+    from discreet.problem import L2, Logistic, Problem
+
+    X, y = load_breast_cancer(return_X_y=True)
+    parts = split_evenly(len(y), clients)
+    fewest = min(len(part) for part in parts.values())
+    plan = plan_federated(
+        Problem(Logistic(), L2(0.001)),
+        X.shape[1],
+        declared_bounds(),
+        clients=clients,
+        rounds=rounds,
+        epsilon=epsilon,
+        unit="record",
+        rows_per_client=fewest,
+    )
+    return plan, X, np.where(y == 1, 1.0, -1.0), parts
+
+
+def _labelled_rows(
     table: Path, target: str | None, no_header: bool, schema: Path | None, classes: str | None
 ) -> tuple[Any, Any]:
     """The features and the target of a file; labels as -1 and +1."""

@@ -7,8 +7,9 @@ import pytest
 
 pytest.importorskip("flwr", reason="needs Flower: pip install 'discreet[flower]'")
 
-from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict  # noqa: E402
+from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, RecordDict  # noqa: E402
 from flwr.clientapp import ClientApp  # noqa: E402
+from flwr.common.constant import ErrorCode  # noqa: E402
 
 from discreet.federated.flower.client_app import FAILED, OTHER_PLAN, make_client_app  # noqa: E402
 from discreet.federated.flower.in_process import InProcessGrid, task_identity  # noqa: E402
@@ -72,7 +73,11 @@ def test_messages_are_the_same_after_the_way():
 def test_answers_come_in_the_order_of_the_questions():
     clients = {name: StubClient(name) for name in "abc"}
     answers = ask(InProcessGrid(app_of(clients), list("abc")), list("cab"))
-    assert [(answer.client, answer.round, answer.number) for answer in answers] == [("c", 3, 8), ("a", 3, 8), ("b", 3, 8)]
+    assert [(answer.client, answer.round, answer.number) for answer in answers] == [
+        ("c", 3, 8),
+        ("a", 3, 8),
+        ("b", 3, 8),
+    ]
     assert all(answer.gradient.tobytes() == (2 * (AWKWARD / 2)).tobytes() for answer in answers)
 
 
@@ -92,6 +97,27 @@ def test_a_client_that_comes_back_is_asked_in_the_same_round():
 
     answers = ask(Returning(app_of({"a": StubClient("a")}), ["a"]), ["a"])
     assert [answer.client for answer in answers] == ["a"]
+
+
+def test_a_message_that_was_lost_on_the_way_is_sent_again():
+    class Losing(InProcessGrid):
+        lost = 0
+
+        def pull_messages(self, message_ids):
+            replies = super().pull_messages(message_ids)
+            if not self.lost:
+                self.lost = len(replies)
+                return [Message(Error(ErrorCode.NODE_UNAVAILABLE), reply_to=self.sent[i]) for i in message_ids]
+            return replies
+
+        def push_messages(self, messages):
+            identifiers = super().push_messages(messages)
+            self.sent = dict(zip(identifiers, messages, strict=True))
+            return identifiers
+
+    grid = Losing(app_of({"a": StubClient("a")}), ["a"])
+    assert [(answer.client, answer.number) for answer in ask(grid, ["a"])] == [("a", 8)]
+    assert grid.lost == 1
 
 
 def test_the_text_of_an_exception_does_not_leave_the_client(caplog):

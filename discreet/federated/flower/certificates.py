@@ -55,9 +55,7 @@ def make_server_certificate(folder: Path, host: str = "127.0.0.1") -> ServerCert
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(signs_certificates=False), critical=True)
         .add_extension(x509.SubjectAlternativeName([_general_name(host)]), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False
-        )
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
         .sign(authority_key, hashes.SHA384())
     )
     paths = ServerCertificate(folder / "ca.pem", folder / "server.pem", folder / "server.key")

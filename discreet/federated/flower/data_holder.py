@@ -6,28 +6,38 @@ import contextlib
 import secrets
 import signal
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from flwr.app import Context
+
 from discreet.federated.client import Client
-from discreet.federated.flower.certificates import make_server_certificate, write_private
+from discreet.federated.flower.certificates import ServerCertificate, make_server_certificate, write_private
 from discreet.federated.flower.client_app import make_client_app
 from discreet.federated.flower.executor import Executor
 from discreet.federated.flower.processes import LOOPBACK, Program, flower_environment, free_port, stop
+from discreet.federated.flower.reconnect import EarlierConnection
+
+SECONDS_BETWEEN_STARTS = 5.0
 
 
-def hold_data(client: Client, superlink: str, *, authority: Path, key: Path, log: Path) -> None:
+def hold_data(client: Client, state: Path, superlink: str, *, authority: Path, key: Path, log: Path) -> None:
     """Answer the requests of a server until this process is asked to stop.
 
-    Starts a SuperNode that connects to the server's SuperLink, and answers what it receives. The SuperNode never
-    sees a row: it passes requests and noisy answers on.
+    Starts a SuperNode that connects to the server's SuperLink, again if it ends, and answers what it receives. The
+    SuperNode never sees a row: it passes requests and noisy answers on.
+
+    Guarantee: that of `Client`, as nothing else leaves this process, and no code that comes from the server is run.
 
     Parameters
     ----------
     client : Client
-        Holds the rows, the plan, and the file of its state.
+        Holds the rows, the plan, and its state.
+    state : Path
+        The file of the client's state; a file beside it holds the client's number at the SuperLink.
     superlink : str
         Host and port of the server's SuperLink.
     authority : Path
@@ -37,30 +47,47 @@ def hold_data(client: Client, superlink: str, *, authority: Path, key: Path, log
     log : Path
         Receives what the SuperNode says.
     """
+    earlier = EarlierConnection(state.with_name(f"{state.name}.node"))
+
+    def find_client(context: Context) -> Client:
+        earlier.remember(context.node_id)
+        return client
+
+    app = make_client_app(find_client)
     with tempfile.TemporaryDirectory() as name, _stop_signals() as stopped:
         folder = Path(name)
-        certificate, port, secret = make_server_certificate(folder, LOOPBACK), free_port(), secrets.token_bytes(32)
+        certificate, secret = make_server_certificate(folder, LOOPBACK), secrets.token_bytes(32)
         write_private(folder / "secret", secret)
-        supernode = Program(
-            [
-                *("flower-supernode", "--superlink", superlink, "--root-certificates", authority),
-                *("--auth-supernode-private-key", key, "--isolation", "process"),
-                *("--host", LOOPBACK, "--port", str(port), "--ssl-certfile", certificate.certificate),
-                *("--ssl-keyfile", certificate.key, "--ssl-ca-certfile", certificate.authority),
-                *("--superexec-auth-secret-file", folder / "secret"),
-            ],
-            log,
-            flower_environment(folder / "flower"),
-            own_group=False,
-        )
-        try:
-            supernode.wait_for_port(port)
-            app = make_client_app(lambda context: client)
-            executor = Executor(app, f"{LOOPBACK}:{port}", authority=certificate.authority, secret=secret)
-            with contextlib.closing(executor):
-                executor.run(lambda: stopped() or not supernode.running)
-        finally:
-            stop([supernode])
+        while not stopped():
+            earlier.end(superlink, authority, key)
+            port = free_port()
+            connection = ["--superlink", superlink, "--root-certificates", authority]
+            connection += ["--auth-supernode-private-key", key]
+            command = ["flower-supernode", *connection, *_own_interface(port, certificate, folder / "secret")]
+            supernode = Program(command, log, flower_environment(folder / "flower"), own_group=False)
+            try:
+                supernode.wait_for_port(port)
+                executor = Executor(app, f"{LOOPBACK}:{port}", authority=certificate.authority, secret=secret)
+                with contextlib.closing(executor):
+                    executor.run(lambda program=supernode: stopped() or not program.running)  # type: ignore[misc]
+            finally:
+                stop([supernode])
+            _sleep(SECONDS_BETWEEN_STARTS, stopped)
+
+
+def _own_interface(port: int, certificate: ServerCertificate, secret: Path) -> list[str | Path]:
+    """Options for the interface by which the SuperNode hands requests to this process, and to no other."""
+    return [
+        *("--isolation", "process", "--host", LOOPBACK, "--port", str(port)),
+        *("--ssl-certfile", certificate.certificate, "--ssl-keyfile", certificate.key),
+        *("--ssl-ca-certfile", certificate.authority, "--superexec-auth-secret-file", secret),
+    ]
+
+
+def _sleep(seconds: float, stopped: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + seconds
+    while not stopped() and time.monotonic() < deadline:
+        time.sleep(0.1)
 
 
 @contextmanager

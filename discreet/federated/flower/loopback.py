@@ -6,14 +6,17 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from discreet._common.types import FloatArray, IndexArray
 from discreet.federated.flower.app_folder import write_app
 from discreet.federated.flower.certificates import make_client_key, make_server_certificate
 from discreet.federated.flower.processes import LOOPBACK, Program, flower_environment, free_port, stop, tail
 from discreet.federated.flower.settings import ServerSettings
+from discreet.federated.plan import FederatedPlan
 
 CONNECTION = "discreet"
 
@@ -123,3 +126,51 @@ class LoopbackDeployment:
 
     def _log(self, name: str) -> Path:
         return self.folder / "logs" / f"{name}.log"
+
+
+def deployment_of(
+    folder: Path,
+    plan: FederatedPlan,
+    X: FloatArray,
+    y: FloatArray,
+    parts: Mapping[str, IndexArray],
+    *,
+    seed: int | None = None,
+    timeout: float = 60.0,
+) -> LoopbackDeployment:
+    """Write what a deployment needs: the plan, a table for each client, and the settings of the server.
+
+    Parameters
+    ----------
+    folder : Path
+        An empty folder.
+    plan : FederatedPlan
+    X, y : ndarray
+        All rows, and their targets in the coding of the loss.
+    parts : mapping of str to ndarray
+        Which rows each client holds, from `split_evenly` or `split_by`.
+    seed : int, optional
+        Makes the run reproducible, for tests.
+    timeout : float, default=60
+        Seconds after which a round goes on without those who have not answered.
+
+    Returns
+    -------
+    LoopbackDeployment
+    """
+    import pandas as pd
+
+    path = folder / "plan.json"
+    path.write_text(json.dumps(plan.to_dict()))
+    clients = {}
+    for number, (client, part) in enumerate(parts.items()):
+        table = pd.DataFrame(X[part], columns=[f"x{j}" for j in range(X.shape[1])]).assign(target=y[part])
+        table.to_parquet(folder / f"client-{number}.parquet")
+        state = folder / f"client-{number}.state"
+        clients[client] = [str(folder / f"client-{number}.parquet"), "--target", "target", "--plan", str(path)]
+        clients[client] += ["--state", str(state), *([] if seed is None else ["--seed", str(seed)])]
+    files = {"plan": path, "state": folder / "server.state", "outcome": folder / "model.json"}
+    settings = ServerSettings(
+        **{name: str(file) for name, file in files.items()}, clients=tuple(parts), timeout=timeout, seed=seed
+    )
+    return LoopbackDeployment(folder, clients, settings)

@@ -5,12 +5,20 @@ from __future__ import annotations
 import time
 
 from flwr.app import Message, MessageType
+from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
 from discreet.federated.flower.records import UNREADABLE, answer_from_record, request_to_record
 from discreet.federated.messages import Refusal, Reply, Request
 
-LOOK_FOR_CLIENTS_EVERY = 1.0
+LOOK_FOR_CLIENTS_EVERY = 1.0  # seconds
+# What Flower reports for a message that was lost with a connection or a process, or whose node is not there now.
+ON_THE_WAY = (
+    ErrorCode.MESSAGE_UNAVAILABLE,
+    ErrorCode.REPLY_MESSAGE_UNAVAILABLE,
+    ErrorCode.NODE_UNAVAILABLE,
+    ErrorCode.CLIENT_APP_CRASHED,
+)
 
 
 class GridSender:
@@ -18,7 +26,7 @@ class GridSender:
 
     A client is the node that was registered with its name (`flwr supernode register KEY --name NAME`), so that a
     client that restarts is still the same client, and nobody else can answer in its name. A client that is not
-    connected is asked as soon as it comes back, if the round has not ended.
+    connected, or disappears before it has answered, is asked as soon as it is back, if the round has not ended.
 
     Parameters
     ----------
@@ -50,7 +58,11 @@ class GridSender:
                 next_look = time.monotonic() + LOOK_FOR_CLIENTS_EVERY
             for message in self.grid.pull_messages(list(waiting)) if waiting else ():
                 client = waiting.pop(message.metadata.reply_to_message_id, None)
-                if client is not None:
+                if client is None:
+                    continue
+                if message.has_error() and message.error.code in ON_THE_WAY:
+                    unsent[client] = requests[client]  # asked twice in a round, a client sends the same reply again
+                else:
                     answers[client] = read_answer(message, client, requests[client].round)
             if len(answers) < len(requests):
                 time.sleep(self.poll)

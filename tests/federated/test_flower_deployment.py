@@ -1,0 +1,113 @@
+"""Real SuperLink and SuperNode processes on the loopback interface, with TLS, one of them killed on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("flwr", reason="needs Flower: pip install 'discreet[flower]'")
+
+from discreet.federated import Server, plan_federated  # noqa: E402
+from discreet.federated.flower.data_holder import alone  # noqa: E402
+from discreet.federated.flower.in_process import run_in_process  # noqa: E402
+from discreet.federated.flower.loopback import deployment_of  # noqa: E402
+from discreet.federated.flower.processes import SECONDS_TO_STOP  # noqa: E402
+from discreet.federated.simulate import clients_of, simulate, split_evenly  # noqa: E402
+from discreet.problem import L2, Logistic, Problem  # noqa: E402
+
+SEED = 3
+pytestmark = pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning")
+
+
+def task(clients, rounds, per_round=None, columns=4, rows=120):
+    """A plan, rows, labels and who holds which rows."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (rows, columns))
+    y = np.where(X[:, 0] - 0.5 * X[:, 1] + 0.2 * rng.standard_normal(rows) > 0.0, 1.0, -1.0)
+    plan = plan_federated(
+        Problem(Logistic(), L2(0.01)),
+        columns,
+        (-1.0, 1.0),
+        clients=clients,
+        rounds=rounds,
+        per_round=per_round,
+        epsilon=5.0,
+        rows_per_client=rows // clients,
+    )
+    return plan, X, y, split_evenly(rows, clients)
+
+
+def server_of(plan, parts):
+    return Server(plan, list(parts), random_state=SEED)
+
+
+@pytest.mark.parametrize("per_round", [None, 3])
+def test_the_apps_give_the_numbers_of_the_plain_run(per_round):
+    plan, X, y, parts = task(6, 8, per_round)
+    plain = simulate(plan, X, y, parts, seed=SEED)
+    server = server_of(plan, parts)
+    run_in_process(server, clients_of(plan, X, y, parts, SEED))
+    assert server.duals.tobytes() == plain.server.duals.tobytes()
+    assert server.averaged_weights.tobytes() == plain.server.averaged_weights.tobytes()
+    assert server.accepted == plain.server.accepted
+
+
+def processes_with(marker):
+    """Processes whose arguments or environment hold a text."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            text = (folder / "cmdline").read_bytes() + (folder / "environ").read_bytes()
+        except OSError:
+            continue
+        if marker.encode() in text and int(folder.name) != os.getpid():
+            found.append(int(folder.name))
+    return found
+
+
+def wait_until(condition, seconds):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc, which only Linux has")
+def test_real_processes_survive_the_death_of_one_and_give_the_same_numbers(tmp_path):
+    plan, X, y, parts = task(2, 3)
+    victim = list(parts)[1]
+
+    def round_reached():
+        path = tmp_path / "server.state"
+        return json.loads(path.read_text())["round"] if path.exists() else 0
+
+    with deployment_of(tmp_path, plan, X, y, parts, seed=SEED, timeout=90.0) as deployment:
+        deployment.start_run()
+        wait_until(lambda: round_reached() >= 2, 120.0)
+        deployment.kill_client(victim)
+        deployment.start_client(victim)
+        outcome = deployment.wait(180.0)
+        assert processes_with(str(tmp_path))  # so that the search below can fail
+    wait_until(lambda: not processes_with(str(tmp_path)), SECONDS_TO_STOP)
+    assert outcome["ended"] == "all rounds are done"
+    assert [one["used"] for one in outcome["rounds"]] == [list(parts)] * plan.rounds
+    plain = simulate(plan, X, y, parts, seed=SEED)
+    assert outcome["weights"] == plain.server.weights.tolist()
+    assert outcome["averaged_weights"] == plain.server.averaged_weights.tolist()
+    for number, client in enumerate(plain.clients.values()):
+        state = json.loads((tmp_path / f"client-{number}.state").read_text())
+        assert (state["number"], state["dual"]) == (client.replies, client.dual.tolist())
+
+
+def test_a_state_has_one_process(tmp_path):
+    with alone(tmp_path / "state"):
+        with pytest.raises(RuntimeError, match="another process"), alone(tmp_path / "state"):
+            pass
+    with alone(tmp_path / "state"):
+        pass
