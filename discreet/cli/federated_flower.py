@@ -95,9 +95,14 @@ def app(
     from discreet.federated.flower.settings import ServerSettings, read_plan
 
     check_free(out, force)
-    files = {"plan": plan, "state": state, "outcome": out}
-    paths = {name: str(path.resolve()) for name, path in files.items()}
-    settings = ServerSettings(**paths, clients=tuple(clients), timeout=timeout, wait=wait)
+    settings = ServerSettings(
+        plan=str(plan.resolve()),
+        clients=tuple(clients),
+        state=str(state.resolve()),
+        outcome=str(out.resolve()),
+        timeout=timeout,
+        wait=wait,
+    )
     if read_plan(plan).clients != len(set(clients)):
         raise ValueError(f"the plan has {read_plan(plan).clients} clients; {len(set(clients))} names are given.")
     folder.mkdir(parents=True)
@@ -133,10 +138,12 @@ def loopback(
     plan, X, y, parts = _demo_task(clients, rounds, epsilon)
     if folder is not None:
         folder.mkdir(parents=True)
-    with TemporaryDirectory() if folder is None else nullcontext(folder) as place:
-        with deployment_of(Path(place), plan, X, y, parts, seed=seed, timeout=timeout) as deployment:
-            deployment.start_run()
-            outcome = deployment.wait(rounds * timeout + 300.0)
+    with (
+        TemporaryDirectory() if folder is None else nullcontext(folder) as place,
+        deployment_of(Path(place).resolve(), plan, X, y, parts, seed=seed, timeout=timeout) as deployment,
+    ):
+        deployment.start_run()
+        outcome = deployment.wait(rounds * timeout + 300.0)
     if json:
         print_json(outcome)
         return

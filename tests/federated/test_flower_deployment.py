@@ -12,13 +12,13 @@ import pytest
 
 pytest.importorskip("flwr", reason="needs Flower: pip install 'discreet[flower]'")
 
-from discreet.federated import Server, plan_federated  # noqa: E402
-from discreet.federated.flower.data_holder import alone  # noqa: E402
-from discreet.federated.flower.in_process import run_in_process  # noqa: E402
-from discreet.federated.flower.loopback import deployment_of  # noqa: E402
-from discreet.federated.flower.processes import SECONDS_TO_STOP  # noqa: E402
-from discreet.federated.simulate import clients_of, simulate, split_evenly  # noqa: E402
-from discreet.problem import L2, Logistic, Problem  # noqa: E402
+from discreet.federated import Server, plan_federated
+from discreet.federated.flower.data_holder import alone
+from discreet.federated.flower.in_process import run_in_process
+from discreet.federated.flower.loopback import deployment_of
+from discreet.federated.flower.processes import SECONDS_TO_STOP
+from discreet.federated.simulate import clients_of, simulate, split_evenly
+from discreet.problem import L2, Logistic, Problem
 
 SEED = 3
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning")
@@ -106,8 +106,7 @@ def test_real_processes_survive_the_death_of_one_and_give_the_same_numbers(tmp_p
 
 
 def test_a_state_has_one_process(tmp_path):
-    with alone(tmp_path / "state"):
-        with pytest.raises(RuntimeError, match="another process"), alone(tmp_path / "state"):
-            pass
+    with alone(tmp_path / "state"), pytest.raises(RuntimeError, match="another process"), alone(tmp_path / "state"):
+        pass
     with alone(tmp_path / "state"):
         pass

@@ -7,21 +7,21 @@ import pytest
 
 pytest.importorskip("flwr", reason="needs Flower: pip install 'discreet[flower]'")
 
-from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, RecordDict  # noqa: E402
-from flwr.clientapp import ClientApp  # noqa: E402
-from flwr.common.constant import ErrorCode  # noqa: E402
+from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, RecordDict
+from flwr.clientapp import ClientApp
+from flwr.common.constant import ErrorCode
 
-from discreet.federated.flower.client_app import FAILED, OTHER_PLAN, make_client_app  # noqa: E402
-from discreet.federated.flower.in_process import InProcessGrid, task_identity  # noqa: E402
-from discreet.federated.flower.records import (  # noqa: E402
+from discreet.federated.flower.client_app import FAILED, OTHER_PLAN, make_client_app
+from discreet.federated.flower.in_process import InProcessGrid, task_identity
+from discreet.federated.flower.records import (
     UNREADABLE,
     answer_from_record,
     answer_to_record,
     request_from_record,
     request_to_record,
 )
-from discreet.federated.flower.sender import GridSender  # noqa: E402
-from discreet.federated.messages import Refusal, Reply, Request  # noqa: E402
+from discreet.federated.flower.sender import GridSender
+from discreet.federated.messages import Refusal, Reply, Request
 
 PLAN = b"digest of a plan"
 # Numbers that a careless encoding would change: a signed zero, the smallest, the largest, no short decimal form.

@@ -61,9 +61,13 @@ def hold_data(client: Client, state: Path, superlink: str, *, authority: Path, k
         while not stopped():
             earlier.end(superlink, authority, key)
             port = free_port()
-            connection = ["--superlink", superlink, "--root-certificates", authority]
+            connection: list[str | Path] = ["--superlink", superlink, "--root-certificates", authority]
             connection += ["--auth-supernode-private-key", key]
-            command = ["flower-supernode", *connection, *_own_interface(port, certificate, folder / "secret")]
+            command: list[str | Path] = [
+                "flower-supernode",
+                *connection,
+                *_own_interface(port, certificate, folder / "secret"),
+            ]
             supernode = Program(command, log, flower_environment(folder / "flower"), own_group=False)
             try:
                 supernode.wait_for_port(port)

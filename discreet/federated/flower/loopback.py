@@ -65,7 +65,7 @@ class LoopbackDeployment:
 
     def start_client(self, client: str) -> None:
         """Start a client, for the first time or again."""
-        command = [
+        command: list[str | Path] = [
             *(sys.executable, "-m", "discreet.cli", "federated", "client"),
             *(*self.clients[client], "--name", client),
             *("--superlink", f"{LOOPBACK}:{self._port}", "--authority", self._certificate.authority),
@@ -108,7 +108,7 @@ class LoopbackDeployment:
         connection = {"address": f"{LOOPBACK}:{self._port}", "root-certificates": str(self._certificate.authority)}
         lines = [f"[superlink.{CONNECTION}]", *(f"{name} = {json.dumps(value)}" for name, value in connection.items())]
         (home / "config.toml").write_text("\n".join(lines) + "\n")
-        command = [
+        command: list[str | Path] = [
             *("flower-superlink", "--host", LOOPBACK, "--port", str(self._port)),
             *("--ssl-ca-certfile", self._certificate.authority, "--ssl-certfile", self._certificate.certificate),
             *("--ssl-keyfile", self._certificate.key, "--enable-supernode-auth"),
@@ -169,8 +169,12 @@ def deployment_of(
         state = folder / f"client-{number}.state"
         clients[client] = [str(folder / f"client-{number}.parquet"), "--target", "target", "--plan", str(path)]
         clients[client] += ["--state", str(state), *([] if seed is None else ["--seed", str(seed)])]
-    files = {"plan": path, "state": folder / "server.state", "outcome": folder / "model.json"}
     settings = ServerSettings(
-        **{name: str(file) for name, file in files.items()}, clients=tuple(parts), timeout=timeout, seed=seed
+        plan=str(path),
+        clients=tuple(parts),
+        state=str(folder / "server.state"),
+        outcome=str(folder / "model.json"),
+        timeout=timeout,
+        seed=seed,
     )
     return LoopbackDeployment(folder, clients, settings)

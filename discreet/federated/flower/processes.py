@@ -36,7 +36,7 @@ class Program:
     def __init__(
         self, command: Sequence[str | Path], log: Path, environment: dict[str, str], *, own_group: bool = True
     ) -> None:
-        self.log = log
+        self.name, self.log = str(command[0]), log
         self.own_group = own_group
         with log.open("ab") as file:
             self.process = subprocess.Popen(
@@ -60,7 +60,7 @@ class Program:
             with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, port), timeout=1.0):
                 return
             time.sleep(0.05)
-        raise RuntimeError(f"{self.process.args} did not start:\n{tail(self.log)}")
+        raise RuntimeError(f"{self.name} did not start:\n{tail(self.log)}")
 
     def kill(self) -> None:
         """End the program and its group at once, as a power cut would."""
