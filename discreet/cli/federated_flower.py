@@ -59,7 +59,7 @@ def client(
     require_flower()
     from discreet.federated.client import Client
     from discreet.federated.flower.data_holder import alone, hold_data
-    from discreet.federated.flower.settings import read_plan
+    from discreet.federated.flower.server_settings import read_plan
     from discreet.privacy.ledger import Ledger
 
     X, y = _labelled_rows(table, target, no_header, schema, classes)
@@ -92,7 +92,7 @@ def app(
     """Write the folder that `flwr run` submits to a SuperLink, to train with the clients that are connected to it."""
     from discreet.cli.console import check_free
     from discreet.federated.flower.app_folder import write_app
-    from discreet.federated.flower.settings import ServerSettings, read_plan
+    from discreet.federated.flower.server_settings import ServerSettings, read_plan
 
     check_free(out, force)
     settings = ServerSettings(
