@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from discreet.cli import options
-
-if TYPE_CHECKING:
-    from discreet._common.types import IndexArray
-    from discreet.federated.plan import FederatedPlan
 
 CLIENT_EXAMPLE = (
     "Example: discreet federated client rows.csv --target y --plan plan.json --name clinic-a --state clinic-a.state "
@@ -76,6 +72,10 @@ def client(
             dataset=dataset,
             random_state=seed,
         )
+        promise, what = holder.promise, "all rows together" if holder.plan.unit == "client" else "each row"
+        seen = "the models tell" if trust_server else "the server sees"
+        print(f"{name}: at most {holder.plan.participations} answers, {holder.replies} given; what {seen} of {what} in")
+        print(f"all of them: epsilon = {promise.epsilon:.6g}, delta = {promise.delta:.3g}", flush=True)
         hold_data(holder, state, superlink, authority=authority, key=key, log=log)
 
 
@@ -113,9 +113,11 @@ def app(
 
 def loopback(
     clients: Annotated[int, typer.Option(min=1, help="Data holders.")] = 3,
+    rows: Annotated[int, typer.Option(min=2, help="Made-up rows of each of them.")] = 300,
+    columns: Annotated[int, typer.Option(min=1, help="Columns.")] = 5,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds.")] = 5,
-    epsilon: options.Epsilon = 5.0,
-    timeout: Timeout = 30.0,
+    epsilon: options.Epsilon = 4.0,
+    timeout: Timeout = 60.0,
     folder: Annotated[
         Path | None, typer.Option(help="Keep all files and logs in this new folder.", show_default="a temporary one")
     ] = None,
@@ -124,7 +126,7 @@ def loopback(
 ) -> None:
     """Train with real SuperLink and SuperNode processes on this machine, with TLS, and stop them all.
 
-    The rows are those of `discreet demo`, split evenly; each is protected from the server too.
+    Each of the made-up rows is protected from the server too. Nothing but the loopback interface is used.
     """
     from discreet.federated.flower import require_flower
 
@@ -132,51 +134,37 @@ def loopback(
     from contextlib import nullcontext
     from tempfile import TemporaryDirectory
 
-    from discreet.cli.console import print_json
-    from discreet.federated.flower.loopback import deployment_of
+    import numpy as np
 
-    plan, X, y, parts = _demo_task(clients, rounds, epsilon)
+    from discreet.cli.console import print_json
+    from discreet.federated.demo_tables import made_up
+    from discreet.federated.flower.loopback import deployment_of
+    from discreet.federated.planning import plan_federated
+    from discreet.problem import L2, Logistic, Problem
+
+    data, problem = made_up(clients, rows, columns, True, seed or 0), Problem(Logistic(), L2(1e-3))
+    plan = plan_federated(
+        problem, columns, data.bounds, clients, epsilon=epsilon, unit="record", rounds=rounds, rows_per_client=rows
+    )
     if folder is not None:
         folder.mkdir(parents=True)
     with (
         TemporaryDirectory() if folder is None else nullcontext(folder) as place,
-        deployment_of(Path(place).resolve(), plan, X, y, parts, seed=seed, timeout=timeout) as deployment,
+        deployment_of(
+            Path(place).resolve(), plan, data.X, data.y, data.parts, seed=seed, timeout=timeout
+        ) as deployment,
     ):
         deployment.start_run()
         outcome = deployment.wait(rounds * timeout + 300.0)
+    score = data.score(np.array(outcome["coef"]), outcome["intercept"])
     if json:
-        print_json(outcome)
+        print_json(outcome | {"score": score})
         return
-    print(plan)
     seconds = [one["seconds"] for one in outcome["rounds"]]
     missing = sum(len(one["missing"]) for one in outcome["rounds"])
-    print(f"\n{outcome['ended']}: {len(seconds)} rounds, {sum(seconds) / len(seconds):.1f} s each, {missing} late")
-
-
-def _demo_task(clients: int, rounds: int, epsilon: float) -> tuple[FederatedPlan, Any, Any, dict[str, IndexArray]]:
-    """A plan for the table of `discreet demo`, its rows, its labels, and who holds which rows."""
-    import numpy as np
-    from sklearn.datasets import load_breast_cancer
-
-    from discreet.demo import declared_bounds
-    from discreet.federated.planning import plan_federated
-    from discreet.federated.simulate import split_evenly
-    from discreet.problem import L2, Logistic, Problem
-
-    X, y = load_breast_cancer(return_X_y=True)
-    parts = split_evenly(len(y), clients)
-    fewest = min(len(part) for part in parts.values())
-    plan = plan_federated(
-        Problem(Logistic(), L2(0.001)),
-        X.shape[1],
-        declared_bounds(),
-        clients=clients,
-        rounds=rounds,
-        epsilon=epsilon,
-        unit="record",
-        rows_per_client=fewest,
-    )
-    return plan, X, np.where(y == 1, 1.0, -1.0), parts
+    print(f"{plan}\n\n{outcome['ended']}: {len(seconds)} rounds, {sum(seconds) / len(seconds):.1f} s each")
+    print(f"answers that did not come in time: {missing}")
+    print(f"accuracy on {data.held_out.size} held-out rows (not private): {score:.3f}")
 
 
 def _labelled_rows(

@@ -34,6 +34,11 @@ class LoopbackDeployment:
     clients : dict
         For each client, by its name, what `discreet federated client` is told of its rows, plan and state.
     settings : ServerSettings
+
+    Attributes
+    ----------
+    address : str
+        Host and port of the SuperLink.
     """
 
     def __init__(self, folder: Path, clients: dict[str, list[str]], settings: ServerSettings) -> None:
@@ -43,6 +48,7 @@ class LoopbackDeployment:
         self._environment = flower_environment(folder / "flower")
         self._certificate = make_server_certificate(folder, LOOPBACK)
         self._port = free_port()
+        self.address = f"{LOOPBACK}:{self._port}"
         self._programs: dict[str, Program] = {}
         self._keys: dict[str, Path] = {}
 
@@ -68,7 +74,7 @@ class LoopbackDeployment:
         command: list[str | Path] = [
             *(sys.executable, "-m", "discreet.cli", "federated", "client"),
             *(*self.clients[client], "--name", client),
-            *("--superlink", f"{LOOPBACK}:{self._port}", "--authority", self._certificate.authority),
+            *("--superlink", self.address, "--authority", self._certificate.authority),
             *("--key", self._keys[client], "--log", self._log(f"{self._keys[client].stem}-supernode")),
         ]
         self._programs[client] = Program(command, self._log(self._keys[client].stem), self._environment)
@@ -105,7 +111,7 @@ class LoopbackDeployment:
         home = self.folder / "flower"
         home.mkdir()
         (self.folder / "logs").mkdir()
-        connection = {"address": f"{LOOPBACK}:{self._port}", "root-certificates": str(self._certificate.authority)}
+        connection = {"address": self.address, "root-certificates": str(self._certificate.authority)}
         lines = [f"[superlink.{CONNECTION}]", *(f"{name} = {json.dumps(value)}" for name, value in connection.items())]
         (home / "config.toml").write_text("\n".join(lines) + "\n")
         command: list[str | Path] = [
