@@ -131,6 +131,8 @@ def loopback(
     from discreet.federated.flower import require_flower
 
     require_flower()
+    import signal
+    import sys
     from contextlib import nullcontext
     from tempfile import TemporaryDirectory
 
@@ -148,8 +150,9 @@ def loopback(
     )
     if folder is not None:
         folder.mkdir(parents=True)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # leave through the block below
     with (
-        TemporaryDirectory() if folder is None else nullcontext(folder) as place,
+        TemporaryDirectory(ignore_cleanup_errors=True) if folder is None else nullcontext(folder) as place,
         deployment_of(
             Path(place).resolve(), plan, data.X, data.y, data.parts, seed=seed, timeout=timeout
         ) as deployment,
