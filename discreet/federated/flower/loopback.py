@@ -33,7 +33,7 @@ class LoopbackDeployment:
         An empty folder.
     clients : dict
         For each client, by its name, what `discreet federated client` is told of its rows, plan and state.
-    settings : ServerSettings
+    server_settings : ServerSettings
 
     Attributes
     ----------
@@ -41,10 +41,10 @@ class LoopbackDeployment:
         Host and port of the SuperLink.
     """
 
-    def __init__(self, folder: Path, clients: dict[str, list[str]], settings: ServerSettings) -> None:
+    def __init__(self, folder: Path, clients: dict[str, list[str]], server_settings: ServerSettings) -> None:
         self.folder = folder
         self.clients = clients
-        self.settings = settings
+        self.server_settings = server_settings
         self._environment = flower_environment(folder / "flower")
         self._certificate = make_server_certificate(folder, LOOPBACK)
         self._port = free_port()
@@ -85,12 +85,12 @@ class LoopbackDeployment:
 
     def start_run(self) -> None:
         """Start the training."""
-        self.settings.write(self.folder / "server.json")
+        self.server_settings.write(self.folder / "server.json")
         self._flwr("run", write_app(self.folder / "app", self.folder / "server.json"), CONNECTION)
 
     def wait(self, seconds: float) -> dict[str, Any]:
         """Wait for the outcome; a RuntimeError that says why, if there is none."""
-        path, deadline = Path(self.settings.outcome), time.monotonic() + seconds
+        path, deadline = Path(self.server_settings.outcome), time.monotonic() + seconds
         while not path.exists():
             if time.monotonic() > deadline or not self._programs["superlink"].running:
                 raise RuntimeError(f"the server wrote no model:\n{tail(self._log('superlink'))}")

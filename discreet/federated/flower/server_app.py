@@ -56,11 +56,11 @@ def make_server_app(server: Server, *, timeout: float, poll: float = 0.25) -> Se
     return made
 
 
-def _train(grid: Grid, settings: ServerSettings) -> dict[str, Any]:
+def _train(grid: Grid, server_settings: ServerSettings) -> dict[str, Any]:
     """Run all rounds; returns the model and what happened, as JSON values."""
-    server = settings.server()
-    sender = GridSender(grid, server.plan.digest, timeout=settings.timeout)
-    sender.wait_for(server.clients, settings.wait)
+    server = server_settings.server()
+    sender = GridSender(grid, server.plan.digest, timeout=server_settings.timeout)
+    sender.wait_for(server.clients, server_settings.wait)
     seconds: list[float] = []
 
     def timed(requests: dict[str, Request]) -> list[Any]:
