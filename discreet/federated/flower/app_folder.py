@@ -24,14 +24,14 @@ settings = {settings}
 """
 
 
-def write_app(folder: Path, settings: Path) -> Path:
+def write_app(folder: Path, settings_file: Path) -> Path:
     """Write the folder for `flwr run`.
 
     Parameters
     ----------
     folder : Path
         Made if it does not exist.
-    settings : Path
+    settings_file : Path
         The server's settings, on the machine of the SuperLink. Clients see this path and nothing more of them.
 
     Returns
@@ -41,6 +41,6 @@ def write_app(folder: Path, settings: Path) -> Path:
     """
     folder.mkdir(parents=True, exist_ok=True)
     # A JSON string is a TOML string too.
-    text = APP.format(version=json.dumps(discreet.__version__), settings=json.dumps(str(settings)))
+    text = APP.format(version=json.dumps(discreet.__version__), settings=json.dumps(str(settings_file)))
     (folder / "pyproject.toml").write_text(text)
     return folder
