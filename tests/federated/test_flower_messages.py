@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -85,6 +87,23 @@ def test_a_client_that_is_not_connected_does_not_stop_the_round():
     clients = {name: StubClient(name) for name in "ab"}
     answers = ask(InProcessGrid(app_of(clients), list("ab")), list("abz"), timeout=0.3)
     assert [answer.client for answer in answers] == ["a", "b"]
+
+
+def test_a_late_answer_ends_no_round_and_is_not_taken_for_one_of_the_next():
+    class Slow(InProcessGrid):
+        late = True
+
+        def pull_messages(self, message_ids):
+            if self.late:
+                message_ids = message_ids[1:]  # the reply to the first is still on its way
+            return super().pull_messages(message_ids)
+
+    grid = Slow(app_of({name: StubClient(name) for name in "ab"}), list("ab"))
+    begin = time.monotonic()
+    assert [answer.client for answer in ask(grid, list("ab"), timeout=0.4)] == ["b"]
+    assert 0.4 <= time.monotonic() - begin < 2.0
+    grid.late = False
+    assert [answer.client for answer in ask(grid, ["b"])] == ["b"]
 
 
 def test_a_client_that_comes_back_is_asked_in_the_same_round():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import secrets
 import signal
 import tempfile
@@ -18,8 +19,17 @@ from discreet.federated.client import Client
 from discreet.federated.flower.certificates import ServerCertificate, make_server_certificate, write_private
 from discreet.federated.flower.client_app import make_client_app
 from discreet.federated.flower.executor import Executor
-from discreet.federated.flower.processes import LOOPBACK, Program, flower_environment, free_port, stop
+from discreet.federated.flower.processes import (
+    LOOPBACK,
+    Program,
+    ProgramEndedError,
+    flower_environment,
+    free_port,
+    stop,
+)
 from discreet.federated.flower.reconnect import EarlierConnection
+
+_log = logging.getLogger(__name__)
 
 SECONDS_BETWEEN_STARTS = 5.0
 
@@ -74,6 +84,8 @@ def hold_data(client: Client, state: Path, superlink: str, *, authority: Path, k
                 executor = Executor(app, f"{LOOPBACK}:{port}", authority=certificate.authority, secret=secret)
                 with contextlib.closing(executor):
                     executor.run(lambda program=supernode: stopped() or not program.running)  # type: ignore[misc]
+            except ProgramEndedError as error:
+                _log.warning("%s", error)
             finally:
                 stop([supernode])
             _sleep(SECONDS_BETWEEN_STARTS, stopped)

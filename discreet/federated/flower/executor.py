@@ -9,6 +9,7 @@ loaded. It also stays up between rounds, where Flower starts a new Python for ea
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +28,8 @@ from flwr.supercore.interceptors import (
 )
 from flwr.supercore.runtime import RuntimeHttpClient
 from flwr.supernode.runtime.run_clientapp import pull_task_input, push_message, push_task_output
+
+_log = logging.getLogger(__name__)
 
 ACQUIRE = frozenset({"/flwr.proto.Runtime/AcquireTask"})
 
@@ -72,6 +75,9 @@ class Executor:
                 return False
             self._answer(task.token)
         except httpx.HTTPError:  # not there yet, restarting, or the run has ended: the server asks again
+            return False
+        except Exception:
+            _log.exception("a request was not answered")  # the next one may be: the client stays up
             return False
         return True
 

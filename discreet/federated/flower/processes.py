@@ -20,6 +20,10 @@ SECONDS_TO_START = 60.0
 SECONDS_TO_STOP = 10.0
 
 
+class ProgramEndedError(RuntimeError):
+    """A program ended, or did not get ready in time."""
+
+
 class Program:
     """A running program, with everything it says in a log file.
 
@@ -54,13 +58,13 @@ class Program:
         return self.process.poll() is None
 
     def wait_for_port(self, port: int) -> None:
-        """Wait until the program accepts connections; a RuntimeError with the end of its log, if it does not."""
+        """Wait until the program accepts connections; a ProgramEndedError with the end of its log, if not."""
         deadline = time.monotonic() + SECONDS_TO_START
         while time.monotonic() < deadline and self.running:
             with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, port), timeout=1.0):
                 return
             time.sleep(0.05)
-        raise RuntimeError(f"{self.name} did not start:\n{tail(self.log)}")
+        raise ProgramEndedError(f"{self.name} did not start:\n{tail(self.log)}")
 
     def kill(self) -> None:
         """End the program and its group at once, as a power cut would."""
