@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from discreet.cli import options
+from discreet.cli import federated_flower, options
 from discreet.cli.console import check_free, print_json, wants_progress
 
 if TYPE_CHECKING:
@@ -182,6 +182,11 @@ def simulate(
         print_json({"plan": made.to_dict(), "result": result})
     elif not quiet:
         print(describe(result))
+
+
+federated_app.command(epilog=federated_flower.APP_EXAMPLE)(federated_flower.app)
+federated_app.command(epilog=federated_flower.CLIENT_EXAMPLE)(federated_flower.client)
+federated_app.command(epilog=federated_flower.LOOPBACK_EXAMPLE)(federated_flower.loopback)
 
 
 def measured(done: SimulatedRun, data: FederatedTable) -> dict[str, Any]:
