@@ -1,0 +1,55 @@
+"""Step and clip of a token with gradient steps, chosen from public facts."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from discreet.federated.decentralised.random_walk import RandomWalk
+from discreet.federated.planning import DISTANCE, RECORD_CLIP, SPREAD
+from discreet.privacy.mechanisms import Gaussian, clipped_sum
+from discreet.privacy.relation import Relation, relation_from
+
+if TYPE_CHECKING:
+    from discreet.privacy.budget import Budget
+    from discreet.problem.problem import Problem
+
+
+def token_settings(
+    problem: Problem, columns: int, settings: dict[str, Any], budget: Budget, walk: RandomWalk
+) -> dict[str, Any]:
+    """The settings with a step (gamma) and a clip, checked if given.
+
+    Guarantee: the step is at most 2 / beta, beta being a bound on the curvature of every node's loss for rows with
+    entries in [-1, 1]: then gradient steps are non-expansive. Single rows are clipped, so that losses stay convex.
+    """
+    dimension = columns + problem.fit_intercept
+    longest = 2.0 / (problem.loss.smoothness * dimension)
+    clip = settings.get("clip")
+    if clip is None:
+        clip = RECORD_CLIP * min(problem.loss.lipschitz, 1.0) * math.sqrt(1.0 + columns / 3.0)
+    step = settings.get("gamma")
+    if step is None:
+        step = _step(problem, dimension, longest, budget, walk, clip, settings.get("relation", Relation.REPLACE))
+    if not 0.0 < step <= longest:
+        raise ValueError(
+            f"gamma must be above 0 and at most {longest:.3g}, so that a step of the token is non-expansive; got {step}."
+        )
+    return settings | {"gamma": step, "clip": clip}
+
+
+def _step(
+    problem: Problem, dimension: int, longest: float, budget: Budget, walk: RandomWalk, clip: float, relation: Any
+) -> float:
+    """The length for which what is left of the way and the noise add up to the least; no guarantee rests on it."""
+    if budget.is_infinite:
+        return 0.5 * longest
+    multiplier = float(walk.local.max()) / budget.gaussian_mu()
+    deviation = Gaussian(multiplier).deviation(clipped_sum(relation_from(relation)) * clip)
+    curvature, noise = SPREAD * problem.loss.smoothness, deviation * math.sqrt(dimension)
+
+    def error(step: float) -> float:
+        left = DISTANCE * math.exp(-step * curvature * len(walk.path))
+        return left + noise * math.sqrt(0.5 * step / curvature)
+
+    return min((0.5 * longest * 0.7**k for k in range(40)), key=error)
