@@ -158,5 +158,5 @@ def test_steps_follow_from_the_spectral_gap():
 
 @pytest.mark.parametrize("wrong", [{"message_noise": 0.0}, {"steps": 0}, {"error": 0.0}, {"steps": 10**6}])
 def test_wrong_schedules_are_refused(wrong):
-    with pytest.raises(ValueError, match="message_noise|steps|error"):
+    with pytest.raises(ValueError, match=r"message_noise|steps|error"):
         plan_gossip(RING, **wrong)

@@ -94,7 +94,7 @@ def test_everybody_together_sees_each_visit_of_a_node():
 
 
 def test_the_spread_of_visits_is_the_best_one():
-    """The best payments are the nondecreasing ones nearest to the visits themselves; no random feasible ones are better."""
+    """The best payments are the nondecreasing ones nearest to the visits; no random feasible ones are better."""
     rng = np.random.default_rng(5)
     for _ in range(20):
         length = int(rng.integers(2, 12))

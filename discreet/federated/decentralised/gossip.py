@@ -189,7 +189,7 @@ def _fractions(view: FloatArray) -> FloatArray:
 
 
 def chebyshev(second_eigenvalue: float, steps: int) -> tuple[float, ...]:
-    """The mixing of accelerated gossip: the polynomial of W that is smallest on all eigenvalues but that of the mean."""
+    """The mixing of accelerated gossip: the polynomial of W that is smallest between -second and +second eigenvalue."""
     square = second_eigenvalue**2
     mixing = [1.0]
     for t in range(1, steps):

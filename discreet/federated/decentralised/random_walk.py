@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -37,7 +38,7 @@ class RandomWalk:
     def __post_init__(self) -> None:
         if not self.path:
             raise ValueError("the token must visit at least one node.")
-        for here, there in zip(self.path, self.path[1:], strict=False):
+        for here, there in pairwise(self.path):
             if here != there and there not in self.network.neighbours[here]:
                 raise ValueError(f"the token cannot go from node {here} to node {there}: there is no edge.")
 
@@ -54,7 +55,7 @@ class RandomWalk:
     @property
     def messages(self) -> int:
         """How many messages the whole walk takes, with one for each node to tell the result."""
-        moves = sum(a != b for a, b in zip(self.path, self.path[1:], strict=False))
+        moves = sum(a != b for a, b in pairwise(self.path))
         return moves + self.network.size
 
     def seen_by(self, observers: Sequence[int]) -> FloatArray:
@@ -108,7 +109,7 @@ def spread(places: Sequence[int], length: int) -> float:
         while len(corners) > 1 and not _turns_up(corners[-2], corners[-1], point):
             corners.pop()
         corners.append(point)
-    return sum((d - b) ** 2 / (c - a) for (a, b), (c, d) in zip(corners, corners[1:], strict=False))
+    return sum((d - b) ** 2 / (c - a) for (a, b), (c, d) in pairwise(corners))
 
 
 def _turns_up(first: tuple[int, int], middle: tuple[int, int], last: tuple[int, int]) -> bool:

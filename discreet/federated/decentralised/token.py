@@ -6,13 +6,16 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from discreet.federated.decentralised.random_walk import RandomWalk
-from discreet.federated.planning import DISTANCE, RECORD_CLIP, SPREAD
 from discreet.privacy.mechanisms import Gaussian, clipped_sum
 from discreet.privacy.relation import Relation, relation_from
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.problem.problem import Problem
+
+ROW_CLIP = 0.6  # in units of the slope times the norm of a row whose entries are uniform in [-1, 1]
+SPREAD = 0.15  # guessed mean square of a scaled column
+DISTANCE = 3.0  # guessed length of the best weights, for margins of the usual size
 
 
 def token_settings(
@@ -27,13 +30,13 @@ def token_settings(
     longest = 2.0 / (problem.loss.smoothness * dimension)
     clip = settings.get("clip")
     if clip is None:
-        clip = RECORD_CLIP * min(problem.loss.lipschitz, 1.0) * math.sqrt(1.0 + columns / 3.0)
+        clip = ROW_CLIP * min(problem.loss.lipschitz, 1.0) * math.sqrt(1.0 + columns / 3.0)
     step = settings.get("gamma")
     if step is None:
         step = _step(problem, dimension, longest, budget, walk, clip, settings.get("relation", Relation.REPLACE))
     if not 0.0 < step <= longest:
         raise ValueError(
-            f"gamma must be above 0 and at most {longest:.3g}, so that a step of the token is non-expansive; got {step}."
+            f"gamma must be above 0 and at most {longest:.3g}: a step of the token must be non-expansive; got {step}."
         )
     return settings | {"gamma": step, "clip": clip}
 

@@ -133,7 +133,7 @@ def _admm_token(plan: NetworkPlan, clients: Sequence[Client], model: ModelMap) -
 
 
 class ClippedRows(LocalProblem):
-    """The mean loss of a node with every row's gradient clipped: still convex and smooth, so that steps are non-expansive.
+    """The mean loss of a node with every row's gradient clipped: still convex and smooth, so steps are non-expansive.
 
     Guarantee: `gradient_at` is a mean of vectors of norm at most the clip. Not private.
     """
