@@ -167,9 +167,11 @@ class Gossip:
 
         Guarantee: Theorem 3 of docs/guarantees/decentralised.md; 2^-29 bounds a grid's step over its noise.
         """
-        step = 2.0**-29
-        entries = math.sqrt(self.network.size * columns * rounds)
-        return 2.0 * entries * step * (3.0 / self.message_noise + 4.0 * math.sqrt(self.steps))
+        degree = max(len(found) for found in self.network.neighbours)
+        # Values below 80 times their noise, summed with weights of at most 3 in double precision.
+        precision = 240.0 * math.sqrt(self.network.size) * (degree + 3) * 2.0**-53 / self.message_noise
+        entries, per_step = math.sqrt(self.network.size * columns * rounds), 3.0 * 2.0**-29 + precision
+        return 2.0 * entries * (3.0 * 2.0**-29 / self.message_noise + per_step * math.sqrt(self.steps))
 
 
 def _fractions(view: FloatArray) -> FloatArray:
@@ -179,7 +181,7 @@ def _fractions(view: FloatArray) -> FloatArray:
     covariance = flat @ flat.T
     # The view is computed to a few units of the last digit for each of the sums that it is made of; the trace bounds
     # the norm. An eigenvalue that is smaller than its error is not told from 0, and counts as "sees everything".
-    error = 64.0 * _EPS * (noises + nodes) * float(np.trace(covariance))
+    error = 64.0 * _EPS * (noises**2 + nodes) * float(np.trace(covariance))
     eigenvalues, directions = np.linalg.eigh(covariance)
     safe = eigenvalues - error
     if safe[0] <= 0.0:
