@@ -76,8 +76,9 @@ def training_table(X: Any, y: Any) -> None:
                 scores = [np.mean(np.where(X @ r.coef + r.intercept > 0.0, 1.0, -1.0) == y) for r in runs]
                 excess = [(objective(data, r.coef, r.intercept) - best) / (zero - best) for r in runs]
                 local = plan.to_dict()["local_epsilon"]
+                start = f"| {graph}, {network.size} | {method} | {target} {epsilon:g}"
                 print(
-                    f"| {graph}, {network.size} | {method} | {target} {epsilon:g} | {pairs_of(plan).max():.1f} | {local:.1f}"
+                    f"{start} | {pairs_of(plan).max():.1f} | {local:.1f}"
                     f" | {np.mean(scores):.3f} ± {np.std(scores):.3f} | {np.mean(excess):.2f} |",
                     flush=True,
                 )

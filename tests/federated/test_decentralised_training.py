@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -91,6 +92,32 @@ def test_noise_of_messages_and_values_is_what_was_accounted():
     assert plan.message_grid.step <= 2.0**-29 * plan.message_grid.scale
 
 
+def models_tell(plan, runs=150):
+    """Whole runs on two states of a node's rows: the distance of the models, in standard deviations.
+
+    Each node has one row whose gradient is far above the clip, so that the node's data move it by twice the clip.
+    """
+    rng, found = seeded_generator(8), []
+    for label in (1.0, -1.0):
+        data = [(np.ones((1, 1)), np.array([label if node == 0 else 1.0])) for node in range(KITE.size)]
+        found.append([train_network(plan, data, random_state=one).models[0, 0] for one in rng.spawn(runs)])
+    first, second = map(np.array, found)
+    return abs(first.mean() - second.mean()) / math.sqrt(0.5 * (first.var() + second.var()))
+
+
+@pytest.mark.parametrize("method", ["tree", "gossip"])
+def test_whole_runs_attain_the_loss_towards_someone_outside(method):
+    """A false alarm once in 10^4 runs: 4 standard errors of a distance between two means of 150; the seed is fixed."""
+    problem = Problem(Logistic(), fit_intercept=False)
+    plan, half = (
+        plan_network(problem, 1, BOUNDS, KITE, method=method, epsilon=Budget.gdp(mu), rounds=1, gamma=0.1, clip=0.01)
+        for mu in (3.0, 6.0)
+    )
+    error = 4.0 * math.sqrt(2.0 / 150 + 1.5**2 / 300)
+    assert abs(models_tell(plan) - plan.losses.reader[0]) < error
+    assert models_tell(half) > plan.losses.reader[0] + error  # with half the noise
+
+
 def test_the_target_keeps_the_budget():
     budget = Budget(1.0, 1e-3)
     for method in ("tree", "gossip", "walk", "admm-walk"):
@@ -171,6 +198,20 @@ def test_too_little_noise_for_the_grid_leaves_the_local_bound():
     plan = plan_network(PROBLEM, 3, BOUNDS, KITE, epsilon=Budget.gdp(1_000.0))
     assert plan.federated.multiplier < 1.0 / 64.0
     assert (plan.losses.mu + np.diag(plan.losses.local) == plan.losses.local[:, None]).all()
+
+
+def test_plans_that_do_not_fit_together_are_refused():
+    """A plan put together by hand cannot claim the losses of another protocol, or of fewer releases."""
+    tree, walk = (plan_network(PROBLEM, 3, BOUNDS, KITE, method=method) for method in ("tree", "walk"))
+    with pytest.raises(ValueError, match="needs a protocol of class Gossip"):
+        replace(tree, method="gossip")
+    with pytest.raises(ValueError, match="each node of the network"):
+        replace(tree, protocol=plan_network(PROBLEM, 3, BOUNDS, RING).protocol)
+    with pytest.raises(ValueError, match="pays for 10"):
+        replace(walk, federated=tree.federated)
+    longer = plan_network(PROBLEM, 3, BOUNDS, KITE, method="admm-walk", gamma=3.0)
+    with pytest.raises(ValueError, match="non-expansive"):
+        replace(longer, method="walk")
 
 
 def test_wrong_requests_are_refused():

@@ -16,7 +16,7 @@ from discreet.federated.decentralised.gossip import Gossip, plan_gossip
 from discreet.federated.decentralised.network import Network
 from discreet.federated.decentralised.pairwise import PairwiseLosses, certified, relative_losses
 from discreet.federated.decentralised.random_walk import RandomWalk, plan_walk
-from discreet.federated.decentralised.token import token_settings
+from discreet.federated.decentralised.token import check_step, token_settings
 from discreet.federated.decentralised.tree import SpanningTree
 from discreet.federated.plan import FederatedPlan
 from discreet.federated.planning import plan_federated
@@ -60,6 +60,18 @@ class NetworkPlan:
     protocol: Gossip | SpanningTree | RandomWalk
     target: Target
     budget: Budget
+
+    def __post_init__(self) -> None:
+        kind = {"gossip": Gossip, "tree": SpanningTree}.get(self.method, RandomWalk)
+        if not isinstance(self.protocol, kind):
+            raise ValueError(f"method {self.method!r} needs a protocol of class {kind.__name__}.")
+        plan, most = self.federated, round(float(self.protocol.local.max()) ** 2) * self.repeats
+        if (plan.unit, plan.clients, plan.per_round) != ("client", self.network.size, self.network.size):
+            raise ValueError("the plan of the nodes must protect whole clients and ask each node of the network.")
+        if plan.participations < most:
+            raise ValueError(f"a node releases {most} numbers; the plan of the nodes pays for {plan.participations}.")
+        if self.method == "walk":
+            check_step(plan.gamma, plan.problem, plan.dimension)
 
     @property
     def network(self) -> Network:

@@ -27,24 +27,33 @@ def token_settings(
     entries in [-1, 1]: then gradient steps are non-expansive. Single rows are clipped, so that losses stay convex.
     """
     dimension = columns + problem.fit_intercept
-    longest = 2.0 / (problem.loss.smoothness * dimension)
     clip = settings.get("clip")
     if clip is None:
         clip = ROW_CLIP * min(problem.loss.lipschitz, 1.0) * math.sqrt(1.0 + columns / 3.0)
     step = settings.get("gamma")
     if step is None:
-        step = _step(problem, dimension, longest, budget, walk, clip, settings.get("relation", Relation.REPLACE))
+        step = _step(problem, dimension, budget, walk, clip, settings.get("relation", Relation.REPLACE))
+    check_step(step, problem, dimension)
+    return settings | {"gamma": step, "clip": clip}
+
+
+def longest_step(problem: Problem, dimension: int) -> float:
+    """2 / beta: entries of rows lie in [-1, 1], so that the square of a row's norm is at most their number."""
+    return 2.0 / (problem.loss.smoothness * dimension)
+
+
+def check_step(step: float, problem: Problem, dimension: int) -> None:
+    """Refuse a step of which it is not known that it is non-expansive."""
+    longest = longest_step(problem, dimension)
     if not 0.0 < step <= longest:
         raise ValueError(
             f"gamma must be above 0 and at most {longest:.3g}: a step of the token must be non-expansive; got {step}."
         )
-    return settings | {"gamma": step, "clip": clip}
 
 
-def _step(
-    problem: Problem, dimension: int, longest: float, budget: Budget, walk: RandomWalk, clip: float, relation: Any
-) -> float:
+def _step(problem: Problem, dimension: int, budget: Budget, walk: RandomWalk, clip: float, relation: Any) -> float:
     """The length for which what is left of the way and the noise add up to the least; no guarantee rests on it."""
+    longest = longest_step(problem, dimension)
     if budget.is_infinite:
         return 0.5 * longest
     multiplier = float(walk.local.max()) / budget.gaussian_mu()
