@@ -26,10 +26,27 @@ def test_the_command_shows_losses_and_draws_them(tmp_path):
 
 def test_the_command_prints_json():
     pytest.importorskip("networkx")
-    shown = run("federated", "network", "--graph", "star", "--nodes", 5, "--target", "max", "--epsilon", 2, "--json")
+    shown = run(
+        "federated", "network", "--graph", "star", "--nodes", 5, "--budget-for", "max", "--epsilon", 2, "--json"
+    )
     found = json.loads(shown.stdout)
     assert found["max_epsilon"] == pytest.approx(2.0, rel=1e-5)
     assert np.shape(found["epsilon"]) == (5, 5)
+
+
+def test_the_command_trains_on_a_table(tmp_path):
+    pytest.importorskip("networkx")
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (400, 2))
+    rows = np.column_stack([X, X @ [1.0, -1.0] > 0.0])
+    table = tmp_path / "table.csv"
+    np.savetxt(table, rows, delimiter=",", header="a,b,y", comments="", fmt="%.4f")
+    given = ("--table", table, "--target", "y", "--bounds", "-1,1", "--classes", "0,1", "--nodes", 8, "--seed", 1)
+    shown = run("federated", "network", *given, "--epsilon", 1e4, "--json")
+    found = json.loads(shown.stdout)["result"]
+    assert "seed" in shown.stderr  # noise that can be removed is warned of
+    assert found["accuracy"] > 0.8
+    assert found["held_out_rows"] == 80
 
 
 def test_wrong_options_are_refused():

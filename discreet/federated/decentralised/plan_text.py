@@ -34,11 +34,11 @@ def describe(plan: NetworkPlan) -> str:
         f"  another node, largest:             {pairs.max():.4g}",
         *(f"  {who + ':':<34} {gaussian_epsilon(delta, mu):.4g} at most" for who, mu in largest.items()),
     ]
-    if isinstance(plan.protocol, RandomWalk) and not plan.protocol.visits.all():
-        lines.append(f"the token never visits {int((plan.protocol.visits == 0).sum())} nodes: their rows are not used")
     if plan.claimed is not None:
         claimed = gaussian_epsilon(delta, float(plan.claimed.mean()))
         lines.append(f"  another node, claimed by papers and NOT certified: {claimed:.4g}")
+    if isinstance(plan.protocol, RandomWalk) and not plan.protocol.visits.all():
+        lines.append(f"the token never visits {int((plan.protocol.visits == 0).sum())} nodes: their rows are not used")
     return "\n".join(lines)
 
 
