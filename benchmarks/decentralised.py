@@ -40,12 +40,12 @@ def losses_table() -> None:
     print("| graph | nodes | method | mean of pairs | median | largest | models only | messages |")
     print("|---|---|---|---|---|---|---|---|")
     for graph in GRAPHS:
-        for method in METHODS[:3]:
-            plan = plan_network(PROBLEM, 4, (LOW, HIGH), network_named(graph, NODES), method=method)
+        for method, way in (("gossip", ""), ("tree", ""), ("walk", "tour"), ("walk", "random")):
+            plan = plan_network(PROBLEM, 4, (LOW, HIGH), network_named(graph, NODES), method=method, way=way or "tour")
             found = pairs_of(plan)
             reader = plan.to_dict()["reader_epsilon"]
             shown = f"{found.mean():.2f} | {np.median(found):.2f} | {found.max():.2f} | {reader:.2f}"
-            print(f"| {graph} | {plan.network.size} | {method} | {shown} | {plan.messages:,} |", flush=True)
+            print(f"| {graph} | {plan.network.size} | {method} {way} | {shown} | {plan.messages:,} |", flush=True)
 
 
 def parts(X: Any, y: Any, nodes: int) -> list[tuple[Any, Any]]:

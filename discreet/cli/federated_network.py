@@ -52,6 +52,9 @@ def network(
     columns: Annotated[int, typer.Option(min=1, help="Number of columns, if there is no table.")] = 10,
     gossip_steps: Steps = None,
     message_noise: MessageNoise = None,
+    way: Annotated[
+        Literal["tour", "random"], typer.Option(help="A token's way: each node once in every pass, or a random walk.")
+    ] = "tour",
     graph_seed: Annotated[int, typer.Option(min=0, help="For random graphs and ways of a token; no secret.")] = 0,
     table: TrialTable = None,
     target: options.TargetName = None,
@@ -91,6 +94,7 @@ def network(
         rounds=rounds,
         gossip_steps=gossip_steps,
         message_noise=message_noise,
+        way=way,
         path_seed=graph_seed,
     )
     if plot is not None:

@@ -8,7 +8,7 @@ from discreet.federated.decentralised.graphs import network_named
 from discreet.federated.decentralised.network import Network
 from discreet.federated.decentralised.pairwise import PairwiseLosses
 from discreet.federated.decentralised.plan import NetworkPlan, plan_network
-from discreet.federated.decentralised.random_walk import RandomWalk, plan_walk
+from discreet.federated.decentralised.random_walk import Walk, plan_tour, plan_walk
 from discreet.federated.decentralised.training import NetworkResult, train_network
 from discreet.federated.decentralised.tree import SpanningTree
 
@@ -18,11 +18,12 @@ __all__ = [
     "NetworkPlan",
     "NetworkResult",
     "PairwiseLosses",
-    "RandomWalk",
     "SpanningTree",
+    "Walk",
     "network_named",
     "plan_gossip",
     "plan_network",
+    "plan_tour",
     "plan_walk",
     "train_network",
 ]

@@ -74,7 +74,7 @@ def relative_losses(views: Views, rounds: int) -> PairwiseLosses:
 
     Parameters
     ----------
-    views : Gossip, SpanningTree or RandomWalk
+    views : Gossip, SpanningTree or Walk
     rounds : int
         How often the protocol is run, one after the other; 1 for a walk, which counts its visits itself.
     """

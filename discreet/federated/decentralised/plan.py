@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,11 @@ from discreet._common.checks import one_of, whole
 from discreet._common.digest import digest_of
 from discreet._common.types import FloatArray
 from discreet.federated.decentralised.gossip import Gossip, plan_gossip
+from discreet.federated.decentralised.kinds import METHODS, TARGETS, WAYS, AnyProtocol, Method, Target, Way
 from discreet.federated.decentralised.network import Network
-from discreet.federated.decentralised.pairwise import PairwiseLosses, certified, relative_losses
-from discreet.federated.decentralised.random_walk import RandomWalk, plan_walk
+from discreet.federated.decentralised.noise import own_budget, relative_to_noise
+from discreet.federated.decentralised.pairwise import PairwiseLosses, certified
+from discreet.federated.decentralised.random_walk import Walk, plan_tour, plan_walk
 from discreet.federated.decentralised.token import check_step, token_settings
 from discreet.federated.decentralised.tree import SpanningTree
 from discreet.federated.plan import FederatedPlan
@@ -25,10 +27,6 @@ from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.problem.problem import Problem
 
-Method = Literal["gossip", "tree", "walk", "admm-walk"]
-Target = Literal["local", "mean", "max"]
-METHODS: tuple[Method, ...] = ("gossip", "tree", "walk", "admm-walk")
-TARGETS: tuple[Target, ...] = ("local", "mean", "max")
 ROUNDS = 10
 LEAST_MULTIPLIER = 1.0 / 64.0  # below, rounding is not small against the noise, and only the local bound is stated
 _FINEST = 2.0**-29  # bounds a grid's step over its noise
@@ -47,7 +45,7 @@ class NetworkPlan:
         Problem, columns, clip, noise and budget: what a node's own releases are.
     method : {"gossip", "tree", "walk", "admm-walk"}
         How nodes work together.
-    protocol : Gossip, SpanningTree or RandomWalk
+    protocol : Gossip, SpanningTree or Walk
         Who sends what to whom.
     target : {"local", "mean", "max"}
         Which loss keeps the budget: the local one, the mean over the pairs of nodes, or the largest of a pair.
@@ -57,12 +55,12 @@ class NetworkPlan:
 
     federated: FederatedPlan
     method: Method
-    protocol: Gossip | SpanningTree | RandomWalk
+    protocol: AnyProtocol
     target: Target
     budget: Budget
 
     def __post_init__(self) -> None:
-        kind = {"gossip": Gossip, "tree": SpanningTree}.get(self.method, RandomWalk)
+        kind = {"gossip": Gossip, "tree": SpanningTree}.get(self.method, Walk)
         if not isinstance(self.protocol, kind):
             raise ValueError(f"method {self.method!r} needs a protocol of class {kind.__name__}.")
         plan, most = self.federated, round(float(self.protocol.local.max()) ** 2) * self.repeats
@@ -81,7 +79,7 @@ class NetworkPlan:
     @property
     def repeats(self) -> int:
         """How often the protocol is run: every round anew, or one walk."""
-        return 1 if isinstance(self.protocol, RandomWalk) else self.federated.rounds
+        return 1 if isinstance(self.protocol, Walk) else self.federated.rounds
 
     @property
     def messages(self) -> int:
@@ -96,7 +94,7 @@ class NetworkPlan:
     @cached_property
     def losses(self) -> PairwiseLosses:
         """What each node learns about each other one, certified."""
-        relative, grid = _relative(self.method, self.protocol, self.repeats), self.federated.grid
+        relative, grid = relative_to_noise(self.method, self.protocol, self.repeats), self.federated.grid
         rounding = self.protocol.rounding(self.federated.dimension, self.repeats)
         if self.federated.multiplier < LEAST_MULTIPLIER or grid.step > _FINEST * grid.scale:
             rounding = math.inf
@@ -130,7 +128,7 @@ class NetworkPlan:
     def digest(self) -> bytes:
         """SHA-256 of the plan; seeded noise is keyed by it."""
         protocol = self.protocol
-        path = protocol.path if isinstance(protocol, RandomWalk) else ()
+        path = (protocol.path, protocol.passing) if isinstance(protocol, Walk) else ()
         gossip = (protocol.mixing, protocol.message_noise, protocol.speaker) if isinstance(protocol, Gossip) else ()
         root = protocol.root if isinstance(protocol, SpanningTree) else -1
         facts = repr((self.method, self.target, self.network.names, self.network.neighbours, path, gossip, root))
@@ -178,6 +176,7 @@ def plan_network(
     rounds: int = ROUNDS,
     gossip_steps: int | None = None,
     message_noise: float | None = None,
+    way: Way = "tour",
     path_seed: int = 0,
     **settings: Any,
 ) -> NetworkPlan:
@@ -209,6 +208,8 @@ def plan_network(
         Rounds of ADMM, or for a token how often it visits a node on average.
     gossip_steps, message_noise : optional
         As in `plan_gossip`.
+    way : {"tour", "random"}, default="tour"
+        How a token goes: on tours on which each node makes one step, in random orders, or on a random walk.
     path_seed : int, default=0
         For the way of a token, which is public.
     **settings
@@ -229,68 +230,28 @@ def plan_network(
     """
     one_of("method", method, METHODS)
     one_of("target", target, TARGETS)
+    one_of("way", way, WAYS)
     rounds = whole("rounds", rounds, least=1)
     budget = budget_from(epsilon, delta, network.size)
     if budget.kind == "pure" and not budget.is_infinite:
         raise ValueError("training on a graph uses Gaussian noise and needs a budget with delta > 0.")
-    protocol = _protocol(network, method, rounds, gossip_steps, message_noise, path_seed)
-    if isinstance(protocol, RandomWalk):
+    protocol: AnyProtocol
+    if method == "gossip":
+        protocol = plan_gossip(network, steps=gossip_steps, message_noise=message_noise)
+    elif method == "tree":
+        protocol = SpanningTree(network, network.centre)
+    else:
+        protocol = (plan_tour if way == "tour" else plan_walk)(network, rounds, path_seed)
+    if isinstance(protocol, Walk):
         rounds = int(protocol.visits.max())
-    own = _own_budget(budget, target, method, protocol, rounds, columns + problem.fit_intercept)
+    own = own_budget(budget, target, method, protocol, rounds, columns + problem.fit_intercept)
     if method == "walk":
-        assert isinstance(protocol, RandomWalk)
+        assert isinstance(protocol, Walk)
         settings = token_settings(problem, columns, settings, own, protocol)
     federated = plan_federated(
         problem, columns, bounds, network.size, epsilon=own, rounds=rounds, dropouts=0, **settings
     )
     return NetworkPlan(federated, method, protocol, target, budget)
-
-
-def _protocol(
-    network: Network, method: Method, rounds: int, steps: int | None, message_noise: float | None, seed: int
-) -> Gossip | SpanningTree | RandomWalk:
-    if method == "gossip":
-        return plan_gossip(network, steps=steps, message_noise=message_noise)
-    if method == "tree":
-        return SpanningTree(network, network.centre)
-    return plan_walk(network, rounds, seed)
-
-
-def _relative(method: Method, protocol: Gossip | SpanningTree | RandomWalk, repeats: int) -> PairwiseLosses:
-    """The losses for a noise multiplier of 1; a token of ADMM is given the local bound, as nothing more is proved."""
-    if method != "admm-walk":
-        return relative_losses(protocol, repeats)
-    local = protocol.local
-    mu = np.repeat(local[:, None], local.size, axis=1)
-    np.fill_diagonal(mu, 0.0)
-    return PairwiseLosses(mu, local, local)
-
-
-def _own_budget(
-    budget: Budget,
-    target: Target,
-    method: Method,
-    protocol: Gossip | SpanningTree | RandomWalk,
-    rounds: int,
-    dimension: int,
-) -> Budget:
-    """What a node's own releases may cost, read by everybody, so that the target keeps the budget."""
-    if target == "local" or budget.is_infinite:
-        return budget
-    repeats = 1 if isinstance(protocol, RandomWalk) else rounds
-    relative = _relative(method, protocol, repeats)
-    allowed = budget.gaussian_mu() - protocol.rounding(dimension, repeats)
-    if allowed <= 0.0:
-        raise ValueError("the budget is too small for the errors of rounding; choose target='local'.")
-    seen = float(relative.pairs.mean() if target == "mean" else relative.pairs.max())
-    multiplier = seen / allowed * (1.0 + 1e-12)
-    if target == "mean" and budget.epsilon is not None and budget.delta:
-        # Epsilon is a convex function of mu that is 0 at 0: dividing all mu by a number divides epsilon by more.
-        losses = certified(relative, multiplier, protocol.rounding(dimension, repeats))
-        epsilons = losses.epsilon(budget.delta)[~np.eye(len(losses.mu), dtype=bool)]
-        multiplier *= max(1.0, float(epsilons.mean()) / budget.epsilon)
-    # No pair loses more than the local loss: noise for the budget itself is always enough.
-    return Budget.gdp(max(budget.gaussian_mu(), float(relative.local.max()) / multiplier))
 
 
 def _json(value: float) -> float | str:

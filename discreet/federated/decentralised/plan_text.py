@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.federated.decentralised.gossip import Gossip
-from discreet.federated.decentralised.random_walk import RandomWalk
+from discreet.federated.decentralised.random_walk import Walk
 from discreet.privacy.accounting import gaussian_epsilon
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def describe(plan: NetworkPlan) -> str:
     if plan.claimed is not None:
         claimed = gaussian_epsilon(delta, float(plan.claimed.mean()))
         lines.append(f"  another node, claimed by papers and NOT certified: {claimed:.4g}")
-    if isinstance(plan.protocol, RandomWalk) and not plan.protocol.visits.all():
+    if isinstance(plan.protocol, Walk) and not plan.protocol.visits.all():
         lines.append(f"the token never visits {int((plan.protocol.visits == 0).sum())} nodes: their rows are not used")
     return "\n".join(lines)
 
@@ -51,9 +51,9 @@ _TARGETS = {
 
 def _method(plan: NetworkPlan) -> str:
     protocol = plan.protocol
-    if isinstance(protocol, RandomWalk):
+    if isinstance(protocol, Walk):
         step = "gradient steps" if plan.method == "walk" else "ADMM steps"
-        return f"a token with {step}, {len(protocol.path)} visits"
+        return f"a token with {step}, {len(protocol.stops)} visits"
     rounds = f"{plan.federated.rounds} rounds of ADMM"
     if isinstance(protocol, Gossip):
         return f"{rounds}, averages by {protocol.steps} steps of gossip with noise {protocol.message_noise:.3g}"

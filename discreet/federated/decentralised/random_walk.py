@@ -20,32 +20,41 @@ from discreet.privacy.random.generator import seeded_generator
 
 
 @dataclass(frozen=True, eq=False)
-class RandomWalk:
+class Walk:
     """The way of a token, drawn before the rows are read and known to everybody.
 
     Parameters
     ----------
     network : Network
     path : tuple of int
-        The nodes that hold the token, one after the other; each makes one step.
+        The nodes that hold the token, one after the other.
+    passing : tuple of int, default=()
+        Places in the path at which the node only passes the token on, and makes no step.
     """
 
     network: Network
     path: tuple[int, ...]
+    passing: tuple[int, ...] = ()
 
     name = "walk"
 
     def __post_init__(self) -> None:
-        if not self.path:
+        if not len(self.stops):
             raise ValueError("the token must visit at least one node.")
         for here, there in pairwise(self.path):
             if here != there and there not in self.network.neighbours[here]:
                 raise ValueError(f"the token cannot go from node {here} to node {there}: there is no edge.")
 
     @cached_property
+    def stops(self) -> tuple[int, ...]:
+        """The nodes that make a step, one after the other."""
+        passing = set(self.passing)
+        return tuple(node for place, node in enumerate(self.path) if place not in passing)
+
+    @cached_property
     def visits(self) -> IntArray:
-        """How often each node holds the token."""
-        return np.bincount(self.path, minlength=self.network.size).astype(np.int64)
+        """How often each node makes a step."""
+        return np.bincount(self.stops, minlength=self.network.size).astype(np.int64)
 
     @property
     def local(self) -> FloatArray:
@@ -61,7 +70,7 @@ class RandomWalk:
     def seen_by(self, observers: Sequence[int]) -> FloatArray:
         """How well each node's steps can be seen by observers who pool what they know.
 
-        They see the token whenever one of them receives it, their own noise, and the final model.
+        They see the token when one of them receives it, if only to pass it on, their own noise, and the final model.
 
         Returns
         -------
@@ -70,14 +79,15 @@ class RandomWalk:
 
         Guarantee: Theorem 4, if every step is a non-expansive map plus noise.
         """
-        inside = set(observers)
+        inside, passing = set(observers), set(self.passing)
         squares = np.zeros(self.network.size)
         visited: dict[int, list[int]] = {}
         length = 0  # steps by others since the token was last seen
-        for node in [*self.path, -1]:  # -1: at the end everybody hears the model
+        for place, node in enumerate([*self.path, -1]):  # -1: at the end everybody hears the model
             if node >= 0 and node not in inside:
-                visited.setdefault(node, []).append(length)
-                length += 1
+                if place not in passing:
+                    visited.setdefault(node, []).append(length)
+                    length += 1
                 continue
             for other, places in visited.items():
                 squares[other] += spread(places, length)
@@ -89,7 +99,7 @@ class RandomWalk:
 
         Guarantee: Theorem 4; 2^-29 bounds a grid's step over its noise.
         """
-        return 2.0 * math.sqrt(columns * len(self.path)) * 2.0**-29
+        return 2.0 * math.sqrt(columns * len(self.stops)) * 2.0**-29
 
 
 def spread(places: Sequence[int], length: int) -> float:
@@ -117,14 +127,14 @@ def _turns_up(first: tuple[int, int], middle: tuple[int, int], last: tuple[int, 
     return (f - d) * (c - a) > (d - b) * (e - c)
 
 
-def plan_walk(network: Network, passes: int, seed: int = 0) -> RandomWalk:
-    """Draw the way of a token that makes passes * nodes steps in all.
+def plan_walk(network: Network, passes: int, seed: int = 0) -> Walk:
+    """Draw a random walk of passes * nodes steps.
 
     Parameters
     ----------
     network : Network
     passes : int
-        How often each node is visited, on average.
+        How often each node is visited, on average; on graphs with distant parts some are visited much less.
     seed : int
         The way is public, so that this is no secret. It moves with the Metropolis weights, under which all nodes are
         visited equally often in the long run.
@@ -135,4 +145,38 @@ def plan_walk(network: Network, passes: int, seed: int = 0) -> RandomWalk:
     for uniform in rng.uniform(passes * network.size - 1):
         row = limits[path[-1]]
         path.append(int(np.searchsorted(row, uniform * row[-1], side="right")))
-    return RandomWalk(network, tuple(path))
+    return Walk(network, tuple(path))
+
+
+def plan_tour(network: Network, passes: int, seed: int = 0) -> Walk:
+    """Draw tours on which each node makes one step in every pass: depth first, in a random order.
+
+    Where the token must go back through nodes that had their turn, these only pass it on.
+
+    Parameters
+    ----------
+    network : Network
+    passes : int
+        How often each node makes a step.
+    seed : int
+        The way is public, so that this is no secret.
+    """
+    rng = seeded_generator(seed)
+    path: list[int] = []
+    passing: list[int] = []
+    here = int(rng.integers(network.size, 1)[0])
+    for _ in range(passes):
+        rank, behind, done = rng.permutation(network.size), [here], {here}
+        path.append(here)
+        while len(done) < network.size:
+            fresh = [other for other in network.neighbours[here] if other not in done]
+            if fresh:
+                here = min(fresh, key=lambda node: int(rank[node]))
+                behind.append(here)
+                done.add(here)
+            else:
+                behind.pop()
+                here = behind[-1]
+                passing.append(len(path))
+            path.append(here)
+    return Walk(network, tuple(path), tuple(passing))

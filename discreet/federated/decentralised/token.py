@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from discreet.federated.decentralised.random_walk import RandomWalk
+from discreet.federated.decentralised.random_walk import Walk
 from discreet.privacy.mechanisms import Gaussian, clipped_sum
 from discreet.privacy.relation import Relation, relation_from
 
@@ -19,7 +19,7 @@ DISTANCE = 3.0  # guessed length of the best weights, for margins of the usual s
 
 
 def token_settings(
-    problem: Problem, columns: int, settings: dict[str, Any], budget: Budget, walk: RandomWalk
+    problem: Problem, columns: int, settings: dict[str, Any], budget: Budget, walk: Walk
 ) -> dict[str, Any]:
     """The settings with a step (gamma) and a clip, checked if given.
 
@@ -51,7 +51,7 @@ def check_step(step: float, problem: Problem, dimension: int) -> None:
         )
 
 
-def _step(problem: Problem, dimension: int, budget: Budget, walk: RandomWalk, clip: float, relation: Any) -> float:
+def _step(problem: Problem, dimension: int, budget: Budget, walk: Walk, clip: float, relation: Any) -> float:
     """The length for which what is left of the way and the noise add up to the least; no guarantee rests on it."""
     longest = longest_step(problem, dimension)
     if budget.is_infinite:
@@ -61,7 +61,7 @@ def _step(problem: Problem, dimension: int, budget: Budget, walk: RandomWalk, cl
     curvature, noise = SPREAD * problem.loss.smoothness, deviation * math.sqrt(dimension)
 
     def error(step: float) -> float:
-        left = DISTANCE * math.exp(-step * curvature * len(walk.path))
+        left = DISTANCE * math.exp(-step * curvature * len(walk.stops))
         return left + noise * math.sqrt(0.5 * step / curvature)
 
     return min((0.5 * longest * 0.7**k for k in range(40)), key=error)

@@ -11,7 +11,7 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.federated.client import Client
 from discreet.federated.decentralised.plan import NetworkPlan
-from discreet.federated.decentralised.random_walk import RandomWalk
+from discreet.federated.decentralised.random_walk import Walk
 from discreet.federated.local_problem import LocalProblem
 from discreet.federated.messages import Reply, Request
 from discreet.federated.model_map import ModelMap
@@ -76,7 +76,7 @@ def train_network(
     else:
         models = np.array(list(_consensus(plan, clients, model, shared)))
     # All nodes know the models of rounds, so that their mean costs nothing; a token is known at its last place only.
-    kept = models[-1:] if isinstance(plan.protocol, RandomWalk) else models[len(models) // 2 :]
+    kept = models[-1:] if isinstance(plan.protocol, Walk) else models[len(models) // 2 :]
     weights = kept.mean(axis=0)
     return NetworkResult(*model.to_user(weights), weights, models, plan)
 
@@ -94,7 +94,7 @@ def _consensus(
     plan: NetworkPlan, clients: Sequence[Client], model: ModelMap, rng: RandomGenerator
 ) -> Iterator[FloatArray]:
     """Rounds of ADMM; the mean of the gradients comes from gossip or from the tree."""
-    assert not isinstance(plan.protocol, RandomWalk)
+    assert not isinstance(plan.protocol, Walk)
     federated, grid = plan.federated, plan.message_grid
     keep, mean = 1.0 - 2.0 * federated.relaxation, np.zeros(federated.dimension)
     for _ in range(federated.rounds):
@@ -109,22 +109,22 @@ def _gradient_token(
     plan: NetworkPlan, clients: Sequence[Client], model: ModelMap, own: Sequence[RandomGenerator]
 ) -> Iterator[FloatArray]:
     """A token that takes a noisy proximal gradient step at every node it visits."""
-    assert isinstance(plan.protocol, RandomWalk)
+    assert isinstance(plan.protocol, Walk)
     grid, step = plan.token_grid, plan.federated.gamma
     problems = [ClippedRows.of(client.problem, plan.federated.clip) for client in clients]
     token = np.zeros(plan.federated.dimension)
-    for node in plan.protocol.path:
+    for node in plan.protocol.stops:
         token = model.prox(grid.release(own[node], token - step * problems[node].gradient_at(token)))
         yield token
 
 
 def _admm_token(plan: NetworkPlan, clients: Sequence[Client], model: ModelMap) -> Iterator[FloatArray]:
     """A token that holds the mean of the dual variables, of which the node it visits renews its own."""
-    assert isinstance(plan.protocol, RandomWalk)
+    assert isinstance(plan.protocol, Walk)
     federated = plan.federated
     keep, token = 1.0 - 2.0 * federated.relaxation, np.zeros(federated.dimension)
     duals = np.zeros((len(clients), federated.dimension))
-    for node in plan.protocol.path:
+    for node in plan.protocol.stops:
         z = model.prox(token)
         moved = keep * duals[node] + (1.0 - keep) * (z - federated.gamma * _answer(clients[node], z))
         token = token + (moved - duals[node]) / len(clients)
