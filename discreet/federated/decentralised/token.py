@@ -61,7 +61,7 @@ def _step(problem: Problem, dimension: int, budget: Budget, walk: Walk, clip: fl
     curvature, noise = SPREAD * problem.loss.smoothness, deviation * math.sqrt(dimension)
 
     def error(step: float) -> float:
-        left = DISTANCE * math.exp(-step * curvature * len(walk.stops))
-        return left + noise * math.sqrt(0.5 * step / curvature)
+        left = math.exp(-step * curvature * len(walk.stops))  # of the first distance; the noise fades alike
+        return (DISTANCE * left) ** 2 + noise**2 * 0.5 * step / curvature * (1.0 - left**2)
 
     return min((0.5 * longest * 0.7**k for k in range(40)), key=error)
