@@ -6,6 +6,7 @@ READY := $(VENV)/.ready
 
 .PHONY: demo test fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
 	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-vertical
+	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-decentralised
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -55,6 +56,9 @@ bench-out-of-core: $(READY)
 
 bench-accounting: $(READY)
 	$(BIN)/python benchmarks/accounting.py
+
+bench-decentralised: $(READY)
+	$(BIN)/python benchmarks/decentralised.py
 
 bench-noise: $(READY)
 	$(BIN)/python benchmarks/noise.py

@@ -7,7 +7,19 @@ from typing import Annotated
 import typer
 
 from discreet import __version__
-from discreet.cli import account, audit, demo, federated, fit, ledger, plan, predict, schema, statement
+from discreet.cli import (
+    account,
+    audit,
+    demo,
+    federated,
+    federated_network,
+    fit,
+    ledger,
+    plan,
+    predict,
+    schema,
+    statement,
+)
 from discreet.cli.console import OneLineErrors
 
 app = typer.Typer(
@@ -42,4 +54,5 @@ app.command(epilog=account.EXAMPLE)(account.account)
 app.command(epilog=schema.EXAMPLE)(schema.schema)
 app.add_typer(ledger.ledger_app, name="ledger")
 app.add_typer(audit.audit, name="audit")
+federated.federated_app.command(epilog=federated_network.EXAMPLE)(federated_network.network)
 app.add_typer(federated.federated_app, name="federated")

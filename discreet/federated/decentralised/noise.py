@@ -1,0 +1,47 @@
+"""How much noise a node needs, so that the loss that the plan names keeps the budget."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from discreet.federated.decentralised.kinds import AnyProtocol, Method, Target
+from discreet.federated.decentralised.pairwise import PairwiseLosses, certified, relative_losses
+from discreet.federated.decentralised.random_walk import Walk
+from discreet.privacy.budget import Budget
+
+
+def relative_to_noise(method: Method, protocol: AnyProtocol, repeats: int) -> PairwiseLosses:
+    """The losses for a noise multiplier of 1; a token of ADMM is given the local bound, as nothing more is proved."""
+    if method != "admm-walk":
+        return relative_losses(protocol, repeats)
+    local = protocol.local
+    mu = np.repeat(local[:, None], local.size, axis=1)
+    np.fill_diagonal(mu, 0.0)
+    return PairwiseLosses(mu, local, local)
+
+
+def own_budget(
+    budget: Budget,
+    target: Target,
+    method: Method,
+    protocol: AnyProtocol,
+    rounds: int,
+    dimension: int,
+) -> Budget:
+    """What a node's own releases may cost, read by everybody, so that the target keeps the budget."""
+    if target == "local" or budget.is_infinite:
+        return budget
+    repeats = 1 if isinstance(protocol, Walk) else rounds
+    relative = relative_to_noise(method, protocol, repeats)
+    allowed = budget.gaussian_mu() - protocol.rounding(dimension, repeats)
+    if allowed <= 0.0:
+        raise ValueError("the budget is too small for the errors of rounding; choose target='local'.")
+    seen = float(relative.pairs.mean() if target == "mean" else relative.pairs.max())
+    multiplier = seen / allowed * (1.0 + 1e-12)
+    if target == "mean" and budget.epsilon is not None and budget.delta:
+        # Epsilon is a convex function of mu that is 0 at 0: dividing all mu by a number divides epsilon by more.
+        losses = certified(relative, multiplier, protocol.rounding(dimension, repeats))
+        epsilons = losses.epsilon(budget.delta)[~np.eye(len(losses.mu), dtype=bool)]
+        multiplier *= max(1.0, float(epsilons.mean()) / budget.epsilon)
+    # No pair loses more than the local loss: noise for the budget itself is always enough.
+    return Budget.gdp(max(budget.gaussian_mu(), float(relative.local.max()) / multiplier))

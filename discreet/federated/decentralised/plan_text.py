@@ -1,0 +1,60 @@
+"""A plan of a training on a graph in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.federated.decentralised.gossip import Gossip
+from discreet.federated.decentralised.random_walk import Walk
+from discreet.privacy.accounting import gaussian_epsilon
+
+if TYPE_CHECKING:
+    from discreet.federated.decentralised.plan import NetworkPlan
+
+
+def describe(plan: NetworkPlan) -> str:
+    """The plan as lines of text: who sends what, and what each reader learns."""
+    network, losses, delta = plan.network, plan.losses, plan.delta
+    epsilons = losses.epsilon(delta)
+    pairs = epsilons[~np.eye(len(epsilons), dtype=bool)]
+    largest = {
+        "someone who reads all messages": float(losses.local.max()),
+        "someone who sees the models only": float(losses.reader.max()),
+    }
+    lines = [
+        f"training on a graph: {network.label}, {network.size} nodes, {_method(plan)}",
+        f"budget: {plan.budget} for {_TARGETS[plan.target]}; all rows of a node are protected together",
+        f"noise of a node's own message: {plan.federated.multiplier:.4g} times its sensitivity",
+        f"messages in all: {plan.messages:,}",
+        f"epsilon at delta = {delta:g}, of a node towards",
+        f"  another node, mean over pairs:     {pairs.mean():.4g}",
+        f"  another node, median:              {np.median(pairs):.4g}",
+        f"  another node, largest:             {pairs.max():.4g}",
+        *(f"  {who + ':':<34} {gaussian_epsilon(delta, mu):.4g} at most" for who, mu in largest.items()),
+    ]
+    if plan.claimed is not None:
+        claimed = gaussian_epsilon(delta, float(plan.claimed.mean()))
+        lines.append(f"  another node, claimed by papers and NOT certified: {claimed:.4g}")
+    if isinstance(plan.protocol, Walk) and not plan.protocol.visits.all():
+        lines.append(f"the token never visits {int((plan.protocol.visits == 0).sum())} nodes: their rows are not used")
+    return "\n".join(lines)
+
+
+_TARGETS = {
+    "local": "someone who reads all messages",
+    "mean": "the mean over pairs of nodes",
+    "max": "every pair of nodes",
+}
+
+
+def _method(plan: NetworkPlan) -> str:
+    protocol = plan.protocol
+    if isinstance(protocol, Walk):
+        step = "gradient steps" if plan.method == "walk" else "ADMM steps"
+        return f"a token with {step}, {len(protocol.stops)} visits"
+    rounds = f"{plan.federated.rounds} rounds of ADMM"
+    if isinstance(protocol, Gossip):
+        return f"{rounds}, averages by {protocol.steps} steps of gossip with noise {protocol.message_noise:.3g}"
+    return f"{rounds}, averages along a spanning tree"

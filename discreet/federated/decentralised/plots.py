@@ -1,0 +1,115 @@
+"""Pictures of pairwise losses; they need Matplotlib, which the library does without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet._common.types import FloatArray, IntArray
+from discreet.privacy.accounting import gaussian_epsilon
+
+if TYPE_CHECKING:
+    from discreet.federated.decentralised.network import Network
+    from discreet.federated.decentralised.plan import NetworkPlan
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib
+    except ImportError:
+        raise RuntimeError("a plot needs Matplotlib: pip install matplotlib.") from None
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def plot_losses(plan: NetworkPlan, path: str | Path) -> None:
+    """Draw the loss of each node towards each other one as a matrix, and against their distance in the graph.
+
+    Parameters
+    ----------
+    plan : NetworkPlan
+    path : str or Path
+        Where to write the picture.
+    """
+    plt = _pyplot()
+    network, losses = plan.network, plan.losses
+    epsilons = losses.epsilon(plan.delta)
+    if not np.isfinite(epsilons).all():
+        raise ValueError("there is nothing to draw: without noise every loss is infinite.")
+    order = neighbours_first(network)
+    shown = epsilons[np.ix_(order, order)]
+    np.fill_diagonal(shown, np.nan)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11.0, 4.8), layout="constrained", width_ratios=(1.15, 1.0))
+    colours = plt.get_cmap("viridis").with_extremes(bad="white")
+    image = left.imshow(shown, cmap=colours, vmin=0.0, interpolation="nearest")
+    figure.colorbar(image, ax=left, label=f"epsilon at delta = {plan.delta:.1e}", shrink=0.9)
+    left.set(xlabel="node that sees (v)", ylabel="node whose rows are protected (u)")
+    left.set_title("Loss of u as seen by v", fontsize=11)
+    _label_nodes(left, [network.names[i] for i in order])
+    _against_distance(right, plan, epsilons)
+    figure.suptitle(f"{network.label}, {network.size} nodes: {_METHODS[plan.method]}", fontsize=12)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+_METHODS = {
+    "gossip": "ADMM with averages by gossip",
+    "tree": "ADMM with averages along a spanning tree",
+    "walk": "a token with gradient steps",
+    "admm-walk": "a token with ADMM steps",
+}
+
+
+def _label_nodes(axes: Any, names: list[str]) -> None:
+    if len(names) <= 40 and max(map(len, names)) <= 4:
+        places = range(0, len(names), 1 if len(names) <= 20 else 2)
+        axes.set_xticks(places, [names[i] for i in places], fontsize=6)
+        axes.set_yticks(places, [names[i] for i in places], fontsize=6)
+    else:
+        axes.set_xticks([])
+        axes.set_yticks([])
+
+
+def _against_distance(axes: Any, plan: NetworkPlan, epsilons: FloatArray) -> None:
+    """All pairs as points, their mean at each distance as a line, and the two bounds that hold for everybody."""
+    distances: IntArray = plan.network.distances
+    pairs = ~np.eye(len(distances), dtype=bool)
+    far, loss = distances[pairs], epsilons[pairs]
+    spread = 0.24 * (np.argsort(np.argsort(loss, kind="stable"), kind="stable") % 17 / 8.0 - 1.0)
+    axes.plot(far + spread, loss, ".", color="C0", alpha=0.25, markersize=3, label="pairs of nodes", rasterized=True)
+    steps = np.unique(far)
+    axes.plot(steps, [loss[far == d].mean() for d in steps], "o-", color="C1", label="mean at this distance")
+    readers = {
+        "someone who reads all messages": (float(plan.losses.local.max()), "--"),
+        "someone who sees the models only": (float(plan.losses.reader.max()), ":"),
+    }
+    for label, (mu, line) in readers.items():
+        axes.axhline(gaussian_epsilon(plan.delta, mu), color="black", linewidth=1.0, linestyle=line, label=label)
+    axes.set(xlabel="distance between u and v in the graph (edges)", ylabel="epsilon", ylim=(0.0, None))
+    axes.set_title("Loss against distance", fontsize=11)
+    axes.set_xticks(steps if steps.size <= 16 else steps[:: steps.size // 8])
+    handles, labels = axes.get_legend_handles_labels()
+    axes.figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+
+
+def neighbours_first(network: Network) -> list[int]:
+    """An order in which nodes that are near in the graph are near in the list: the given one, or depth first."""
+    start = int(np.argmax(network.distances.max(axis=1)))
+    order: list[int] = []
+    stack = [start]
+    while stack:
+        node = stack.pop()
+        if node not in order:
+            order.append(node)
+            stack += sorted(network.neighbours[node], key=lambda other: len(network.neighbours[other]), reverse=True)
+    return min(list(range(network.size)), order, key=lambda found: _length(network, found))
+
+
+def _length(network: Network, order: list[int]) -> int:
+    """How far apart neighbours are in an order, all together."""
+    place = np.argsort(order)
+    return sum(int(abs(place[u] - place[w])) for u, found in enumerate(network.neighbours) for w in found)
