@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .PHONY: demo test fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
-	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-vertical
-	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-decentralised
+	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-vertical \
+	bench-decentralised bench-federated
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -12,7 +12,6 @@ from discreet.cli import (
     audit,
     demo,
     federated,
-    federated_network,
     fit,
     ledger,
     plan,
@@ -54,5 +53,4 @@ app.command(epilog=account.EXAMPLE)(account.account)
 app.command(epilog=schema.EXAMPLE)(schema.schema)
 app.add_typer(ledger.ledger_app, name="ledger")
 app.add_typer(audit.audit, name="audit")
-federated.federated_app.command(epilog=federated_network.EXAMPLE)(federated_network.network)
 app.add_typer(federated.federated_app, name="federated")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from discreet.cli import federated_flower, options
+from discreet.cli import federated_flower, federated_network, federated_vertical, options
 from discreet.cli.console import check_free, print_json, wants_progress
 
 if TYPE_CHECKING:
@@ -184,6 +184,8 @@ def simulate(
         print(describe(result))
 
 
+federated_app.command(epilog=federated_network.EXAMPLE)(federated_network.network)
+federated_app.command(epilog=federated_vertical.EXAMPLE)(federated_vertical.vertical)
 federated_app.command(epilog=federated_flower.APP_EXAMPLE)(federated_flower.app)
 federated_app.command(epilog=federated_flower.CLIENT_EXAMPLE)(federated_flower.client)
 federated_app.command(epilog=federated_flower.LOOPBACK_EXAMPLE)(federated_flower.loopback)
