@@ -60,6 +60,9 @@ bench-accounting: $(READY)
 bench-decentralised: $(READY)
 	$(BIN)/python benchmarks/decentralised.py
 
+bench-federated: $(READY)
+	$(BIN)/python benchmarks/federated.py --write
+
 bench-noise: $(READY)
 	$(BIN)/python benchmarks/noise.py
 
