@@ -54,12 +54,12 @@ def client(
 
     require_flower()
     from discreet.federated.client import Client
-    from discreet.federated.flower.data_holder import alone, hold_data
+    from discreet.federated.flower.data_holder import hold_data, only_process
     from discreet.federated.flower.server_settings import read_plan
     from discreet.privacy.ledger import Ledger
 
     X, y = _labelled_rows(table, target, no_header, schema, classes)
-    with alone(state):
+    with only_process(state):
         holder = Client(
             read_plan(plan),
             name,

@@ -85,7 +85,7 @@ def test_client_refuses_what_it_has_not_agreed_to(tmp_path, plan, held):
     assert "labels" in run(*client_command(tmp_path, plan, [1, 2, 1]), code=2).stderr
     others = run(*client_command(tmp_path, plan, ["yes", "no", "perhaps"], "--classes", "no,yes"), code=2).stderr
     assert "perhaps" not in others  # an error shows no value of a row
-    with data_holder.alone(tmp_path / "state"):
+    with data_holder.only_process(tmp_path / "state"):
         refused = run(*client_command(tmp_path, plan, [1, -1, 1]), code=2).stderr
     assert "another process" in refused
     assert held == []

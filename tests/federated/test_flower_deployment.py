@@ -24,7 +24,7 @@ from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 from discreet.federated import Server, plan_federated
 from discreet.federated.flower import loopback
 from discreet.federated.flower.app_folder import write_app
-from discreet.federated.flower.data_holder import alone
+from discreet.federated.flower.data_holder import only_process
 from discreet.federated.flower.in_process import run_in_process
 from discreet.federated.flower.loopback import deployment_of
 from discreet.federated.flower.processes import SECONDS_TO_STOP
@@ -158,8 +158,12 @@ def test_real_processes_survive_the_death_of_one_and_give_the_same_numbers(tmp_p
         assert (state["number"], state["dual"]) == (client.replies, client.dual.tolist())
 
 
-def test_a_state_has_one_process(tmp_path):
-    with alone(tmp_path / "state"), pytest.raises(RuntimeError, match="another process"), alone(tmp_path / "state"):
+def test_one_process_at_a_time_answers_for_a_client(tmp_path):
+    with (
+        only_process(tmp_path / "state"),
+        pytest.raises(RuntimeError, match="another process"),
+        only_process(tmp_path / "state"),
+    ):
         pass
-    with alone(tmp_path / "state"):
+    with only_process(tmp_path / "state"):
         pass

@@ -123,8 +123,10 @@ def _stop_signals() -> Iterator[Callable[[], bool]]:
 
 
 @contextmanager
-def alone(state: Path) -> Iterator[None]:
-    """Hold a client's state for this process alone: two processes would count their replies past each other.
+def only_process(state: Path) -> Iterator[None]:
+    """Let one process at a time answer for a client: two would end each other's connection.
+
+    Their answers would still be counted together: `StateFile` sees to that, with a lock of its own for each answer.
 
     Raises
     ------
@@ -133,7 +135,7 @@ def alone(state: Path) -> Iterator[None]:
     """
     import fcntl
 
-    with open(f"{state}.lock", "w", encoding="utf-8") as file:
+    with open(f"{state}.process", "w", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
