@@ -18,7 +18,7 @@ from discreet._common.types import FloatArray
 from discreet.data.rows import sum_over_blocks
 from discreet.kernels.gradient import clipped_gradient_sum, margins_of, row_norms
 from discreet.problem.column_scaling import ColumnScaling
-from discreet.problem.penalties import PenaltyTerms, prox
+from discreet.problem.penalties import Penalty, PenaltyTerms, prox
 
 if TYPE_CHECKING:
     from discreet.problem.losses import Loss
@@ -124,7 +124,10 @@ class BlockwiseProblem(ABC):
         scale = float(self.scaling.scale[0])
         for row in np.atleast_2d(moved):
             point = row[:inner] / scale
-            mapped = penalty.prox(point, step / scale**2) if constraint is None else constraint.project(point)
+            if constraint is None:
+                mapped = _checked_prox(penalty, point, step / scale**2)
+            else:
+                mapped = constraint.project(point)
             row[:inner] = scale * mapped
         return moved
 
@@ -154,6 +157,19 @@ class BlockwiseProblem(ABC):
             coef = np.stack(rows).reshape(coef.shape)
         intercept: Any = w[..., p] if self.problem.fit_intercept else np.zeros(w.shape[:-1])
         return coef, self.scaling.intercept(intercept, coef)
+
+
+def _checked_prox(penalty: Penalty, point: FloatArray, step: float) -> FloatArray:
+    """The proximal map of a penalty, which a user may have written; points have been released, so it may complain."""
+    mapped = np.asarray(penalty.prox(point, step))
+    where = f"prox of the {penalty.name} penalty"
+    if mapped.dtype.kind not in "fiu":
+        raise ValueError(f"{where} must return real numbers, got values of type {mapped.dtype}.")
+    if mapped.shape != point.shape:
+        raise ValueError(f"{where} must return {point.size} numbers for {point.size} coefficients, got {mapped.shape}.")
+    if not np.isfinite(mapped).all() and np.isfinite(point).all():
+        raise ValueError(f"{where} returned numbers that are not finite for {point}.")
+    return mapped
 
 
 def scaled_penalty_terms(problem: Problem, scaling: ColumnScaling) -> PenaltyTerms:

@@ -6,10 +6,12 @@ Coordinate methods cannot take them; solvers whose only use of a penalty is its 
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -68,7 +70,7 @@ class GroupL2(CoupledPenalty):
     alpha : float
         Strength of the penalty, at least 0.
     groups : sequence
-        The group of each column: one label per column, a number or a text.
+        The group of each column: one label per column, numbers or texts. Every column is in exactly one group.
 
     Examples
     --------
@@ -86,10 +88,7 @@ class GroupL2(CoupledPenalty):
 
     def __init__(self, alpha: float, groups: Sequence[Hashable]) -> None:
         object.__setattr__(self, "alpha", number_in("alpha", alpha, 0.0))
-        labels = np.asarray(groups).tolist()
-        if not isinstance(labels, list) or any(isinstance(label, list) for label in labels):
-            raise ValueError(f"groups must be a sequence with one label per column; got {groups!r}.")
-        object.__setattr__(self, "groups", tuple(labels))
+        object.__setattr__(self, "groups", _labels(groups))
 
     def check_columns(self, columns: int) -> None:
         if columns != len(self.groups):
@@ -109,13 +108,26 @@ class GroupL2(CoupledPenalty):
         return point * left[_numbers(self.groups)]
 
     def _norms(self, point: Array) -> tuple[Array, Array]:
-        """The norm of each group, scaled by the largest entry so that squares do not overflow, and sqrt(sizes)."""
+        """The norm of each group and sqrt(sizes); squares are of parts of its largest entry, which stay in range."""
         self.check_columns(point.size)
         numbers = _numbers(self.groups)
-        largest = float(np.abs(point).max(initial=0.0)) or 1.0
-        squares = np.bincount(numbers, (point / largest) ** 2)
+        sizes = np.bincount(numbers)
+        largest = np.zeros(sizes.size)
+        np.maximum.at(largest, numbers, np.abs(point))
+        largest[largest == 0.0] = 1.0
         with np.errstate(over="ignore"):
-            return largest * np.sqrt(squares), np.sqrt(np.bincount(numbers))
+            return largest * np.sqrt(np.bincount(numbers, (point / largest[numbers]) ** 2)), np.sqrt(sizes)
+
+
+def _labels(groups: Sequence[Hashable]) -> tuple[Hashable, ...]:
+    """One label per column; in an array, labels of two types would become texts and the number 1 the text "1"."""
+    labels = groups.tolist() if hasattr(groups, "tolist") else groups
+    listed = isinstance(labels, Sequence) and not isinstance(labels, str | bytes)
+    if not listed or not all(
+        isinstance(label, str) or (isinstance(label, Real) and label < math.inf) for label in labels
+    ):
+        raise ValueError(f"groups must be a sequence with one label per column, a number or a text; got {groups!r}.")
+    return tuple(labels)
 
 
 @lru_cache(maxsize=64)
@@ -159,7 +171,8 @@ class TotalVariation(CoupledPenalty):
 
         point = floats(v)
         largest = float(np.abs(point).max(initial=0.0))
-        strength = min(self.alpha * step / largest, 2.0 * point.size) if largest > 0.0 else 0.0  # more changes nothing
+        with np.errstate(over="ignore"):  # more strength than twice the length changes nothing
+            strength = min(self.alpha * step / largest, 2.0 * point.size) if largest > 0.0 else 0.0
         if point.size < 2 or strength == 0.0:
             return point.copy()
         return largest * total_variation_prox(point / largest, strength)

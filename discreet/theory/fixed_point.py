@@ -14,6 +14,7 @@ import numpy as np
 from discreet._common.checks import number_in, whole
 
 GRID_POINTS = 400  # step sizes that are tried at first, from the smallest to 1, at equal ratios
+LARGEST_COUNT = 10**307  # of steps: still a double
 SMALLEST_STEP_SIZE = 1e-6  # below it an iteration hardly moves in a million steps
 
 
@@ -81,18 +82,30 @@ class NoisyContraction:
     @property
     def added(self) -> float:
         """What noise and errors add to the bound in a step."""
-        away = self.step_size * (1.0 - self.contraction)
-        return self.frequency * self.step_size**2 * (self.error**2 / away + self.noise)
+        return self.frequency * self._lost * self.limit
 
     @property
     def limit(self) -> float:
         """The bound after infinitely many steps."""
-        return self.added / (self.frequency * self._lost)
+        size, away = self.step_size, 1.0 - self.contraction
+        if self.error > 0.0:  # lam^2 (zeta^2 / (1 - c) + N) / (1 - c), 1 - c = lam (1 - tau)
+            ratio = self.error / away
+            return ratio * ratio + size * self.noise / away
+        return size * self.noise / (away * (2.0 - size * away))
 
     def after(self, steps: int, start: float) -> float:
         """Return the bound on E |u_steps - u*|^2 from E |u_0 - u*|^2 <= start."""
         steps, start = whole("steps", steps, least=0), number_in("start", start, 0.0)
-        return self.limit + self.factor**steps * (start - self.limit)
+        left, gone = self._left_and_gone(steps)
+        return left * start + (gone * self.limit if gone > 0.0 else 0.0)
+
+    def _left_and_gone(self, steps: int) -> tuple[float, float]:
+        """factor^steps and 1 - factor^steps, both with all their digits: the limit may be large and `gone` small."""
+        lost = self.frequency * self._lost
+        if steps == 0 or lost >= 1.0:
+            return (1.0, 0.0) if steps == 0 else (0.0, 1.0)
+        power = float(min(steps, LARGEST_COUNT)) * math.log1p(-lost)
+        return math.exp(power), -math.expm1(power)
 
     def steps_to(self, target: float, start: float) -> int:
         """Return the fewest steps after which the bound is at most `target`."""
@@ -104,14 +117,16 @@ class NoisyContraction:
                 f"no number of steps brings the bound below {self.limit:g}, and target is {target:g}; "
                 "use a smaller step size, less noise, or a larger target."
             )
-        if self.factor == 0.0:
-            return 1
-        steps = math.ceil(math.log((target - self.limit) / (start - self.limit)) / math.log(self.factor))
-        while steps > 1 and self.after(steps - 1, start) <= target:
-            steps -= 1
-        while self.after(steps, start) > target:
-            steps += 1
-        return steps
+        enough = 1
+        while self.after(enough, start) > target:
+            enough *= 2
+            if enough > LARGEST_COUNT:
+                raise ValueError(f"more than {LARGEST_COUNT:g} steps are needed.")
+        few = enough // 2  # too few; the bound does not rise with the steps, as start > target > limit
+        while enough - few > 1:
+            middle = (few + enough) // 2
+            few, enough = (few, middle) if self.after(middle, start) <= target else (middle, enough)
+        return enough
 
     def with_best_step_size(self, steps: int, start: float) -> NoisyContraction:
         """Return the same iteration with the constant step size for which the bound after so many steps is least."""
@@ -125,7 +140,8 @@ class NoisyContraction:
             sizes = np.minimum(np.geomspace(low, high, GRID_POINTS), 1.0)
             best = int(np.argmin([bound(float(size)) for size in sizes]))
             low, high = float(sizes[max(best - 1, 0)]), float(sizes[min(best + 1, GRID_POINTS - 1)])
-        return replace(self, step_size=float(sizes[best]))
+        found = replace(self, step_size=float(sizes[best]))
+        return found if found.after(steps, start) < self.after(steps, start) else self
 
 
 @dataclass(frozen=True)
@@ -156,5 +172,5 @@ def printed_rate(
     away, q = 1.0 - run.contraction, run.frequency
     fading = (1.0 - q**2 * away / 8.0) ** steps * start
     first = (math.sqrt(noise) + error) / (math.sqrt(q) * away)
-    second = (noise + error**2) / (q * away) ** 3
+    second = (noise + error * error) / (q * away) / (q * away) / (q * away)  # a power would raise an error for inf
     return OrderOnly(fading + 8.0 * (first + second), "it adds numbers of different units: a distance and its square")

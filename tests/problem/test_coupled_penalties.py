@@ -67,6 +67,41 @@ def test_a_group_of_one_column_is_the_absolute_value():
     np.testing.assert_allclose(GroupL2(0.5, [0, 1, 2]).prox(v, 1.0), [2.5, 0.0, 0.5])
 
 
+def test_groups_of_very_different_size_do_not_hide_each_other():
+    """Squares are taken relative to a group's own largest entry."""
+    assert GroupL2(1.0, [0, 1, 1]).prox([1e200, 3.0, 4.0], 0.1).tolist() == pytest.approx([1e200, *_shrunk(3.0, 4.0)])
+    np.testing.assert_array_equal(GroupL2(0.0, [0, 1]).prox([1.0, 1e-200], 1.0), [1.0, 1e-200])
+    assert GroupL2(1.0, [0, 1]).value([0.0, 1e-200]) == 1e-200
+    np.testing.assert_array_equal(GroupL2(1.0, [0, 0, 1]).prox([0.0, 0.0, 3.0], 1.0), [0.0, 0.0, 2.0])
+
+
+def _shrunk(first, second):
+    left = 1.0 - 0.1 * np.sqrt(2.0) / np.hypot(first, second)
+    return left * first, left * second
+
+
+def test_labels_of_two_types_are_two_groups():
+    assert GroupL2(1.0, [1, "1"]).groups == (1, "1")
+    assert GroupL2(1.0, np.array(["a", "b"])).groups == ("a", "b")
+    assert GroupL2(1.0, np.array([0, 1])).groups == (0, 1)
+    assert GroupL2(1.0, range(2)).groups == (0, 1)
+    for wrong in ("ab", 3, {0, 1}, [0, float("nan")], [0, None]):
+        with pytest.raises(ValueError, match="one label per column"):
+            GroupL2(1.0, wrong)
+
+
+@pytest.mark.parametrize("step", [1.0, np.float64(1e300), np.float64(1e-300), 0.0])
+@pytest.mark.parametrize("v", [[], [1.0], [5e-324, 0.0], [1.7e308, -1.7e308, 1.7e308], [3.0, 3.0, 3.0]], ids=str)
+def test_total_variation_of_short_and_extreme_sequences(v, step):
+    """No warning, no step out of the range of the points, and the mean is kept."""
+    w = TotalVariation(2.0).prox(v, step)
+    assert w.shape == (len(v),)
+    if v:
+        assert (min(v) <= w).all()
+        assert (w <= max(v)).all()
+        assert np.mean(w / max(v)) == pytest.approx(np.mean(np.array(v) / max(v)), abs=1.0 if max(v) < 1e-300 else 1e-9)
+
+
 def test_optima_with_known_answers():
     """A strong penalty leaves no group; a strong total variation leaves one common coefficient."""
     rng = np.random.default_rng(0)

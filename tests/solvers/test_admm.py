@@ -262,7 +262,14 @@ def test_what_does_not_fit_is_refused_before_rows_are_read():
         ADMM().plan(Problem(Multinomial(3)), Public(100, 3), BUDGET)
     with pytest.raises(ValueError, match="cannot be combined with a constraint"):
         Problem(Logistic(), GROUPS, L2Ball(1.0))
-    for wrong in ({"rounds": 0}, {"gamma": 0.0}, {"relaxation": 1.5}, {"form": "noisy"}, {"clip": -1.0}):
+    for wrong in (
+        {"rounds": 0},
+        {"gamma": 0.0},
+        {"gamma": 1e101},
+        {"relaxation": 1.5},
+        {"form": "noisy"},
+        {"clip": -1.0},
+    ):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             ADMM(**wrong)
 

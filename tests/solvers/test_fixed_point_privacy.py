@@ -203,6 +203,7 @@ def test_it_is_no_entry_of_the_table_of_solvers():
         ({"rows": 1.5}, "rows"),
         ({"contribution": 0.0}, "contribution"),
         ({"contribution": math.inf}, "contribution"),
+        ({"contribution": None}, "contribution"),
         ({"relation": "other"}, "relation"),
         ({"blocks": [0, 1, 1]}, "blocks"),
         ({"blocks": [0, 2, 2, 0, 0, 0, 0]}, "blocks"),
@@ -240,13 +241,54 @@ def test_wrong_runs_are_refused():
         found.run(lambda u, entries, step: np.full(7, np.nan), plan)
     with pytest.raises(ValueError, match="one row of 7 numbers"):
         found.run(clipped_rows(lambda u, entries: np.zeros(7), 1.0), plan)
+    with pytest.raises(ValueError, match="clip must be a number"):
+        clipped_rows(lambda u, entries: np.zeros((1, 7)), None)
 
 
-def test_a_query_cannot_change_the_iterate():
+def test_terms_may_not_be_clipped_to_more_than_is_declared():
     found = iteration()
+
+    def terms(u, entries):
+        return np.ones((100, 7))
+
+    plan = found.plan(BUDGET)
+    with pytest.raises(ValueError, match=r"clips the terms to 2\.5, but the iteration declares a contribution of 2"):
+        found.run(clipped_rows(terms, 2.5), plan)
+    assert found.run(clipped_rows(terms, 2.0), plan).last.shape == (7,)
+
+
+@pytest.mark.parametrize("name", ["public_part", "after"])
+def test_public_maps_of_a_wrong_shape_are_refused(name):
+    for wrong in (lambda *args: 0.0, lambda *args: np.zeros(9)):
+        found = iteration(**{name: wrong})
+        with pytest.raises(ValueError, match=f"{name} must return 7 numbers"):
+            found.run(nothing, found.plan(BUDGET))
+
+
+def test_a_public_part_may_work_in_place():
+    def shifted(u):
+        u += 1.0
+        return u
+
+    found = iteration(public_part=shifted, scale=0.0)
+    result = found.run(nothing, found.plan(BUDGET), keep=True)
+    np.testing.assert_array_equal(result.iterates, np.outer(np.arange(21.0), np.ones(7)))
+
+
+def test_two_starts_under_one_seed_have_independent_noise():
+    """With equal draws the difference of two runs would be free of noise."""
+    found = iteration()
+    plan = found.plan(BUDGET)
+    first, second = (found.run(nothing, plan, start=np.full(7, at), random_state=4).last for at in (0.0, 1.0))
+    assert np.ptp(second - first) > 0.1
+
+
+def test_a_query_cannot_change_the_iterate_or_choose_what_moves():
+    found = iteration(activation="cyclic")
 
     def meddling(u, entries, step):
         u[:] = 1e9
+        entries[:] = 0
         return np.zeros(entries.size)
 
     plan = found.plan(BUDGET)

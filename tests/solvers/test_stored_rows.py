@@ -87,3 +87,32 @@ def test_solvers_that_need_all_rows_say_so_before_anything_is_read():
     with pytest.raises(IncompatibleSolverError, match="needs all rows"):
         solver.solve(problem, stored, plan, seeded_generator(0))
     assert stored.passes == 0
+
+
+class Shuffled(StoredTable):
+    """A table that comes in another order, or with a row less, from some pass on."""
+
+    def __init__(self, data, order, first):
+        super().__init__(data)
+        self.order, self.first = order, first
+
+    def blocks(self):
+        known = self.data
+        if self.passes >= self.first:
+            self.data = Data(known.X[self.order], known.y[self.order])
+        yield from super().blocks()
+        self.data = known
+
+
+@pytest.mark.parametrize("order", [np.arange(500)[::-1], np.roll(np.arange(500), 100), np.arange(300)], ids=len)
+@pytest.mark.parametrize("form", ["hidden-duals", "noisy-duals"])
+def test_a_row_never_gets_the_memory_of_another(order, form):
+    """ADMM remembers a number of every row, by its place: rows that change places are refused."""
+    problem, public = Problem(Logistic(), L2(1e-3)), Public.of(500, 4, bounds=(-1.0, 1.0), stored=True)
+    X, y = table(Logistic(), rows=500, columns=4)
+    solver = ADMM(rounds=5, form=form, scale_share=0.0)
+    plan = solver.plan(problem, public, Budget(1.0, 1e-6))
+    same = np.arange(500)
+    assert solver.solve(problem, Shuffled(Data(X, y), same, 3), plan, seeded_generator(0)).coef.shape == (4,)
+    with pytest.raises(ValueError, match="another order"):
+        solver.solve(problem, Shuffled(Data(X, y), order, 3), plan, seeded_generator(0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -157,3 +158,58 @@ def test_assumptions_are_checked(wrong, message):
 def test_steps_and_start_are_checked(steps, start):
     with pytest.raises(ValueError, match=r"steps|start"):
         NoisyContraction(0.5, 1.0).after(steps, start)
+
+
+def exact_after(run, steps, start):
+    """The closed form in 60 digits, with the constants of the theorem written out."""
+    with localcontext() as context:
+        context.prec = 60
+        tau, size, q = Decimal(run.contraction), Decimal(run.step_size), Decimal(run.frequency)
+        noise, error = Decimal(run.noise), Decimal(run.error)
+        away = size * (1 - tau)
+        lost = away if error else away * (2 - away)
+        limit = size**2 * (error**2 / away + noise) / lost
+        left = (1 - q * lost) ** steps if steps else 1  # 0^0 is no number for Decimal
+        return float(limit + left * (Decimal(start) - limit))
+
+
+@pytest.mark.parametrize("steps", [0, 1, 3, 1_000])
+@pytest.mark.parametrize(
+    "run",
+    [
+        NoisyContraction(1.0 - 1e-15, 1e10),
+        NoisyContraction(1.0 - 2.0**-53, 1.0, step_size=0.1),
+        NoisyContraction(0.5, 1.0, frequency=1e-20),
+        NoisyContraction(0.9, 1e-3, frequency=1e-12, error=1e5),
+        NoisyContraction(0.0, 0.03),
+        NoisyContraction(0.0, 0.03, step_size=1e-9, error=1e-9),
+    ],
+    ids=str,
+)
+def test_the_bound_is_accurate_where_the_limit_is_far_away(run, steps):
+    """The limit may be 1e25 times what the first steps add: their difference would lose every digit."""
+    assert run.after(steps, 1.0) == pytest.approx(exact_after(run, steps, 1.0), rel=1e-12)
+
+
+def test_extreme_assumptions_give_numbers_or_infinity():
+    assert NoisyContraction(0.5, 1.0, error=1e200).limit == math.inf
+    assert NoisyContraction(0.5, 1.0, error=1e200).after(3, 1.0) == math.inf
+    assert NoisyContraction(0.5, 0.03).after(10**400, 4.0) == pytest.approx(0.04)
+    assert NoisyContraction(0.5, 0.03, step_size=1e-200, frequency=1e-300).limit == pytest.approx(3e-202)
+    assert NoisyContraction(0.5, 0.0).after(5, 1e308) == pytest.approx(1e308 / 4**5)
+    assert NoisyContraction(0.0, 0.0).after(5, 1e308) == 0.0
+    assert printed_rate(3, 1.0, 0.5, 1.0, 1e-150, 0.0).value == math.inf
+    assert printed_rate(3, 1.0, 0.5, 1.0, 0.5, 1e200).value == math.inf
+
+
+def test_the_number_of_steps_is_found_where_a_step_hardly_moves():
+    """The factor rounds to 1: about log(2) / (2e-17) steps halve the distance."""
+    run = NoisyContraction(1.0 - 2.0**-53, 0.0, step_size=0.1)
+    assert run.steps_to(0.5, 1.0) == pytest.approx(math.log(2.0) / (0.2 * 2.0**-53), rel=1e-12)
+    assert NoisyContraction(0.5, 0.0).steps_to(5e-324, 4.0) == 538
+    assert NoisyContraction(0.5, 0.03, frequency=1e-300).steps_to(1.0, 4.0) > 1e300
+
+
+def test_nothing_to_gain_leaves_the_step_size():
+    """Without noise and at the fixed point every step size has the bound 0."""
+    assert NoisyContraction(0.5, 0.0, step_size=0.3).with_best_step_size(10, 0.0).step_size == 0.3

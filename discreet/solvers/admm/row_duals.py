@@ -9,6 +9,8 @@ Proof of what may be released: docs/guarantees/admm.md.
 from __future__ import annotations
 
 import math
+import zlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from discreet.privacy.random.generator import RandomGenerator
 
 
+CHANGED = "the rows changed or came in another order while they were read; train again on a table that stays."
+
+
 class HiddenDuals(NoisyGradient):
     """Exact dual variables that never leave; a round releases the sum of the rows' gradients at their proximal points.
 
@@ -38,13 +43,27 @@ class HiddenDuals(NoisyGradient):
         super().__init__(scaled, plan, clip)
         self.gamma, self.relaxation = gamma, relaxation
         self.products: list[FloatArray] = []  # q_i = x_i . u_i of the rows, block by block
+        self._seen: list[float] = []  # a checksum of each block
 
     def __call__(self, w: FloatArray, rng: RandomGenerator) -> FloatArray:
         """One round at the consensus w: the mean of the rows' gradients, with noise; all duals move."""
         total = sum_over_blocks(
-            enumerate(self.scaled.blocks()), lambda numbered: self._block_sum(numbered[0], numbered[1], w, rng)
+            enumerate(self._same_blocks()), lambda numbered: self._block_sum(numbered[0], numbered[1], w, rng)
         )
         return self._released(total, rng) / self.scaled.rows
+
+    def _same_blocks(self) -> Iterator[ScaledBlock]:
+        """The blocks; memory goes by the place of a row, so stored rows that come in another order are refused."""
+        passed, started = 0, bool(self._seen)
+        for passed, block in enumerate(self.scaled.blocks(), start=1):
+            found = float(block.keep("checksum", lambda block=block: np.array([_checksum(block)]))[0])  # type: ignore[misc]
+            if not started:
+                self._seen.append(found)
+            elif passed > len(self._seen) or found != self._seen[passed - 1]:
+                raise ValueError(CHANGED)
+            yield block
+        if passed != len(self._seen):
+            raise ValueError(CHANGED)
 
     def _released(self, total: FloatArray, rng: RandomGenerator) -> FloatArray:
         return self.grid.release(rng, total)
@@ -103,3 +122,8 @@ class NoisyDuals(HiddenDuals):
             total += gradients.sum(axis=0)
         self._move(number, margins, products)
         return total
+
+
+def _checksum(block: ScaledBlock) -> float:
+    """Of the norms and targets of the rows in their order."""
+    return float(zlib.crc32(block.y.tobytes(), zlib.crc32(block.norms.tobytes())))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from discreet._common.checks import check_threshold, number_in, one_of, positive
+from discreet._common.checks import LARGEST_THRESHOLD, SMALLEST_THRESHOLD, check_threshold, number_in, one_of, positive
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
@@ -84,7 +84,7 @@ class ADMM(Solver[mechanisms.Additive, FullBatchSettings]):
     def __post_init__(self) -> None:
         positive("rounds", self.rounds, whole=True)
         check_threshold("clip", self.clip)
-        positive("gamma", self.gamma)
+        number_in("gamma", self.gamma, SMALLEST_THRESHOLD, LARGEST_THRESHOLD)
         number_in("relaxation", self.relaxation, 0.0, 1.0, above=True)
         one_of("form", self.form, tuple(FORMS))
 

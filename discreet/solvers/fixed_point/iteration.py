@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from discreet._common.checks import check_threshold, one_of, whole
+from discreet._common.checks import LARGEST_THRESHOLD, SMALLEST_THRESHOLD, number_in, one_of, whole
+from discreet._common.digest import digest_of
 from discreet._common.types import FloatArray, IntArray
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.random.generator import generator_from
 from discreet.privacy.relation import Relation, relation_from
 from discreet.solvers.fixed_point.activation import Activation
 from discreet.solvers.fixed_point.plan import FixedPointPlan, FixedPointResult
-from discreet.solvers.fixed_point.queries import Query
+from discreet.solvers.fixed_point.queries import ClippedRows, Query
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
@@ -101,7 +102,7 @@ class FixedPoint:
     def __post_init__(self) -> None:
         for name in ("size", "steps", "rows"):
             whole(name, getattr(self, name), least=1)
-        check_threshold("contribution", self.contribution)
+        number_in("contribution", self.contribution, SMALLEST_THRESHOLD, LARGEST_THRESHOLD)
         object.__setattr__(self, "relation", relation_from(self.relation))
         one_of("row_blocks", self.row_blocks, ("all", "one"))
         sizes = self.step_sizes
@@ -180,16 +181,17 @@ class FixedPoint:
         start : array of shape (size,), optional
             Where to begin, chosen without the rows; zeros by default.
         random_state : int or RandomGenerator, optional
-            None draws secure noise; a seed makes it reproducible, hence removable, and is named in the guarantee.
+            None draws secure noise; a seed makes it reproducible, hence removable, and is named in the guarantee. Two
+            queries, or two functions of one name, that are run with one seed get the same noise.
         keep : bool, default=False
             Keep all iterates.
 
         Guarantee: the result costs exactly `plan.event`, if every row's contribution is as declared.
         """
         rng = generator_from(random_state)
-        if not rng.secure:
-            rng.rekey(plan.digest)
         last = np.zeros(self.size) if start is None else np.array(start, dtype=np.float64)
+        if not rng.secure:
+            rng.rekey(digest_of(plan.digest, last))
         kept = [last] if keep else []
         for u in self.iterates(query, plan, rng, last):
             last = u
@@ -206,6 +208,11 @@ class FixedPoint:
         """
         if plan.iteration is not self:
             raise ValueError("plan was made by another iteration; plan again.")
+        if isinstance(query, ClippedRows) and query.clip > self.contribution:
+            raise ValueError(
+                f"query clips the terms to {query.clip:g}, but the iteration declares a contribution of "
+                f"{self.contribution:g}."
+            )
         u = np.array(start, dtype=np.float64)
         if u.shape != (self.size,) or not np.isfinite(u).all():
             raise ValueError(f"start must hold {self.size} finite numbers.")
@@ -226,22 +233,29 @@ class FixedPoint:
 
     def _moved(self, u: FloatArray, entries: IntArray, answer: FloatArray, lam: float) -> FloatArray:
         """The next iterate, from a released answer: nothing here reads rows."""
-        public = u if self.public_part is None else self.public_part(u)
+        public = u if self.public_part is None else _of_size("public_part", self.public_part(u.copy()), self.size)
         operator = public[entries] + self.scale_of_entries[entries] * answer
         new = u.copy()
         new[entries] = operator if lam == 1.0 else u[entries] + lam * (operator - u[entries])
         if self.after is not None:
-            new[entries] = self.after(new, entries)
+            new[entries] = _of_size("after", self.after(new.copy(), entries), entries.size)
         return new
 
 
 def _answer(query: Query, u: FloatArray, entries: IntArray, plan: FixedPointPlan) -> FloatArray:
-    answer = np.asarray(query(u.copy(), entries, plan.grid.step), dtype=np.float64)
+    answer = np.asarray(query(u.copy(), entries.copy(), plan.grid.step), dtype=np.float64)
     if answer.shape != entries.shape:
         raise ValueError(f"query must return {entries.size} numbers for {entries.size} entries, got {answer.shape}.")
     if not np.isfinite(answer).all():
         raise ValueError("query returned numbers that are not finite; clip what each row adds, as clipped_rows does.")
     return answer
+
+
+def _of_size(name: str, values: Any, size: int) -> FloatArray:
+    found = np.asarray(values, dtype=np.float64)
+    if found.shape != (size,):
+        raise ValueError(f"{name} must return {size} numbers, got shape {found.shape}.")
+    return found
 
 
 def _spread(name: str, value: Any, count: int) -> FloatArray:

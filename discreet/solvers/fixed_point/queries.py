@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from discreet._common.checks import check_threshold
+from discreet._common.checks import LARGEST_THRESHOLD, SMALLEST_THRESHOLD, number_in
 from discreet._common.types import FloatArray, IntArray
 
 Terms = Callable[[FloatArray, IntArray], FloatArray]
@@ -45,7 +46,7 @@ def clipped_rows(terms: Terms, clip: float) -> Query:
         terms(u, entries) returns an array of shape (rows, number of entries), the term of each row. A row's term must
         depend on that row and on u alone.
     clip : float
-        The norm; it is the `contribution` that the iteration declares.
+        The norm; an iteration that declares a smaller `contribution` refuses the query.
 
     Guarantee: a row adds a vector of norm at most `clip`, before it is rounded, whatever its term is; one that is not
     finite adds nothing.
@@ -59,10 +60,18 @@ def clipped_rows(terms: Terms, clip: float) -> Query:
     >>> query(np.zeros(2), np.array([0, 1]), 0.0).round(2).tolist()
     [0.9, 1.2]
     """
-    check_threshold("clip", clip)
+    return ClippedRows(terms, number_in("clip", clip, SMALLEST_THRESHOLD, LARGEST_THRESHOLD))
 
-    def query(u: FloatArray, entries: IntArray, step: float) -> FloatArray:
-        each = np.array(terms(u, entries), dtype=np.float64)
+
+@dataclass(frozen=True)
+class ClippedRows:
+    """The query that `clipped_rows` returns."""
+
+    terms: Terms
+    clip: float
+
+    def __call__(self, u: FloatArray, entries: IntArray, step: float) -> FloatArray:
+        each, clip = np.array(self.terms(u, entries), dtype=np.float64), self.clip
         if each.ndim != 2 or each.shape[1] != entries.size:
             raise ValueError(f"terms must return one row of {entries.size} numbers per row, got shape {each.shape}.")
         each[~np.isfinite(each).all(axis=1)] = 0.0
@@ -70,5 +79,3 @@ def clipped_rows(terms: Terms, clip: float) -> Query:
         each *= (np.minimum(largest, clip) / np.where(largest > 0.0, largest, 1.0))[:, None]
         each *= (clip / np.fmax(np.linalg.norm(each, axis=1), clip))[:, None]
         return (np.rint(each / step) * step if step > 0.0 else each).sum(axis=0)
-
-    return query
