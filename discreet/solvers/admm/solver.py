@@ -51,7 +51,8 @@ class ADMM(Solver[mechanisms.Additive, FullBatchSettings]):
     clip : float, optional
         Norm to which each row's gradient is clipped, in the solver's (scaled) columns.
     gamma : float
-        Length of the proximal steps in units of 1/beta, beta being a public bound on the curvature; no value diverges.
+        Length of the proximal steps in units of 1/beta, beta being a public bound on the curvature. Without noise the
+        rounds converge for every length.
     relaxation : float
         Half the part of the way that the dual variables go in a round; above 0, below 1 to converge. 1/2 is plain ADMM.
     form : {"hidden-duals", "noisy-duals"}
