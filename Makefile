@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .PHONY: demo test fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
-	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-decentralised
+	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-decentralised bench-vertical
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -61,6 +61,9 @@ bench-decentralised: $(READY)
 
 bench-noise: $(READY)
 	$(BIN)/python benchmarks/noise.py
+
+bench-vertical: $(READY)
+	$(BIN)/python benchmarks/vertical.py --write
 
 bench-defaults: $(READY)
 	$(BIN)/python benchmarks/defaults/scan.py

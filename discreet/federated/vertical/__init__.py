@@ -1,0 +1,21 @@
+"""Holders with different columns of the same people: each sends noisy margins or slopes, never its columns.
+
+Theorem and proof: docs/guarantees/vertical.md.
+"""
+
+from discreet.federated.vertical.board import Board, Message
+from discreet.federated.vertical.holder import Holder
+from discreet.federated.vertical.model import VerticalModel
+from discreet.federated.vertical.plan import HolderFacts, VerticalPlan, plan_vertical
+from discreet.federated.vertical.run import run_vertical
+
+__all__ = [
+    "Board",
+    "Holder",
+    "HolderFacts",
+    "Message",
+    "VerticalModel",
+    "VerticalPlan",
+    "plan_vertical",
+    "run_vertical",
+]

@@ -1,0 +1,192 @@
+"""A holder: its own columns, and perhaps the target. It reads the board, sends its messages and gives nothing else."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from discreet._common.digest import digest_of
+from discreet._common.types import FloatArray
+from discreet.data.rows import Data
+from discreet.data.validation import load, load_features
+from discreet.federated.vertical import block
+from discreet.federated.vertical.board import Board, Message
+from discreet.federated.vertical.plan import VerticalPlan
+from discreet.federated.vertical.schedule import Kind
+from discreet.kernels.gradient import clipped_gradient_sum, row_norms
+from discreet.privacy import mechanisms
+from discreet.privacy.mechanisms import Gaussian
+from discreet.privacy.random.generator import generator_from
+from discreet.scaling import second_moment
+from discreet.scaling.learn import learn_scaling
+
+
+class Holder:
+    """One holder's rows; `post` is the only way out, and every message has its planned noise.
+
+    Parameters
+    ----------
+    plan : VerticalPlan
+    name : str
+        Which holder of the plan this is.
+    X : array of shape (n_samples, n_columns)
+        The holder's columns; row i is person i at every holder.
+    y : array of shape (n_samples,), optional
+        The target, for the label holder: numbers, or labels -1 and +1.
+    sample_weight : array of shape (n_samples,), optional
+        Weights in [0, 1] of the holder's own rows.
+    random_state : int, optional
+        A seed, for tests; secure noise by default.
+
+    Guarantee: all messages together cost `plan.holder(name).guarantee`, for one row of this holder, against whoever
+    sees the board and knows all else (docs/guarantees/vertical.md).
+    """
+
+    def __init__(
+        self, plan: VerticalPlan, name: str, X: Any, y: Any = None, sample_weight: Any = None, random_state: Any = None
+    ) -> None:
+        self._plan, self.own = plan, plan.holder(name)
+        if self.own.has_labels != (y is not None):
+            raise ValueError(f"holder {name!r} must come {'with' if self.own.has_labels else 'without'} a target y.")
+        data = load_features(X, sample_weight) if y is None else load(X, y, sample_weight)
+        self._check(data, plan)
+        self._data = data
+        self._rng = generator_from(random_state)
+        self.seeded = not self._rng.secure
+        self._rng.rekey(digest_of(plan.digest, name))
+        self._sent = 0
+
+    def _check(self, data: Data, plan: VerticalPlan) -> None:
+        public = self.own.public
+        if data.sparse:
+            raise ValueError("a vertical split takes dense tables; pass X.toarray().")
+        if (data.rows, data.columns) != (public.rows, public.columns):
+            raise ValueError(
+                f"the plan is for {public.rows} rows and {public.columns} columns at holder {self.own.name!r}, but the "
+                f"table has {data.rows} and {data.columns}."
+            )
+        if self.own.has_labels:
+            plan.problem.check_labels(data.y)
+
+    def post(self, board: Board) -> Message:
+        """Return this holder's next message, made of its own rows and of the board.
+
+        Raises
+        ------
+        ValueError
+            It is another holder's turn, the board belongs to another plan, or the message was sent before: to make it
+            again would draw its noise twice.
+        """
+        turn = board.turn
+        if board.plan.digest != self._plan.digest or turn is None or turn.holder != self.own.name:
+            raise ValueError(f"it is not the turn of holder {self.own.name!r} on this board.")
+        if sum(message.sender == self.own.name for message in board.messages) != self._sent:
+            raise ValueError(f"holder {self.own.name!r} has sent this message before, and sends it only once.")
+        self._sent += 1
+        return self._make(turn.kind, board)
+
+    def _make(self, kind: Kind, board: Board) -> Message:
+        if kind == "scales":
+            scaling = learn_scaling(self.own.scaling_plan, self._data, self.own.public, self._rng)
+            return Message(self.own.name, "scales", scaling)
+        if kind == "moments":
+            return self._moments(board)
+        if kind == "weights":
+            return self._label_weights(board) if self.own.has_labels else self._weights(board)
+        return self._slopes(board) if kind == "slopes" else self._margins(board)
+
+    def _rows(self, board: Board) -> FloatArray:
+        """The scaled rows, with a last 1 for the intercept at the label holder; made once the scales are known."""
+        if not hasattr(self, "_scaled"):
+            scaling = board.required(self.own.name, "scales").scaling
+            intercept = self.own.has_labels and self._plan.problem.fit_intercept
+            self._scaled = np.asarray(scaling.matrix(self._data, "C", intercept), dtype=np.float64)
+            self._norms = row_norms(self._scaled)
+            self._y = self._data.y if self._plan.problem.loss.classification else scaling.target(self._data.y)
+        return self._scaled
+
+    def _moments(self, board: Board) -> Message:
+        rows, own = self._rows(board), self.own
+        radius = min(own.radius, float(self._norms.max())) if not own.is_noisy else own.radius
+        exact = second_moment.clipped_second_moment(
+            rows, self._norms, radius, self._data.weight, self._plan.rows if own.is_noisy else None
+        )
+        released = second_moment.release(
+            exact, radius, self._plan.rows, self._mechanism, self._plan.relation, self._rng
+        )
+        return Message(own.name, "moments", released.matrix, released.deviation)
+
+    @property
+    def _mechanism(self) -> Gaussian:
+        """The mechanism of the message that is being made; the first after the scales is number 0."""
+        return self.own.mechanism.part(self._sent - 2)
+
+    def _slopes(self, board: Board) -> Message:
+        slopes, believed, _ = self._own_slopes(board)
+        return self._per_person("slopes", slopes, block.slope_clip(board), believed)
+
+    def _margins(self, board: Board) -> Message:
+        margins = self._rows(board) @ board.weights(self.own.name)
+        return self._per_person("margins", margins, block.margin_clip(board, self.own), 0.0)
+
+    def _per_person(self, kind: Kind, values: FloatArray, clip: float, believed: float) -> Message:
+        """One number per person, clipped, with noise.
+
+        Guarantee: one event of the message's mechanism. Entry i depends on row i and the board, so one row moves one
+        entry, and rounding moves no other.
+        """
+        clipped = np.clip(np.where(np.isnan(values), 0.0, values), -clip, clip)
+        if self._data.weight is not None:
+            clipped = clipped * self._data.weight
+        if not self.own.is_noisy:
+            return Message(self.own.name, kind, clipped, 0.0, float(np.abs(clipped).max()), believed)
+        sensitivity = mechanisms.clipped_sum(self._plan.relation) * clip
+        noisy = self._mechanism.grid(sensitivity, 1).release(self._rng, clipped)
+        return Message(self.own.name, kind, noisy, self._mechanism.deviation(sensitivity), clip, believed)
+
+    def _weights(self, board: Board) -> Message:
+        slopes = block.slopes_for(board, self.own.name)
+        centre = block.centre_of(self._plan, board, self.own)
+        return self._step(board, slopes, centre)
+
+    def _label_weights(self, board: Board) -> Message:
+        slopes, believed, margins = self._own_slopes(board)
+        clip, curvature = block.slope_clip(board), self._plan.problem.loss.smoothness
+        rest = curvature * (1.0 - believed)
+        whole = block.PerPerson(
+            np.clip(slopes, -clip, clip) + rest * margins.values,
+            curvature**2 * margins.variance,
+            clip + rest * margins.bound,
+        )
+        return self._step(board, whole, board.weights(self.own.name))
+
+    def _own_slopes(self, board: Board) -> tuple[FloatArray, float, block.PerPerson]:
+        """Slopes at the label holder's own part of the margins and the believed part of the others'."""
+        margins = block.sum_of_margins(board, self.own.name)
+        believed = block.believed_part(board, margins)
+        own = self._rows(board) @ board.weights(self.own.name)
+        return self._plan.problem.loss.slope(own + believed * margins.values, self._y), believed, margins
+
+    def _step(self, board: Board, slopes: block.PerPerson, centre: FloatArray) -> Message:
+        """The gradient of the block with noise, and the weights that follow from it.
+
+        Guarantee: one event of the message's mechanism: a row adds a vector of norm at most radius * clip.
+        """
+        own, rows, n = self.own, self._rows(board), self._plan.rows
+        if not own.is_noisy:
+            gradient = clipped_gradient_sum(rows, slopes.values, self._norms, math.inf, self._data.weight) / n
+            weights = block.new_weights(board, own, gradient, 0.0, centre, slopes.variance)
+            return Message(own.name, "weights", gradient, weights=weights)
+        limit = own.radius * slopes.clip
+        sensitivity = mechanisms.clipped_sum(self._plan.relation) * limit
+        grid = self._mechanism.grid(sensitivity, rows.shape[1], n)
+        shortened = (
+            np.clip(slopes.values, -slopes.clip, slopes.clip) * (own.radius / np.maximum(self._norms, own.radius)) ** 2
+        )
+        total = clipped_gradient_sum(rows, shortened, self._norms, limit, self._data.weight, grid.step)
+        gradient = (total + grid.noise(self._rng, total.shape)) / n
+        deviation = self._mechanism.deviation(sensitivity) / n
+        weights = block.new_weights(board, own, gradient, deviation, centre, slopes.variance)
+        return Message(own.name, "weights", gradient, deviation, weights=weights)

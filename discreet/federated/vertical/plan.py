@@ -1,0 +1,256 @@
+"""What is decided before any holder reads a row: whose turn it is, and how much noise each message gets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+from discreet._common.digest import digest_of
+from discreet.data.public import Public
+from discreet.federated.vertical.schedule import Turn, default_sweeps, own_steps, schedule_of, shares_of
+from discreet.privacy import accounting
+from discreet.privacy.budget import Budget
+from discreet.privacy.guarantee import Guarantee, guarantee_for
+from discreet.privacy.mechanisms.budget_split import BudgetSplit
+from discreet.privacy.relation import Relation, relation_from
+from discreet.problem.problem import Problem
+from discreet.scaling.plan import ScalingPlan, plan_scaling
+from discreet.solvers.base import calibrated
+
+RADIUS = 1.25  # to which rows are shortened, in units of the root of the number of columns
+EXACT_SWEEPS = 5_000  # without noise, at most
+
+
+@dataclass(frozen=True)
+class HolderFacts:
+    """What is public about one holder.
+
+    Attributes
+    ----------
+    name : str
+    columns : int
+        How many columns it has, the target not counted.
+    budget : Budget
+        What the holder allows to be learned about one person's row of its table, by all others together.
+    bounds : (low, high), optional
+        Public limits of the columns: numbers, or one per column. Without them ranges are learned privately.
+    """
+
+    name: str
+    columns: int
+    budget: Budget
+    bounds: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class HolderPlan:
+    """The part of a plan that concerns one holder.
+
+    Attributes
+    ----------
+    name : str
+    first : int
+        The number of the holder's first column among all columns of the model.
+    public : Public
+    budget : Budget
+    scaling_plan : ScalingPlan
+    mechanism : BudgetSplit
+        One share for each message of the holder after its scales, in their order.
+    has_labels : bool
+    """
+
+    name: str
+    first: int
+    public: Public
+    budget: Budget
+    scaling_plan: ScalingPlan
+    mechanism: BudgetSplit
+    has_labels: bool
+
+    @cached_property
+    def event(self) -> Any:
+        """What all messages of the holder together do to its rows."""
+        if self.budget.is_infinite:
+            return accounting.non_private_event()
+        return accounting.compose([self.scaling_plan.event, self.mechanism.event])
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether the budget is finite."""
+        return not self.budget.is_infinite
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What is promised about one person's row at this holder, against all others together."""
+        return guarantee_for(self.event, self.budget, self.public.relation, self.public.rows)
+
+    @property
+    def radius(self) -> float:
+        """The norm to which scaled rows, the intercept's 1 included, are shortened in sums."""
+        return RADIUS * math.sqrt(self.public.columns + self.has_labels) if self.is_noisy else math.inf
+
+
+@dataclass(frozen=True, eq=False)
+class VerticalPlan:
+    """Everything that is decided before the first row is read.
+
+    Attributes
+    ----------
+    problem : Problem
+    holders : tuple of HolderPlan
+        In the order of the model's columns; the label holder is the last.
+    sweeps : int
+        How often slopes and margins are exchanged.
+    """
+
+    problem: Problem
+    holders: tuple[HolderPlan, ...]
+    sweeps: int
+
+    @cached_property
+    def schedule(self) -> tuple[Turn, ...]:
+        """Whose turn it is to send what."""
+        names = [holder.name for holder in self.holders]
+        return tuple(schedule_of(names[:-1], names[-1], self.sweeps, own_steps(self.problem)))
+
+    def holder(self, name: str) -> HolderPlan:
+        """Return the part of the plan that concerns this holder."""
+        found = [holder for holder in self.holders if holder.name == name]
+        if not found:
+            raise ValueError(f"the plan knows no holder {name!r}; it has {[holder.name for holder in self.holders]}.")
+        return found[0]
+
+    @property
+    def rows(self) -> int:
+        """The number of people, the same at all holders."""
+        return self.holders[0].public.rows
+
+    @property
+    def relation(self) -> Relation:
+        """Which tables of one holder count as neighbours."""
+        return self.holders[0].public.relation
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether any holder has a finite budget."""
+        return any(holder.is_noisy for holder in self.holders)
+
+    @cached_property
+    def total(self) -> Guarantee:
+        """What is promised about all that the holders know of one person, against the world."""
+        if not all(holder.is_noisy for holder in self.holders):
+            return Guarantee(math.inf, 0.0, self.relation, accounting.non_private_event())
+        event = accounting.compose([holder.event for holder in self.holders])
+        delta = max(holder.guarantee.delta for holder in self.holders)
+        return Guarantee(accounting.epsilon_of(event, delta, self.relation), delta, self.relation, event)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of everything that decides what a run does to the rows; seeded noise is keyed by it."""
+        parts = [(h.name, h.public, h.budget, h.scaling_plan, h.mechanism, h.has_labels) for h in self.holders]
+        return digest_of("vertical plan", self.problem, parts, self.sweeps)
+
+    def __str__(self) -> str:
+        from discreet.federated.vertical.plan_text import describe_plan
+
+        return describe_plan(self)
+
+
+def plan_vertical(
+    problem: Problem,
+    holders: Sequence[HolderFacts],
+    rows: int,
+    *,
+    labels: str,
+    y_bounds: Any = None,
+    relation: str | Relation = Relation.REPLACE,
+    sweeps: int | None = None,
+    scale_share: float | None = None,
+) -> VerticalPlan:
+    """Plan the messages of all holders from public facts.
+
+    Parameters
+    ----------
+    problem : Problem
+        A loss with one output and a finite smoothness, and a separable penalty.
+    holders : sequence of HolderFacts
+        Two or more, with different names.
+    rows : int
+        The number of people; row i of every holder is person i.
+    labels : str
+        The name of the holder that has the target. It comes last in the plan.
+    y_bounds : (low, high), optional
+        Public limits of a regression target.
+    relation : {"replace", "zero_out"}
+        Which tables of one holder count as neighbours.
+    sweeps : int, optional
+        How often slopes and margins are exchanged; by default 1 to 4, the more the less noise there is.
+    scale_share : float, optional
+        Share of each budget for learning scales (default 0.1; 0 needs declared bounds).
+
+    Returns
+    -------
+    VerticalPlan
+
+    Examples
+    --------
+    >>> from discreet import Budget, Problem
+    >>> from discreet.problem import Squared
+    >>> budget = Budget(epsilon=4.0, delta=1e-8)
+    >>> facts = [HolderFacts("bank", 3, budget, (0, 1)), HolderFacts("shop", 5, budget, (0, 1))]
+    >>> plan = plan_vertical(Problem(Squared()), facts, 20_000, labels="shop", y_bounds=(0, 1))
+    >>> [holder.guarantee.epsilon for holder in plan.holders], round(plan.total.epsilon, 2)
+    ([4.0, 4.0], 5.86)
+    """
+    kind = relation_from(relation)
+    _check(problem, holders, labels, kind)
+    ordered = [facts for facts in holders if facts.name != labels] + [f for f in holders if f.name == labels]
+    target = not problem.loss.classification
+    publics = [
+        Public.of(rows, facts.columns, relation=kind, bounds=facts.bounds, y_bounds=bounds)
+        for facts, bounds in zip(ordered, [None] * (len(ordered) - 1) + [y_bounds], strict=True)
+    ]
+    made = (
+        default_sweeps([facts.budget for facts in ordered], sum(facts.columns for facts in ordered), rows)
+        if sweeps is None
+        else _whole("sweeps", sweeps)
+    )
+    if all(facts.budget.is_infinite for facts in ordered):
+        made = EXACT_SWEEPS
+    plans, first = [], 0
+    for facts, public in zip(ordered, publics, strict=True):
+        has_labels = facts.name == labels
+        scaling = plan_scaling(public, facts.budget, scale_share, problem.fit_intercept, target and has_labels)
+        shares = shares_of(has_labels, made, own_steps(problem))
+        mechanism = calibrated(partial(BudgetSplit, shares=shares), scaling, facts.budget, public)
+        plans.append(HolderPlan(facts.name, first, public, facts.budget, scaling, mechanism, has_labels))
+        first += facts.columns
+    return VerticalPlan(problem, tuple(plans), made)
+
+
+def _check(problem: Problem, holders: Sequence[HolderFacts], labels: str, relation: Relation) -> None:
+    names = [facts.name for facts in holders]
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise ValueError(f"a vertical split needs two or more holders with different names; got {names}.")
+    if labels not in names:
+        raise ValueError(f"labels must name the holder that has the target, one of {names}; got {labels!r}.")
+    if relation is Relation.ADD_REMOVE:
+        raise ValueError(
+            'relation="add_remove" cannot be kept: all holders know how many people there are, and in which order; '
+            'use "replace" or "zero_out".'
+        )
+    if problem.loss.outputs != 1 or not problem.separable:
+        raise ValueError("a vertical split needs a loss with one output and a separable penalty and constraint.")
+    if any(facts.budget.kind == "pure" and not facts.budget.is_infinite for facts in holders):
+        raise ValueError("the noise is Gaussian and never gives pure DP; use budgets with delta > 0.")
+    for facts in holders:
+        _whole("columns", facts.columns)
+
+
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, bool) or int(value) != value or value < 1:
+        raise ValueError(f"{name} must be a positive whole number; got {value!r}.")
+    return int(value)
