@@ -42,6 +42,13 @@ def test_the_mean_over_the_pairs_keeps_the_budget(method):
     assert 0.9 < epsilons.mean() <= 2.0
 
 
+@pytest.mark.parametrize("target", ["mean", "max"])
+@pytest.mark.parametrize("method", ["gossip", "walk", "tree"])
+def test_a_large_budget_is_kept_although_only_the_local_loss_is_stated_for_little_noise(method, target):
+    plan = plan_network(PROBLEM, 3, BOUNDS, SMALL["kite"], method=method, epsilon=Budget.gdp(500.0), target=target)
+    assert getattr(plan.losses.pairs, target)() <= 500.0
+
+
 @pytest.mark.parametrize("mixing", [(1.0, math.nan), (1.0, 5.0), (1.0, 0.5), (1.0, math.inf)])
 def test_gossip_with_mixing_that_could_grow_is_refused(mixing):
     with pytest.raises(ValueError, match="between 1 and 2"):

@@ -9,6 +9,7 @@ from discreet.federated.decentralised.pairwise import PairwiseLosses, certified,
 from discreet.federated.decentralised.random_walk import Walk
 from discreet.privacy.budget import Budget
 
+LEAST_MULTIPLIER = 1.0 / 64.0  # below, rounding is not small against the noise, and only the local bound is stated
 _TRIES = 20
 
 
@@ -61,4 +62,5 @@ def own_budget(
                 break
             multiplier *= epsilon / budget.epsilon * (1.0 + 1e-9)
     # No pair loses more than the local loss: noise for the budget itself is always enough.
+    multiplier = max(multiplier, LEAST_MULTIPLIER * (1.0 + 1e-9))
     return Budget.gdp(max(budget.gaussian_mu(), float(relative.local.max()) / multiplier))

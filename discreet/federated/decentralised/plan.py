@@ -15,7 +15,7 @@ from discreet._common.types import FloatArray
 from discreet.federated.decentralised.gossip import Gossip, plan_gossip
 from discreet.federated.decentralised.kinds import METHODS, TARGETS, WAYS, AnyProtocol, Method, Target, Way
 from discreet.federated.decentralised.network import Network
-from discreet.federated.decentralised.noise import mean_fits, own_budget, relative_to_noise
+from discreet.federated.decentralised.noise import LEAST_MULTIPLIER, mean_fits, own_budget, relative_to_noise
 from discreet.federated.decentralised.pairwise import PairwiseLosses, certified
 from discreet.federated.decentralised.random_walk import Walk, plan_tour, plan_walk
 from discreet.federated.decentralised.token import check_step, token_settings
@@ -28,7 +28,6 @@ from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.problem.problem import Problem
 
 ROUNDS = 10
-LEAST_MULTIPLIER = 1.0 / 64.0  # below, rounding is not small against the noise, and only the local bound is stated
 SETTINGS = frozenset(
     {"y_bounds", "relation", "gamma", "relaxation", "clip", "tolerance", "run"}
 )  # of a node's releases
