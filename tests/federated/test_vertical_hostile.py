@@ -10,7 +10,7 @@ import pytest
 
 from discreet import Budget, Problem, Relation
 from discreet.audit.vertical import exact_holder
-from discreet.federated.vertical import Board, Holder
+from discreet.federated.vertical import Board, Holder, HolderFacts, plan_vertical, run_vertical
 from discreet.federated.vertical.board import LARGEST
 from discreet.kernels.gradient import clipped_gradient_sum
 from discreet.privacy.random.generator import seeded_generator
@@ -115,6 +115,19 @@ def test_a_holder_takes_its_turn_from_its_own_plan():
     shuffled._messages = [*board.messages[1:], board.messages[0]]
     with pytest.raises(ValueError, match="order of the plan"):
         parts["bank"].post(shuffled)
+
+
+@pytest.mark.parametrize("relation", ["replace", "zero_out"])
+def test_holders_whose_rows_are_all_zero_are_no_obstacle(relation):
+    """Without noise their second moments are 0; with noise nobody may see a difference in how the run ends."""
+    exact, private = Budget(math.inf, 1e-6), Budget(1.0, 1e-6)
+    for own, others in ((exact, private), (private, exact), (private, private), (exact, exact)):
+        facts = [HolderFacts("a", 1, own, (-1, 1)), HolderFacts("b", 2, others, (-1, 1))]
+        plan = plan_vertical(Problem(Squared()), facts, 20, labels="b", y_bounds=(-1, 1), relation=relation)
+        parts = {"a": Holder(plan, "a", np.zeros((20, 1))), "b": Holder(plan, "b", np.zeros((20, 2)), np.ones(20))}
+        model = run_vertical(plan, parts)
+        assert np.isfinite(model.intercept)
+        assert own is private or not model.coef["a"].any()
 
 
 def test_a_plan_put_together_by_hand_keeps_its_budgets_or_is_refused():
