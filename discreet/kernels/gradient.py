@@ -65,7 +65,7 @@ def clipped_slopes(slopes: FloatArray, norms: FloatArray, clip: float, weight: F
     size = (np.abs(slopes) if slopes.ndim == 1 else np.linalg.norm(slopes, axis=1)) * norms
     factor = np.where(np.isfinite(size), 1.0, 0.0)
     if np.isfinite(clip):
-        factor *= clip / np.fmax(size, clip)
+        factor *= clip / np.fmax(size, clip) if clip > 0.0 else 0.0
     if weight is not None:
         factor = factor * weight
     return (np.where(np.isfinite(slopes.T), slopes.T, 0.0) * factor).T

@@ -133,15 +133,15 @@ def test_an_attacker_attains_the_loss_and_no_more():
         assert attained(gossip, 0, node, 0.1) > claimed + error  # with half the noise on messages it is found
 
 
-def test_the_printed_formula_for_gossip_is_not_a_bound():
-    """Cyffers et al. (2022) add up the losses of single messages, as if each had noise of its own.
+def test_the_usual_formula_for_gossip_is_not_a_bound_for_a_node_that_keeps_its_messages():
+    """As usually stated (Cyffers et al., 2022) it adds up losses of messages, as if each had noise of its own.
 
     On a path the middle node sends its value and then a mean with the last one's: their difference has no other noise.
     """
     weights, w, u = PATH.weights, 1, 2
     powers = [np.eye(3), weights]
-    printed = sum((m[w, u] / np.linalg.norm(m[w])) ** 2 for m in powers)
-    assert printed == pytest.approx(1.0 / 3.0)
+    usual = sum((m[w, u] / np.linalg.norm(m[w])) ** 2 for m in powers)
+    assert usual == pytest.approx(1.0 / 3.0)
     nearly_without = Gossip(PATH, (1.0, 1.0), LEAST_MESSAGE_NOISE, speaker=1)
     assert nearly_without.seen_by([0])[u] ** 2 > 0.999
 

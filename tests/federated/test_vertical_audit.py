@@ -117,7 +117,7 @@ def test_messages_of_the_others_do_not_depend_on_a_holder_but_through_the_board(
     plan = small_plan(40, sweeps=2)
     board, changed = Board(plan), Board(plan)
     first, second = holders(plan, X, y), holders(plan, X, y)
-    bank = holders(plan, np.hstack([-X[:, :2], X[:, 2:]]), y)["bank"]
+    bank = exact_holder(holders(plan, np.hstack([-X[:, :2], X[:, 2:]]), y)["bank"])
     while (turn := board.turn) is not None:
         message, again = first[turn.holder].post(board), second[turn.holder].post(changed)
         if turn.holder == "bank":

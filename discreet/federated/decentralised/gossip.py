@@ -53,8 +53,12 @@ class Gossip:
     name = "gossip"
 
     def __post_init__(self) -> None:
-        if not self.mixing or self.mixing[0] != 1.0:
-            raise ValueError("gossip needs at least one step, and the first one has no step to look back to.")
+        if not self.mixing or self.mixing[0] != 1.0 or not all(1.0 <= a <= 2.0 for a in self.mixing):
+            raise ValueError(
+                "mixing needs a number between 1 and 2 for each step; the first is 1: it has no step to look back to."
+            )
+        if not 0 <= self.speaker < self.network.size:
+            raise ValueError(f"the speaker must be a node, 0 to {self.network.size - 1}; got {self.speaker!r}.")
         if not LEAST_MESSAGE_NOISE <= self.message_noise <= 1.0:
             raise ValueError(
                 f"message_noise must be between {LEAST_MESSAGE_NOISE:g} and 1, got {self.message_noise!r}: without it,"
@@ -162,14 +166,21 @@ class Gossip:
             before, now = now, grid.release(rng, a * (self.network.weights @ now) + (1.0 - a) * before)
             yield now
 
+    @cached_property
+    def largest_message(self) -> float:
+        """Bound on entries of messages, in deviations of the noise of a value: from values of 64, and 12 deviations."""
+        shares = self._responses**2 @ self.network.spectrum[1].T ** 2  # of each noise in each message [t, noise, node]
+        deviation = math.sqrt(float(np.einsum("j,tjw->tw", self._scales**2, shares).max()))
+        return 64.0 * math.sqrt(self.network.size) * float(np.abs(self._responses[:, 0]).max()) + 12.0 * deviation
+
     def rounding(self, columns: int, rounds: int) -> float:
         """How much rounding can add to a loss, in all rounds, for grids of normal noise.
 
         Guarantee: Theorem 3 of docs/guarantees/decentralised.md; 2^-29 bounds a grid's step over its noise.
         """
         degree = max(len(found) for found in self.network.neighbours)
-        # Values below 80 times their noise, summed with weights of at most 3 in double precision.
-        precision = 240.0 * math.sqrt(self.network.size) * (degree + 3) * 2.0**-53 / self.message_noise
+        # Sums of messages with weights of at most 3, in double precision.
+        precision = 3.0 * self.largest_message * (degree + 3) * 2.0**-53 / self.message_noise
         entries, per_step = math.sqrt(self.network.size * columns * rounds), 3.0 * 2.0**-29 + precision
         return 2.0 * entries * (3.0 * 2.0**-29 / self.message_noise + per_step * math.sqrt(self.steps))
 

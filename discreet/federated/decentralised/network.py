@@ -54,7 +54,7 @@ class Network:
     def from_networkx(cls, graph: Any, label: str = "graph") -> Network:
         """Return the network of a NetworkX graph; directions, weights of edges and loops are left out."""
         places = {node: i for i, node in enumerate(graph.nodes)}
-        edges = {(places[a], places[b]) for a, b in graph.edges if a != b}
+        edges = {(places[a], places[b]) for a, b, *_ in graph.edges if a != b}
         edges |= {(b, a) for a, b in edges}
         neighbours = tuple(tuple(sorted(b for a, b in edges if a == i)) for i in range(len(places)))
         return cls(tuple(str(node) for node in graph.nodes), neighbours, label)

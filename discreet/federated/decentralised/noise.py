@@ -9,6 +9,9 @@ from discreet.federated.decentralised.pairwise import PairwiseLosses, certified,
 from discreet.federated.decentralised.random_walk import Walk
 from discreet.privacy.budget import Budget
 
+LEAST_MULTIPLIER = 1.0 / 64.0  # below, rounding is not small against the noise, and only the local bound is stated
+_TRIES = 20
+
 
 def relative_to_noise(method: Method, protocol: AnyProtocol, repeats: int) -> PairwiseLosses:
     """The losses for a noise multiplier of 1; a token of ADMM is given the local bound, as nothing more is proved."""
@@ -18,6 +21,18 @@ def relative_to_noise(method: Method, protocol: AnyProtocol, repeats: int) -> Pa
     mu = np.repeat(local[:, None], local.size, axis=1)
     np.fill_diagonal(mu, 0.0)
     return PairwiseLosses(mu, local, local)
+
+
+def mean_epsilon(losses: PairwiseLosses, delta: float) -> float:
+    """The mean over the pairs of two nodes."""
+    return float(losses.epsilon(delta)[~np.eye(len(losses.mu), dtype=bool)].mean())
+
+
+def mean_fits(losses: PairwiseLosses, budget: Budget) -> bool:
+    """Whether the mean over the pairs keeps a budget."""
+    if budget.epsilon is not None and budget.delta:
+        return mean_epsilon(losses, budget.delta) <= budget.epsilon * (1.0 + 1e-9)
+    return float(losses.pairs.mean()) <= budget.gaussian_mu() * (1.0 + 1e-9)
 
 
 def own_budget(
@@ -39,9 +54,13 @@ def own_budget(
     seen = float(relative.pairs.mean() if target == "mean" else relative.pairs.max())
     multiplier = seen / allowed * (1.0 + 1e-12)
     if target == "mean" and budget.epsilon is not None and budget.delta:
-        # Epsilon is a convex function of mu that is 0 at 0: dividing all mu by a number divides epsilon by more.
-        losses = certified(relative, multiplier, protocol.rounding(dimension, repeats))
-        epsilons = losses.epsilon(budget.delta)[~np.eye(len(losses.mu), dtype=bool)]
-        multiplier *= max(1.0, float(epsilons.mean()) / budget.epsilon)
+        # Epsilon is a convex function of mu that is 0 at 0: dividing all mu by a number divides epsilon by more. What
+        # rounding adds is not divided: hence a second try, and more where the budget is tiny.
+        for _ in range(_TRIES):
+            epsilon = mean_epsilon(certified(relative, multiplier, protocol.rounding(dimension, repeats)), budget.delta)
+            if epsilon <= budget.epsilon:
+                break
+            multiplier *= epsilon / budget.epsilon * (1.0 + 1e-9)
     # No pair loses more than the local loss: noise for the budget itself is always enough.
+    multiplier = max(multiplier, LEAST_MULTIPLIER * (1.0 + 1e-9))
     return Budget.gdp(max(budget.gaussian_mu(), float(relative.local.max()) / multiplier))

@@ -15,7 +15,7 @@ from discreet._common.types import FloatArray
 from discreet.federated.decentralised.gossip import Gossip, plan_gossip
 from discreet.federated.decentralised.kinds import METHODS, TARGETS, WAYS, AnyProtocol, Method, Target, Way
 from discreet.federated.decentralised.network import Network
-from discreet.federated.decentralised.noise import own_budget, relative_to_noise
+from discreet.federated.decentralised.noise import LEAST_MULTIPLIER, mean_fits, own_budget, relative_to_noise
 from discreet.federated.decentralised.pairwise import PairwiseLosses, certified
 from discreet.federated.decentralised.random_walk import Walk, plan_tour, plan_walk
 from discreet.federated.decentralised.token import check_step, token_settings
@@ -28,7 +28,9 @@ from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.problem.problem import Problem
 
 ROUNDS = 10
-LEAST_MULTIPLIER = 1.0 / 64.0  # below, rounding is not small against the noise, and only the local bound is stated
+SETTINGS = frozenset(
+    {"y_bounds", "relation", "gamma", "relaxation", "clip", "tolerance", "run"}
+)  # of a node's releases
 _FINEST = 2.0**-29  # bounds a grid's step over its noise
 
 
@@ -70,6 +72,8 @@ class NetworkPlan:
             raise ValueError(f"a node releases {most} numbers; the plan of the nodes pays for {plan.participations}.")
         if self.method == "walk":
             check_step(plan.gamma, plan.problem, plan.dimension)
+        if not self.budget.is_infinite and not self._keeps_budget():
+            raise ValueError(f"the noise of this plan is too little for its budget (target {self.target!r}).")
 
     @property
     def network(self) -> Network:
@@ -94,11 +98,23 @@ class NetworkPlan:
     @cached_property
     def losses(self) -> PairwiseLosses:
         """What each node learns about each other one, certified."""
-        relative, grid = relative_to_noise(self.method, self.protocol, self.repeats), self.federated.grid
+        relative = relative_to_noise(self.method, self.protocol, self.repeats)
+        grid = self.token_grid if self.method == "walk" else self.federated.grid
         rounding = self.protocol.rounding(self.federated.dimension, self.repeats)
         if self.federated.multiplier < LEAST_MULTIPLIER or grid.step > _FINEST * grid.scale:
             rounding = math.inf
         return certified(relative, self.federated.multiplier, rounding)
+
+    def _keeps_budget(self) -> bool:
+        """Whether the loss that the target names is within the budget."""
+        if self.federated.multiplier == 0.0:
+            return False
+        allowed = self.budget.gaussian_mu() * (1.0 + 1e-9)
+        if self.target == "local":
+            return float(self.protocol.local.max()) * math.sqrt(self.repeats) / self.federated.multiplier <= allowed
+        if self.target == "max":
+            return float(self.losses.pairs.max()) <= allowed
+        return mean_fits(self.losses, self.budget)
 
     @property
     def claimed(self) -> FloatArray | None:
@@ -213,7 +229,7 @@ def plan_network(
     path_seed : int, default=0
         For the way of a token, which is public.
     **settings
-        y_bounds, relation, gamma, relaxation, clip, as in `plan_federated`.
+        y_bounds, relation, gamma, relaxation, clip, tolerance, run, as in `plan_federated`.
 
     Returns
     -------
@@ -231,6 +247,8 @@ def plan_network(
     one_of("method", method, METHODS)
     one_of("target", target, TARGETS)
     one_of("way", way, WAYS)
+    if other := set(settings) - SETTINGS:
+        raise TypeError(f"plan_network has no settings {sorted(other)}; those of nodes are {sorted(SETTINGS)}.")
     rounds = whole("rounds", rounds, least=1)
     budget = budget_from(epsilon, delta, network.size)
     if budget.kind == "pure" and not budget.is_infinite:

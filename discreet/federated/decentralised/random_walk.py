@@ -18,6 +18,8 @@ from discreet._common.types import FloatArray, IntArray
 from discreet.federated.decentralised.network import Network
 from discreet.privacy.random.generator import seeded_generator
 
+BLOCK = 1024  # rows whose gradients are added in double precision; sums over blocks are exact
+
 
 @dataclass(frozen=True, eq=False)
 class Walk:
@@ -39,6 +41,8 @@ class Walk:
     name = "walk"
 
     def __post_init__(self) -> None:
+        if not all(0 <= node < self.network.size for node in self.path):
+            raise ValueError(f"the path must go through nodes, 0 to {self.network.size - 1}.")
         if not len(self.stops):
             raise ValueError("the token must visit at least one node.")
         for here, there in pairwise(self.path):
@@ -99,7 +103,10 @@ class Walk:
 
         Guarantee: Theorem 4; 2^-29 bounds a grid's step over its noise.
         """
-        return 2.0 * math.sqrt(columns * len(self.stops)) * 2.0**-29
+        steps = len(self.stops)
+        farthest = steps * (64.0 + math.sqrt(columns) + 12.0)  # length of the token, in deviations of a step's noise
+        precision = 2.0**-53 * ((2 * columns + 8) * farthest + 64.0 * (BLOCK + 30))
+        return 2.0 * math.sqrt(steps) * (math.sqrt(columns) * 2.0**-29 + precision)
 
 
 def spread(places: Sequence[int], length: int) -> float:

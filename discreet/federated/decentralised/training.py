@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.federated.client import Client
 from discreet.federated.decentralised.plan import NetworkPlan
-from discreet.federated.decentralised.random_walk import Walk
+from discreet.federated.decentralised.random_walk import BLOCK, Walk
 from discreet.federated.local_problem import LocalProblem
 from discreet.federated.messages import Reply, Request
 from discreet.federated.model_map import ModelMap
@@ -145,5 +146,8 @@ class ClippedRows(LocalProblem):
         return cls(problem.X, problem.y, weight, problem.loss, problem.divisor, problem.gamma, clip)
 
     def gradient_at(self, w: FloatArray) -> FloatArray:
-        """The gradient of the clipped loss."""
-        return self._gradient_at(w)
+        """The gradient of the clipped loss; rounding errors do not grow with the number of rows, as Theorem 4 needs."""
+        slopes = self._slopes(self.X @ w)
+        blocks = [slice(start, start + BLOCK) for start in range(0, slopes.size, BLOCK)]
+        sums = np.array([self.X[rows].T @ slopes[rows] for rows in blocks])
+        return np.array([math.fsum(column) for column in sums.T])

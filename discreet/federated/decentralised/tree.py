@@ -33,6 +33,10 @@ class SpanningTree:
 
     name = "tree"
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.root < self.network.size:
+            raise ValueError(f"the root must be a node, 0 to {self.network.size - 1}; got {self.root!r}.")
+
     @cached_property
     def parents(self) -> tuple[int, ...]:
         """For each node the neighbour that it sends to, nearest to the root; the root's is itself."""

@@ -161,7 +161,7 @@ def penalty_of(board: Board, holder: HolderPlan) -> PenaltyTerms:
 def _lift(moments: Message) -> float:
     """What lifts the smallest eigenvalue of noisy moments to the size of their noise."""
     if moments.deviation == 0.0:
-        return ROUNDING * float(np.trace(moments.array))
+        return ROUNDING * float(np.trace(moments.array)) or 1.0  # rows that are all 0 have no gradient either
     edge = noise_edge(moments.array.shape[0], moments.deviation)
     return max(0.0, edge - float(np.linalg.eigvalsh(moments.array)[0]))
 

@@ -6,10 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from discreet._common.digest import digest_of
 from discreet._common.types import FloatArray
 from discreet.federated.vertical.plan import HolderPlan, VerticalPlan
 from discreet.federated.vertical.schedule import Kind, Turn
 from discreet.problem.column_scaling import ColumnScaling
+
+LARGEST = 1e100  # of all numbers on the board: sums of their squares are finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +55,10 @@ class Message:
         """The values of a "scales" message."""
         assert isinstance(self.values, ColumnScaling)
         return self.values
+
+    def same_as(self, other: Message) -> bool:
+        """Whether two messages have the same values, to the last digit."""
+        return digest_of(self.values) == digest_of(other.values)
 
 
 class Board:
@@ -119,15 +126,15 @@ def _checked(message: Message, holder: HolderPlan, plan: VerticalPlan) -> Messag
     shape = {"moments": (size, size), "weights": (size,)}.get(message.kind, (plan.rows,))
     values = _read_only(message.array, shape, message)
     numbers = (message.deviation, message.clip, message.believed)
-    if not all(number >= 0.0 for number in numbers) or not message.believed <= 1.0:
-        raise ValueError(f"the {message.kind} of holder {holder.name!r} have a negative deviation, clip or part.")
+    if not all(0.0 <= number <= LARGEST for number in numbers) or not message.believed <= 1.0:
+        raise ValueError(f"the {message.kind} of holder {holder.name!r} have an invalid deviation, clip or part.")
     weights = None if message.weights is None else _read_only(message.weights, (size,), message)
     return replace(message, values=values, weights=weights)
 
 
 def _read_only(values: FloatArray, shape: tuple[int, ...], message: Message) -> FloatArray:
     copy = np.array(values, dtype=np.float64)
-    if copy.shape != shape or not np.isfinite(copy).all():
+    if copy.shape != shape or not (np.abs(copy) <= LARGEST).all():  # false for NaN
         raise ValueError(f"the {message.kind} of {message.sender!r} must be finite and of shape {shape}.")
     copy.flags.writeable = False
     return copy

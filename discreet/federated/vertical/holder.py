@@ -44,6 +44,8 @@ class Holder:
     sees the board and knows all else (docs/guarantees/vertical.md).
     """
 
+    _checks_scales = True  # only an audit, which replays a board with two other tables, does without
+
     def __init__(
         self, plan: VerticalPlan, name: str, X: Any, y: Any = None, sample_weight: Any = None, random_state: Any = None
     ) -> None:
@@ -57,6 +59,7 @@ class Holder:
         self.seeded = not self._rng.secure
         self._rng.rekey(digest_of(plan.digest, name))
         self._sent = 0
+        self._scales: Message | None = None
 
     def _check(self, data: Data, plan: VerticalPlan) -> None:
         public = self.own.public
@@ -77,20 +80,28 @@ class Holder:
         ------
         ValueError
             It is another holder's turn, the board belongs to another plan, or the message was sent before: to make it
-            again would draw its noise twice.
+            again would draw its noise twice. Or the board has other scales of this holder than it sent.
         """
-        turn = board.turn
-        if board.plan.digest != self._plan.digest or turn is None or turn.holder != self.own.name:
-            raise ValueError(f"it is not the turn of holder {self.own.name!r} on this board.")
-        if sum(message.sender == self.own.name for message in board.messages) != self._sent:
-            raise ValueError(f"holder {self.own.name!r} has sent this message before, and sends it only once.")
+        name, messages, schedule = self.own.name, board.messages, self._plan.schedule
+        done = len(messages)
+        if board.plan.digest != self._plan.digest or done >= len(schedule) or schedule[done].holder != name:
+            raise ValueError(f"it is not the turn of holder {name!r} on this board.")
+        if any((m.sender, m.kind) != (t.holder, t.kind) for m, t in zip(messages, schedule, strict=False)):
+            raise ValueError("the messages on this board are not in the order of the plan.")
+        own = [message for message in messages if message.sender == name]
+        if len(own) != self._sent:
+            raise ValueError(f"holder {name!r} has sent this message before, and sends it only once.")
+        # Scales put in the place of its own could make single rows overflow, and so show them.
+        if self._checks_scales and self._scales is not None and not own[0].same_as(self._scales):
+            raise ValueError(f"the scales of holder {name!r} on this board are not those that it sent.")
         self._sent += 1
-        return self._make(turn.kind, board)
+        return self._make(schedule[done].kind, board)
 
     def _make(self, kind: Kind, board: Board) -> Message:
         if kind == "scales":
             scaling = learn_scaling(self.own.scaling_plan, self._data, self.own.public, self._rng)
-            return Message(self.own.name, "scales", scaling)
+            self._scales = Message(self.own.name, "scales", scaling)
+            return self._scales
         if kind == "moments":
             return self._moments(board)
         if kind == "weights":

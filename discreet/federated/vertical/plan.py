@@ -70,6 +70,10 @@ class HolderPlan:
     mechanism: BudgetSplit
     has_labels: bool
 
+    def __post_init__(self) -> None:
+        if self.is_noisy and not accounting.fits(self.event, self.budget, self.public.relation):
+            raise ValueError(f"the plan has too little noise for the budget of holder {self.name!r}.")
+
     @cached_property
     def event(self) -> Any:
         """What all messages of the holder together do to its rows."""
@@ -109,6 +113,18 @@ class VerticalPlan:
     problem: Problem
     holders: tuple[HolderPlan, ...]
     sweeps: int
+
+    def __post_init__(self) -> None:
+        names, publics = [holder.name for holder in self.holders], [holder.public for holder in self.holders]
+        if len(set(names)) < len(names) or len({(public.rows, public.relation) for public in publics}) > 1:
+            raise ValueError("holders need different names, and the same relation and number of rows.")
+        if [holder.has_labels for holder in self.holders] != [False] * (len(names) - 1) + [True]:
+            raise ValueError("the last holder of a plan, and no other, has the labels.")
+        for holder in self.holders:
+            planned = sum(turn.holder == holder.name for turn in self.schedule) - 1  # its scales are paid for elsewhere
+            if len(holder.mechanism.shares) != planned:
+                paid = len(holder.mechanism.shares)
+                raise ValueError(f"holder {holder.name!r} is to send {planned} messages, of which {paid} are paid for.")
 
     @cached_property
     def schedule(self) -> tuple[Turn, ...]:
