@@ -7,7 +7,7 @@ from typing import Any
 
 from discreet._common.checks import positive, whole
 from discreet.data.public import Public
-from discreet.federated.plan import LARGEST_CONDITION, FederatedPlan, Model, Unit
+from discreet.federated.plan import LARGEST_CONDITION, FederatedPlan, Model, Sampling, Unit
 from discreet.federated.plan_checks import less_delta, protected_count
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget, budget_from
@@ -35,6 +35,7 @@ def plan_federated(
     rounds: int = ROUNDS,
     per_round: int | None = None,
     participations: int | None = None,
+    sampling: Sampling = "cohorts",
     unit: Unit = "client",
     model: Model = "local",
     relation: Relation | str = Relation.REPLACE,
@@ -69,9 +70,13 @@ def plan_federated(
     rounds : int, default=20
         How many rounds.
     per_round : int, optional
-        How many clients are asked in a round; all by default.
+        How many clients are asked in a round, at least; all by default.
     participations : int, optional
         How often one client answers at most: by default as often as it is asked if all are asked equally often.
+    sampling : {"cohorts", "uniform"}, default="cohorts"
+        Who is asked. "cohorts": the clients are split once, at random, into as many cohorts of at least `per_round`
+        clients as there can be, which are asked in turn; in the central model the noise of a cohort adds up. "uniform":
+        those asked least often so far, at random among equals; the models then tell no less than the server sees.
     unit : {"client", "record"}, default="client"
         What is protected: all rows of a client together, or each of them.
     model : {"local", "central"}, default="local"
@@ -81,7 +86,8 @@ def plan_federated(
     rows_per_client : int, default=1
         For unit "record": how many rows a client has at least, a public number. More rows need less noise.
     dropouts : int, optional
-        How many clients may miss a round before a run in the central model ends; a tenth of them by default.
+        How many clients of a cohort may miss a round before a run in the central model asks it no more; a tenth of the
+        smallest cohort by default.
     gamma : float, optional
         Length of the proximal steps; by default chosen for the rounds and the noise.
     relaxation : float, default=0.5
@@ -107,7 +113,9 @@ def plan_federated(
     """
     clients = whole("clients", clients, least=1)
     asked = clients if per_round is None else whole("per_round", per_round, least=1)
-    rounds, spared = whole("rounds", rounds, least=1), clients // 10 if dropouts is None else dropouts
+    rounds = whole("rounds", rounds, least=1)
+    cohorts = max(1, clients // asked) if sampling == "cohorts" else 1
+    share = 1.0 / cohorts if sampling == "cohorts" else asked / clients
     rows = whole("rows_per_client", rows_per_client, least=1)
     public = Public.of(rows, columns, relation=relation, bounds=bounds, y_bounds=y_bounds)
     budget = budget_from(epsilon, delta, protected_count(clients, unit, public))
@@ -119,11 +127,12 @@ def plan_federated(
         "clients": clients,
         "per_round": asked,
         "rounds": rounds,
-        "participations": math.ceil(rounds * asked / clients) if participations is None else participations,
+        "participations": math.ceil(rounds * share) if participations is None else participations,
         "unit": unit,
         "model": model,
         "budget": budget,
-        "dropouts": spared,
+        "dropouts": clients // cohorts // 10 if dropouts is None else dropouts,
+        "sampling": sampling,
         "relaxation": float(relaxation),
         "run": run,
     }
@@ -162,7 +171,7 @@ def _multiplier(budget: Budget, draft: FederatedPlan) -> float:
         count = draft.participations
         return accounting.calibrate(lambda z: accounting.gaussian_event(z, count), budget, relation)
     budget, root = less_delta(budget, draft.cut_off), math.sqrt(others)
-    return accounting.calibrate(lambda z: accounting.gaussian_event(z * root, draft.rounds), budget, relation)
+    return accounting.calibrate(lambda z: accounting.gaussian_event(z * root, draft.cohort_rounds), budget, relation)
 
 
 def _default_clip(draft: FederatedPlan) -> float:
