@@ -16,7 +16,7 @@ from discreet.privacy.relation import Relation
 from discreet.problem.problem import Problem
 from discreet.solvers.plan import LABEL_MARGIN
 
-ROUNDS = 20
+ROUNDS = 20  # as many as a run over slow lines may take; more of them need more noise in each
 TOLERANCE = 5e-4  # of the sensitivity of a message: its price is as much noise more
 CLIENT_CLIP = 0.05  # in units of the slope of the loss: most clients' gradients are longer at the start
 ALIGNMENT = 0.25  # guessed length of the mean of the clients' gradients, each shortened to length 1
