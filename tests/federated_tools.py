@@ -72,8 +72,8 @@ class NaiveServer(Server):
             state.duals[place] = step
             moved.append(step)
             state.accepted[place] = reply.number
-        state.mean = np.mean(moved, axis=0)
-        return self._closed((), [], [], (), "")
+        state.sums = plan.clients * np.mean(moved, axis=0, keepdims=True)
+        return self._closed((), [], [], ())
 
 
 def faults_of(server, clients, honest=NAMES):

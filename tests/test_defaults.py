@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,13 @@ def test_the_page_and_the_code_name_the_same_constants_with_the_same_values(regi
     code, page = register.constants(), register.rows(register.PAGE.read_text())
     assert len(code) > 150
     assert register.differences(code, page) == []
+
+
+def test_the_page_counts_its_rows_right(register):
+    page = register.PAGE.read_text()
+    kinds = Counter(row.kind for row in register.rows(page))
+    counts = ", ".join(f"{kinds[kind]} {kind}" for kind in register.KINDS)
+    assert f"There are {kinds.total()}: {counts}." in page
 
 
 def test_every_row_has_a_known_kind_and_a_sentence(register):

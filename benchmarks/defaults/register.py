@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "defaults.md"
 PACKAGE = ROOT / "discreet"
-PLACES = ("solvers", "scaling", "preprocessing", "estimators/task.py")  # of the package, that the page covers
+FEDERATED = ("federated/plan.py", "federated/planning.py")
+PLACES = ("solvers", "scaling", "preprocessing", "estimators/task.py", *FEDERATED)  # of the package, on the page
 KINDS = ("derived", "measured", "numerical safety", "convention")
 UPPER_CASE = re.compile(r"_?[A-Z][A-Z0-9_]*")
 FIGURE = re.compile(r"\| `(?P<name>[^`]+)` \| (?P<default>[^`|]+) \|.*\|")

@@ -32,6 +32,10 @@ PerRound = Annotated[
 Participations = Annotated[
     int | None, typer.Option(min=1, help="How often a client answers at most.", show_default="equally often for all")
 ]
+Sampling = Annotated[
+    Literal["cohorts", "uniform"],
+    typer.Option(help="Who is asked: fixed cohorts in turn, or those asked least often."),
+]
 Unit = Annotated[
     Literal["client", "record"], typer.Option(help="What is protected: all rows of a client, or each of them.")
 ]
@@ -46,7 +50,7 @@ RowsPerClient = Annotated[
 ]
 Dropouts = Annotated[
     int | None,
-    typer.Option(min=0, help="Clients that may miss a round before a central run ends.", show_default="a tenth"),
+    typer.Option(min=0, help="Clients of a cohort that may miss a round in a central run.", show_default="a tenth"),
 ]
 Gamma = Annotated[float | None, typer.Option(help="Length of the proximal steps.", show_default="by the noise")]
 Clip = Annotated[
@@ -80,6 +84,7 @@ def plan(
     rounds: Rounds = 20,
     per_round: PerRound = None,
     participations: Participations = None,
+    sampling: Sampling = "cohorts",
     rows_per_client: RowsPerClient = None,
     dropouts: Dropouts = None,
     gamma: Gamma = None,
@@ -135,6 +140,7 @@ def simulate(
     rounds: Rounds = 20,
     per_round: PerRound = None,
     participations: Participations = None,
+    sampling: Sampling = "cohorts",
     rows_per_client: RowsPerClient = None,
     dropouts: Dropouts = None,
     dropout: Annotated[float, typer.Option(min=0.0, max=1.0, help="Probability that an answer is lost.")] = 0.0,
@@ -232,7 +238,7 @@ def describe(result: dict[str, Any]) -> str:
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
     """Options that are settings of the plan under the same name."""
     names = ("epsilon", "delta", "unit", "model", "rounds", "per_round", "participations", "dropouts", "gamma", "clip")
-    return {name: given[name] for name in (*names, "run")}
+    return {name: given[name] for name in (*names, "sampling", "run")}
 
 
 def _problem(loss: str, alpha: float) -> Any:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from discreet._common.types import FloatArray
 
@@ -53,3 +56,14 @@ class Refusal:
     client: str
     round: int
     reason: str
+
+
+def fault_of(gradient: Any, dimension: int) -> str:
+    """What is wrong with the numbers of a message; empty if nothing is."""
+    if not isinstance(gradient, np.ndarray):
+        return f"a message of type {type(gradient).__name__}"
+    if gradient.dtype != np.float64:
+        return f"numbers of type {gradient.dtype}, not float64"
+    if gradient.shape != (dimension,):
+        return f"a message of shape {gradient.shape}, not ({dimension},)"
+    return "" if np.isfinite(gradient).all() else "NaN or infinity in the message"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from discreet._common.checks import LARGEST, number_in, one_of, whole
 from discreet._common.digest import digest_of
 from discreet._common.types import FloatArray
 from discreet.data.public import Public
-from discreet.federated.plan_checks import check_problem, less_delta, protected_count
+from discreet.federated.plan_checks import check_problem, declared_scaling, less_delta, protected_count
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
 from discreet.privacy.guarantee import Guarantee, guarantee_for
@@ -28,8 +28,10 @@ from discreet.problem.problem import Problem
 
 Unit = Literal["client", "record"]
 Model = Literal["local", "central"]
+Sampling = Literal["cohorts", "uniform"]
 UNITS: tuple[Unit, ...] = ("client", "record")
 MODELS: tuple[Model, ...] = ("local", "central")
+SAMPLINGS: tuple[Sampling, ...] = ("cohorts", "uniform")
 
 DEVIATIONS = 12.0  # beyond its mean length, by which the noise of a message exceeds `bound` less than once in 10^31
 LARGEST_CONDITION = 1_000.0  # of a proximal step that must reach its tolerance: local_problem.py then always does
@@ -44,7 +46,7 @@ class FederatedPlan:
 
     Guarantee: `guarantee` holds for a run of this plan by `Server` and `Client`, for every client that follows the
     plan: in the local model whatever the server and the others do, in the central model with a server that is trusted
-    and all clients but `dropouts` of them following the plan. Its epsilon covers all rounds.
+    and all clients of its cohort but `dropouts` of them following the plan. Its epsilon covers all rounds.
 
     Attributes
     ----------
@@ -56,7 +58,7 @@ class FederatedPlan:
     clients : int
         How many clients there are.
     per_round : int
-        How many are asked in a round.
+        How many are asked in a round: at least so many (cohorts), or at most (uniform).
     rounds : int
         How many rounds there are at most.
     participations : int
@@ -68,7 +70,7 @@ class FederatedPlan:
     budget : Budget
         What may be spent in all rounds together.
     dropouts : int
-        How many clients may miss a round, at any time, before a run in the central model must end.
+        How many clients of one cohort may ever miss one of its rounds; with more, a central run asks it no more.
     gamma : float
         Length of the proximal steps.
     relaxation : float
@@ -79,6 +81,8 @@ class FederatedPlan:
         How exactly a proximal step is solved.
     multiplier : float
         Standard deviation of the noise of a message over its sensitivity; 0 without privacy.
+    sampling : {"cohorts", "uniform"}
+        Who is asked: cohorts that are drawn once, in turn; or those asked least often, at random among equals.
     run : str
         Name of the run. Another run needs another name: clients count their replies by it.
     """
@@ -98,6 +102,7 @@ class FederatedPlan:
     clip: float
     tolerance: float
     multiplier: float
+    sampling: Sampling = "cohorts"
     run: str = "run"
 
     def __post_init__(self) -> None:
@@ -106,10 +111,12 @@ class FederatedPlan:
         whole("dropouts", self.dropouts, least=0)
         one_of("unit", self.unit, UNITS)
         one_of("model", self.model, MODELS)
+        one_of("sampling", self.sampling, SAMPLINGS)
         if self.per_round > self.clients:
             raise ValueError(f"per_round must be at most the number of clients; got {self.per_round!r}.")
-        if self.dropouts >= self.clients:
-            raise ValueError(f"dropouts must be below the number of clients; got {self.dropouts!r}.")
+        if self.dropouts >= self.smallest_cohort:
+            least = f"{self.smallest_cohort}, the clients that are asked together"
+            raise ValueError(f"dropouts must be below {least}; got {self.dropouts!r}.")
         for name in ("gamma", "clip", "tolerance"):
             number_in(name, getattr(self, name), 0.0, above=True)
         number_in("relaxation", self.relaxation, 0.0, 0.5, above=True)
@@ -140,26 +147,35 @@ class FederatedPlan:
     def counts_others(self) -> int:
         """How many clients' noise a release in the central model is sure to contain; 1: only the protected client's.
 
-        The noise of all clients is counted if all of them are asked in every round, and keep exact dual variables.
+        The noise of a cohort is counted if its clients are always asked together, and keep exact dual variables.
         """
-        return self.clients - self.dropouts if self.unit == "client" and self.per_round == self.clients else 1
+        together = self.sampling == "cohorts" or self.per_round == self.clients
+        return self.smallest_cohort - self.dropouts if self.unit == "client" and together else 1
 
     @property
     def watches_dropouts(self) -> bool:
-        """Whether the run must end when more clients than planned have missed a round."""
+        """Whether a cohort is asked no more when more of its clients than planned have missed a round."""
         return self.model == "central" and self.counts_others > 1
+
+    @property
+    def cohorts(self) -> int:
+        """In how many cohorts the clients are asked; 1: all of them are one."""
+        return self.clients // self.per_round if self.sampling == "cohorts" else 1
+
+    @property
+    def smallest_cohort(self) -> int:
+        """How many clients the smallest cohort has; no other has more than one more."""
+        return self.clients // self.cohorts
+
+    @property
+    def cohort_rounds(self) -> int:
+        """In how many rounds one cohort, and so each of its clients, is asked at most."""
+        return min(self.participations, math.ceil(self.rounds / self.cohorts))
 
     @cached_property
     def scaling(self) -> ColumnScaling:
         """The map of the columns to [-1, 1], from the declared bounds."""
-        from discreet.scaling.learn import learn_scaling
-        from discreet.scaling.plan import ScalingPlan
-
-        target = not self.problem.loss.classification
-        declared = ScalingPlan("declared", None, None, None, None, self.problem.fit_intercept, target, False)
-        no_rows, no_noise = cast(Any, None), cast(Any, None)  # declared bounds need neither
-        scaling = learn_scaling(declared, no_rows, self.public, no_noise)
-        return scaling if self.problem.separable else scaling.uniform()
+        return declared_scaling(self.problem, self.public)
 
     @property
     def mechanism(self) -> Gaussian:
@@ -204,7 +220,7 @@ class FederatedPlan:
             return accounting.non_private_event()
         ratio = self.multiplier if unit == self.unit else self.grid.scale / self._moved_by_other_unit()
         if model == "central" and self.counts_others > 1:
-            return accounting.gaussian_event(ratio * math.sqrt(self.counts_others), self.rounds)
+            return accounting.gaussian_event(ratio * math.sqrt(self.counts_others), self.cohort_rounds)
         return accounting.gaussian_event(ratio, self.participations)
 
     @cached_property
@@ -220,14 +236,13 @@ class FederatedPlan:
     @property
     def claimed_rho(self) -> float:
         """The zCDP cost that lecture slides on private ADMM state for the models alone; it is not certified."""
-        return (
-            0.0 if self.grid.scale == 0.0 else 4.0 * self.rounds * (self.clip / (self.grid.scale * self.clients)) ** 2
-        )
+        scale = self.grid.scale * self.clients
+        return 0.0 if scale == 0.0 else 4.0 * self.rounds * (self.clip / scale) ** 2
 
     @property
     def cut_off(self) -> float:
         """Bound on the probability that the noise of any message of the run exceeds `bound`."""
-        return self.clients * self.rounds * math.exp(-0.5 * DEVIATIONS**2)
+        return self.clients * self.cohort_rounds * math.exp(-0.5 * DEVIATIONS**2)
 
     @cached_property
     def digest(self) -> bytes:
@@ -269,12 +284,10 @@ class FederatedPlan:
         return moved.rounded((self.counts_others + 1.0) * self.grid.step, self.dimension).l2
 
     def _guarantee(self, model: Model, unit: Unit) -> Guarantee:
-        event = self.event(model, unit)
+        event, count = self.event(model, unit), protected_count(self.clients, self.unit, self.public)
         if (model, unit) == (self.model, self.unit) or self.multiplier == 0.0:
-            return guarantee_for(
-                event, self.budget, self.relation, protected_count(self.clients, self.unit, self.public)
-            )
-        delta = self.budget.delta or 1.0 / max(2, protected_count(self.clients, self.unit, self.public)) ** 2
+            return guarantee_for(event, self.budget, self.relation, count)
+        delta = self.budget.delta or 1.0 / max(2, count) ** 2
         lost = self.cut_off if model == "central" and self.counts_others > 1 else 0.0
         epsilon = accounting.epsilon_of(event, delta - lost, self.relation)
         return Guarantee(epsilon, delta, self.relation, event)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 from discreet.data.public import Public
 from discreet.privacy.budget import Budget
 from discreet.privacy.relation import Relation
+from discreet.problem.column_scaling import ColumnScaling
 from discreet.problem.losses.base import COMPILED_CODES
 from discreet.problem.problem import Problem
 
@@ -22,6 +25,18 @@ def less_delta(budget: Budget, lost: float) -> Budget:
     if budget.delta <= 2.0 * lost:
         raise ValueError(f"delta must be above {2.0 * lost:.2g} in the central model; got {budget.delta:g}.")
     return Budget(budget.epsilon, budget.delta - lost)
+
+
+def declared_scaling(problem: Problem, public: Public) -> ColumnScaling:
+    """The map of the columns to [-1, 1], and of a regression target, from the declared bounds."""
+    from discreet.scaling.learn import learn_scaling
+    from discreet.scaling.plan import ScalingPlan
+
+    target = not problem.loss.classification
+    declared = ScalingPlan("declared", None, None, None, None, problem.fit_intercept, target, False)
+    no_rows, no_noise = cast(Any, None), cast(Any, None)  # declared bounds need neither
+    scaling = learn_scaling(declared, no_rows, public, no_noise)
+    return scaling if problem.separable else scaling.uniform()
 
 
 def check_problem(problem: Problem, public: Public) -> None:

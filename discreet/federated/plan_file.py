@@ -15,7 +15,7 @@ from discreet.privacy.budget import Budget
 from discreet.problem import constraints, losses, penalties
 from discreet.problem.problem import Problem
 
-FORMAT, VERSION = "discreet federated plan", 1
+FORMAT, VERSION = "discreet federated plan", 2
 LOSSES: dict[str, Any] = {
     kind.name: kind for kind in (losses.Squared, losses.Logistic, losses.Huber, losses.SmoothedHinge)
 }
@@ -27,7 +27,7 @@ CONSTRAINTS: dict[str, Any] = {
 }
 NUMBERS = ("clients", "per_round", "rounds", "participations", "dropouts")
 REALS = ("gamma", "relaxation", "clip", "tolerance", "multiplier")
-TEXTS = ("unit", "model", "run")
+TEXTS = ("unit", "model", "sampling", "run")
 
 
 def plan_to_dict(plan: FederatedPlan) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def _facts(plan: FederatedPlan) -> list[str]:
     problem, public = plan.problem, plan.public
     facts = {
         "method": f"consensus ADMM, {problem.loss.name} loss, {problem.penalty.name} penalty",
-        "clients": f"{plan.clients:,}, of which {plan.per_round:,} are asked in each of {plan.rounds:,} rounds",
+        "clients": _asked(plan),
         "answers": f"at most {plan.participations:,} by each client; a client counts them itself",
         "columns": f"{public.columns:,}, scaled by declared bounds; nothing is learned about them",
         "protected": PROTECTED[plan.unit, plan.relation],
@@ -48,8 +48,24 @@ def _facts(plan: FederatedPlan) -> list[str]:
     if plan.unit == "record":
         facts["rows"] = f"at least {public.rows:,} for each client, a public number"
     if plan.watches_dropouts:
-        facts["dropouts"] = f"the run ends as soon as more than {plan.dropouts:,} clients have missed a round"
+        facts["dropouts"] = _ends(plan)
     return [line for name, value in facts.items() for line in _wrapped(name, value)]
+
+
+def _asked(plan: FederatedPlan) -> str:
+    if plan.cohorts == 1:
+        asked = plan.per_round if plan.sampling == "uniform" else plan.clients
+        return f"{plan.clients:,}, of which {asked:,} are asked in each of {plan.rounds:,} rounds"
+    return (
+        f"{plan.clients:,} in {plan.cohorts:,} cohorts of {plan.smallest_cohort:,} or more, drawn once at random; one "
+        f"cohort is asked in each of {plan.rounds:,} rounds, in turn"
+    )
+
+
+def _ends(plan: FederatedPlan) -> str:
+    if plan.cohorts == 1:
+        return f"the run ends as soon as more than {plan.dropouts:,} clients have missed a round"
+    return f"a cohort is not asked again once more than {plan.dropouts:,} of its clients have missed a round"
 
 
 def _promises(plan: FederatedPlan) -> list[str]:
@@ -75,13 +91,14 @@ def _notes(plan: FederatedPlan) -> list[str]:
     notes = []
     if plan.model == "central" and plan.counts_others == 1:
         notes.append(
-            "what the models tell is bounded by what the server sees: a smaller bound is proved only where all "
-            "clients are asked in every round and whole clients are protected."
+            "what the models tell is bounded by what the server sees: a smaller bound is proved only where the same "
+            "clients are always asked together, less those that may drop out, and whole clients are protected."
         )
     if plan.model == "local" and plan.counts_others > 1:
         notes.append(
-            f"what the models tell is so little as long as at most {plan.dropouts:,} clients ever miss a round; "
-            "with model 'central' the server would end the run there."
+            f"what the models tell is so little as long as at most {plan.dropouts:,} clients"
+            f"{' of a cohort' if plan.cohorts > 1 else ''} ever miss a round; with model 'central' the server would "
+            f"{'not ask that cohort again' if plan.cohorts > 1 else 'end the run there'}."
         )
     if plan.unit == "client":
         notes.append(

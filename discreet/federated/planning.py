@@ -7,7 +7,7 @@ from typing import Any
 
 from discreet._common.checks import positive, whole
 from discreet.data.public import Public
-from discreet.federated.plan import LARGEST_CONDITION, FederatedPlan, Model, Unit
+from discreet.federated.plan import LARGEST_CONDITION, FederatedPlan, Model, Sampling, Unit
 from discreet.federated.plan_checks import less_delta, protected_count
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget, budget_from
@@ -16,9 +16,10 @@ from discreet.privacy.relation import Relation
 from discreet.problem.problem import Problem
 from discreet.solvers.plan import LABEL_MARGIN
 
-ROUNDS = 20
+ROUNDS = 20  # as many as a run over slow lines may take; more of them need more noise in each
 TOLERANCE = 5e-4  # of the sensitivity of a message: its price is as much noise more
-CLIENT_CLIP = 0.5  # in units of the slope of the loss
+CLIENT_CLIP = 0.05  # in units of the slope of the loss: most clients' gradients are longer at the start
+ALIGNMENT = 0.25  # guessed length of the mean of the clients' gradients, each shortened to length 1
 RECORD_CLIP = 0.6  # in units of the slope times the norm of a row whose entries are uniform in [-1, 1]
 SPREAD = 0.15  # guessed mean square of a scaled column
 
@@ -35,6 +36,7 @@ def plan_federated(
     rounds: int = ROUNDS,
     per_round: int | None = None,
     participations: int | None = None,
+    sampling: Sampling = "cohorts",
     unit: Unit = "client",
     model: Model = "local",
     relation: Relation | str = Relation.REPLACE,
@@ -69,9 +71,13 @@ def plan_federated(
     rounds : int, default=20
         How many rounds.
     per_round : int, optional
-        How many clients are asked in a round; all by default.
+        How many clients are asked in a round, at least; all by default.
     participations : int, optional
         How often one client answers at most: by default as often as it is asked if all are asked equally often.
+    sampling : {"cohorts", "uniform"}, default="cohorts"
+        Who is asked. "cohorts": the clients are split once, at random, into as many cohorts of at least `per_round`
+        clients as there can be, which are asked in turn; in the central model the noise of a cohort adds up. "uniform":
+        those asked least often so far, at random among equals; the models then tell no less than the server sees.
     unit : {"client", "record"}, default="client"
         What is protected: all rows of a client together, or each of them.
     model : {"local", "central"}, default="local"
@@ -81,7 +87,8 @@ def plan_federated(
     rows_per_client : int, default=1
         For unit "record": how many rows a client has at least, a public number. More rows need less noise.
     dropouts : int, optional
-        How many clients may miss a round before a run in the central model ends; a tenth of them by default.
+        How many clients of a cohort may miss a round before a run in the central model asks it no more; a tenth of the
+        smallest cohort by default.
     gamma : float, optional
         Length of the proximal steps; by default chosen for the rounds and the noise.
     relaxation : float, default=0.5
@@ -107,7 +114,9 @@ def plan_federated(
     """
     clients = whole("clients", clients, least=1)
     asked = clients if per_round is None else whole("per_round", per_round, least=1)
-    rounds, spared = whole("rounds", rounds, least=1), clients // 10 if dropouts is None else dropouts
+    rounds = whole("rounds", rounds, least=1)
+    cohorts = max(1, clients // asked) if sampling == "cohorts" else 1
+    share = 1.0 / cohorts if sampling == "cohorts" else asked / clients
     rows = whole("rows_per_client", rows_per_client, least=1)
     public = Public.of(rows, columns, relation=relation, bounds=bounds, y_bounds=y_bounds)
     budget = budget_from(epsilon, delta, protected_count(clients, unit, public))
@@ -119,11 +128,12 @@ def plan_federated(
         "clients": clients,
         "per_round": asked,
         "rounds": rounds,
-        "participations": math.ceil(rounds * asked / clients) if participations is None else participations,
+        "participations": math.ceil(rounds * share) if participations is None else participations,
         "unit": unit,
         "model": model,
         "budget": budget,
-        "dropouts": spared,
+        "dropouts": clients // cohorts // 10 if dropouts is None else dropouts,
+        "sampling": sampling,
         "relaxation": float(relaxation),
         "run": run,
     }
@@ -139,11 +149,11 @@ def _completed(
     draft = FederatedPlan(**facts | unknown)
     public = draft.public
     multiplier = _multiplier(facts["budget"], draft)
-    clip = _default_clip(draft) if clip is None else float(clip)
+    clip = _default_clip(draft, multiplier > 0.0) if clip is None else float(clip)
     size = clip if draft.unit == "client" else clip / public.rows
     if gamma is None:
-        noise = Gaussian(multiplier).deviation(clipped_sum(public.relation) * size) / math.sqrt(draft.per_round)
-        gamma = _default_gamma(draft, noise * math.sqrt(draft.dimension))
+        noise = Gaussian(multiplier).deviation(clipped_sum(public.relation) * size) * math.sqrt(draft.dimension)
+        gamma = _default_gamma(draft, noise, clip)
     return FederatedPlan(
         **facts
         | {
@@ -162,31 +172,49 @@ def _multiplier(budget: Budget, draft: FederatedPlan) -> float:
         count = draft.participations
         return accounting.calibrate(lambda z: accounting.gaussian_event(z, count), budget, relation)
     budget, root = less_delta(budget, draft.cut_off), math.sqrt(others)
-    return accounting.calibrate(lambda z: accounting.gaussian_event(z * root, draft.rounds), budget, relation)
+    return accounting.calibrate(lambda z: accounting.gaussian_event(z * root, draft.cohort_rounds), budget, relation)
 
 
-def _default_clip(draft: FederatedPlan) -> float:
-    """In units of the slope of the loss, and for single rows of the length of a row."""
+def _default_clip(draft: FederatedPlan, private: bool) -> float:
+    """In units of the slope of the loss, and for single rows of the length of a row; no clip without privacy."""
     loss = draft.problem.loss
     slope = min(loss.lipschitz, 1.0 if loss.classification else 2.0 * draft.scaling.target_scale)
     if draft.unit == "client":
-        return CLIENT_CLIP * slope
+        return (CLIENT_CLIP if private else math.sqrt(draft.dimension)) * slope
     return RECORD_CLIP * slope * math.sqrt(1.0 + draft.public.columns / 3.0)
 
 
-def _default_gamma(draft: FederatedPlan, noise: float) -> float:
-    """How far a round should go, for this length of the noise in the mean of the messages of a round.
+def _default_gamma(draft: FederatedPlan, noise: float, clip: float) -> float:
+    """How far a round should go, for this length of the noise of one message."""
+    loss = draft.problem.loss
+    distance = (LABEL_MARGIN if loss.classification else draft.scaling.target_scale) / math.sqrt(SPREAD)
+    if draft.unit == "client" and noise > 0.0:
+        return _clipped_step(draft, noise / clip, distance) / clip
+    best = _smooth_step(draft, noise / math.sqrt(draft.per_round), distance)
+    return min(best, 0.99 * LARGEST_CONDITION / (loss.smoothness * draft.dimension))
+
+
+def _clipped_step(draft: FederatedPlan, noise: float, distance: float) -> float:
+    """How far all clients together move the model in one answer each, where most gradients are clipped.
+
+    Steps of length B in directions that agree by `ALIGNMENT` leave of a distance D, after K of them, D - ALIGNMENT K B,
+    and bring noise of the squared length K (B noise)^2 / N, in units of the clip. The B with the least sum of squares.
+    """
+    passes = min(draft.participations, draft.rounds * draft.per_round / draft.clients)
+    spread = noise**2 / draft.clients
+    return ALIGNMENT * distance / (ALIGNMENT**2 * passes + spread)
+
+
+def _smooth_step(draft: FederatedPlan, noise: float, distance: float) -> float:
+    """The length of the proximal steps where gradients are rarely clipped, for this length of the noise of their mean.
 
     With curvature h and P = gamma h, a first distance D is D exp(-P K) after K rounds, and the noise in the model is
     noise / h * sqrt(P (1 - exp(-2 P K)) / 2). The P with the least sum of squares is taken.
     """
-    loss = draft.problem.loss
-    curvature = SPREAD * loss.smoothness
-    distance = (LABEL_MARGIN if loss.classification else draft.scaling.target_scale) / math.sqrt(SPREAD)
+    curvature = SPREAD * draft.problem.loss.smoothness
 
     def error(progress: float) -> float:
         kept = math.exp(-2.0 * progress * draft.rounds)
         return distance**2 * kept + (noise / curvature) ** 2 * 0.5 * progress * (1.0 - kept)
 
-    best = min((0.003 * 1.3**k for k in range(30)), key=error) / curvature
-    return min(best, 0.99 * LARGEST_CONDITION / (loss.smoothness * draft.dimension))
+    return min((0.003 * 1.3**k for k in range(30)), key=error) / curvature

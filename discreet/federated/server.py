@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from discreet._common.digest import digest_of
-from discreet._common.types import FloatArray
-from discreet.federated.messages import Refusal, Reply, Request
+from discreet._common.types import BoolArray, FloatArray
+from discreet.federated.cohorts import drawn_cohorts, least_often
+from discreet.federated.messages import Refusal, Reply, Request, fault_of
 from discreet.federated.model_map import ModelMap
 from discreet.federated.plan import FederatedPlan, Model, Unit
 from discreet.federated.server_state import ServerState
@@ -35,6 +36,8 @@ class RoundReport:
         What was not used, by whom as far as known, and why.
     shortened : tuple of str
         Clients whose message was longer than the plan's bound and was cut off there.
+    retired : tuple of str
+        Clients of a cohort that is not asked again, as too many of it have missed a round.
     ended : str
         Why the run is over; empty if it goes on.
     """
@@ -45,6 +48,7 @@ class RoundReport:
     ignored: tuple[tuple[str, str], ...]
     shortened: tuple[str, ...]
     ended: str = ""
+    retired: tuple[str, ...] = ()
 
 
 class Server:
@@ -53,17 +57,16 @@ class Server:
     Its model is always the proximal map of the penalty, applied to the mean of its table of dual variables, whoever
     answered. What it computes is a function of the plan and of the messages.
 
-    Guarantee: in the central model it applies no round in which the number of clients that have ever missed one
-    exceeds the plan's `dropouts`; it asks no client more often than `participations`.
+    Guarantee: in the central model it applies no round of a cohort of which more than the plan's `dropouts` clients
+    have ever missed one; it asks no cohort more often than `cohort_rounds`, and no client than `participations`.
 
     Parameters
     ----------
     plan : FederatedPlan
-        The plan of the run.
     clients : sequence of str
         The names of the clients, as many as the plan says.
     random_state : int or RandomGenerator, optional
-        For the choice of clients where not all are asked; no privacy rests on it.
+        For the cohorts, and the choice of clients where not all are asked; no privacy rests on it.
     state : path, optional
         A file in which the server's state is kept: a server made with it goes on where an earlier one stopped.
 
@@ -90,7 +93,8 @@ class Server:
         self._rng = generator_from(random_state)
         self._rng.rekey(digest_of("choice of clients", plan.digest))
         self._path = None if state is None else Path(state)
-        self._state = ServerState.read(self._path, plan, self.clients) or ServerState.new(plan, self.clients)
+        known = ServerState.read(self._path, plan, self.clients)
+        self._state = known or ServerState.new(plan, self.clients, drawn_cohorts(plan, self._rng))
 
     @property
     def round(self) -> int:
@@ -111,6 +115,11 @@ class Server:
     def missed(self) -> tuple[str, ...]:
         """Clients that have missed a round in which they were asked."""
         return tuple(name for name, missed in zip(self.clients, self._state.missed, strict=True) if missed)
+
+    @property
+    def cohorts(self) -> tuple[tuple[str, ...], ...]:
+        """The clients of each cohort, which are always asked together; one cohort where there are none."""
+        return tuple(tuple(self._members(cohort)) for cohort in range(self.plan.cohorts))
 
     @property
     def weights(self) -> FloatArray:
@@ -135,27 +144,22 @@ class Server:
         are then no better than the local ones.
         """
         promised = self.plan.guarantees
-        if self.plan.counts_others == 1 or len(self.missed) <= self.plan.dropouts or self.plan.watches_dropouts:
+        if self.plan.counts_others == 1 or not self._over().any() or self.plan.watches_dropouts:
             return promised
         return {(model, unit): promised["local", unit] for model, unit in promised}
-
-    @property
-    def finished(self) -> bool:
-        """Whether there is nothing left to ask."""
-        return bool(self._state.ended)
 
     @property
     def ended(self) -> str:
         """Why the run is over; empty if it goes on."""
         return self._state.ended
 
-    def next_requests(self) -> dict[str, Request]:
-        """What to send in this round, by client; the same again until `receive` is called.
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing left to ask."""
+        return bool(self.ended)
 
-        Returns
-        -------
-        dict of Request
-        """
+    def next_requests(self) -> dict[str, Request]:
+        """What to send in this round, by client; the same again until `receive` is called."""
         state = self._state
         if self.finished:
             return {}
@@ -193,24 +197,24 @@ class Server:
         return self._apply(found, ignored)
 
     def _apply(self, found: dict[int, Reply], ignored: list[tuple[str, str]]) -> RoundReport:
-        """Move the table by the replies of a round, unless too many clients have missed one."""
+        """Move the table by the replies of a round, unless too many clients of the cohort have missed one."""
         plan, state = self.plan, self._state
         assert state.asked_now is not None
         places = sorted(found)
         missing = [place for place in state.asked_now if place not in found]
         state.missed[missing] = True
         names = [self.clients[place] for place in missing]
-        if plan.watches_dropouts and state.missed.sum() > plan.dropouts:
-            ended = f"more than {plan.dropouts} clients have missed a round: the guarantee covers no further model"
-            ignored += [(self.clients[place], "the run is over") for place in places]
-            return self._closed((), names, ignored, (), ended)
+        cohort = int(state.cohort[state.asked_now[0]])
+        if plan.watches_dropouts and self._over()[cohort]:
+            ignored += [(self.clients[place], "too many of its cohort have missed a round") for place in places]
+            return self._closed((), names, ignored, (), tuple(self._members(cohort)))
         messages = [plan.within_bound(found[place].gradient) for place in places]
         shortened = [self.clients[p] for p, told in zip(places, messages, strict=True) if told is not found[p].gradient]
         if places:
             state.move(places, plan.grid.nearest(np.array(messages)), self.weights, plan)
         state.accepted[places] = [found[place].number for place in places]
         used = tuple(self.clients[place] for place in places)
-        return self._closed(used, names, ignored, tuple(shortened), "")
+        return self._closed(used, names, ignored, tuple(shortened))
 
     def _closed(
         self,
@@ -218,22 +222,41 @@ class Server:
         missing: list[str],
         ignored: list[tuple[str, str]],
         shortened: tuple[str, ...],
-        ended: str,
+        retired: tuple[str, ...] = (),
     ) -> RoundReport:
         """The end of a round: the mean model, the count of rounds, and the report."""
         plan, state = self.plan, self._state
         number = state.round
-        if not ended and 2 * number > plan.rounds:
+        if not retired and 2 * number > plan.rounds:
             state.total += self.weights
             state.averaged += 1
         state.round, state.asked_now = number + 1, None
-        if not ended and state.round > plan.rounds:
-            ended = "all rounds are done"
-        elif not ended and not (state.asked < plan.participations).any():
-            ended = "all clients have answered as often as the plan allows"
-        state.ended = ended
+        state.ended = self._reason_to_end()
         state.write(self._path)
-        return RoundReport(number, used, tuple(missing), tuple(ignored), shortened, ended)
+        return RoundReport(number, used, tuple(missing), tuple(ignored), shortened, state.ended, retired)
+
+    def _reason_to_end(self) -> str:
+        """Why there is no further round; empty if there is one."""
+        plan, state = self.plan, self._state
+        if plan.watches_dropouts and self._over().all():
+            of = "" if plan.cohorts == 1 else " of every cohort"
+            return f"more than {plan.dropouts} clients{of} have missed a round: the guarantee covers no further model"
+        if state.round > plan.rounds:
+            return "all rounds are done"
+        may = state.asked < plan.participations if plan.cohorts == 1 else self._open()
+        return "" if may.any() else "all clients have answered as often as the plan allows"
+
+    def _over(self) -> BoolArray:
+        """Cohorts of which more clients than planned have missed a round."""
+        return self._state.missing > self.plan.dropouts
+
+    def _open(self) -> BoolArray:
+        """Cohorts that may still be asked."""
+        free = self._state.turns < self.plan.cohort_rounds
+        return free & ~self._over() if self.plan.watches_dropouts else free
+
+    def _members(self, cohort: int) -> list[str]:
+        return [name for name, its in zip(self.clients, self._state.cohort, strict=True) if its == cohort]
 
     def _no_reply(self, reply: Any) -> str:
         """Why an answer is not a reply of one of the clients; empty if it is."""
@@ -256,25 +279,17 @@ class Server:
             return "a second reply in this round"
         if not isinstance(number, int) or not state.accepted[place] < number <= state.asked[place]:
             return f"numbered {number!r}, not {state.accepted[place] + 1} to {state.asked[place]}"
-        return _fault(reply.gradient, self.plan.dimension)
+        return fault_of(reply.gradient, self.plan.dimension)
 
     def _choose(self) -> list[int]:
-        """Clients to ask: those asked least often so far, at random among equals; nothing of the rows is known here."""
-        asked, order = self._state.asked, self._rng.permutation(self.plan.clients)
-        left = order[asked[order] < self.plan.participations]
-        chosen = left[np.argsort(asked[left], kind="stable")][: self.plan.per_round]
+        """The cohort, or the clients, to ask; nothing of the rows is known here."""
+        plan, state = self.plan, self._state
+        if plan.sampling == "uniform":
+            chosen = least_often(self._rng, state.asked, state.asked < plan.participations, plan.per_round)
+        else:
+            cohort = least_often(self._rng, state.turns, self._open(), 1)
+            chosen = np.flatnonzero(state.cohort == cohort)
         return sorted(chosen.tolist())
-
-
-def _fault(gradient: Any, dimension: int) -> str:
-    """What is wrong with a message; empty if nothing is."""
-    if not isinstance(gradient, np.ndarray):
-        return f"a message of type {type(gradient).__name__}"
-    if gradient.dtype != np.float64:
-        return f"numbers of type {gradient.dtype}, not float64"
-    if gradient.shape != (dimension,):
-        return f"a message of shape {gradient.shape}, not ({dimension},)"
-    return "" if np.isfinite(gradient).all() else "NaN or infinity in the message"
 
 
 def _name_of(reply: Any) -> str:

@@ -13,19 +13,20 @@ import numpy as np
 from discreet._common.json_file import read_json_file
 from discreet._common.types import BoolArray, FloatArray, IntArray
 from discreet.federated.client_state import write_durably
+from discreet.federated.cohorts import check_cohorts
 from discreet.federated.plan import FederatedPlan
 
-FORMAT, VERSION = "discreet federated server", 1
-TABLES = {"duals": 2, "mean": 1, "total": 1, "accepted": 1, "asked": 1, "missed": 1}
+FORMAT, VERSION = "discreet federated server", 2
+TABLES = ("duals", "sums", "total", "cohort", "accepted", "asked", "missed")
 
 
 @dataclass(eq=False)
 class ServerState:
     """The server's memory of a run; a function of the plan and of the messages.
 
-    `mean` is the mean of the table `duals`. It is kept up to date from the sums of the messages of a round, and not
-    computed from the table: so the models depend, to the last bit, on the messages of clients that never miss a round
-    through these sums alone.
+    `sums` are the sums over each cohort of the table `duals`. They are kept up to date from the sums of the messages
+    of a round, and not computed from the table: so the models depend, to the last bit, on the messages of clients that
+    never miss a round through these sums alone.
     """
 
     run: str
@@ -33,17 +34,18 @@ class ServerState:
     round: int
     ended: str
     duals: FloatArray
-    mean: FloatArray
+    sums: FloatArray
     total: FloatArray  # of the models of the second half of the rounds
     averaged: int
+    cohort: IntArray  # of each client
     accepted: IntArray
     asked: IntArray
     missed: BoolArray
     asked_now: list[int] | None = None
 
     @classmethod
-    def new(cls, plan: FederatedPlan, names: Sequence[str]) -> ServerState:
-        """The state before the first round."""
+    def new(cls, plan: FederatedPlan, names: Sequence[str], cohort: IntArray) -> ServerState:
+        """The state before the first round, with the cohort of each client."""
         count, dimension = plan.clients, plan.dimension
         return cls(
             run=plan.digest.hex(),
@@ -51,27 +53,45 @@ class ServerState:
             round=1,
             ended="",
             duals=np.zeros((count, dimension)),
-            mean=np.zeros(dimension),
+            sums=np.zeros((plan.cohorts, dimension)),
             total=np.zeros(dimension),
             averaged=0,
+            cohort=cohort,
             accepted=np.zeros(count, dtype=np.int64),
             asked=np.zeros(count, dtype=np.int64),
             missed=np.zeros(count, dtype=bool),
         )
 
+    @property
+    def mean(self) -> FloatArray:
+        """The mean of the table, from the sums of the cohorts, always added up in the same order."""
+        return self.sums.sum(axis=0) / len(self.names)
+
+    @property
+    def turns(self) -> IntArray:
+        """In how many rounds each cohort has been asked."""
+        turns = np.zeros(len(self.sums), dtype=np.int64)
+        np.maximum.at(turns, self.cohort, self.asked)
+        return turns
+
+    @property
+    def missing(self) -> IntArray:
+        """How many clients of each cohort have ever missed one of its rounds."""
+        return np.bincount(self.cohort[self.missed], minlength=len(self.sums))
+
     def move(self, places: list[int], messages: FloatArray, weights: FloatArray, plan: FederatedPlan) -> None:
-        """Move the dual variables of the clients at these places, and the mean with them.
+        """Move the dual variables of the clients at these places, all of one cohort, and the cohort's sum with them.
 
         The messages lie on the plan's grid, so that their sum is exact. With A the clients that answered,
 
-            N mean <- (1 - 2 lam) N mean + 2 lam (sum of the others' duals + |A| z - gamma sum of the messages).
+            sum <- (1 - 2 lam) sum + 2 lam (sum of the duals of the cohort's others + |A| z - gamma (sum of messages)).
         """
-        lam, count = plan.relaxation, plan.clients
-        others = np.ones(count, dtype=bool)
+        lam, cohort = plan.relaxation, int(self.cohort[places[0]])
+        others = self.cohort == cohort
         others[places] = False
         kept = self.duals[others].sum(axis=0)
         moved = kept + len(places) * weights - plan.gamma * messages.sum(axis=0)
-        self.mean = (1.0 - 2.0 * lam) * self.mean + 2.0 * lam * moved / count
+        self.sums[cohort] = (1.0 - 2.0 * lam) * self.sums[cohort] + 2.0 * lam * moved
         self.duals[places] = (1.0 - 2.0 * lam) * self.duals[places] + 2.0 * lam * (weights - plan.gamma * messages)
 
     def write(self, path: Path | None) -> None:
@@ -95,10 +115,11 @@ class ServerState:
             raise ValueError(f"it is not a {FORMAT} of version {VERSION}.")
         if content["run"] != plan.digest.hex() or content["names"] != list(names):
             raise ValueError("it belongs to another run, or to other clients.")
-        fresh = cls.new(plan, names)
+        fresh = cls.new(plan, names, np.zeros(plan.clients, dtype=np.int64))
         tables: dict[str, Any] = {name: np.array(content[name], dtype=getattr(fresh, name).dtype) for name in TABLES}
         for name, table in tables.items():
             if table.shape != getattr(fresh, name).shape or not np.isfinite(table).all():
                 raise ValueError(f"its {name} is damaged.")
+        check_cohorts(tables["cohort"], plan)
         others = {name: content[name] for name in ("round", "ended", "averaged", "asked_now")}
         return cls(run=fresh.run, names=fresh.names, **others, **tables)

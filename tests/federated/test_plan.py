@@ -20,7 +20,11 @@ CASES = {
     "local, clients": {},
     "local, rows": {"unit": "record", "rows_per_client": 50},
     "central, clients": {"model": "central", "dropouts": 7},
-    "central, some asked": {"model": "central", "per_round": 10},
+    "central, cohorts": {"model": "central", "per_round": 10},
+    "central, uneven cohorts": {"model": "central", "per_round": 30, "dropouts": 2},
+    "central, uniform": {"model": "central", "per_round": 10, "sampling": "uniform"},
+    "central, uniform, all asked": {"model": "central", "sampling": "uniform"},
+    "local, cohorts": {"per_round": 10},
     "central, rows": {"model": "central", "unit": "record", "rows_per_client": 50},
     "zero_out": {"relation": "zero_out"},
     "zero_out, rows": {"relation": "zero_out", "unit": "record", "rows_per_client": 50},
@@ -48,11 +52,13 @@ def test_the_four_guarantees_are_the_formulas_of_the_theorems(case):
         "client": {"client": factor * plan.clip, "record": 2.0 * plan.clip},
         "record": {"client": factor * plan.clip, "record": factor * plan.clip / rows + 2.0 * plan.tolerance},
     }[plan.unit]
-    others = plan.clients - plan.dropouts if plan.unit == "client" and plan.per_round == plan.clients else 1
+    cohorts, others, most = plan.clients // plan.per_round, 1, plan.participations
+    if plan.unit == "client" and (plan.sampling == "cohorts" or cohorts == 1):
+        others, most = plan.clients // cohorts - plan.dropouts, math.ceil(plan.rounds / cohorts)
     for (model, unit), promise in plan.guarantees.items():
         count, noise = plan.participations, s
         if model == "central" and others > 1:
-            count, noise = plan.rounds, s * math.sqrt(others)
+            count, noise = most, s * math.sqrt(others)
         mu = moved[unit] * math.sqrt(count) / noise
         assert accounting.mu_of(promise.event, plan.relation) == pytest.approx(mu, rel=1e-5)
         assert promise.epsilon == pytest.approx(accounting.gaussian_epsilon(promise.delta, mu), rel=1e-4)
@@ -121,7 +127,9 @@ def test_an_infinite_budget_comes_back_too():
         (("public", "columns"), 6),
         (("public", "relation"), "add_remove"),
         (("gamma",), -1.0),
-        (("version",), 2),
+        (("version",), 1),
+        (("sampling",), "shuffled"),
+        (("sampling",), "uniform"),
         (("format",), "else"),
         (("run",), 3),
         (("digest",), "00"),
@@ -138,7 +146,7 @@ def test_a_plan_that_was_tampered_with_is_refused(path, value):
         FederatedPlan.from_dict(content)
 
 
-@pytest.mark.parametrize("content", [None, [], {}, "plan", {"format": "discreet federated plan", "version": 1}])
+@pytest.mark.parametrize("content", [None, [], {}, "plan", {"format": "discreet federated plan", "version": 2}])
 def test_what_is_no_plan_is_refused(content):
     with pytest.raises(ValueError, match="not a federated plan"):
         FederatedPlan.from_dict(content)
@@ -157,6 +165,8 @@ REFUSED = {
     "add_remove": ({"relation": "add_remove"}, "public"),
     "more asked than there are": ({"per_round": 101}, "per_round"),
     "all may drop out": ({"dropouts": 100}, "dropouts"),
+    "a cohort may drop out": ({"per_round": 20, "dropouts": 20}, "dropouts"),
+    "a sampling that is none": ({"sampling": "shuffled"}, "sampling"),
     "no rounds": ({"rounds": 0}, "rounds"),
     "a long relaxation": ({"relaxation": 0.6}, "relaxation"),
     "pure": ({"epsilon": Budget.pure(1.0)}, "delta"),
@@ -194,18 +204,35 @@ def test_the_plan_says_in_words_what_it_promises():
         assert words in text
     assert max(map(len, text.splitlines())) <= 120
     assert "no noise and no privacy" in str(plan_of(epsilon=math.inf))
-    assert "is proved only where all clients are asked" in " ".join(str(plan_of(model="central", per_round=5)).split())
+    some = " ".join(str(plan_of(model="central", per_round=5, sampling="uniform")).split())
+    assert "is proved only where the same clients are always asked together" in some
+    cohorts = " ".join(str(plan_of(model="central", per_round=30)).split())
+    assert "100 in 3 cohorts of 33 or more, drawn once at random; one cohort is asked in each of 20 rounds" in cohorts
+    assert "a cohort is not asked again once more than 3 of its clients have missed a round" in cohorts
 
 
 def test_a_local_plan_says_on_what_its_central_figure_rests():
     text = " ".join(str(plan_of()).split())
     assert "as long as at most 10 clients ever miss a round" in text
+    assert "as long as at most 2 clients of a cohort ever miss" in " ".join(str(plan_of(per_round=20)).split())
     assert "as long as" not in str(plan_of(unit="record"))
 
 
 def test_clients_are_asked_equally_often_by_default():
     assert plan_of(per_round=10, rounds=25).participations == 3
     assert plan_of(rounds=25).participations == 25
+    assert plan_of(per_round=30, rounds=20).participations == 7  # three cohorts
+    assert plan_of(per_round=30, rounds=20, sampling="uniform").participations == 6
+
+
+def test_cohorts_need_the_noise_of_full_participation_while_few_are_asked():
+    """No dropouts: ten times as many rounds of a tenth of the clients cost what all clients cost in each round."""
+    full = plan_of(model="central", dropouts=0)
+    tenth = plan_of(model="central", dropouts=0, per_round=10, rounds=200)
+    assert tenth.cohort_rounds == full.cohort_rounds == 20
+    assert tenth.multiplier == pytest.approx(math.sqrt(10.0) * full.multiplier, rel=1e-4)
+    uniform = plan_of(model="central", dropouts=0, per_round=10, rounds=200, sampling="uniform")
+    assert uniform.multiplier == pytest.approx(10.0 * full.multiplier, rel=1e-4)
 
 
 def test_columns_are_mapped_into_the_unit_interval_by_their_bounds():

@@ -115,7 +115,7 @@ def test_the_same_client_may_miss_many_rounds():
 
 
 def test_no_client_is_asked_more_often_than_planned():
-    plan = make_plan(per_round=2, rounds=8, participations=3)
+    plan = make_plan(per_round=2, rounds=8, participations=3, sampling="uniform")
     server, clients = make_server(plan), make_clients(plan)
     reports = play(server, clients, lambda number, answers: [])  # all answers are lost
     assert [len(report.missing) for report in reports] == [2] * 7 + [1]  # 5 clients, 3 times each

@@ -132,8 +132,13 @@ def test_a_replayed_round_gets_the_same_reply_without_new_noise(tmp_path):
         assert again.number == 1
 
 
-def test_a_server_that_restarts_goes_on_where_it_stopped(tmp_path):
-    plan = make_plan(per_round=3, participations=4)
+@pytest.mark.parametrize(
+    "asked",
+    [{"per_round": 3, "participations": 4, "sampling": "uniform"}, {"per_round": 2}],
+    ids=["uniform", "cohorts"],
+)
+def test_a_server_that_restarts_goes_on_where_it_stopped(tmp_path, asked):
+    plan = make_plan(**asked)
     clients = make_clients(plan)
     whole = make_server(plan)
     play(whole, clients)
@@ -148,7 +153,8 @@ def test_a_server_that_restarts_goes_on_where_it_stopped(tmp_path):
         reports.append(again.receive([clients[name].answer(r) for name, r in again.next_requests().items()]))
         assert faults_of(again, clients) == []
     assert len(reports) == plan.rounds
-    assert sum(len(report.used) for report in reports) == 3 * plan.rounds
+    used = sum(len(report.used) for report in reports)
+    assert used in ((12, 13) if plan.cohorts == 2 else (3 * plan.rounds,))  # cohorts of 2 and 3 clients, 5 rounds
 
 
 def test_a_server_whose_state_is_put_back_is_refused_by_clients_that_know_better(tmp_path):
