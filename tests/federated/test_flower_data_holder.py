@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from types import SimpleNamespace
 
 import httpx
@@ -15,6 +16,7 @@ from discreet.federated.flower import data_holder, executor
 from discreet.federated.flower.certificates import make_client_key, make_server_certificate
 from discreet.federated.flower.processes import ProgramEndedError, free_port
 from discreet.federated.flower.reconnect import EarlierConnection
+from tests.federated_tools import make_clients, make_plan, request_of
 
 
 @pytest.fixture
@@ -104,3 +106,17 @@ def test_the_earlier_connection_is_ended_where_there_was_one(tmp_path):
     earlier.remember(17)
     earlier.end(f"127.0.0.1:{free_port()}", authority, key)  # no server: it finds out by itself
     assert (tmp_path / "node").read_text() == "17"
+
+
+@pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning")
+def test_a_process_that_holds_its_state_alone_can_still_answer(tmp_path):
+    plan, path = make_plan(), tmp_path / "a.json"
+    client = make_clients(plan, {"a": path}, names=("a",))["a"]
+    answers = []
+    with data_holder.alone(path):
+        asking = threading.Thread(target=lambda: answers.append(client.answer(request_of(plan))), daemon=True)
+        asking.start()
+        asking.join(20.0)
+        with pytest.raises(RuntimeError, match="another process"), data_holder.alone(path):
+            pass
+    assert [answer.number for answer in answers] == [1]
