@@ -116,7 +116,7 @@ def test_a_process_that_holds_its_state_alone_can_still_answer(tmp_path):
     with data_holder.alone(path):
         asking = threading.Thread(target=lambda: answers.append(client.answer(request_of(plan))), daemon=True)
         asking.start()
-        asking.join(20.0)
+        asking.join(10.0)
         with pytest.raises(RuntimeError, match="another process"), data_holder.alone(path):
             pass
     assert [answer.number for answer in answers] == [1]
