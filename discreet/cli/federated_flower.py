@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -36,7 +36,13 @@ def client(
     schema: options.SchemaFile = None,
     classes: Annotated[str | None, typer.Option(metavar="A,B", help="The labels that mean -1 and +1.")] = None,
     max_epsilon: Annotated[
-        float | None, typer.Option(help="Refuse a plan that may cost more.", show_default="no limit")
+        float | None,
+        typer.Option(help="Refuse a plan that may cost more.", show_default="no limit, but some noise"),
+    ] = None,
+    max_delta: Annotated[float, typer.Option(help="The largest delta that may come with that epsilon.")] = 0.01,
+    unit: Annotated[
+        Literal["client", "record"] | None,
+        typer.Option(help="Limits and ledger are about all rows, or about each.", show_default="as the plan"),
     ] = None,
     trust_server: Annotated[
         bool, typer.Option("--trust-server", help="Limit and ledger are about what the models tell, not the messages.")
@@ -67,12 +73,14 @@ def client(
             y,
             state=state,
             max_epsilon=max_epsilon,
+            max_delta=max_delta,
+            unit=unit,
             trusts_server=trust_server,
             ledger=None if ledger is None else Ledger(ledger),
             dataset=dataset,
             random_state=seed,
         )
-        promise, what = holder.promise, "all rows together" if holder.plan.unit == "client" else "each row"
+        promise, what = holder.promise, "all rows together" if (unit or holder.plan.unit) == "client" else "each row"
         seen = "the models tell" if trust_server else "the server sees"
         print(f"{name}: at most {holder.plan.participations} answers, {holder.replies} given; what {seen} of {what} in")
         print(f"all of them: epsilon = {promise.epsilon:.6g}, delta = {promise.delta:.3g}", flush=True)
@@ -149,7 +157,7 @@ def loopback(
         problem, columns, data.bounds, clients, epsilon=epsilon, unit="record", rounds=rounds, rows_per_client=rows
     )
     if folder is not None:
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, mode=0o700)  # as temporary folders: tables and states lie in it
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # leave through the block below
     with (
         TemporaryDirectory(ignore_cleanup_errors=True) if folder is None else nullcontext(folder) as place,

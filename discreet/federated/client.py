@@ -14,10 +14,11 @@ from discreet._common.digest import digest_of
 from discreet._common.exceptions import BudgetExceededError
 from discreet._common.types import FloatArray
 from discreet.data.validation import load
+from discreet.federated.agreement import MAX_DELTA, agreed
 from discreet.federated.client_state import ClientState, StateFile, StateInMemory
 from discreet.federated.local_problem import LocalProblem
 from discreet.federated.messages import Refusal, Reply, Request
-from discreet.federated.plan import LARGEST_WEIGHT, FederatedPlan
+from discreet.federated.plan import LARGEST_WEIGHT, FederatedPlan, Unit
 from discreet.privacy.random.generator import RandomGenerator, generator_from
 
 if TYPE_CHECKING:
@@ -63,9 +64,15 @@ class Client:
     state : path or StateStore, optional
         Where the state is kept. In memory by default, for simulations: a client that restarts has then lost it.
     max_epsilon : float, optional
-        The largest epsilon that this client agrees to; a plan that may cost it more is refused.
+        The largest epsilon that this client agrees to; a plan that may cost it more is refused. A plan without noise
+        is refused unless this is infinite.
+    max_delta : float, default=0.01
+        The largest delta that may come with that epsilon.
+    unit : {"client", "record"}, optional
+        Whether the limits and the ledger are about all rows of this client together, or about each of them; by default
+        about what the plan protects.
     trusts_server : bool, default=False
-        Whether `max_epsilon` and the ledger are about what the models tell (central), as the server is trusted with the
+        Whether the limits and the ledger are about what the models tell (central), as the server is trusted with the
         messages; else about what the server sees (local).
     ledger : Ledger, optional
         Where the cost of the whole run is booked before the first reply.
@@ -77,7 +84,7 @@ class Client:
     Raises
     ------
     ValueError
-        The plan costs more than `max_epsilon`, the rows do not fit the plan, or the state is that of another run.
+        The plan may cost more than the limits, the rows do not fit the plan, or the state is that of another run.
     """
 
     def __init__(
@@ -90,16 +97,16 @@ class Client:
         sample_weight: Any = None,
         state: StateStore | str | Path | None = None,
         max_epsilon: float | None = None,
+        max_delta: float = MAX_DELTA,
+        unit: Unit | None = None,
         trusts_server: bool = False,
         ledger: Ledger | None = None,
         dataset: str | None = None,
         random_state: int | RandomGenerator | None = None,
     ) -> None:
         self.plan, self.name = plan, name
-        self.promise: Guarantee = plan.guarantees["central" if trusts_server else "local", plan.unit]
-        if max_epsilon is not None and self.promise.epsilon > max_epsilon:
-            cost = f"epsilon = {self.promise.epsilon:.4g}"
-            raise ValueError(f"the plan may cost client {name!r} {cost}, above its limit {max_epsilon:g}.")
+        limits: dict[str, Any] = {"max_epsilon": max_epsilon, "max_delta": max_delta}
+        self.promise: Guarantee = agreed(plan, name, unit=unit, trusts_server=trusts_server, **limits)
         if (ledger is None) != (dataset is None):
             raise ValueError("ledger and dataset belong together.")
         self.ledger, self.dataset = ledger, dataset

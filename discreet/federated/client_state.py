@@ -96,6 +96,8 @@ class ClientState:
 class StateFile:
     """A client's state in a file, replaced as a whole: after a crash it holds the old or the new state.
 
+    Only the owner may read the file, since the dual variables in it may be exact.
+
     Parameters
     ----------
     path : str or Path
@@ -148,14 +150,17 @@ class StateInMemory:
         self._state = state
 
 
-def write_durably(path: Path, text: str) -> None:
-    """Replace a file by one with this text, and wait until the disk has it."""
+def write_durably(path: Path, text: str, mode: int = 0o600) -> None:
+    """Replace a file by one with this text, and wait until the disk has it; by default only its owner may read it."""
     new = path.with_name(f"{path.name}.new")
-    with open(new, "w", encoding="utf-8") as file:
+    new.unlink(missing_ok=True)  # left by a crash, perhaps with other permissions
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
     os.replace(new, path)
+    if sys.platform == "win32":  # folders cannot be opened there
+        return
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

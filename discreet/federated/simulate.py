@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Iterable, Mapping
@@ -90,7 +91,10 @@ def clients_of(
     """One client for each part of the rows, all in this process; a seed makes their noise reproducible."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InsecureRandomnessWarning)  # the caller of a simulation chose the seed
-        return {name: Client(plan, name, X[part], y[part], random_state=seed) for name, part in parts.items()}
+        return {
+            name: Client(plan, name, X[part], y[part], max_epsilon=math.inf, random_state=seed)
+            for name, part in parts.items()
+        }
 
 
 def losing(send: Send, rate: float, seed: int = 0) -> Send:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import ssl
 import stat
 import subprocess
 import sys
 import threading
+import time
+from pathlib import Path
 
 import pytest
 
+import discreet
 from discreet.federated.flower.certificates import make_client_key, make_server_certificate
 
 flower = pytest.importorskip("flwr", reason="needs Flower: pip install 'discreet[flower]'")
@@ -91,3 +95,38 @@ def test_a_certificate_is_good_for_its_address_and_its_authority_only(tmp_path):
         connect(certificate, certificate.authority, "127.0.0.2")
     with pytest.raises(ssl.SSLCertVerificationError):
         connect(certificate, other.authority, "127.0.0.1")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent was killed")
+@pytest.mark.parametrize("own_group", [True, False])
+def test_programs_end_when_the_process_that_started_them_is_killed(tmp_path, own_group):
+    start = f"""
+import sys, time
+from pathlib import Path
+from discreet.federated.flower.processes import Program
+program = Program([sys.executable, "-c", "import time; time.sleep(60)"], Path("log"), None, own_group={own_group})
+print(program.process.pid, flush=True)
+time.sleep(60)
+"""
+    command = [sys.executable, "-c", start]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=source_first()) as parent:
+        started = int(parent.stdout.readline())
+        parent.kill()
+    deadline = time.monotonic() + 10.0
+    while (ended := is_gone(started)) is False and time.monotonic() < deadline:
+        time.sleep(0.05)
+    if not ended:
+        os.kill(started, signal.SIGKILL)
+    assert ended
+
+
+def source_first():
+    return os.environ | {"PYTHONPATH": str(Path(discreet.__file__).parents[1])}
+
+
+def is_gone(process):
+    """Whether a process has ended; one whose parent has not asked yet is a zombie."""
+    try:
+        return "\nState:\tZ" in Path(f"/proc/{process}/status").read_text()
+    except FileNotFoundError:
+        return True

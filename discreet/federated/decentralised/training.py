@@ -68,7 +68,9 @@ def train_network(
     rng.rekey(plan.digest)
     own, shared = rng.spawn(plan.network.size), rng.spawn(1)[0]
     named = zip(plan.network.names, data, own, strict=True)
-    clients = [Client(plan.federated, name, X, y, random_state=one) for name, (X, y), one in named]
+    clients = [
+        Client(plan.federated, name, X, y, max_epsilon=math.inf, random_state=one) for name, (X, y), one in named
+    ]
     model = ModelMap(plan.federated)
     if plan.method == "walk":
         models = np.array(list(_gradient_token(plan, clients, model, own)))

@@ -175,6 +175,7 @@ def deployment_of(
         state = folder / f"client-{number}.state"
         clients[client] = [str(folder / f"client-{number}.parquet"), "--target", "target", "--plan", str(path)]
         clients[client] += ["--state", str(state), *([] if seed is None else ["--seed", str(seed)])]
+        clients[client] += [] if plan.is_noisy else ["--max-epsilon", "inf"]
     settings = ServerSettings(
         plan=str(path),
         clients=tuple(parts),

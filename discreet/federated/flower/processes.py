@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import discreet
@@ -18,6 +19,7 @@ from discreet.federated.flower import NO_CALLS_HOME
 LOOPBACK = "127.0.0.1"
 SECONDS_TO_START = 60.0
 SECONDS_TO_STOP = 10.0
+PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux
 
 
 class ProgramEndedError(RuntimeError):
@@ -26,6 +28,8 @@ class ProgramEndedError(RuntimeError):
 
 class Program:
     """A running program, with everything it says in a log file.
+
+    On Linux it is asked to end when the process that started it is killed; elsewhere it then goes on.
 
     Parameters
     ----------
@@ -50,6 +54,7 @@ class Program:
                 stderr=file,
                 env=environment,
                 start_new_session=own_group,
+                preexec_fn=_end_with_parent(),
             )
 
     @property
@@ -74,6 +79,14 @@ class Program:
             else:
                 self.process.kill()
         self.process.wait()
+
+
+def _end_with_parent() -> Callable[[], object] | None:
+    """What a new process calls, so that it is asked to end when its parent is killed and cannot ask it."""
+    if sys.platform != "linux":
+        return None
+    library = ctypes.CDLL(None)
+    return lambda: library.prctl(PARENT_DEATH_SIGNAL, signal.SIGTERM)
 
 
 def stop(programs: Iterable[Program]) -> None:

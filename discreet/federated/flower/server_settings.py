@@ -59,7 +59,7 @@ class ServerSettings:
 
     def write_outcome(self, outcome: dict[str, Any]) -> None:
         """Write the outcome; who finds the file finds all of it."""
-        write_durably(Path(self.outcome), json.dumps(outcome))
+        write_durably(Path(self.outcome), json.dumps(outcome), mode=0o666)  # as any new file, less the umask
 
 
 def read_plan(path: Path) -> FederatedPlan:
