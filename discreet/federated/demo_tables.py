@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,9 +92,8 @@ def read_table(
     if by is not None and clients is not None:
         raise ValueError("--split-by makes one client of each value; leave --clients out.")
     features = frame.drop(columns=[target, *([] if by is None else [by])])
-    X = features.to_numpy(dtype=np.float64)
-    y = frame[target].to_numpy()
-    y = _coded(y, classes) if y_bounds is None else y.astype(np.float64)
+    X = np.column_stack([_numbers(features, name, path) for name in features])
+    y = _coded(frame[target].to_numpy(), classes, path) if y_bounds is None else _numbers(frame, target, path)
     order = np.random.default_rng(seed).permutation(len(X))
     held_out, kept = np.split(order, [max(1, round(HELD_OUT * len(X)))])
     kept = np.sort(kept)
@@ -104,13 +104,22 @@ def read_table(
     return FederatedTable(X, y, {name: kept[part] for name, part in parts.items()}, held_out, bounds, y_bounds)
 
 
-def _coded(y: Any, classes: Any) -> FloatArray:
+def _numbers(frame: Any, name: Any, path: Path) -> FloatArray:
+    """A column as numbers; the error for one of text names the column, and none of its values."""
+    with contextlib.suppress(ValueError, TypeError):
+        return np.asarray(frame[name].to_numpy(dtype=np.float64))
+    raise ValueError(f"{path}: column {name!r} holds something other than numbers.")
+
+
+def _coded(y: Any, classes: Any, path: Path) -> FloatArray:
     """Labels as -1 and +1."""
     if classes is None:
         _warn("the classes", "--classes A,B")
-    found = np.unique(y) if classes is None else np.asarray(classes)
-    if found.size != 2:
-        raise ValueError(f"the target has {found.size} values; a classification needs two, a regression --y-bounds.")
+    found = np.unique(y).tolist() if classes is None else list(classes)
+    if len(found) != 2:
+        raise ValueError(f"the target has {len(found)} values; a classification needs two, a regression --y-bounds.")
+    if not np.isin(y, found).all():
+        raise ValueError(f"{path} has targets other than {found[0]!r} and {found[1]!r}.")
     return np.where(y == found[1], 1.0, -1.0)
 
 

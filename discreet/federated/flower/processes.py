@@ -54,7 +54,7 @@ class Program:
                 stderr=file,
                 env=environment,
                 start_new_session=own_group,
-                preexec_fn=_end_with_parent(),
+                preexec_fn=_end_with_parent(),  # noqa: PLW1509 - one system call, safe also with threads
             )
 
     @property
