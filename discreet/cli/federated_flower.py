@@ -198,8 +198,11 @@ def _labelled_rows(
         if labels is not None:
             wanted = replace(wanted, classes=labels, low=None, high=None)
         rows = file.read(replace(known, target=wanted), target=True)
+    labels = wanted.classes
     if labels is None:
         return rows.X, rows.y
+    if len(labels) != 2:
+        raise ValueError(f"federated runs need two labels; {schema} has {len(labels)}.")
     if not np.isin(rows.y, labels).all():
         raise ValueError(f"{table} has targets other than {labels[0]!r} and {labels[1]!r}.")
     return rows.X, np.where(rows.y == labels[1], 1.0, -1.0)

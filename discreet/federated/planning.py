@@ -144,8 +144,9 @@ def _completed(
     facts: dict[str, Any], gamma: float | None, clip: float | None, tolerance: float | None
 ) -> FederatedPlan:
     """The plan with its noise, and with defaults for what was left open."""
-    # Noise does not depend on the lengths, which may depend on the noise: a plan without noise is only a draft.
-    unknown = {"gamma": 1.0, "clip": 1.0, "tolerance": 1.0, "multiplier": 0.0, "budget": Budget(math.inf, 0.0)}
+    # Noise does not depend on the lengths, which may depend on the noise: a plan without noise is only a draft,
+    # with a gamma that no loss and no number of columns forbids.
+    unknown = {"gamma": 1e-100, "clip": 1.0, "tolerance": 1.0, "multiplier": 0.0, "budget": Budget(math.inf, 0.0)}
     draft = FederatedPlan(**facts | unknown)
     public = draft.public
     multiplier = _multiplier(facts["budget"], draft)

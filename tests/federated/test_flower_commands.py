@@ -67,6 +67,18 @@ def test_the_folder_for_flower_quotes_any_path(tmp_path):
     assert project["tool"]["flwr"]["app"]["config"]["settings"] == str(path)
 
 
+def test_client_takes_the_labels_from_a_schema(tmp_path, plan, held):
+    command = client_command(tmp_path, plan, ["yes", "no", "yes"], "--schema", tmp_path / "schema.json")
+    number = {"type": "number", "low": -1, "high": 1, "categories": None}
+    columns = [number | {"name": name} for name in "ab"]
+    for labels, code in ((["no", "yes"], 0), (["no", "perhaps", "yes"], 2)):
+        target = {"name": "sick", "classes": labels, "low": None, "high": None}
+        content = {"relation": "replace", "target": target, "columns": columns}
+        (tmp_path / "schema.json").write_text(json.dumps(content))
+        run(*command, code=code)
+    assert [client.problem.y.tolist() for client in held] == [[1.0, -1.0, 1.0]]
+
+
 @pytest.mark.parametrize(
     ("labels", "more"),
     [([1, -1, 1], ()), (["yes", "no", "yes"], ("--classes", "no,yes")), ([1, 0, 1], ("--classes", "0,1"))],

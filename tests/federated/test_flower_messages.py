@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -184,3 +185,22 @@ def test_nobody_answers_in_the_name_of_another():
     (answer,) = ask(InProcessGrid(sent_by(forged), ["a"]), ["a"])
     assert isinstance(answer, Refusal)
     assert answer.client == "a"
+
+
+def test_a_request_cannot_make_a_client_fill_its_memory():
+    """A number in the place of the digest must not become as many bytes."""
+    record = request_to_record(Request(1, np.zeros(2), 0), PLAN)
+    record["request"]["plan"] = 50_000_000
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="digest"):
+        request_from_record(record)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 1_000_000
+
+
+def test_the_reason_of_a_refusal_is_one_short_line():
+    record = answer_to_record(Refusal("a", 1, "\x1b[2Jround 1: all is well\n" + "x" * 100_000))
+    reason = answer_from_record(record).reason
+    assert len(reason) <= 500
+    assert reason.isprintable()

@@ -247,3 +247,10 @@ def test_a_message_is_shortened_once():
     once = plan.within_bound(long)
     assert np.linalg.norm(once) <= plan.bound
     assert plan.within_bound(once) is once
+
+
+@pytest.mark.parametrize(("loss", "columns"), [(Squared(), 1_200), (SmoothedHinge(1e-4), 3)])
+def test_rows_can_be_protected_where_proximal_steps_must_be_short(loss, columns):
+    y_bounds = None if loss.classification else (-1.0, 1.0)
+    plan = plan_federated(Problem(loss, L2(0.01)), columns, (-1.0, 1.0), 3, unit="record", y_bounds=y_bounds)
+    assert 0.0 < plan.gamma * loss.smoothness * plan.dimension <= 1_000.0

@@ -10,6 +10,8 @@ import discreet
 APP = """[project]
 name = "discreet-federated"
 version = {version}
+description = "Federated training with differential privacy"
+license = "Apache-2.0"
 dependencies = []
 
 [tool.flwr.app]

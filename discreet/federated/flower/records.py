@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from flwr.app import ConfigRecord, RecordDict
 
+from discreet._common.text import LONGEST, one_line
 from discreet._common.types import FloatArray
 from discreet.federated.messages import Refusal, Reply, Request
 
@@ -29,7 +30,7 @@ def request_from_record(record: RecordDict) -> tuple[Request, bytes]:
     try:
         head = record["request"]
         request = Request(_integer(head["round"]), _vector(head["weights"]), _integer(head["accepted"]))
-        return request, bytes(head["plan"])
+        return request, _digest(head["plan"])
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a request of discreet: {error!r}") from error
 
@@ -48,7 +49,8 @@ def answer_from_record(record: RecordDict) -> Reply | Refusal:
     try:
         if "refusal" in record:
             head = record["refusal"]
-            return Refusal(str(head["client"]), _integer(head["round"]), str(head["reason"]))
+            reason = one_line(str(head["reason"]), LONGEST)  # it is shown to people, and anybody may have written it
+            return Refusal(str(head["client"]), _integer(head["round"]), reason)
         head = record["reply"]
         gradient = _vector(head["gradient"])
         return Reply(str(head["client"]), _integer(head["round"]), _integer(head["number"]), gradient)
@@ -65,6 +67,13 @@ def _vector(content: object) -> FloatArray:
     if not isinstance(content, bytes) or len(content) % DOUBLE.itemsize:
         raise TypeError("the numbers are not the bytes of doubles")
     return np.frombuffer(content, dtype=DOUBLE).astype(np.float64)
+
+
+def _digest(content: object) -> bytes:
+    """Read the digest of a plan; `bytes` of a number would be as many zeros."""
+    if not isinstance(content, bytes):
+        raise TypeError("the digest of the plan is not bytes")
+    return content
 
 
 def _integer(value: object) -> int:
