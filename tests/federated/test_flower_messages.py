@@ -119,6 +119,34 @@ def test_a_client_that_comes_back_is_asked_in_the_same_round():
     assert [answer.client for answer in answers] == ["a"]
 
 
+class Named(InProcessGrid):
+    """Nodes that are connected, by number; several may bear one name."""
+
+    def __init__(self, names):
+        super().__init__(app_of({name: StubClient(name) for name in names.values()}), [])
+        self._names = names
+
+
+def test_nobody_takes_the_place_of_a_client_with_a_second_key_under_its_name():
+    grid = Named({1: "a", 2: "b"})
+    sender = GridSender(grid, PLAN, timeout=0.2, poll=0.01)
+    asked = []
+    grid.push_messages = lambda messages: [asked.append(m.metadata.dst_node_id) or "no answer" for m in messages]
+    with task_identity():
+        for connected in ({1: "a", 2: "b"}, {3: "a", 1: "a", 2: "b"}, {3: "a", 2: "b"}):
+            grid._names = connected
+            sender({name: Request(3, AWKWARD / 2, 7) for name in "ab"})
+    assert asked == [1, 2, 1, 2, 2]
+
+
+def test_a_name_with_two_keys_from_the_start_is_asked_by_neither():
+    sender = GridSender(Named({1: "a", 3: "a", 2: "b"}), PLAN, timeout=0.2, poll=0.01)
+    assert sender.wait_for(("a", "b"), 0.0) == ["a"]
+    with task_identity():
+        answers = sender({name: Request(3, AWKWARD / 2, 7) for name in "ab"})
+    assert [answer.client for answer in answers] == ["b"]
+
+
 def test_a_message_that_was_lost_on_the_way_is_sent_again():
     class Losing(InProcessGrid):
         lost = 0

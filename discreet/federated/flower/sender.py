@@ -45,6 +45,7 @@ class GridSender:
         self.plan = plan
         self.timeout = timeout
         self.poll = poll
+        self._known: dict[str, int] = {}
 
     def __call__(self, requests: dict[str, Request]) -> list[Reply | Refusal]:
         """Ask the clients; the answers in the order in which the clients were asked."""
@@ -95,12 +96,19 @@ class GridSender:
         return {identifier: client for identifier, client in zip(identifiers, clients, strict=True) if identifier}
 
     def _nodes(self) -> dict[str, int]:
-        """Nodes that are connected, by the name they were registered with; of two with one name, the first."""
-        nodes: dict[str, int] = {}
+        """Nodes that are connected, by the name they were registered with.
+
+        A client stays the node that first bore its name: a second key that is registered under the name later is not
+        asked. Of two that are there from the start nobody knows which is the client, and neither is asked.
+        """
+        connected: dict[str, set[int]] = {}
         for node in self.grid.get_nodes():
             if node.name:
-                nodes.setdefault(node.name, node.node_id)
-        return nodes
+                connected.setdefault(node.name, set()).add(node.node_id)
+        for name, nodes in connected.items():
+            if name not in self._known and len(nodes) == 1:
+                (self._known[name],) = nodes
+        return {name: node for name, node in self._known.items() if node in connected.get(name, ())}
 
 
 def read_answer(message: Message, client: str, round_number: int) -> Reply | Refusal:
