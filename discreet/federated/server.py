@@ -264,8 +264,10 @@ class Server:
             return f"refused: {reply.reason}"
         if not isinstance(reply, Reply):
             return f"not a reply but {type(reply).__name__}"
-        known = isinstance(reply.client, str) and reply.client in self._place
-        return "" if known else "unknown client"
+        if not isinstance(reply.client, str) or reply.client not in self._place:
+            return "unknown client"
+        counts = all(isinstance(count, int) and abs(count) < 2**63 for count in (reply.round, reply.number))
+        return "" if counts else "its round or its number is not a whole number, or too large"
 
     def _no_use(self, reply: Reply, found: dict[int, Reply]) -> str:
         """Why a client's reply cannot be used in this round; empty if it can."""

@@ -166,3 +166,16 @@ def test_a_name_that_is_not_the_senders_is_not_believed():
     assert report.used == NAMES[1:]
     assert report.ignored == (("a", "refused: answered under another name"),)
     assert faults_of(server, clients, honest=NAMES[1:]) == []
+
+
+@pytest.mark.parametrize("name", ["round", "number"])
+@pytest.mark.parametrize(
+    "value", [np.array([1, 1]), 10**5000, -(10**5000), 1.0, "1", None], ids=lambda value: type(value).__name__
+)
+def test_what_is_no_count_does_not_stop_a_server(name, value):
+    plan = make_plan(rounds=1)
+    server = make_server(plan)
+    answers = ask(server, make_clients(plan))
+    report = server.receive([changed(answers["a"], **{name: value}), answers["b"]])
+    assert report.used == ("b",)
+    assert report.ignored == (("a", "its round or its number is not a whole number, or too large"),)
