@@ -109,14 +109,14 @@ def test_the_earlier_connection_is_ended_where_there_was_one(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning")
-def test_a_process_that_holds_its_state_alone_can_still_answer(tmp_path):
+def test_a_process_that_is_the_only_one_can_still_answer(tmp_path):
     plan, path = make_plan(), tmp_path / "a.json"
     client = make_clients(plan, {"a": path}, names=("a",))["a"]
     answers = []
-    with data_holder.alone(path):
+    with data_holder.only_process(path):
         asking = threading.Thread(target=lambda: answers.append(client.answer(request_of(plan))), daemon=True)
         asking.start()
         asking.join(10.0)
-        with pytest.raises(RuntimeError, match="another process"), data_holder.alone(path):
+        with pytest.raises(RuntimeError, match="another process"), data_holder.only_process(path):
             pass
     assert [answer.number for answer in answers] == [1]
