@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from discreet._common.plotting import pyplot
 from discreet.audit.membership import AttackCurve
 from discreet.audit.reconstruction import Reconstruction
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib
-    except ImportError:
-        raise RuntimeError("a plot needs Matplotlib: pip install matplotlib.") from None
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
-    return plt
 
 
 def plot_membership(curves: Mapping[str, AttackCurve], path: str | Path) -> None:
@@ -33,7 +22,7 @@ def plot_membership(curves: Mapping[str, AttackCurve], path: str | Path) -> None
     path : str or Path
         Where to write the picture.
     """
-    plt = _pyplot()
+    plt = pyplot()
     figure, axes = plt.subplots(figsize=(6.0, 5.2), layout="constrained")
     for i, (label, curve) in enumerate(curves.items()):
         colour = f"C{i}"
@@ -58,7 +47,7 @@ def plot_reconstruction(results: Mapping[float, Reconstruction], path: str | Pat
     path : str or Path
         Where to write the picture.
     """
-    plt = _pyplot()
+    plt = pyplot()
     figure, axes = plt.subplots(figsize=(6.0, 4.4), layout="constrained")
     private = {epsilon: result for epsilon, result in results.items() if np.isfinite(epsilon)}
     any_result = next(iter(results.values()))

@@ -7,23 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet._common.plotting import pyplot
 from discreet._common.types import FloatArray, IntArray
 from discreet.privacy.accounting import gaussian_epsilon
 
 if TYPE_CHECKING:
     from discreet.federated.decentralised.network import Network
     from discreet.federated.decentralised.plan import NetworkPlan
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib
-    except ImportError:
-        raise RuntimeError("a plot needs Matplotlib: pip install matplotlib.") from None
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
-    return plt
 
 
 def plot_losses(plan: NetworkPlan, path: str | Path) -> None:
@@ -35,7 +25,7 @@ def plot_losses(plan: NetworkPlan, path: str | Path) -> None:
     path : str or Path
         Where to write the picture.
     """
-    plt = _pyplot()
+    plt = pyplot()
     network, losses = plan.network, plan.losses
     epsilons = losses.epsilon(plan.delta)
     if not np.isfinite(epsilons).all():
