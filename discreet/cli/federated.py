@@ -210,6 +210,7 @@ def measured(done: SimulatedRun, data: FederatedTable) -> dict[str, Any]:
         "ended": server.ended,
         "seconds_per_round": done.seconds,
         "missing_answers": sum(len(report.missing) for report in done.reports),
+        "unused_rounds": sum(not report.used for report in done.reports),
         "objective": problem.objective(data.X[rows], data.y[rows], coef, intercept),
         "best_objective": best.value,
         "score": data.score(coef, intercept),
@@ -225,7 +226,7 @@ def describe(result: dict[str, Any]) -> str:
     """The measurements for people."""
     lines = [
         f"rounds              {result['rounds']} ({result['ended']}), {1e3 * result['seconds_per_round']:.0f} ms each",
-        f"lost answers        {result['missing_answers']}",
+        f"lost answers        {result['missing_answers']}; rounds that too few answered: {result['unused_rounds']}",
         "not private, on rows that may be looked at:",
         f"  objective         {result['objective']:.4f}; without privacy, all rows in one place: "
         f"{result['best_objective']:.4f}",

@@ -70,7 +70,7 @@ class FederatedPlan:
     budget : Budget
         What may be spent in all rounds together.
     dropouts : int
-        How many clients of one cohort may ever miss one of its rounds; with more, a central run asks it no more.
+        How many clients of one cohort may miss one of its rounds; a central run does not use a round with more.
     gamma : float
         Length of the proximal steps.
     relaxation : float
@@ -154,7 +154,7 @@ class FederatedPlan:
 
     @property
     def watches_dropouts(self) -> bool:
-        """Whether a cohort is asked no more when more of its clients than planned have missed a round."""
+        """Whether a round is not used that more clients of the cohort have missed than planned."""
         return self.model == "central" and self.counts_others > 1
 
     @property

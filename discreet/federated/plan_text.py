@@ -48,7 +48,7 @@ def _facts(plan: FederatedPlan) -> list[str]:
     if plan.unit == "record":
         facts["rows"] = f"at least {public.rows:,} for each client, a public number"
     if plan.watches_dropouts:
-        facts["dropouts"] = _ends(plan)
+        facts["dropouts"] = _dropouts(plan)
     return [line for name, value in facts.items() for line in _wrapped(name, value)]
 
 
@@ -62,10 +62,9 @@ def _asked(plan: FederatedPlan) -> str:
     )
 
 
-def _ends(plan: FederatedPlan) -> str:
-    if plan.cohorts == 1:
-        return f"the run ends as soon as more than {plan.dropouts:,} clients have missed a round"
-    return f"a cohort is not asked again once more than {plan.dropouts:,} of its clients have missed a round"
+def _dropouts(plan: FederatedPlan) -> str:
+    of = " of a cohort" if plan.cohorts > 1 else ""
+    return f"at most {plan.dropouts:,} clients{of} in a round; a round that more have missed is not used"
 
 
 def _promises(plan: FederatedPlan) -> list[str]:
@@ -97,8 +96,8 @@ def _notes(plan: FederatedPlan) -> list[str]:
     if plan.model == "local" and plan.counts_others > 1:
         notes.append(
             f"what the models tell is so little as long as at most {plan.dropouts:,} clients"
-            f"{' of a cohort' if plan.cohorts > 1 else ''} ever miss a round; with model 'central' the server would "
-            f"{'not ask that cohort again' if plan.cohorts > 1 else 'end the run there'}."
+            f"{' of a cohort' if plan.cohorts > 1 else ''} miss a round; with model 'central' the server would not use "
+            "a round that more have missed."
         )
     if plan.unit == "client":
         notes.append(

@@ -87,8 +87,8 @@ def plan_federated(
     rows_per_client : int, default=1
         For unit "record": how many rows a client has at least, a public number. More rows need less noise.
     dropouts : int, optional
-        How many clients of a cohort may miss a round before a run in the central model asks it no more; a tenth of the
-        smallest cohort by default.
+        How many clients of one cohort may miss a round; a central run does not use a round that more have missed. A
+        tenth of them by default.
     gamma : float, optional
         Length of the proximal steps; by default chosen for the rounds and the noise.
     relaxation : float, default=0.5

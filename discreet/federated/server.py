@@ -36,8 +36,6 @@ class RoundReport:
         What was not used, by whom as far as known, and why.
     shortened : tuple of str
         Clients whose message was longer than the plan's bound and was cut off there.
-    retired : tuple of str
-        Clients of a cohort that is not asked again, as too many of it have missed a round.
     ended : str
         Why the run is over; empty if it goes on.
     """
@@ -48,7 +46,6 @@ class RoundReport:
     ignored: tuple[tuple[str, str], ...]
     shortened: tuple[str, ...]
     ended: str = ""
-    retired: tuple[str, ...] = ()
 
 
 class Server:
@@ -57,8 +54,8 @@ class Server:
     Its model is always the proximal map of the penalty, applied to the mean of its table of dual variables, whoever
     answered. What it computes is a function of the plan and of the messages.
 
-    Guarantee: in the central model it applies no round of a cohort of which more than the plan's `dropouts` clients
-    have ever missed one; it asks no cohort more often than `cohort_rounds`, and no client than `participations`.
+    Guarantee: in the central model it uses no round that more than the plan's `dropouts` clients of the cohort have
+    missed; it asks no cohort more often than `cohort_rounds`, and no client more often than `participations`.
 
     Parameters
     ----------
@@ -140,11 +137,11 @@ class Server:
     def guarantees(self) -> dict[tuple[Model, Unit], Guarantee]:
         """The plan's guarantees, as far as they hold after what has happened.
 
-        In a run in the local model more clients may miss rounds than the figures for the central model allow; these
+        In a run in the local model more clients may miss a round than the figures for the central model allow; these
         are then no better than the local ones.
         """
         promised = self.plan.guarantees
-        if self.plan.counts_others == 1 or not self._over().any() or self.plan.watches_dropouts:
+        if not self._state.short:
             return promised
         return {(model, unit): promised["local", unit] for model, unit in promised}
 
@@ -197,21 +194,19 @@ class Server:
         return self._apply(found, ignored)
 
     def _apply(self, found: dict[int, Reply], ignored: list[tuple[str, str]]) -> RoundReport:
-        """Move the table by the replies of a round, unless too many clients of the cohort have missed one."""
+        """Move the table by the replies of a round, unless too few have answered for the central model."""
         plan, state = self.plan, self._state
         assert state.asked_now is not None
         places = sorted(found)
         missing = [place for place in state.asked_now if place not in found]
         state.missed[missing] = True
         names = [self.clients[place] for place in missing]
-        cohort = int(state.cohort[state.asked_now[0]])
-        if plan.watches_dropouts and self._over()[cohort]:
-            ignored += [(self.clients[place], "too many of its cohort have missed a round") for place in places]
-            return self._closed((), names, ignored, (), tuple(self._members(cohort)))
+        if not places or (plan.watches_dropouts and len(places) < plan.counts_others):
+            ignored += [(self.clients[place], "too few of its cohort have answered") for place in places]
+            return self._closed((), names, ignored, ())
         messages = [plan.within_bound(found[place].gradient) for place in places]
         shortened = [self.clients[p] for p, told in zip(places, messages, strict=True) if told is not found[p].gradient]
-        if places:
-            state.move(places, plan.grid.nearest(np.array(messages)), self.weights, plan)
+        state.move(places, plan.grid.nearest(np.array(messages)), self.weights, plan)
         state.accepted[places] = [found[place].number for place in places]
         used = tuple(self.clients[place] for place in places)
         return self._closed(used, names, ignored, tuple(shortened))
@@ -222,38 +217,29 @@ class Server:
         missing: list[str],
         ignored: list[tuple[str, str]],
         shortened: tuple[str, ...],
-        retired: tuple[str, ...] = (),
     ) -> RoundReport:
         """The end of a round: the mean model, the count of rounds, and the report."""
         plan, state = self.plan, self._state
         number = state.round
-        if not retired and 2 * number > plan.rounds:
+        if 2 * number > plan.rounds:
             state.total += self.weights
             state.averaged += 1
         state.round, state.asked_now = number + 1, None
         state.ended = self._reason_to_end()
         state.write(self._path)
-        return RoundReport(number, used, tuple(missing), tuple(ignored), shortened, state.ended, retired)
+        return RoundReport(number, used, tuple(missing), tuple(ignored), shortened, state.ended)
 
     def _reason_to_end(self) -> str:
         """Why there is no further round; empty if there is one."""
         plan, state = self.plan, self._state
-        if plan.watches_dropouts and self._over().all():
-            of = "" if plan.cohorts == 1 else " of every cohort"
-            return f"more than {plan.dropouts} clients{of} have missed a round: the guarantee covers no further model"
         if state.round > plan.rounds:
             return "all rounds are done"
         may = state.asked < plan.participations if plan.cohorts == 1 else self._open()
         return "" if may.any() else "all clients have answered as often as the plan allows"
 
-    def _over(self) -> BoolArray:
-        """Cohorts of which more clients than planned have missed a round."""
-        return self._state.missing > self.plan.dropouts
-
     def _open(self) -> BoolArray:
         """Cohorts that may still be asked."""
-        free = self._state.turns < self.plan.cohort_rounds
-        return free & ~self._over() if self.plan.watches_dropouts else free
+        return self._state.turns < self.plan.cohort_rounds
 
     def _members(self, cohort: int) -> list[str]:
         return [name for name, its in zip(self.clients, self._state.cohort, strict=True) if its == cohort]

@@ -18,6 +18,7 @@ from discreet.federated.plan import FederatedPlan
 
 FORMAT, VERSION = "discreet federated server", 2
 TABLES = ("duals", "sums", "total", "cohort", "accepted", "asked", "missed")
+PLAIN = ("round", "ended", "averaged", "short", "asked_now")
 
 
 @dataclass(eq=False)
@@ -25,8 +26,8 @@ class ServerState:
     """The server's memory of a run; a function of the plan and of the messages.
 
     `sums` are the sums over each cohort of the table `duals`. They are kept up to date from the sums of the messages
-    of a round, and not computed from the table: so the models depend, to the last bit, on the messages of clients that
-    never miss a round through these sums alone.
+    of a round, and not computed from the table: so the models depend, to the last bit, on the messages of the round
+    through these sums alone.
     """
 
     run: str
@@ -41,6 +42,7 @@ class ServerState:
     accepted: IntArray
     asked: IntArray
     missed: BoolArray
+    short: bool = False  # whether a round was used that fewer answered than the figures of the central model need
     asked_now: list[int] | None = None
 
     @classmethod
@@ -74,32 +76,35 @@ class ServerState:
         np.maximum.at(turns, self.cohort, self.asked)
         return turns
 
-    @property
-    def missing(self) -> IntArray:
-        """How many clients of each cohort have ever missed one of its rounds."""
-        return np.bincount(self.cohort[self.missed], minlength=len(self.sums))
-
     def move(self, places: list[int], messages: FloatArray, weights: FloatArray, plan: FederatedPlan) -> None:
-        """Move the dual variables of the clients at these places, all of one cohort, and the cohort's sum with them.
+        """Move the dual variables of a cohort, of which the clients at these places have answered, and their sum.
 
-        The messages lie on the plan's grid, so that their sum is exact. With A the clients that answered,
-
-            sum <- (1 - 2 lam) sum + 2 lam (sum of the duals of the cohort's others + |A| z - gamma (sum of messages)).
+        The messages lie on the plan's grid, so that their sum is exact. Where enough have answered, the others are
+        taken to have sent the mean of the messages; else, and where the plan counts no noise of others, theirs stay.
         """
-        lam, cohort = plan.relaxation, int(self.cohort[places[0]])
+        cohort = int(self.cohort[places[0]])
         others = self.cohort == cohort
         others[places] = False
-        kept = self.duals[others].sum(axis=0)
-        moved = kept + len(places) * weights - plan.gamma * messages.sum(axis=0)
+        told, absent = messages.sum(axis=0), int(others.sum())
+        lam, gamma, answers = plan.relaxation, plan.gamma, len(places)
+        stands_in = plan.counts_others > 1 and answers >= plan.counts_others
+        if stands_in:
+            moved = (answers + absent) * weights - gamma * ((answers + absent) / answers) * told
+            self.duals[others] = (1.0 - 2.0 * lam) * self.duals[others] + 2.0 * lam * (weights - gamma * told / answers)
+        else:
+            moved = self.duals[others].sum(axis=0) + answers * weights - gamma * told
+            self.short = plan.counts_others > 1 or self.short
         self.sums[cohort] = (1.0 - 2.0 * lam) * self.sums[cohort] + 2.0 * lam * moved
-        self.duals[places] = (1.0 - 2.0 * lam) * self.duals[places] + 2.0 * lam * (weights - plan.gamma * messages)
+        self.duals[places] = (1.0 - 2.0 * lam) * self.duals[places] + 2.0 * lam * (weights - gamma * messages)
 
     def write(self, path: Path | None) -> None:
         """Write the state to a file, if there is one."""
         if path is None:
             return
         tables = {name: getattr(self, name).tolist() for name in TABLES}
-        others = {name: getattr(self, name) for name in ("run", "names", "round", "ended", "averaged", "asked_now")}
+        others = {
+            name: getattr(self, name) for name in ("run", "names", "round", "ended", "averaged", "short", "asked_now")
+        }
         write_durably(path, json.dumps({"format": FORMAT, "version": VERSION} | others | tables, allow_nan=False))
 
     @classmethod
@@ -121,5 +126,5 @@ class ServerState:
             if table.shape != getattr(fresh, name).shape or not np.isfinite(table).all():
                 raise ValueError(f"its {name} is damaged.")
         check_cohorts(tables["cohort"], plan)
-        others = {name: content[name] for name in ("round", "ended", "averaged", "asked_now")}
+        others = {name: content[name] for name in PLAIN}
         return cls(run=fresh.run, names=fresh.names, **others, **tables)

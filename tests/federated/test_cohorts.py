@@ -1,4 +1,4 @@
-"""Cohorts: who is asked, what the models tell by exact linear algebra, and which cohorts are asked no more."""
+"""Cohorts: who is asked, what the models tell by exact linear algebra, and which rounds are not used."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from discreet.federated import Reply, Server, plan_federated
+from discreet.federated.server_state import ServerState
 from discreet.privacy import accounting
 from discreet.problem import Logistic, Problem
-from tests.federated_tools import NAMES, ask, faults_of, make_clients, make_plan, make_server, play
+from tests.federated_tools import NAMES, ask, make_clients, make_plan, make_server, play
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning")
 SIX = tuple("uvwxyz")
@@ -92,7 +93,7 @@ def test_without_dropouts_the_stated_loss_is_the_true_one(per_round, rounds, rel
 @pytest.mark.parametrize(("per_round", "dropouts"), [(2, 0), (3, 0), (3, 1), (6, 2)])
 def test_with_dropouts_the_true_loss_is_never_above_the_stated_one(per_round, dropouts, relaxation):
     plan = plan_of(per_round=per_round, dropouts=dropouts, relaxation=relaxation)
-    found = [true_mu(plan, random_misses(plan, 0.15, seed), seed) for seed in range(8)]
+    found = [true_mu(plan, random_misses(plan, 0.25, seed), seed) for seed in range(8)]
     assert max(found) <= stated_mu(plan) * (1.0 + 1e-9)
     assert max(found) > 0.5 * stated_mu(plan)
 
@@ -106,16 +107,30 @@ def test_uniform_sampling_would_break_the_figure_of_cohorts():
     assert true_mu(plan) <= stated_mu(plan)
 
 
-def test_going_on_with_a_cohort_that_should_be_retired_would_break_the_promise():
-    """The planted fault: the same run in the local model, which asks on; its server says so."""
+def test_using_a_round_that_too_many_missed_would_break_the_promise():
+    """The planted fault: the same run in the local model, which uses such rounds; its server says so."""
     settings = {"per_round": 3, "rounds": 4}
     central, local = plan_of(**settings), plan_of(**settings, model="local")
     for client in range(6):
         misses = np.zeros((4, 6), dtype=bool)
         misses[2:, client] = True
         assert true_mu(central, misses) <= stated_mu(central) * (1.0 + 1e-9)
-        asked_on = true_mu(local, misses) * local.grid.scale / central.grid.scale
-        assert asked_on > 1.1 * stated_mu(central)
+        used = true_mu(local, misses) * local.grid.scale / central.grid.scale
+        assert used > 1.1 * stated_mu(central)
+
+
+def test_keeping_what_absent_clients_told_would_break_the_promise(monkeypatch):
+    """The planted fault: their old messages stay in the sum, with the noise that they had when they came."""
+    plan = plan_of(per_round=6, rounds=3, dropouts=3)
+    misses = np.array([[0, 1, 1, 1, 0, 0], [1, 0, 0, 1, 1, 0], [0, 1, 1, 1, 0, 0]], dtype=bool)
+    assert true_mu(plan, misses) == pytest.approx(stated_mu(plan), rel=1e-6)
+
+    def keep(state, places, messages, weights, plan):
+        state.duals[places] = weights - plan.gamma * messages
+        state.sums[:] = state.duals.sum(axis=0)
+
+    monkeypatch.setattr(ServerState, "move", keep)
+    assert true_mu(plan, misses) > 1.4 * stated_mu(plan)
 
 
 def test_cohorts_are_drawn_once_at_random_and_none_is_too_small():
@@ -136,7 +151,6 @@ def test_whole_cohorts_are_asked_in_turn_in_a_new_order_every_cycle():
     while not server.finished:
         order.append(server.cohorts.index(tuple(server.next_requests())))
         server.receive([])
-        server._state.missed[:] = False  # who is asked next is all that matters here
     cycles = [tuple(order[k : k + 3]) for k in range(0, 30, 3)]
     assert all(sorted(cycle) == [0, 1, 2] for cycle in cycles)
     assert len(set(cycles)) > 2
@@ -146,47 +160,30 @@ def central_plan(**changes):
     return make_plan(unit="client", model="central", per_round=2, rounds=8, dropouts=0, **changes)
 
 
-def test_a_cohort_with_too_many_dropouts_is_retired_and_the_others_go_on():
+def test_a_round_that_too_many_missed_is_not_used_and_the_run_goes_on():
     plan = central_plan()
     server, clients = make_server(plan), make_clients(plan)
+    server.receive(ask(server, clients).values())
     answers = ask(server, clients)
-    server.receive(answers.values())
-    answers = ask(server, clients)
-    lost, before, table = next(iter(answers)), server.weights, server.duals
-    retired = next(cohort for cohort in server.cohorts if lost in cohort)
-    report = server.receive([answer for name, answer in answers.items() if name != lost])
-    assert report.retired == retired
-    assert (report.used, report.missing, report.ended) == ((), (lost,), "")
+    names, before, table = tuple(answers), server.weights, server.duals
+    report = server.receive([answers[names[-1]]])
+    assert (report.used, report.missing, report.ended) == ((), names[:-1], "")
     assert np.array_equal(server.weights, before)
     assert np.array_equal(server.duals, table)
-    asked = []
-    while not server.finished:
-        asked += server.next_requests()
-        server.receive(ask(server, clients).values())
-        assert faults_of(server, clients, honest=()) == []
-    assert not set(asked) & set(retired)
+    reports = play(server, clients)
+    assert any(names[0] in report.used for report in reports)
     assert max(server._state.asked) == plan.cohort_rounds == 4
-    assert server.ended == "all clients have answered as often as the plan allows"
     assert server.guarantees == plan.guarantees
 
 
-def test_a_run_ends_when_every_cohort_is_retired():
-    plan = central_plan()
-    server, clients = make_server(plan), make_clients(plan)
-    reports = play(server, clients, lambda number, answers: list(answers.values())[1:])
-    assert [bool(report.retired) for report in reports] == [True, True]
-    assert "of every cohort have missed a round" in server.ended
-    assert np.array_equal(server.weights, np.zeros(plan.dimension))
-
-
-def test_in_the_local_model_all_cohorts_go_on_and_the_figure_is_withdrawn():
+def test_in_the_local_model_all_rounds_are_used_and_the_figure_is_withdrawn():
     plan = make_plan(unit="client", per_round=2, rounds=4, dropouts=0)
     assert plan.guarantees["central", "client"].epsilon < plan.guarantees["local", "client"].epsilon
     for lost, figure in ((0, "central"), (1, "local")):
         server = make_server(plan)
         reports = play(server, make_clients(plan), lambda number, answers, lost=lost: list(answers.values())[lost:])
         assert server.ended == "all rounds are done"
-        assert not any(report.retired for report in reports)
+        assert all(report.used for report in reports)
         assert server.guarantees["central", "client"] == plan.guarantees[figure, "client"]
 
 

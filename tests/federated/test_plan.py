@@ -198,7 +198,7 @@ def test_the_plan_says_in_words_what_it_promises():
         "100, of which 100 are asked in each of 20 rounds",
         "all rows of a client, replaced by any others",
         "epsilon = 2, delta = 1e-06   <- the budget",
-        "the run ends as soon as more than 10 clients have missed a round",
+        "at most 10 clients in a round; a round that more have missed is not used",
         "not certified",
     ):
         assert words in text
@@ -208,13 +208,13 @@ def test_the_plan_says_in_words_what_it_promises():
     assert "is proved only where the same clients are always asked together" in some
     cohorts = " ".join(str(plan_of(model="central", per_round=30)).split())
     assert "100 in 3 cohorts of 33 or more, drawn once at random; one cohort is asked in each of 20 rounds" in cohorts
-    assert "a cohort is not asked again once more than 3 of its clients have missed a round" in cohorts
+    assert "at most 3 clients of a cohort in a round; a round that more have missed is not used" in cohorts
 
 
 def test_a_local_plan_says_on_what_its_central_figure_rests():
     text = " ".join(str(plan_of()).split())
-    assert "as long as at most 10 clients ever miss a round" in text
-    assert "as long as at most 2 clients of a cohort ever miss" in " ".join(str(plan_of(per_round=20)).split())
+    assert "as long as at most 10 clients miss a round" in text
+    assert "as long as at most 2 clients of a cohort miss a round" in " ".join(str(plan_of(per_round=20)).split())
     assert "as long as" not in str(plan_of(unit="record"))
 
 

@@ -9,6 +9,7 @@ from discreet.federated import Refusal, Reply, Server
 from tests.federated_tools import (
     NAMES,
     ask,
+    faults_of,
     make_clients,
     make_plan,
     make_server,
@@ -78,32 +79,51 @@ def central_plan(**changes):
     return make_plan(unit="client", model="central", dropouts=1, **changes)
 
 
-def test_the_central_model_ends_before_the_promise_would_break():
-    """Two clients miss a round where one may: the second round is not applied."""
+def test_the_central_model_does_not_use_a_round_that_would_break_the_promise():
+    """One client may miss a round, another one the next; the round that two miss is not used, and the run goes on."""
     plan = central_plan()
     server, clients = make_server(plan), make_clients(plan)
+    for lost in ("a", "b"):
+        answers = ask(server, clients)
+        assert server.receive([answers[name] for name in NAMES if name != lost]).used
+    before, table = server.weights, server.duals
     answers = ask(server, clients)
-    assert server.receive([answers[name] for name in NAMES[1:]]).ended == ""
-    before = server.weights
-    answers = ask(server, clients)
-    report = server.receive([answers[name] for name in NAMES if name != "b"])
-    assert "more than 1 clients have missed" in report.ended
-    assert server.finished
+    report = server.receive([answers[name] for name in NAMES[2:]])
+    assert (report.used, report.missing, report.ended) == ((), NAMES[:2], "")
+    assert {reason for _, reason in report.ignored} == {"too few of its cohort have answered"}
     assert np.array_equal(server.weights, before)
+    assert np.array_equal(server.duals, table)
     assert server.missed == ("a", "b")
-    assert server.next_requests() == {}
+    assert play(server, clients)[-1].used == NAMES
+    assert server.ended == "all rounds are done"
+    assert server.guarantees == plan.guarantees
 
 
-def test_in_the_local_model_the_run_goes_on_and_the_central_figure_is_withdrawn():
+def test_in_the_local_model_such_a_round_is_used_and_the_central_figure_is_withdrawn():
     plan = make_plan(unit="client", dropouts=1)
     server, clients = make_server(plan), make_clients(plan)
-    answers = ask(server, clients)
-    server.receive([answers[name] for name in NAMES[1:]])
+    for lost in ("a", "b"):
+        answers = ask(server, clients)
+        server.receive([answers[name] for name in NAMES if name != lost])
     assert server.guarantees == plan.guarantees
     answers = ask(server, clients)
-    assert server.receive([answers[name] for name in NAMES if name != "b"]).ended == ""
+    assert server.receive([answers[name] for name in NAMES[2:]]).used == NAMES[2:]
     promised = server.guarantees["central", "client"].epsilon
     assert promised == plan.guarantees["local", "client"].epsilon > plan.guarantees["central", "client"].epsilon
+
+
+def test_a_client_that_is_absent_is_taken_to_have_sent_the_mean_of_the_others():
+    plan = central_plan(relaxation=0.3)
+    server, clients = make_server(plan), make_clients(plan)
+    answers = ask(server, clients)
+    server.receive(answers.values())
+    weights, before = server.weights, server.duals
+    answers = ask(server, clients)
+    server.receive([answers[name] for name in NAMES[1:]])
+    mean = np.mean([answers[name].gradient for name in NAMES[1:]], axis=0)
+    expected = 0.4 * before[0] + 0.6 * (weights - plan.gamma * mean)
+    assert np.allclose(server.duals[0], expected, rtol=0.0, atol=1e-9)
+    assert faults_of(server, clients, honest=()) == []
 
 
 def test_the_same_client_may_miss_many_rounds():
