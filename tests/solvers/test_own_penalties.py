@@ -59,7 +59,7 @@ def test_a_list_will_do():
 
 
 @pytest.mark.parametrize("solver", ["admm", "gd", "sgd", "svrg"])
-@pytest.mark.parametrize("map_", [lambda v: 3.0 * v, lambda v: -v + 1.0, np.sign], ids=str)
+@pytest.mark.parametrize("map_", [lambda v: 3.0 * v, lambda v: -v + 1.0, np.sign], ids=["expands", "reflects", "jumps"])
 def test_privacy_does_not_depend_on_what_the_map_does(map_, solver):
     """Expanding, reflecting, jumping maps: the releases move no further than claimed; the replay's level is 1e-6."""
     plan = SOLVERS[solver]().plan(Problem(Logistic(), Own(map_)), Public.of(60, 3, bounds=(-1.0, 1.0)), BUDGET)
