@@ -139,7 +139,7 @@ def draw(name: str, found: dict[tuple[str, int, int], Scores]) -> None:
     from matplotlib import pyplot as plt
 
     table, most = table_of(name), CLIENTS[name][-1]
-    figure, axes = plt.subplots(1, 2, figsize=(9.5, 3.6), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.0), sharey=True, layout="constrained")
     panels = [
         ([(most, rounds) for rounds in ROUNDS], ROUNDS, f"rounds, {most} clients"),
         ([(clients, USUAL_ROUNDS) for clients in CLIENTS[name]], CLIENTS[name], f"clients, {USUAL_ROUNDS} rounds"),
@@ -159,7 +159,7 @@ def draw(name: str, found: dict[tuple[str, int, int], Scores]) -> None:
         axis.minorticks_off()
         axis.set_ylim(table.without_privacy[0] - 0.02, table.constant[0] + 0.12)
     axes[0].set_ylabel("held-out log-loss")
-    axes[1].legend(fontsize=8, frameon=False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8, frameon=False)
     figure.suptitle(f"{TITLES[name]}: epsilon {EPSILON:g}, whole clients, central (green: rows, local)", fontsize=10)
     figure.savefig(PAGE.parent / f"federated-{name}.png", dpi=110)
     plt.close(figure)
