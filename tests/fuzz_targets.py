@@ -38,9 +38,10 @@ from discreet.privacy import accounting
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.release_record import LedgerReceipt
 from discreet.problem.constraints import L2Ball
+from tests.fuzz_federated import FEDERATED
 from tests.fuzz_ledger import LEDGER
 from tests.fuzzing import Target
-from tests.mutations import Damage, damaged_bytes, damaged_csv, damaged_json, either, other_numbers
+from tests.mutations import DAMAGED_TEXT, damaged_bytes, damaged_csv, either
 
 ROWS = 60
 DATE = "2024-01-01T00:00:00+00:00"  # good files must be the same in every run
@@ -54,14 +55,6 @@ SCHEMA = Schema(
     ),
     Predicted("y", classes=("no", "yes")),
 )
-
-
-def in_json(way: Callable[[random.Random, Any], bytes]) -> Damage:
-    """A way to damage the values of a JSON file."""
-    return lambda rng, data: way(rng, json.loads(data))
-
-
-DAMAGED_TEXT = either(in_json(damaged_json), in_json(other_numbers), damaged_bytes)
 
 
 def as_files(contents: Callable[[], list[Any]]) -> Callable[[], list[bytes]]:
@@ -259,13 +252,14 @@ def run_commands(path: Path) -> None:
 
 
 TARGETS = (
-    Target("model", 335, as_files(models), DAMAGED_TEXT, read_model),
+    Target("model", 305, as_files(models), DAMAGED_TEXT, read_model),
     Target("command", 5, as_files(models), DAMAGED_TEXT, run_commands, compiles=True),
     Target("event", 100, as_files(events), DAMAGED_TEXT, read_event),
     Target("guarantee", 130, as_files(guarantees), DAMAGED_TEXT, read_guarantee),
-    Target("schema", 200, as_files(schemas), DAMAGED_TEXT, read_schema),
+    Target("schema", 170, as_files(schemas), DAMAGED_TEXT, read_schema),
     Target("csv", 130, csv_files, either(damaged_csv, damaged_bytes), read_rows, ".csv"),
     Target("parquet", 40, parquet_files, either(damaged_bytes, other_column), read_rows, ".parquet"),
     Target("stream", 30, as_files(streams), DAMAGED_TEXT, read_stream),
     LEDGER,
+    *FEDERATED,
 )

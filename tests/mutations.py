@@ -171,3 +171,11 @@ def _change_number(rng: random.Random, holder: Any, key: Any) -> None:
         holder[key] = rng.choice((-value, value + 1, value * 2, value * 1_000_000, float(value), value / 1e6))
     elif isinstance(value, (str, list)):
         holder[key] = value[::-1]
+
+
+def in_json(way: Callable[[random.Random, Any], bytes]) -> Damage:
+    """A way to damage the values of a JSON file."""
+    return lambda rng, data: way(rng, json.loads(data))
+
+
+DAMAGED_TEXT = either(in_json(damaged_json), in_json(other_numbers), damaged_bytes)

@@ -61,7 +61,7 @@ def client(
     require_flower()
     from discreet.federated.client import Client
     from discreet.federated.flower.data_holder import hold_data, only_process
-    from discreet.federated.flower.server_settings import read_plan
+    from discreet.federated.plan_file import read_plan
     from discreet.privacy.ledger import Ledger
 
     X, y = _labelled_rows(table, target, no_header, schema, classes)
@@ -100,7 +100,8 @@ def app(
     """Write the folder that `flwr run` submits to a SuperLink, to train with the clients that are connected to it."""
     from discreet.cli.console import check_free
     from discreet.federated.flower.app_folder import write_app
-    from discreet.federated.flower.server_settings import ServerSettings, read_plan
+    from discreet.federated.flower.server_settings import ServerSettings
+    from discreet.federated.plan_file import read_plan
 
     check_free(out, force)
     settings = ServerSettings(

@@ -22,6 +22,7 @@ from discreet._common.types import FloatArray
 from discreet.federated.messages import Reply
 
 FORMAT, VERSION = "discreet federated client", 1
+LARGEST_NUMBER = 1e100  # in a state: squares of larger ones overflow, and no run comes near
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,14 +80,14 @@ class ClientState:
         if content["format"] != FORMAT or content["version"] != VERSION:
             raise ValueError(f"it is not a {FORMAT} of version {VERSION}.")
         number, base_number, reply = content["number"], content["base_number"], content["reply"]
-        if not (_count(number) and _count(base_number) and base_number <= number):
+        if not (is_count(number) and is_count(base_number) and base_number <= number):
             raise ValueError(f"its numbers of replies are {number!r} and {base_number!r}.")
         if not isinstance(content["booked"], bool) or (reply is None) != (number == 0):
             raise ValueError("its latest reply and its number of replies do not fit together.")
         base_dual, dual = _vector(content["base_dual"]), _vector(content["dual"])
         if reply is not None:
             reply = Reply(content["client"], reply["round"], number, _vector(reply["gradient"]))
-            if not _count(reply.round) or reply.gradient.shape != dual.shape:
+            if not is_count(reply.round) or reply.gradient.shape != dual.shape:
                 raise ValueError("its latest reply is damaged.")
         if base_dual.shape != dual.shape:
             raise ValueError("its dual variables have different lengths.")
@@ -172,12 +173,13 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
-def _count(value: Any) -> bool:
+def is_count(value: Any) -> bool:
+    """Return whether a value is a whole number that counts something."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _vector(values: Any) -> FloatArray:
     array = np.array(values, dtype=np.float64)
-    if array.ndim != 1 or not np.isfinite(array).all():
-        raise ValueError("a vector in it is not a list of numbers.")
+    if array.ndim != 1 or not (np.abs(array) <= LARGEST_NUMBER).all():  # false for NaN
+        raise ValueError("a vector in it is not a list of numbers of a usual size.")
     return array

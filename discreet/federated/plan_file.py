@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from discreet._common.json_file import described
+from discreet._common.json_file import described, read_json_file
 from discreet.data.public import Public
 from discreet.federated.plan import FederatedPlan
 from discreet.privacy.budget import Budget
@@ -125,3 +126,8 @@ def _numbers(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(map(_numbers, value))
     return float(value) if value in ("inf", "-inf") else value
+
+
+def read_plan(path: Path) -> FederatedPlan:
+    """Return the plan in a file; a ValueError if it is damaged, or its noise does not keep its budget."""
+    return read_json_file(path, FederatedPlan.from_dict, f"{path} is not the plan of a federated run")

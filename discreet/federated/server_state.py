@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet._common.json_file import read_json_file
 from discreet._common.types import BoolArray, FloatArray, IntArray
-from discreet.federated.client_state import write_durably
+from discreet.federated.client_state import LARGEST_NUMBER, is_count, write_durably
 from discreet.federated.cohorts import check_cohorts
 from discreet.federated.plan import FederatedPlan
 
@@ -123,8 +123,31 @@ class ServerState:
         fresh = cls.new(plan, names, np.zeros(plan.clients, dtype=np.int64))
         tables: dict[str, Any] = {name: np.array(content[name], dtype=getattr(fresh, name).dtype) for name in TABLES}
         for name, table in tables.items():
-            if table.shape != getattr(fresh, name).shape or not np.isfinite(table).all():
+            if table.shape != getattr(fresh, name).shape or not (np.abs(table) <= LARGEST_NUMBER).all():
                 raise ValueError(f"its {name} is damaged.")
         check_cohorts(tables["cohort"], plan)
         others = {name: content[name] for name in PLAIN}
+        _check_plain(others, plan)
+        asked = others["asked_now"]
+        if asked is not None and np.unique(tables["cohort"][asked]).size != 1:
+            raise ValueError("its asked_now is of several cohorts.")
         return cls(run=fresh.run, names=fresh.names, **others, **tables)
+
+
+def _check_plain(found: dict[str, Any], plan: FederatedPlan) -> None:
+    """Refuse counts, flags and places that no run of the plan has."""
+    asked = found["asked_now"]
+    sound = {
+        "round": is_count(found["round"]) and 1 <= found["round"] <= plan.rounds + 1,
+        "ended": isinstance(found["ended"], str),
+        "averaged": is_count(found["averaged"]) and found["averaged"] <= plan.rounds,
+        "short": isinstance(found["short"], bool),
+        "asked_now": asked is None
+        or (
+            (isinstance(asked, list) and asked and all(is_count(place) and place < plan.clients for place in asked))
+            and len(set(asked)) == len(asked)
+        ),
+    }
+    for name, good in sound.items():
+        if not good:
+            raise ValueError(f"its {name} is damaged.")

@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet._common.json_file import read_json_file
 from discreet.federated.client_state import write_durably
-from discreet.federated.plan import FederatedPlan
+from discreet.federated.plan_file import read_plan
 from discreet.federated.server import Server
 
 
@@ -60,8 +59,3 @@ class ServerSettings:
     def write_outcome(self, outcome: dict[str, Any]) -> None:
         """Write the outcome; who finds the file finds all of it."""
         write_durably(Path(self.outcome), json.dumps(outcome), mode=0o666)  # as any new file, less the umask
-
-
-def read_plan(path: Path) -> FederatedPlan:
-    """Return the plan in a file; a ValueError if it is damaged, or its noise does not keep its budget."""
-    return read_json_file(path, FederatedPlan.from_dict, f"{path} is not the plan of a federated run")
