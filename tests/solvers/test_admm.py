@@ -58,6 +58,24 @@ def refuse(*args, **kwargs):
     raise AssertionError("the accelerated minimiser was needed")
 
 
+def test_a_hinge_with_a_kink_is_as_easy_as_a_smooth_one_and_not_for_gradient_steps():
+    """Mean hinge losses; a hinge of width 1e-6 has a second derivative of up to 500,000."""
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-1.0, 1.0, (4_000, 3))
+    y = np.where(X @ [2.0, -1.0, 0.0] + 0.5 * rng.standard_normal(4_000) > 0.0, 1.0, -1.0)
+
+    def hinge(width, solver):
+        found = solve(
+            Problem(SmoothedHinge(width), L2(1e-4)), X, y, solver=solver, budget=BUDGET, bounds=(-1.0, 1.0),
+            random_state=seeded_generator(0),
+        )  # fmt: skip
+        return np.maximum(0.0, 1.0 - y * (X @ found.coef + found.intercept)).mean()
+
+    smooth, kinked = hinge(0.5, "admm"), hinge(1e-6, "admm")
+    assert kinked < smooth + 0.01
+    assert hinge(1e-6, "gd") > 2.0 * kinked
+
+
 @pytest.mark.parametrize("penalty", PENALTIES, ids=lambda penalty: penalty.name)
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 def test_the_rounds_themselves_reach_the_optimum_without_noise(loss, penalty, monkeypatch):

@@ -51,8 +51,8 @@ class ADMM(Solver[mechanisms.Additive, FullBatchSettings]):
     clip : float, optional
         Norm to which each row's gradient is clipped, in the solver's (scaled) columns.
     gamma : float
-        Length of the proximal steps in units of 1/beta, beta being a public bound on the curvature. Without noise the
-        rounds converge for every length.
+        Length of the proximal steps in units of 1/beta, beta being a public bound on the curvature, for which a second
+        derivative of the loss above 1 counts as 1. Without noise the rounds converge for every length.
     relaxation : float
         Half the part of the way that the dual variables go in a round; above 0, below 1 to converge. 1/2 is plain ADMM.
     form : {"hidden-duals", "noisy-duals"}
@@ -104,7 +104,8 @@ class ADMM(Solver[mechanisms.Additive, FullBatchSettings]):
         return planned_releases("gradients of every row", plan.mechanism.event, relation, sensitivity, OF_THE_THRESHOLD)
 
     def _descend(self, scaled: BlockwiseProblem, plan: FullBatchPlan, run: Run) -> tuple[FloatArray, int]:
-        gamma = self.gamma / curvature_bound(scaled)
+        # No length diverges, so a kink in the loss need not shorten the steps: its slopes still change by about 1.
+        gamma = self.gamma * max(1.0, scaled.problem.loss.smoothness) / curvature_bound(scaled)
         gradient = FORMS[self.form](scaled, plan, self.clip, gamma, self.relaxation)
         start = scaled.prox(scaled.start(), gamma)
         move = self._consensus(scaled, gamma)
