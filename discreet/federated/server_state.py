@@ -82,29 +82,29 @@ class ServerState:
         The messages lie on the plan's grid, so that their sum is exact. Where enough have answered, the others are
         taken to have sent the mean of the messages; else, and where the plan counts no noise of others, theirs stay.
         """
-        cohort = int(self.cohort[places[0]])
+        cohort, answers, gamma = int(self.cohort[places[0]]), len(places), plan.gamma
         others = self.cohort == cohort
         others[places] = False
-        told, absent = messages.sum(axis=0), int(others.sum())
-        lam, gamma, answers = plan.relaxation, plan.gamma, len(places)
-        stands_in = plan.counts_others > 1 and answers >= plan.counts_others
-        if stands_in:
-            moved = (answers + absent) * weights - gamma * ((answers + absent) / answers) * told
-            self.duals[others] = (1.0 - 2.0 * lam) * self.duals[others] + 2.0 * lam * (weights - gamma * told / answers)
+        told, members = messages.sum(axis=0), answers + int(others.sum())
+
+        def relaxed(before: FloatArray, after: FloatArray) -> FloatArray:
+            return (1.0 - 2.0 * plan.relaxation) * before + 2.0 * plan.relaxation * after
+
+        if 1 < plan.counts_others <= answers:
+            moved = members * weights - gamma * (members / answers) * told
+            self.duals[others] = relaxed(self.duals[others], weights - gamma * told / answers)
         else:
             moved = self.duals[others].sum(axis=0) + answers * weights - gamma * told
-            self.short = plan.counts_others > 1 or self.short
-        self.sums[cohort] = (1.0 - 2.0 * lam) * self.sums[cohort] + 2.0 * lam * moved
-        self.duals[places] = (1.0 - 2.0 * lam) * self.duals[places] + 2.0 * lam * (weights - gamma * messages)
+            self.short = self.short or plan.counts_others > 1
+        self.sums[cohort] = relaxed(self.sums[cohort], moved)
+        self.duals[places] = relaxed(self.duals[places], weights - gamma * messages)
 
     def write(self, path: Path | None) -> None:
         """Write the state to a file, if there is one."""
         if path is None:
             return
         tables = {name: getattr(self, name).tolist() for name in TABLES}
-        others = {
-            name: getattr(self, name) for name in ("run", "names", "round", "ended", "averaged", "short", "asked_now")
-        }
+        others = {name: getattr(self, name) for name in ("run", "names", *PLAIN)}
         write_durably(path, json.dumps({"format": FORMAT, "version": VERSION} | others | tables, allow_nan=False))
 
     @classmethod
