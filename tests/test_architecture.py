@@ -25,6 +25,7 @@ ROOMS = [
     "estimators",
     "preprocessing",
     "model_selection",
+    "fairness",
     "federated",
     "audit",
     "testing",

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from discreet.problem.blockwise import BlockwiseProblem
     from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.problem import Problem
+    from discreet.theory.bound import Bound
+    from discreet.theory.distance import DistanceLaw
 
 ALL_ROWS_NEEDED = "its loop needs all rows in memory, and they are read in blocks"
 
@@ -165,6 +167,20 @@ class Solver(ABC, Generic[M, S]):
 
     def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
         return plan_scaling(public, budget, self.scale_share, problem.fit_intercept, target)
+
+    def distance_law(self, plan: Plan[M, S], scaling: ColumnScaling) -> DistanceLaw:
+        """Return how far a run can be from its noise-free limit, in the scaled columns (the intercept last).
+
+        From the plan and the released scales alone. A ValueError where no theorem covers the plan.
+        """
+        raise ValueError(f"no theorem bounds the distance of {self.name} from its optimum.")
+
+    def error_bound(self, plan: Plan[M, S], radius: float) -> Bound | None:
+        """Return the bound of the literature on the error of a planned run; None where no theorem covers it.
+
+        `radius` is an assumed bound on the norm of the optimum in the scaled columns.
+        """
+        return None
 
     def _learn_scaling(self, plan: Plan[M, S], data: Rows, rng: RandomGenerator) -> ColumnScaling:
         return learn_scaling(plan.scaling_plan, data, plan.public, rng)

@@ -1,0 +1,156 @@
+"""How far a private parameter vector can be from the one it would be without noise.
+
+A law is about the norm |v|_Q = sqrt(sum_j q_j v_j^2) of the difference of two vectors, with public weights q. The score
+of a row x then moves by at most |x|_(1/Q) times the distance: |x . v| <= sqrt(sum_j x_j^2 / q_j) |v|_Q. Theorems and
+proofs: docs/guarantees/fairness.md.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet._common.checks import at_least_zero, number_in, whole
+from discreet._common.types import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceLaw(ABC):
+    """What is known of the distance between a private vector and its reference.
+
+    Attributes
+    ----------
+    weights : array of shape (parameters,)
+        The q_j of the norm, one per parameter of one output.
+    outputs : int
+        Number of outputs (classes) with such a vector each; the squared norms are added.
+    reference : str
+        Which vector the distance is to, in plain words.
+    """
+
+    weights: FloatArray
+    outputs: int
+    reference: str
+
+    def __post_init__(self) -> None:
+        weights = np.asarray(self.weights, dtype=np.float64)
+        if weights.ndim != 1 or weights.size == 0 or not ((weights > 0.0) & (weights < math.inf)).all():
+            raise ValueError("weights must be a vector of positive, finite numbers.")
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "outputs", whole("outputs", self.outputs, least=1))
+
+    @property
+    def size(self) -> int:
+        """Number of parameters of all outputs."""
+        return self.outputs * self.weights.size
+
+    @abstractmethod
+    def radius(self, failure: float) -> float:
+        """Return what the distance exceeds with probability at most `failure`."""
+
+    def row_norms(self, rows: FloatArray) -> FloatArray:
+        """|x|_(1/Q) of each row: how far its score can move per unit of distance."""
+        return np.sqrt((np.square(rows) / self.weights).sum(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class KnownDistance(DistanceLaw):
+    """A distance that is known, or bounded for certain."""
+
+    distance: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "distance", at_least_zero("distance", self.distance))
+
+    def radius(self, failure: float) -> float:
+        return self.distance
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianDistance(DistanceLaw):
+    """Independent Gaussian noise: sqrt(q_j) v_j has standard deviation `deviation`, up to an error of norm `error`.
+
+    The norm of the noise has a chi distribution, whose quantiles are exact.
+    """
+
+    deviation: float
+    error: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "deviation", at_least_zero("deviation", self.deviation))
+        object.__setattr__(self, "error", at_least_zero("error", self.error))
+
+    def radius(self, failure: float) -> float:
+        from scipy.stats import chi2
+
+        failure = number_in("failure", failure, 0.0, 1.0, above=True)
+        return self.error + self.deviation * math.sqrt(float(chi2.isf(failure, self.size)))
+
+
+@dataclass(frozen=True, eq=False)
+class SphericalDistance(DistanceLaw):
+    """Noise with density proportional to exp(-|v|_Q / scale): its norm has a Gamma distribution."""
+
+    scale: float
+    error: float = 0.0
+
+    def radius(self, failure: float) -> float:
+        from scipy.stats import gamma
+
+        failure = number_in("failure", failure, 0.0, 1.0, above=True)
+        return self.error + self.scale * float(gamma.isf(failure, self.size))
+
+
+@dataclass(frozen=True, eq=False)
+class ContractionDistance(DistanceLaw):
+    """The last iterate of u <- R(u) + noise, for a contraction R of factor `contraction` in the norm of Q.
+
+    The noise of a step has deviation `deviation` in each sqrt(q_j) v_j. The distance is never larger, in distribution,
+    than that of the linear iteration with the same factor, whose square is a multiple of a noncentral chi-squared
+    variable; the linear iteration attains it.
+    """
+
+    contraction: float
+    deviation: float
+    steps: int
+    start: float
+    error: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        number_in("contraction", self.contraction, 0.0, 1.0)
+        whole("steps", self.steps, least=1)
+        for name in ("deviation", "start", "error"):
+            at_least_zero(name, getattr(self, name))
+
+    def radius(self, failure: float) -> float:
+        from scipy.stats import ncx2
+
+        failure = number_in("failure", failure, 0.0, 1.0, above=True)
+        squared = self.contraction**2
+        collected = float(self.steps) if squared == 1.0 else (1.0 - squared**self.steps) / (1.0 - squared)
+        spread = self.deviation * math.sqrt(collected)
+        left = self.contraction**self.steps * self.start
+        if spread == 0.0:
+            return self.error + left
+        return self.error + spread * math.sqrt(float(ncx2.isf(failure, self.size, (left / spread) ** 2)))
+
+
+@dataclass(frozen=True, eq=False)
+class MomentDistance(DistanceLaw):
+    """Only a bound on the expected squared distance is known: Markov's inequality."""
+
+    expected_square: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "expected_square", at_least_zero("expected_square", self.expected_square))
+
+    def radius(self, failure: float) -> float:
+        failure = number_in("failure", failure, 0.0, 1.0, above=True)
+        return math.sqrt(self.expected_square / failure)
