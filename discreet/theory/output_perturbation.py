@@ -1,0 +1,96 @@
+"""What noise on a minimiser adds to the objective.
+
+Theorem and proof: docs/guarantees/utility.md, Theorem S6.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from discreet._common.checks import at_least_zero, number_in, one_of
+from discreet.theory.bound import Bound
+from discreet.theory.noise_norm import NoiseKind, NoiseNorm
+
+SOURCE = "docs/guarantees/utility.md, Theorem S6"
+
+
+def output_perturbation_bound(
+    columns: int,
+    *,
+    noise: float,
+    kind: NoiseKind = "gaussian",
+    smoothness: float = math.inf,
+    lipschitz: float = math.inf,
+    ridge: float = 0.0,
+    radius: float | None = None,
+    error: float = 0.0,
+    objective: Literal["mean", "sum"] = "mean",
+    failure: float | None = None,
+) -> Bound:
+    """Bound the excess of loss plus ridge at its minimiser with noise added.
+
+    Parameters
+    ----------
+    columns : int
+        Number of coefficients, the intercept included.
+    noise : float
+        Standard deviation of an entry of the noise ("gaussian"), or the scale of the density exp(-norm / scale)
+        ("spherical", pure differential privacy).
+    kind : {"gaussian", "spherical"}
+    smoothness : float, optional
+        Bound on the curvature of the loss, without the ridge.
+    lipschitz : float, optional
+        Bound on the norm of the loss's gradient, without the ridge. Give this one, smoothness, or both.
+    ridge : float, default=0
+        The objective is the loss plus ridge/2 |w|^2.
+    radius : float, optional
+        Bound on the norm of the minimiser: needed for `lipschitz` with a ridge and `failure`.
+    error : float, default=0
+        How far from the minimiser the vector may be that gets the noise; needs smoothness.
+    objective : {"mean", "sum"}
+        Whether the constants are those of the mean of the losses or of their sum; so is the bound.
+    failure : float, optional
+        Bound what is exceeded with at most this probability, instead of the expectation.
+
+    Returns
+    -------
+    Bound
+
+    Examples
+    --------
+    >>> from discreet.theory import output_perturbation_bound
+    >>> round(output_perturbation_bound(10, noise=0.1, smoothness=0.25, ridge=0.01).value, 6)
+    0.013
+    """
+    one_of("objective", objective, ("mean", "sum"))
+    smoothness, lipschitz = at_least_zero("smoothness", smoothness), at_least_zero("lipschitz", lipschitz)
+    ridge, error = number_in("ridge", ridge, 0.0), number_in("error", error, 0.0)
+    if math.isinf(smoothness) and (math.isinf(lipschitz) or error > 0.0):
+        raise ValueError("give smoothness or lipschitz; an error of the minimiser needs smoothness.")
+    norm = NoiseNorm(kind, noise, columns)
+    if failure is None:
+        bent = _product(0.5 * smoothness, norm.mean_square)
+        value = min(bent, _product(lipschitz, norm.mean)) + 0.5 * ridge * norm.mean_square
+        value += _product(0.5 * (smoothness + ridge), error**2)
+    else:
+        length = norm.quantile(failure) + error
+        steep = math.inf
+        if not math.isinf(lipschitz) and (ridge == 0.0 or radius is not None):
+            steep = lipschitz * length + ridge * length * (number_in("radius", radius or 0.0, 0.0) + 0.5 * length)
+        value = min(_product(0.5 * (smoothness + ridge), length**2), steep)
+        if math.isinf(value):
+            raise ValueError("lipschitz with a ridge and failure needs radius: a bound on the norm of the minimiser.")
+    return Bound(
+        value,
+        f"{'excess' if failure else 'expected excess'} of the {objective} of the losses plus ridge",
+        SOURCE,
+        assumptions=("the loss is convex", "there is no other penalty and no constraint"),
+        settings={"noise": norm.scale},
+        probability=None if failure is None else 1.0 - failure,
+    )
+
+
+def _product(factor: float, square: float) -> float:
+    """A product in which no noise counts as none, even with an infinite factor."""
+    return 0.0 if square == 0.0 else factor * square
