@@ -28,6 +28,7 @@ from discreet.solvers._shared.certified_minimum import (
     with_linear_term,
 )
 from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers._shared.perturbation_utility import objective_bound
 from discreet.solvers._shared.row_clipping import MinimiserRelease, radius_of, unbounded_slope
 from discreet.solvers.base import Run, calibrated
 from discreet.solvers.plan import Plan, Settings
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
     from discreet.problem.problem import Problem
+    from discreet.theory.bound import Bound
 
 
 DETERMINANT_SHARE = 0.1  # of epsilon, for the ratio of the determinants,
@@ -123,6 +125,15 @@ class ObjectivePerturbation(MinimiserRelease[ObjectiveNoise, ObjectivePerturbati
         return planned_releases(what, linear[0], relation, gradient, "per entry of the linear term", dimension) + (
             planned_releases(hidden, output[0], relation)
         )
+
+    def error_bound(self, plan: ObjectivePerturbationPlan, radius: float) -> Bound | None:
+        """On the objective, in expectation: docs/guarantees/utility.md."""
+        settings, public = plan.settings, plan.public
+        if not plan.is_noisy:
+            return None
+        gradient = perturbations.gradient_sum(public.relation, plan.problem.loss, settings.row_norm)
+        distance = _distance(plan.mechanism, gradient.l2, public.rows, settings.ridge)
+        return objective_bound(plan, radius, settings.row_norm, settings.ridge, distance)
 
     def _descend(self, scaled: ScaledProblem, plan: ObjectivePerturbationPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite:

@@ -27,6 +27,7 @@ from discreet.solvers._shared.certified_minimum import (
     row_curvature,
 )
 from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers._shared.perturbation_utility import output_bound
 from discreet.solvers._shared.row_clipping import (
     MinimiserRelease,
     calibrated_output_noise,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
     from discreet.problem.problem import Problem
+    from discreet.theory.bound import Bound
 
 
 TOLERANCE = 1e-3  # how much the error of the minimiser may add to the sensitivity
@@ -109,6 +111,17 @@ class OutputPerturbation(MinimiserRelease[OutputNoise, OutputPerturbationSetting
     def _standard_error(self, plan: OutputPerturbationPlan) -> float | None:
         """That of its one release."""
         return self._releases(plan)[0].deviation if plan.problem.loss.classification else None
+
+    def error_bound(self, plan: OutputPerturbationPlan, radius: float) -> Bound | None:
+        """On the objective, in expectation: docs/guarantees/utility.md."""
+        settings = plan.settings
+        if not plan.is_noisy:
+            return None
+        sensitivity = self._planned_sensitivity(plan).l2
+        error = 0.5 * TOLERANCE * sensitivity
+        return output_bound(
+            plan, radius, settings.row_norm, settings.ridge, plan.mechanism.multiplier * sensitivity, error
+        )
 
     def _planned_sensitivity(self, plan: OutputPerturbationPlan) -> mechanisms.Sensitivity:
         """How far the minimiser can move if no l2 penalty exceeds the planned ridge."""

@@ -99,7 +99,7 @@ def test_coordinate_descent_random_and_greedy(seed):
 
 
 def test_greedy_descent_on_a_loss_that_is_linear_far_out():
-    """Huber losses of many coordinates, whose curvature is felt only near the optimum: a rate of 1/t, within 8 times."""
+    """Huber losses of many coordinates, which bend only near the optimum: a rate of 1/t, within 8 times."""
     columns, curvature = 5, 40.0
     slope = lambda w: np.clip(curvature * w, -1.0, 1.0)  # noqa: E731
     w, radius = np.ones(columns), math.sqrt(curvature) * columns

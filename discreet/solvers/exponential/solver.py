@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from discreet.problem.constraints import Constraint
     from discreet.problem.losses import Loss
     from discreet.problem.problem import Problem
+    from discreet.theory.bound import Bound
 
 
 LABEL_REACH, TARGET_REACH = 2.0, 1.0  # what the weights of scaled columns seldom exceed
@@ -131,12 +132,32 @@ class ExponentialMechanism(Solver[PointSelection, ExponentialSettings]):
     def _releases(self, plan: ExponentialPlan) -> list[PlannedRelease]:
         return planned_releases("draw of the coefficients", plan.mechanism.event, plan.public.relation)
 
+    def error_bound(self, plan: ExponentialPlan, radius: float) -> Bound | None:
+        """On the mean loss over the region, in expectation, for the largest region: docs/guarantees/utility.md."""
+        from discreet.theory.exponential import exponential_bound
+
+        problem, public = plan.problem, plan.public
+        if not plan.is_noisy:
+            return None
+        labels = problem.loss.classification
+        margin = self._largest_margin(problem, _unit_set(problem, public.columns), public.columns)
+        largest = loss_range(problem.loss, margin, 0.0 if labels else TARGET_SPREADS)
+        rate = public.rows * plan.mechanism.rate(mechanisms.clipped_sum(public.relation) * largest)
+        bound = exponential_bound(rate, columns=public.columns + problem.fit_intercept, objective="mean")
+        clipped = f"rows are clipped to entries of {self.row_size:g}, or what costs as much"
+        target = () if labels else (f"the target has scale 1 and is clipped at {TARGET_SPREADS:g}",)
+        return replace(bound, assumptions=(*bound.assumptions, clipped, *target))
+
+    def _largest_margin(self, problem: Problem, shape: SetAroundZero, columns: int) -> float:
+        """In the largest region, for regressions in units of the target's scale."""
+        reach = self.reach or (LABEL_REACH if problem.loss.classification else TARGET_REACH)
+        return reach * (self.row_size * float(shape.supports(np.ones(columns))) + problem.fit_intercept)
+
     def _curvature_ratio(self, problem: Problem, shape: SetAroundZero, columns: int) -> float:
         """A bound on smoothness * (largest margin)^2 / (range of the loss), for every set within the reach."""
         if not problem.loss.classification:
             return 2.0  # the range of the squared loss is at least half the square of the margin
-        reach = self.reach or LABEL_REACH
-        margin = reach * (self.row_size * float(shape.supports(np.ones(columns))) + problem.fit_intercept)
+        margin = self._largest_margin(problem, shape, columns)
         return problem.loss.smoothness * margin**2 / loss_range(problem.loss, margin, 0.0)
 
     def _descend(self, scaled: ScaledProblem, plan: ExponentialPlan, run: Run) -> tuple[FloatArray, int]:

@@ -31,6 +31,7 @@ from discreet.solvers._shared.noise_rules import NoiseRule
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Run, Solver, calibrated
+from discreet.solvers.frank_wolfe.utility import planned_bound
 from discreet.solvers.frank_wolfe.vertex_path import Path, begin
 from discreet.solvers.frank_wolfe.vertex_selection import Hull, Polytope
 from discreet.solvers.plan import Plan, Settings
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
     from discreet.problem.problem import Problem
+    from discreet.theory.bound import Bound
 
 
 FEWEST_STEPS, MOST_STEPS = 5, 300  # limits of the default number of steps: docs/defaults.md
@@ -127,6 +129,10 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
         what: dict[Kind, str] = {"selection": "choices of a vertex", "Gaussian": entry, "Laplace": entry}
         sensitivity = mechanisms.clipped_sum(plan.public.relation) * (1.0 / plan.public.rows)
         return planned_releases(what, plan.mechanism.event, plan.public.relation, sensitivity, OF_THE_THRESHOLD)
+
+    def error_bound(self, plan: FrankWolfePlan, radius: float) -> Bound | None:
+        """On the mean loss, in expectation; the radius is the set's, in the L1 norm: docs/guarantees/utility.md."""
+        return planned_bound(self, plan, radius, ENTRY_CLIP)
 
     def _count_vertices(self, problem: Problem, public: Public) -> int:
         if self.vertices is None:

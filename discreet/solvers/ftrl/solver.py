@@ -24,6 +24,7 @@ from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.ftrl.leaf_loop import LeafLoop
+from discreet.solvers.ftrl.utility import planned_bound
 from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
     from discreet.problem.problem import Problem
+    from discreet.theory.bound import Bound
 
 
 LEAVES, EPOCHS = 128, 8  # updates in a pass, and passes: docs/defaults.md
@@ -118,6 +120,10 @@ class FTRL(Solver[RunningSumGaussian, FTRLSettings]):
         sensitivity = mechanisms.clipped_sum(relation) * (length**2 / plan.public.rows)
         what = "running mean gradients, a pass each"
         return planned_releases(what, plan.mechanism.event, relation, sensitivity, OF_THE_THRESHOLD)
+
+    def error_bound(self, plan: FTRLPlan, radius: float) -> Bound | None:
+        """On the average regret, in expectation: docs/guarantees/utility.md."""
+        return planned_bound(self, plan, radius)
 
     def _descend(self, scaled: ScaledProblem, plan: FTRLPlan, run: Run) -> tuple[FloatArray, int]:
         loop = LeafLoop(self, plan, scaled, lambda _: run.rng)

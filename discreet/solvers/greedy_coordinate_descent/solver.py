@@ -25,12 +25,14 @@ from discreet.solvers._shared.noiseless import affordable_steps, until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.greedy_coordinate_descent.coordinate_gradients import CoordinateGradients
+from discreet.solvers.greedy_coordinate_descent.utility import planned_bound
 from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
     from discreet.problem.problem import Problem
+    from discreet.theory.bound import Bound
 
 
 FEWEST_STEPS, MOST_STEPS = 5, 50  # limits of the default number of steps: docs/defaults.md
@@ -114,6 +116,10 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
         what: dict[Kind, str] = {"selection": choice, "pure": choice, "Gaussian": entry, "Laplace": entry}
         sensitivity = mechanisms.clipped_sum(plan.public.relation) * (1.0 / plan.public.rows)
         return planned_releases(what, plan.mechanism.event, plan.public.relation, sensitivity, OF_THE_THRESHOLD)
+
+    def error_bound(self, plan: GreedyPlan, radius: float) -> Bound | None:
+        """On the objective, in expectation: docs/guarantees/utility.md."""
+        return planned_bound(self, plan, radius)
 
     def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
         if self.smoothness is None:

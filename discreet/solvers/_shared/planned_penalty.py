@@ -1,0 +1,33 @@
+"""The penalty of a planned run, before the scales of its columns are known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from discreet.solvers.plan import Plan
+
+UNIT_SCALES = "the scaled columns have a mean square of at most 1, and the penalty is that of columns of scale 1"
+
+
+def planned_ridge(plan: Plan) -> float | None:
+    """The l2 penalty of all columns, if their scales are 1; None where there is another penalty or a constraint."""
+    problem = plan.problem
+    if problem.constraint is not None or not problem.penalty.separable:
+        return None
+    terms = problem.penalty_terms(plan.public.columns)
+    bounded = np.isfinite([terms.low, terms.high]).any()
+    l2 = np.asarray(terms.l2)
+    if bounded or np.asarray(terms.l1).any() or (l2 != l2[0]).any():
+        return None
+    return float(l2[0])
+
+
+def least_gain(plan: Plan) -> float | None:
+    """How much the mean loss can fall from its value at 0 at most; None for real targets, where it is not known."""
+    loss = plan.problem.loss
+    if not loss.classification or loss.outputs > 1:
+        return None
+    return float(loss.value(np.zeros(2), np.array([-1.0, 1.0])).max())  # losses of labels are never negative

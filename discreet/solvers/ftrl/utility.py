@@ -1,0 +1,46 @@
+"""What the theorem on the regret of FTRL says of a planned run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from discreet.privacy import mechanisms
+from discreet.privacy.mechanisms.aggregation import row_norm
+from discreet.privacy.relation import Relation
+from discreet.solvers._shared.clipping import planned_slope
+from discreet.solvers._shared.noise_rules import BATCH_CLIP
+from discreet.solvers._shared.planned_penalty import UNIT_SCALES, planned_ridge
+
+if TYPE_CHECKING:
+    from discreet.solvers.ftrl.solver import FTRL, FTRLPlan
+    from discreet.theory.bound import Bound
+
+
+def planned_bound(solver: FTRL, plan: FTRLPlan, radius: float) -> Bound | None:
+    """The bound on the expected average regret; None for several outputs, other penalties, and leaves of any size."""
+    from discreet.theory.ftrl import ftrl_bound
+
+    ridge, problem, settings, public = planned_ridge(plan), plan.problem, plan.settings, plan.public
+    if ridge is None or problem.loss.outputs > 1 or not plan.is_noisy or public.relation is Relation.ADD_REMOVE:
+        return None
+    coordinates = public.columns + problem.fit_intercept
+    unit = mechanisms.clipped_sum(public.relation)
+    noise = plan.mechanism.deviation(unit) * row_norm(solver.aggregation, settings.leaves) / public.rows
+    clip = solver.clip
+    if clip is None:
+        clip = BATCH_CLIP.at(noise) * planned_slope(problem) * math.sqrt(coordinates)
+    bound = ftrl_bound(
+        settings.leaves,
+        coordinates,
+        lipschitz=clip,
+        noise=plan.mechanism.deviation(unit * clip) / settings.leaf_rows,
+        radius=radius,
+        regularisation=problem.loss.smoothness * coordinates / solver.step,
+        aggregation=solver.aggregation,
+        passes=settings.epochs,
+        ridge=ridge,
+        unpenalised=bool(problem.fit_intercept) and ridge > 0.0,
+    )
+    return replace(bound, assumptions=(bound.assumptions[0], UNIT_SCALES))

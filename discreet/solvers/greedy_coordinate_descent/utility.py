@@ -1,0 +1,60 @@
+"""What the theorem on greedy coordinate descent says of a planned run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.privacy import mechanisms
+from discreet.solvers._shared.clipping import planned_slope
+from discreet.solvers._shared.noise_rules import COORDINATE_CLIP
+from discreet.solvers._shared.planned_penalty import UNIT_SCALES, least_gain, planned_ridge
+
+if TYPE_CHECKING:
+    from discreet.solvers.greedy_coordinate_descent.solver import GreedyCoordinateDescent, GreedyPlan
+    from discreet.theory.bound import Bound
+
+
+def planned_bound(solver: GreedyCoordinateDescent, plan: GreedyPlan, radius: float) -> Bound | None:
+    """The bound on the expected excess of the objective; None for other steps, penalties and selections.
+
+    With an l2 penalty the update divides by M_j plus the penalty. That constant is taken for all coordinates, the
+    intercept too, whose noise stays that of its own, smaller one.
+    """
+    from discreet.theory.greedy_cd import greedy_cd_bound
+
+    ridge, coordinates = planned_ridge(plan), plan.public.columns + plan.problem.fit_intercept
+    if ridge is None or solver.selection != "gumbel" or solver.step != 1.0 or not plan.is_noisy:
+        return None
+    smooth = np.full(coordinates, plan.problem.loss.smoothness)
+    if solver.smoothness is not None:
+        smooth = np.asarray(solver.smoothness, dtype=np.float64)
+        if ridge > 0.0 and np.ptp(smooth) > 0.0:  # the scores then rank coordinates in another way than the theorem
+            return None
+    noise = _noise(solver, plan, smooth)
+    update = smooth + ridge
+    reach = math.sqrt(coordinates * float(update.max())) * radius  # of |w|_(M,1) for |w|_2 <= radius
+    scale = noise * math.sqrt(float((smooth / update).max()))
+    gap = min(0.5 * reach**2, least_gain(plan) or math.inf)
+    steps = plan.settings.steps
+    bound = greedy_cd_bound(steps, coordinates, selection_scale=scale, deviation=noise, gap=gap, radius=2.0 * reach)
+    extra = (UNIT_SCALES, f"the optimum and all iterates have norms of at most {radius:g}")
+    if ridge > 0.0 and not plan.problem.fit_intercept:
+        convexity = ridge / float(update.max())
+        strong = greedy_cd_bound(
+            steps, coordinates, selection_scale=scale, deviation=noise, gap=gap, convexity=convexity
+        )
+        if strong.value < bound.value:
+            bound, extra = strong, (UNIT_SCALES, f"the optimum has a norm of at most {radius:g}")
+    return replace(bound, assumptions=(*bound.assumptions[:2], *extra))
+
+
+def _noise(solver: GreedyCoordinateDescent, plan: GreedyPlan, smooth: np.ndarray) -> float:
+    """The scale of both noises of a step in units of sqrt(M_j); for regressions in units of the target's scale."""
+    relative = plan.mechanism.deviation(mechanisms.clipped_sum(plan.public.relation)) / plan.public.rows
+    if solver.clip is not None:
+        return relative * solver.clip / math.sqrt(float(smooth.sum()))
+    return relative * COORDINATE_CLIP.at(relative) * planned_slope(plan.problem) / math.sqrt(float(smooth[0]))
