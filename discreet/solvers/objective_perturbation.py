@@ -28,7 +28,7 @@ from discreet.solvers._shared.certified_minimum import (
     with_linear_term,
 )
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers._shared.perturbation_utility import objective_bound
+from discreet.solvers._shared.perturbation_errors import objective_bound
 from discreet.solvers._shared.row_clipping import MinimiserRelease, radius_of, unbounded_slope
 from discreet.solvers.base import Run, calibrated
 from discreet.solvers.plan import Plan, Settings

@@ -27,7 +27,7 @@ from discreet.solvers._shared.certified_minimum import (
     row_curvature,
 )
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers._shared.perturbation_utility import output_bound
+from discreet.solvers._shared.perturbation_errors import output_bound
 from discreet.solvers._shared.row_clipping import (
     MinimiserRelease,
     calibrated_output_noise,

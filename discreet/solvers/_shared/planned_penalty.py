@@ -6,15 +6,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet.privacy.relation import Relation
+
 if TYPE_CHECKING:
     from discreet.solvers.plan import Plan
 
 UNIT_SCALES = "the scaled columns have a mean square of at most 1, and the penalty is that of columns of scale 1"
 
 
+def rows_are_counted(plan: Plan) -> bool:
+    """Whether there is noise, and the number of rows is public, so that means of the losses are what is minimised."""
+    return plan.is_noisy and plan.public.relation is not Relation.ADD_REMOVE
+
+
 def planned_ridge(plan: Plan) -> float | None:
-    """The l2 penalty of all columns, if their scales are 1; None where there is another penalty or a constraint."""
+    """The l2 penalty of all columns, if their scales are 1; None where no theorem applies.
+
+    That is with another penalty, with a constraint, without noise, or where the number of rows is private.
+    """
     problem = plan.problem
+    if not rows_are_counted(plan):
+        return None
     if problem.constraint is not None or not problem.penalty.separable:
         return None
     terms = problem.penalty_terms(plan.public.columns)

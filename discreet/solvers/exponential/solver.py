@@ -26,6 +26,7 @@ from discreet.problem.penalties import Zero
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers._shared.planned_penalty import rows_are_counted
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.exponential.cell_sampler import CellSampler, Energy
 from discreet.solvers.exponential.cells import best_pieces, box_excess, covering, log_tries
@@ -137,14 +138,14 @@ class ExponentialMechanism(Solver[PointSelection, ExponentialSettings]):
         from discreet.theory.exponential import exponential_bound
 
         problem, public = plan.problem, plan.public
-        if not plan.is_noisy:
+        if not rows_are_counted(plan):
             return None
         labels = problem.loss.classification
         margin = self._largest_margin(problem, _unit_set(problem, public.columns), public.columns)
         largest = loss_range(problem.loss, margin, 0.0 if labels else TARGET_SPREADS)
         rate = public.rows * plan.mechanism.rate(mechanisms.clipped_sum(public.relation) * largest)
         bound = exponential_bound(rate, columns=public.columns + problem.fit_intercept, objective="mean")
-        clipped = f"rows are clipped to entries of {self.row_size:g}, or what costs as much"
+        clipped = f"rows have margins as those with entries of at most {self.row_size:g}, and the optimum is in reach"
         target = () if labels else (f"the target has scale 1 and is clipped at {TARGET_SPREADS:g}",)
         return replace(bound, assumptions=(*bound.assumptions, clipped, *target))
 

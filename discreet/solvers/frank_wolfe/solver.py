@@ -31,7 +31,7 @@ from discreet.solvers._shared.noise_rules import NoiseRule
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Run, Solver, calibrated
-from discreet.solvers.frank_wolfe.utility import planned_bound
+from discreet.solvers.frank_wolfe.planned_error import planned_bound
 from discreet.solvers.frank_wolfe.vertex_path import Path, begin
 from discreet.solvers.frank_wolfe.vertex_selection import Hull, Polytope
 from discreet.solvers.plan import Plan, Settings

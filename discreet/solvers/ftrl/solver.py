@@ -24,7 +24,7 @@ from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.ftrl.leaf_loop import LeafLoop
-from discreet.solvers.ftrl.utility import planned_bound
+from discreet.solvers.ftrl.planned_error import planned_bound
 from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:

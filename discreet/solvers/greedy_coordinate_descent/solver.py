@@ -25,7 +25,7 @@ from discreet.solvers._shared.noiseless import affordable_steps, until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.greedy_coordinate_descent.coordinate_gradients import CoordinateGradients
-from discreet.solvers.greedy_coordinate_descent.utility import planned_bound
+from discreet.solvers.greedy_coordinate_descent.planned_error import planned_bound
 from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:

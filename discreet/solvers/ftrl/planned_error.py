@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.aggregation import row_norm
-from discreet.privacy.relation import Relation
 from discreet.solvers._shared.clipping import planned_slope
 from discreet.solvers._shared.noise_rules import BATCH_CLIP
 from discreet.solvers._shared.planned_penalty import UNIT_SCALES, planned_ridge
@@ -19,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def planned_bound(solver: FTRL, plan: FTRLPlan, radius: float) -> Bound | None:
-    """The bound on the expected average regret; None for several outputs, other penalties, and leaves of any size."""
+    """The bound on the expected average regret; None for several outputs, other penalties, a private number of rows."""
     from discreet.theory.ftrl import ftrl_bound
 
     ridge, problem, settings, public = planned_ridge(plan), plan.problem, plan.settings, plan.public
-    if ridge is None or problem.loss.outputs > 1 or not plan.is_noisy or public.relation is Relation.ADD_REMOVE:
+    if ridge is None or problem.loss.outputs > 1:
         return None
     coordinates = public.columns + problem.fit_intercept
     unit = mechanisms.clipped_sum(public.relation)

@@ -9,7 +9,7 @@ from discreet.privacy import mechanisms
 from discreet.problem.constraints import AxisPolytope
 from discreet.solvers._shared.clipping import planned_slope
 from discreet.solvers._shared.noise_rules import NoiseRule
-from discreet.solvers._shared.planned_penalty import least_gain
+from discreet.solvers._shared.planned_penalty import least_gain, rows_are_counted
 
 if TYPE_CHECKING:
     from discreet.solvers.frank_wolfe.solver import FrankWolfe, FrankWolfePlan
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def planned_bound(solver: FrankWolfe, plan: FrankWolfePlan, radius: float, rule: NoiseRule) -> Bound | None:
-    """The bound on the expected excess of the mean loss; None with an intercept.
+    """The bound on the expected excess of the mean loss; None with an intercept, or a private number of rows.
 
     The radius is that of the set in the L1 norm, whose curvature is at most smoothness (2 radius)^2.
     """
     from discreet.theory.frank_wolfe import frank_wolfe_bound
 
     problem, settings, constraint = plan.problem, plan.settings, plan.problem.constraint
-    if problem.fit_intercept or not plan.is_noisy:
+    if problem.fit_intercept or not rows_are_counted(plan):
         return None
     starts_at_zero = isinstance(constraint, AxisPolytope) and constraint.symmetric
     gap = least_gain(plan) if starts_at_zero else None

@@ -27,7 +27,7 @@ def planned_bound(solver: GreedyCoordinateDescent, plan: GreedyPlan, radius: flo
     from discreet.theory.greedy_cd import greedy_cd_bound
 
     ridge, coordinates = planned_ridge(plan), plan.public.columns + plan.problem.fit_intercept
-    if ridge is None or solver.selection != "gumbel" or solver.step != 1.0 or not plan.is_noisy:
+    if ridge is None or solver.selection != "gumbel" or solver.step != 1.0:
         return None
     smooth = np.full(coordinates, plan.problem.loss.smoothness)
     if solver.smoothness is not None:

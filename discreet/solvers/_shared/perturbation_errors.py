@@ -27,7 +27,7 @@ def output_bound(
     """Noise of this scale on a vector within `error` of the minimiser; None with other penalties or a constraint."""
     from discreet.theory.output_perturbation import output_perturbation_bound
 
-    if planned_ridge(plan) is None or not plan.is_noisy:
+    if planned_ridge(plan) is None:
         return None
     loss = plan.problem.loss
     bound = output_perturbation_bound(
@@ -49,7 +49,7 @@ def objective_bound(
     from discreet.theory.noise_norm import NoiseNorm
     from discreet.theory.objective_perturbation import objective_perturbation_bound
 
-    if planned_ridge(plan) is None or not plan.is_noisy:
+    if planned_ridge(plan) is None:
         return None
     loss, kind, coefficients = plan.problem.loss, _kind(plan.mechanism.linear), _coefficients(plan)
     gradient = perturbations.gradient_sum(plan.public.relation, loss, row_norm)
