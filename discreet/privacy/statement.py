@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from discreet._common.text import one_line
-from discreet.privacy.meaning import percent_at_most, weaknesses
+from discreet.privacy.meaning import Meaning, percent_at_most, weaknesses
 from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
@@ -54,20 +54,24 @@ def statement_of(guarantee: Guarantee) -> str:
     return "\n\n".join(_section(name, paragraphs) for name, paragraphs in sections.items() if paragraphs)
 
 
-def _meaning(guarantee: Guarantee) -> list[str]:
-    meaning = guarantee.meaning
+def in_words(meaning: Meaning, relation: Relation | None = None) -> list[str]:
+    """What whoever knows all other rows can come to believe about one, and how often a guess can be right."""
     (_, half), (_, tenth), (_, hundredth) = meaning.beliefs
     belief = (
         "Take any person with one row in the table, and someone who knows all other rows. If that someone thought it "
-        f"50 % likely {_USED[guarantee.relation]}, then this result can make it at most {percent_at_most(half)} likely "
-        f"in their eyes. A belief of 10 % can become at most {percent_at_most(tenth)}, one of 1 % at most "
-        f"{percent_at_most(hundredth)}."
+        f"50 % likely {_USED[relation or Relation.ADD_REMOVE]}, then this result can make it at most "
+        f"{percent_at_most(half)} likely in their eyes. A belief of 10 % can become at most {percent_at_most(tenth)}, "
+        f"one of 1 % at most {percent_at_most(hundredth)}."
     )
     failure = f" The chance that the result allows more than that is {_at_most(meaning.failure)}."
     guess = (
         f"If they then had to guess, they would be right at most {percent_at_most(meaning.guess)} of the time; a coin "
         "is right 50 % of the time."
     )
+    return [belief + ("" if meaning.failure == 0.0 else failure), guess]
+
+
+def _meaning(guarantee: Guarantee) -> list[str]:
     holds = (
         "This is so whatever else they know and however they compute, now and later. Nothing that is made of the "
         "result afterwards weakens it."
@@ -75,7 +79,7 @@ def _meaning(guarantee: Guarantee) -> list[str]:
     rows = None if guarantee.release is None else guarantee.release.rows
     weak = [f"ATTENTION: {reason}" for reason in weaknesses(guarantee.epsilon, guarantee.delta, rows)]
     caveat = [_CAVEAT] if guarantee.leaks else []
-    return [*caveat, belief + ("" if meaning.failure == 0.0 else failure), guess, holds, *weak]
+    return [*caveat, *in_words(guarantee.meaning, guarantee.relation), holds, *weak]
 
 
 def _facts(guarantee: Guarantee, release: ReleaseRecord) -> list[str]:
