@@ -48,13 +48,11 @@ class Meaning:
         return cls(beliefs, accounting.excess_probability(event, epsilon, relation), guess)
 
     @classmethod
-    def of_curve(cls, curve: TradeOff) -> Meaning:
-        """The meaning of a promise of which nothing more is known, or of what was done to the rows."""
-        usual = curve.usual_growth()
-        if usual is None:
-            raise ValueError(f"{curve.name} has no delta; convert it to an epsilon and a delta first.")
-        growth, failure = usual
-        return cls(tuple((prior, belief_after(prior, growth)) for prior in PRIORS), failure, curve.accuracy(0.5))
+    def of_curve(cls, curve: TradeOff, failure: float | None = None) -> Meaning:
+        """The meaning of a trade-off curve; `failure` says how often a belief may pass its bound, if it has no delta."""
+        growth = curve.odds_growth(failure)
+        often = failure if failure is not None else (curve.usual_growth() or (growth, 0.0))[1]
+        return cls(tuple((prior, belief_after(prior, growth)) for prior in PRIORS), often, curve.accuracy(0.5))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the meaning as JSON values."""
@@ -64,7 +62,7 @@ class Meaning:
 
 def belief_after(before: float, epsilon: float) -> float:
     """Return the most that a belief can become when its odds grow by at most exp(epsilon): Bayes' theorem."""
-    return before / (before + (1.0 - before) * math.exp(-epsilon))
+    return before / (before + (1.0 - before) * math.exp(min(-epsilon, 700.0)))
 
 
 def weaknesses(epsilon: float, delta: float, rows: int | None) -> list[str]:

@@ -44,7 +44,7 @@ def statement_of(guarantee: Guarantee) -> str:
     release = guarantee.release
     private, facts = guarantee.is_private, [] if release is None else _facts(guarantee, release)
     sections = {
-        "What this means for one person": _meaning(guarantee) if private else _NO_PRIVACY,
+        "What this means for one person": _meaning(guarantee) if private else NO_PRIVACY,
         "Released": facts,
         "Covered": _COVERED if private else [],
         "Not covered": _not_covered(guarantee) if private else [],
@@ -108,7 +108,7 @@ _ROWS = {
     "maximum": "at most {:,} (a stream)",
 }
 
-_NO_PRIVACY = [
+NO_PRIVACY = [
     "This result was computed without privacy protection. Whoever sees it may learn anything about the people in the "
     "table. It must be guarded as the table is."
 ]
