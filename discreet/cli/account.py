@@ -37,7 +37,7 @@ def account(
     delta: Annotated[float, typer.Option(help="The delta at which epsilon is asked for.")] = 1e-6,
     epsilon: Annotated[float | None, typer.Option(help="Ask for delta at this epsilon instead.")] = None,
     relation: options.RelationName = None,
-    meaning: Annotated[bool, typer.Option("--meaning", help="Say in plain words what it means for one person.")] = False,
+    meaning: Annotated[bool, typer.Option("--meaning", help="Say in plain words what it means for a person.")] = False,
     plot: Annotated[
         Path | None, typer.Option(help="A picture of what it means; needs Matplotlib.", show_default="none")
     ] = None,
@@ -131,8 +131,8 @@ def _event_of(
         parts.append(accounting.selection_event(selection))
     if not parts:
         raise ValueError(
-            "describe a mechanism (--gaussian, --laplace, --selection or --event FILE) or a promise (--promise-epsilon, "
-            "--rho or --mu)."
+            "describe a mechanism (--gaussian, --laplace, --selection or --event FILE) or a promise "
+            "(--promise-epsilon, --rho or --mu)."
         )
     return accounting.compose(parts), None
 

@@ -225,7 +225,9 @@ def _no_delta(promise: Promise) -> str:
 def _renyi_cost(promise: Promise, order: float) -> float:
     if isinstance(promise, Renyi):
         if order > promise.order:
-            raise ValueError(f"{promise} says nothing about the larger order {order:g}: its divergence may be infinite.")
+            raise ValueError(
+                f"{promise} says nothing about the larger order {order:g}: its divergence may be infinite."
+            )
         return promise.epsilon
     if promise.rho is not None:
         return promise.rho * order * _UP

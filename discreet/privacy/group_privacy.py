@@ -102,5 +102,7 @@ def _renyi_group(promise: Renyi, rows: int) -> Renyi:
     doublings = (rows - 1).bit_length()
     order = promise.order / 2**doublings
     if order < 2.0:
-        raise ValueError(f"{promise} says nothing about {rows} rows: its order must be at least {2 ** (doublings + 1)}.")
+        raise ValueError(
+            f"{promise} says nothing about {rows} rows: its order must be at least {2 ** (doublings + 1)}."
+        )
     return Renyi(order, 3**doublings * promise.epsilon * _UP)

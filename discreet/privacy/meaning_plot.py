@@ -48,7 +48,13 @@ def plot_meaning(
     growth = curve.odds_growth(failure)
     often = failure if failure is not None else (curve.usual_growth() or (growth, 0.0))[1]
     plt = pyplot()
-    settings = {"font.size": 11, "axes.titlesize": 12, "axes.titlepad": 12, "axes.spines.top": False, "axes.spines.right": False}
+    settings = {
+        "font.size": 11,
+        "axes.titlesize": 12,
+        "axes.titlepad": 12,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+    }
     with plt.rc_context(settings):
         figure, (errors, beliefs, profile) = plt.subplots(1, 3, figsize=(15.0, 6.6))
         figure.subplots_adjust(left=0.05, right=0.98, top=0.88, bottom=0.33, wspace=0.25)

@@ -106,7 +106,8 @@ class ZcdpTradeOff(_DivergenceTradeOff):
     """Of rho-zCDP: the least errors of coins whose divergences keep the bound at a grid of orders."""
 
     def __init__(self, rho: float) -> None:
-        b = np.concatenate([[1e-6], np.geomspace(1e-4, 1e5, 120)])
+        # Orders close to 1 bind where both errors are alike, larger ones where one of them is small.
+        b = np.concatenate([[1e-6, 1e-3], np.geomspace(1e-2, 2.0 + 10.0 / math.sqrt(rho), 40)])
         super().__init__(f"rho {rho:g}, zCDP", b, rho * (1.0 + b))
         self.rho = rho
 

@@ -20,7 +20,7 @@ from discreet.privacy.accounting.attacker import excess_bound
 from discreet.privacy.meaning import belief_after
 
 _PARTS = np.geomspace(0.01, 0.9, 12)  # of a probability of failure, that go to delta
-_CELLS = 2_000  # of the area under a curve
+_CELLS = 500  # of the area under a curve
 USUAL_FAILURE = 10.0  # times delta: how often a belief may pass its bound, unless another probability is given
 
 
@@ -153,13 +153,17 @@ class TradeOff(ABC):
         if failure is None:
             usual = self.usual_growth()
             if usual is None:
-                raise ValueError(f"say how often the bound may be passed, such as failure=1e-6: {self.name} has no delta.")
+                raise ValueError(
+                    f"say how often the bound may be passed, such as failure=1e-6: {self.name} has no delta."
+                )
             return usual[0]
         if fraction("failure", failure) == 0.0:
             return self.epsilon(0.0)
         # P(odds grow by more than e^g) <= delta / (1 - e^(epsilon - g)) for every pair that holds; solved for g.
-        found = [self.epsilon(failure * part) - math.log1p(-part) for part in _PARTS]
-        return min(*found, self.epsilon(0.0))
+        pairs = [(self.epsilon(failure * part), failure * part) for part in _PARTS]
+        pairs += [(corner, self.delta(corner)) for corner in self.corners()]
+        found = [epsilon - math.log1p(-delta / failure) for epsilon, delta in pairs if delta < failure]
+        return min([*found, self.epsilon(0.0)])
 
     def posterior(self, prior: float, failure: float | None = None) -> float:
         """Return the most that a belief of `prior` that the row was used can become, except with `failure`.
