@@ -50,14 +50,14 @@ def _implied(promise: Promise) -> list[Promise]:
     found = []
     for to in ("zcdp", "gdp"):
         try:
-            found += [convert(promise, to)] if kind_of(promise) != to else []  # type: ignore[arg-type]
+            found += [convert(promise, to)] if kind_of(promise) != to else []
         except ValueError:
             continue  # nothing follows in that definition
     return found
 
 
 def curve_of(described: Any, found: dict[str, Any], relation: Relation | None) -> TradeOff:
-    """The trade-off curve of a mechanism under a relation, or of a promise, at the epsilon and delta that were found."""
+    """The trade-off curve of a mechanism under a relation, with the epsilon and delta found, or of a promise."""
     from discreet.privacy import trade_off
     from discreet.privacy.budget import Budget
     from discreet.privacy.tradeoff_kinds import EventTradeOff

@@ -37,7 +37,7 @@ def group(promise: Promise, rows: int) -> Promise:
     >>> from discreet import Budget
     >>> from discreet.privacy.conversions import group
     >>> print(group(Budget(0.5, 1e-8), 4))
-    (epsilon = 2, delta = 9.84867e-08)
+    (epsilon = 2, delta = 9.84869e-08)
     >>> print(group(Budget.gdp(0.2), 3))
     (mu = 0.6, Gaussian DP)
     """
@@ -98,7 +98,7 @@ def change_relation(promise: Promise, before: Relation | str, after: Relation | 
 
 
 def _renyi_group(promise: Renyi, rows: int) -> Renyi:
-    """Mironov (2017, proposition 11): twice the rows for half the order and three times the divergence."""
+    """Mironov (2017), on group privacy: twice the rows for half the order and three times the divergence."""
     doublings = (rows - 1).bit_length()
     order = promise.order / 2**doublings
     if order < 2.0:

@@ -25,8 +25,8 @@ class Renyi:
     Examples
     --------
     >>> from discreet.privacy import conversions
-    >>> conversions.convert(conversions.Renyi(8.0, 0.5), "approximate", delta=1e-6).epsilon
-    2.043...
+    >>> print(conversions.convert(conversions.Renyi(8.0, 0.5), "approximate", delta=1e-6))
+    (epsilon = 2.04305, delta = 1e-06)
     """
 
     order: float

@@ -27,45 +27,44 @@ _LARGEST_EPSILON = 20.0  # above it the accountant calls so little noise none
 class RandomisedResponse:
     """Answers to one question with k possible answers, randomised by whoever gives them: local differential privacy.
 
-        With probability `noise` the response is drawn uniformly from all categories, else it is the truth. Nobody has to
-        trust whoever collects the responses.
+    With probability `noise` the response is drawn uniformly from all categories, else it is the truth. Nobody has to
+    trust whoever collects the responses.
 
-        Guarantee: epsilon-DP for each person's answer (delta = 0), exactly: for some answer and some two truths the ratio of
-        the probabilities is e^epsilon. Who answers twice has spent it twice. It says nothing about who took part.
+    Guarantee: epsilon-DP for each person's answer (delta = 0), exactly: for some response and two answers the ratio
+    of the probabilities is e^epsilon. Who answers twice has spent it twice. It says nothing about who took part.
 
-        Parameters
-        ----------
-        epsilon : float
-            The privacy loss of one answer, above 0 and at most 20.
-        categories : sequence, default=(False, True)
-            The possible answers, at least two; public.
-        random_state : int, RandomGenerator or None, default=None
-            None draws from a secure generator; a seed is for tests, and whoever knows it can undo the responses.
+    Parameters
+    ----------
+    epsilon : float
+        The privacy loss of one answer, above 0 and at most 20.
+    categories : sequence, default=(False, True)
+        The possible answers, at least two; public.
+    random_state : int, RandomGenerator or None, default=None
+        None draws from a secure generator; a seed is for tests, and whoever knows it can undo the responses.
 
-        Attributes
-        ----------
-        noise : float
-            The probability of a uniformly drawn response, k / (e^epsilon + k - 1).
-        truth : float
-            The probability that a response is the truth, e^epsilon / (e^epsilon + k - 1).
-        event : DpEvent
-            What one answer costs, for the accountant and the ledger.
-        guarantee : Guarantee
-            The promise, as a statement.
+    Attributes
+    ----------
+    noise : float
+        The probability of a uniformly drawn response, k / (e^epsilon + k - 1).
+    truth : float
+        The probability that a response is the truth, e^epsilon / (e^epsilon + k - 1).
+    event : DpEvent
+        What one answer costs, for the accountant and the ledger.
+    guarantee : Guarantee
+        The promise, as a statement.
 
-        Examples
-        --------
-        >>> from discreet.privacy import RandomisedResponse
-        >>> from discreet.privacy.meaning import belief_after, percent_at_most
-    from discreet.privacy.random.generator import seeded_generator
-        >>> asked = RandomisedResponse(epsilon=1.0, categories=["no", "yes"], random_state=seeded_generator(0))
-        >>> round(asked.truth, 3)
-        0.731
-        >>> responses = asked.randomise(["yes"] * 300 + ["no"] * 700)
-        >>> asked.estimate(responses).round(2)
-        array([0.71, 0.29])
-        >>> asked.standard_error([0.7, 0.3], 1000).round(3)
-        array([0.03, 0.03])
+    Examples
+    --------
+    >>> from discreet.privacy import RandomisedResponse
+    >>> from discreet.privacy.random.generator import seeded_generator
+    >>> asked = RandomisedResponse(epsilon=1.0, categories=["no", "yes"], random_state=seeded_generator(0))
+    >>> round(asked.truth, 3)
+    0.731
+    >>> responses = asked.randomise(["yes"] * 300 + ["no"] * 700)
+    >>> asked.estimate(responses).round(2)
+    array([0.75, 0.25])
+    >>> asked.standard_error([0.7, 0.3], 1000).round(3)
+    array([0.03, 0.03])
     """
 
     def __init__(
@@ -100,15 +99,14 @@ class RandomisedResponse:
     def statement(self) -> str:
         """Return what the promise means for a person who is asked, in plain words."""
         half, guess = belief_after(0.5, self.epsilon), 0.5 + 0.5 * (1.0 - self.noise)
-        seed = (
-            "" if self._rng.secure else " ATTENTION: the draws come from a seed, and whoever knows it knows the answer."
-        )
+        seeded = " ATTENTION: the draws come from a seed, and whoever knows it knows the answer."
         return (
-            f"With probability {self.noise:.3g} your response is drawn at random and says nothing about you; else it is "
-            "your answer. Nobody but you knows which. If someone thought it 50 % likely that your answer is a certain "
-            f"one, and not a certain other one, your response can make it at most {percent_at_most(half)} likely in their "
-            f"eyes. If they then had to guess, they would be right at most {percent_at_most(guess)} of the time. Each "
-            f"further response to the same question reveals as much again.{seed}"
+            f"With probability {self.noise:.3g} your response is drawn at random and says nothing about you; else it "
+            "is your answer. Nobody but you knows which. If someone thought it 50 % likely that your answer is a "
+            "certain one, and not a certain other one, your response can make it at most "
+            f"{percent_at_most(half)} likely in their eyes. If they then had to guess, they would be right at most "
+            f"{percent_at_most(guess)} of the time. Each further response to the same question reveals as much again."
+            f"{'' if self._rng.secure else seeded}"
         )
 
     def randomise(self, answers: ArrayLike) -> NDArray[Any]:

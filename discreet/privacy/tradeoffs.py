@@ -137,8 +137,8 @@ class TradeOff(ABC):
     def odds_growth(self, failure: float | None = None) -> float:
         """Return the logarithm of what odds are multiplied by at most, except with probability `failure`.
 
-        It is above the epsilon of a promise with delta > 0: such a promise alone does not bound, at its own epsilon, how
-        often odds grow by more.
+        It is above the epsilon of a promise with delta > 0: such a promise alone does not say that odds seldom grow by
+        more than exp(epsilon), only that they seldom grow by much more.
 
         Parameters
         ----------
@@ -272,6 +272,6 @@ def posterior(
     >>> round(posterior(0.5, 1.0), 4), round(posterior(0.01, 1.0), 4)
     (0.7311, 0.0267)
     >>> round(posterior(0.5, 1.0, 1e-6, failure=1e-5), 4)
-    0.7512
+    0.7513
     """
     return trade_off(promise, delta, relation).posterior(prior, failure)

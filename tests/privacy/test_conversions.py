@@ -1,4 +1,4 @@
-"""Conversions between definitions: never below what some release with the promise does, and where stated, equal to it."""
+"""Conversions between definitions: never below what a release with the promise does, and where stated, equal to it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_bounded_range_to_zcdp_covers_the_worst_selections(epsilon):
         share = math.expm1(t - epsilon) / math.expm1(-epsilon)  # of the outcome that got likelier, in the first law
         p = np.array([share, 1.0 - share])
         q = p * np.exp([-t, epsilon - t])
-        worst = max(worst, max(renyi(p, q, order) / order for order in ORDERS))
+        worst = max(worst, *(renyi(p, q, order) / order for order in ORDERS))
     assert 0.9 * rho < worst <= rho
 
 
@@ -116,7 +116,7 @@ def test_renyi_to_approximate_is_never_below_a_random_release(seed):
         for epsilon in (0.0, 0.1, 1.0, 4.0):
             delta = hockey_stick(p, q, epsilon)
             assert convert_delta(promise, epsilon) >= delta - 1e-12
-            if 1e-12 < delta:
+            if delta > 1e-12:
                 assert hockey_stick(p, q, convert(promise, "approximate", delta=delta).epsilon) <= delta + 1e-12
 
 
@@ -230,7 +230,7 @@ def test_groups_of_gaussian_releases_are_exact(rows):
 @pytest.mark.parametrize("rows", [2, 3, 4])
 @pytest.mark.parametrize("delta", [0.0, 1e-3])
 def test_groups_are_never_below_a_chain_of_releases(rows, delta):
-    """Each law passes the one before it by the factor and the delta that are allowed; half of the delta would not do."""
+    """Each law passes the one before it by the factor and the delta that are allowed; 98 % of delta would not do."""
     epsilon = 0.4
     last = np.array([0.001, 0.999])
     first = last.copy()

@@ -117,7 +117,7 @@ def test_guesses_and_precision_are_those_of_the_worst_release(name, prior):
 @pytest.mark.parametrize("name", ["approximate", "gdp"])
 @pytest.mark.parametrize("growth", [1.2, 2.0, 3.0])
 def test_how_often_odds_grow_by_more_is_attained_and_never_passed(name, growth):
-    """Somebody is told whether the outcome is in a set of which the ratio is e^growth: the line meets the curve there."""
+    """Somebody is told whether the outcome is in a set with the ratio e^growth: the line meets the curve there."""
     curve = trade_off(PROMISES[name])
     rates = np.geomspace(1e-7, 0.5, 40_000)
     found = 1.0 - curve.false_negative(rates)
@@ -129,7 +129,7 @@ def test_how_often_odds_grow_by_more_is_attained_and_never_passed(name, growth):
 
 
 def test_a_delta_makes_the_epsilon_of_a_promise_a_poor_bound_on_odds():
-    """Nearly always the worst release passes any odds below e^epsilon by a little, so only more than epsilon is rare."""
+    """The worst release often passes any odds below e^epsilon, so that only more than epsilon is rare."""
     curve = trade_off(1.0, 1e-6)
     assert curve.failure(1.0) > 0.5
     assert curve.failure(1.0 - math.log(0.9)) == pytest.approx(1e-5, rel=1e-9)
