@@ -56,8 +56,8 @@ def plot_meaning(
         "axes.spines.right": False,
     }
     with plt.rc_context(settings):
-        figure, (errors, beliefs, profile) = plt.subplots(1, 3, figsize=(15.0, 6.6))
-        figure.subplots_adjust(left=0.05, right=0.98, top=0.88, bottom=0.33, wspace=0.25)
+        figure, (errors, beliefs, profile) = plt.subplots(1, 3, figsize=(13.0, 6.4))
+        figure.subplots_adjust(left=0.055, right=0.985, top=0.86, bottom=0.36, wspace=0.27)
         figure.suptitle(title or f"What the promise means: {curve.name}", fontsize=14)
         _draw_errors(errors, curve)
         _draw_beliefs(beliefs, growth, often)
@@ -110,7 +110,7 @@ def _draw_profile(axes: Any, curve: TradeOff) -> None:
     epsilons = np.unique([*np.linspace(0.0, 1.15 * max(last, corner, 1e-3), 160), *curve.corners()])
     deltas = np.maximum(curve.deltas(epsilons), _SMALLEST_DELTA / 10.0)  # a delta of 0 leaves the picture below
     axes.semilogy(epsilons, deltas, color=_BLUE, linewidth=2.2)
-    axes.set(xlim=(0.0, epsilons[-1]), ylim=(_SMALLEST_DELTA, 1.3), title="Epsilon, and the delta that goes with it")
+    axes.set(xlim=(0.0, epsilons[-1]), ylim=(_SMALLEST_DELTA, 1.3), title="Epsilon and delta that go together")
     axes.set_xlabel("epsilon")
     axes.set_ylabel("delta")
     axes.set_box_aspect(1.0)
