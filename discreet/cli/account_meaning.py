@@ -96,8 +96,10 @@ def told(curve: TradeOff, found: dict[str, Any], relation: Relation | None) -> t
 def draw(curve: TradeOff, found: dict[str, Any], path: Path) -> None:
     """The picture of the same facts."""
     from discreet.privacy import plot_meaning
+    from discreet.privacy.statement import rounded_up
 
-    name = found.get("promise") or f"epsilon {found['epsilon']:.4g}, delta {found['delta']:.3g}"
+    epsilon, delta = (rounded_up(found[name], 4) if found[name] < math.inf else "inf" for name in ("epsilon", "delta"))
+    name = found.get("promise") or f"epsilon {epsilon}, delta {delta}"
     plot_meaning(curve, path, failure=_failure(curve, found), title=f"What this means for one person: {name}")
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from discreet._common.plotting import pyplot
 from discreet.privacy.meaning import belief_after, percent_at_most
+from discreet.privacy.statement import rounded_up
 from discreet.privacy.tradeoffs import TradeOff, trade_off
 
 _BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "#767676"  # told apart by colour-blind people
@@ -89,7 +90,7 @@ def _draw_errors(axes: Any, curve: TradeOff) -> None:
 def _draw_beliefs(axes: Any, growth: float, failure: float) -> None:
     before = 1.0 / (1.0 + np.exp(-np.linspace(-16.0, 16.0, 401)))  # close together near 0 and 1
     highest, lowest = (np.array([belief_after(p, g) for p in before]) for g in (growth, -growth))
-    often = "" if failure == 0.0 else f"\n(more with probability at most {failure:.2g})"
+    often = "" if failure == 0.0 else f"\n(more with probability at most {rounded_up(failure, 2)})"
     axes.fill_between(before, lowest, highest, color=_BLUE, alpha=0.12, linewidth=0.0)
     axes.plot(before, highest, color=_BLUE, linewidth=2.2, clip_on=False, label=f"afterwards, at most{often}")
     axes.plot(before, lowest, color=_BLUE, linewidth=2.2, linestyle="-.", label="afterwards, at least")

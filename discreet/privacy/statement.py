@@ -158,7 +158,7 @@ def _booked(receipt: LedgerReceipt) -> str:
     return (
         f"Booked in the ledger of data set {receipt.dataset!r} as {entries}{' and '.join(map(str, receipt.entries))} "
         f"(hash {one_line(receipt.hash[:16])}). All results booked there until then, this one included, have together "
-        f"spent epsilon {_up(receipt.spent, 4)} of {receipt.epsilon:.6g} at delta {receipt.delta:.3g}; about "
+        f"spent epsilon {rounded_up(receipt.spent, 4)} of {receipt.epsilon:.6g} at delta {receipt.delta:.3g}; about "
         f"{left:.3g} was left. Results that are not in the ledger are not counted."
     )
 
@@ -166,7 +166,7 @@ def _booked(receipt: LedgerReceipt) -> str:
 def _symbols(guarantee: Guarantee) -> list[str]:
     if not guarantee.is_private:
         return ["epsilon is infinite."]
-    epsilon, delta = _up(guarantee.epsilon, 6), _up(guarantee.delta, 4)
+    epsilon, delta = rounded_up(guarantee.epsilon, 6), rounded_up(guarantee.delta, 4)
     return [
         f"The result is ({epsilon}, {delta})-differentially private, where {guarantee.relation.explanation} (relation "
         f"{str(guarantee.relation)!r}): for every set S of possible results and every two neighbouring tables A and B, "
@@ -195,7 +195,7 @@ def _at_most(probability: float) -> str:
     return f"at most 1 in {math.floor(among / size) * size:,.0f}"
 
 
-def _up(number: float, digits: int) -> str:
+def rounded_up(number: float, digits: int) -> str:
     """So many digits, rounded up."""
     if number <= 0.0:
         return "0"
