@@ -63,12 +63,13 @@ def curve_of(described: Any, found: dict[str, Any], relation: Relation | None) -
     from discreet.privacy.tradeoff_kinds import EventTradeOff
 
     epsilon, delta = float(found["epsilon"]), float(found["delta"])
-    if relation is not None:
-        stated = 0.0 < epsilon < math.inf and delta < 1.0
-        if not stated and epsilon > 0.0:
-            return trade_off(math.inf)
-        return EventTradeOff(described, relation, Budget(epsilon, delta) if stated else None)
-    return trade_off(described)
+    stated = Budget(epsilon, delta) if 0.0 < epsilon < math.inf and delta < 1.0 else None
+    curve = trade_off(described) if relation is None else EventTradeOff(described, relation, stated)
+    if stated is not None or epsilon == 0.0:
+        return curve
+    if curve.advantage < 1.0:
+        raise ValueError(f"no epsilon holds with delta = {delta:g}; give another --delta to see what it means.")
+    return trade_off(math.inf)
 
 
 def told(curve: TradeOff, found: dict[str, Any], relation: Relation | None) -> tuple[dict[str, Any], list[str]]:

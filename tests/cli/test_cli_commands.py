@@ -193,6 +193,8 @@ def test_account_converts_promises(options, epsilon, implied):
         (["--rho", 1, "--mu", 1], "--rho and --mu"),
         (["--rho", 1, "--gaussian", 1], "stands alone"),
         (["--rho", 1, "--count", 2], "stands alone"),
+        (["--rho", 1, "--delta", 0, "--meaning"], "another --delta"),
+        (["--gaussian", 1, "--delta", 0, "--meaning"], "another --delta"),
     ],
 )
 def test_account_mistakes_are_named(options, word):
