@@ -1,4 +1,4 @@
-"""`discreet account`: what a described mechanism costs, certified, with Google's number beside it."""
+"""`discreet account`: what a mechanism costs, certified, with Google's number beside it, or what a promise means."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import typer
 
 from discreet._common.json_file import read_json_file
 from discreet.cli import options
-from discreet.cli.console import print_json
+from discreet.cli.account_meaning import curve_of, draw, promise_cost, promise_of, told
+from discreet.cli.console import check_free, print_json
 from discreet.privacy.relation import Relation
 
 LARGEST_COMPARED = 1_000.0  # epsilon up to which Google is asked: the memory it takes grows with epsilon
@@ -27,20 +28,57 @@ def account(
     event: Annotated[
         Path | None, typer.Option(help="A JSON file with an event, or a model file, instead of the above.")
     ] = None,
+    promise_epsilon: Annotated[
+        float | None, typer.Option(help="A promise instead of a mechanism: this epsilon, with --delta.")
+    ] = None,
+    rho: Annotated[float | None, typer.Option(help="A promise instead: rho of zero-concentrated DP.")] = None,
+    mu: Annotated[float | None, typer.Option(help="A promise instead: mu of Gaussian DP.")] = None,
     count: Annotated[int, typer.Option(min=1, help="How often all of the above happens.")] = 1,
     delta: Annotated[float, typer.Option(help="The delta at which epsilon is asked for.")] = 1e-6,
     epsilon: Annotated[float | None, typer.Option(help="Ask for delta at this epsilon instead.")] = None,
     relation: options.RelationName = None,
+    meaning: Annotated[bool, typer.Option("--meaning", help="Say in plain words what it means for a person.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="A picture of what it means; needs Matplotlib.", show_default="none")
+    ] = None,
+    force: options.Force = False,
     json: options.Json = False,
 ) -> None:
-    """Certify the privacy cost of a mechanism, and ask Google's accountant too."""
-    described, stored = _event_of(event, gaussian, laplace, selection, poisson_rate)
-    found = cost(_repeated(described, count), delta, epsilon, relation or stored or Relation.REPLACE)
+    """Certify the privacy cost of a mechanism, or convert a promise, and say what it means for one person.
+
+    Google's accountant is asked too.
+    """
+    described: Any = promise_of(promise_epsilon, rho, mu, delta)
+    if plot is not None:
+        check_free(plot, force)
+    if described is not None:
+        if (event, gaussian, laplace, selection, poisson_rate, relation) != (None,) * 6 or count > 1:
+            raise ValueError("a promise stands alone; leave out --event, --count, --relation and the noise.")
+        found, under = promise_cost(described, delta, epsilon), None
+    else:
+        single, stored = _event_of(event, gaussian, laplace, selection, poisson_rate)
+        described, under = _repeated(single, count), relation or stored or Relation.REPLACE
+        found = cost(described, delta, epsilon, under)
+    sentences: list[str] = []
+    if meaning or plot is not None:
+        curve = curve_of(described, found, under)
+        if meaning:
+            found["meaning"], sentences = told(curve, found, under)
+        if plot is not None:
+            draw(curve, found, plot)
     if json:
         print_json({name: "inf" if value == math.inf else value for name, value in found.items()})
         return
+    _print(found)
+    print("".join(f"\n{sentence}\n" for sentence in sentences), end="")
+
+
+def _print(found: dict[str, Any]) -> None:
     for name in ("epsilon", "delta"):
         print(f"{name:<9} {found[name]:.6g}")
+    if "promise" in found:
+        print("\n".join([f"promise   {found['promise']}", *(f"implies   {other}" for other in found["implies"])]))
+        return
     google = found["google_epsilon"]
     print(f"relation  {found['relation']}\nroute     {found['route']}")
     print(f"Google    {'no answer for this' if google is None else f'epsilon {google:.6g} at this delta'}")
@@ -92,7 +130,10 @@ def _event_of(
     if selection is not None:
         parts.append(accounting.selection_event(selection))
     if not parts:
-        raise ValueError("describe a mechanism: --gaussian, --laplace, --selection or --event FILE.")
+        raise ValueError(
+            "describe a mechanism (--gaussian, --laplace, --selection or --event FILE) or a promise "
+            "(--promise-epsilon, --rho or --mu)."
+        )
     return accounting.compose(parts), None
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.privacy import accounting
 from discreet.privacy.relation import Relation
+
+if TYPE_CHECKING:
+    from discreet.privacy.tradeoffs import TradeOff
 
 LARGE_EPSILON = 10.0  # above it a belief of 50 % may become one of more than 99.99 %
 PRIORS = (0.5, 0.1, 0.01)  # beliefs before, of which a statement tells the belief after
@@ -37,10 +40,19 @@ class Meaning:
         if not math.isfinite(epsilon):
             return cls(tuple((prior, 1.0) for prior in PRIORS), 1.0, 1.0)
         beliefs = tuple((prior, belief_after(prior, epsilon)) for prior in PRIORS)
+        from discreet.privacy.tradeoff_kinds import ApproximateTradeOff
+
         # Both bounds hold: that of the numbers promised, and that of what was really done.
-        promised = 0.5 + 0.5 * (math.tanh(0.5 * epsilon) + 2.0 * delta / (1.0 + math.exp(min(epsilon, 700.0))))
+        promised = ApproximateTradeOff(epsilon, delta).accuracy(0.5)
         guess = min(1.0, promised, accounting.guess_accuracy(event, relation))
         return cls(beliefs, accounting.excess_probability(event, epsilon, relation), guess)
+
+    @classmethod
+    def of_curve(cls, curve: TradeOff, failure: float | None = None) -> Meaning:
+        """The meaning of a trade-off curve; one without a delta needs `failure`, how often a belief may be larger."""
+        growth = curve.odds_growth(failure)
+        often = failure if failure is not None else (curve.usual_growth() or (growth, 0.0))[1]
+        return cls(tuple((prior, belief_after(prior, growth)) for prior in PRIORS), often, curve.accuracy(0.5))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the meaning as JSON values."""
@@ -50,7 +62,7 @@ class Meaning:
 
 def belief_after(before: float, epsilon: float) -> float:
     """Return the most that a belief can become when its odds grow by at most exp(epsilon): Bayes' theorem."""
-    return before / (before + (1.0 - before) * math.exp(-epsilon))
+    return before / (before + (1.0 - before) * math.exp(min(-epsilon, 700.0)))
 
 
 def weaknesses(epsilon: float, delta: float, rows: int | None) -> list[str]:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from discreet._common.text import one_line
-from discreet.privacy.meaning import percent_at_most, weaknesses
+from discreet.privacy.meaning import Meaning, percent_at_most, weaknesses
 from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def statement_of(guarantee: Guarantee) -> str:
     release = guarantee.release
     private, facts = guarantee.is_private, [] if release is None else _facts(guarantee, release)
     sections = {
-        "What this means for one person": _meaning(guarantee) if private else _NO_PRIVACY,
+        "What this means for one person": _meaning(guarantee) if private else NO_PRIVACY,
         "Released": facts,
         "Covered": _COVERED if private else [],
         "Not covered": _not_covered(guarantee) if private else [],
@@ -54,20 +54,24 @@ def statement_of(guarantee: Guarantee) -> str:
     return "\n\n".join(_section(name, paragraphs) for name, paragraphs in sections.items() if paragraphs)
 
 
-def _meaning(guarantee: Guarantee) -> list[str]:
-    meaning = guarantee.meaning
+def in_words(meaning: Meaning, relation: Relation | None = None) -> list[str]:
+    """What whoever knows all other rows can come to believe about one, and how often a guess can be right."""
     (_, half), (_, tenth), (_, hundredth) = meaning.beliefs
     belief = (
         "Take any person with one row in the table, and someone who knows all other rows. If that someone thought it "
-        f"50 % likely {_USED[guarantee.relation]}, then this result can make it at most {percent_at_most(half)} likely "
-        f"in their eyes. A belief of 10 % can become at most {percent_at_most(tenth)}, one of 1 % at most "
-        f"{percent_at_most(hundredth)}."
+        f"50 % likely {_USED[relation or Relation.ADD_REMOVE]}, then this result can make it at most "
+        f"{percent_at_most(half)} likely in their eyes. A belief of 10 % can become at most {percent_at_most(tenth)}, "
+        f"one of 1 % at most {percent_at_most(hundredth)}."
     )
     failure = f" The chance that the result allows more than that is {_at_most(meaning.failure)}."
     guess = (
         f"If they then had to guess, they would be right at most {percent_at_most(meaning.guess)} of the time; a coin "
         "is right 50 % of the time."
     )
+    return [belief + ("" if meaning.failure == 0.0 else failure), guess]
+
+
+def _meaning(guarantee: Guarantee) -> list[str]:
     holds = (
         "This is so whatever else they know and however they compute, now and later. Nothing that is made of the "
         "result afterwards weakens it."
@@ -75,7 +79,7 @@ def _meaning(guarantee: Guarantee) -> list[str]:
     rows = None if guarantee.release is None else guarantee.release.rows
     weak = [f"ATTENTION: {reason}" for reason in weaknesses(guarantee.epsilon, guarantee.delta, rows)]
     caveat = [_CAVEAT] if guarantee.leaks else []
-    return [*caveat, belief + ("" if meaning.failure == 0.0 else failure), guess, holds, *weak]
+    return [*caveat, *in_words(guarantee.meaning, guarantee.relation), holds, *weak]
 
 
 def _facts(guarantee: Guarantee, release: ReleaseRecord) -> list[str]:
@@ -104,7 +108,7 @@ _ROWS = {
     "maximum": "at most {:,} (a stream)",
 }
 
-_NO_PRIVACY = [
+NO_PRIVACY = [
     "This result was computed without privacy protection. Whoever sees it may learn anything about the people in the "
     "table. It must be guarded as the table is."
 ]
@@ -154,7 +158,7 @@ def _booked(receipt: LedgerReceipt) -> str:
     return (
         f"Booked in the ledger of data set {receipt.dataset!r} as {entries}{' and '.join(map(str, receipt.entries))} "
         f"(hash {one_line(receipt.hash[:16])}). All results booked there until then, this one included, have together "
-        f"spent epsilon {_up(receipt.spent, 4)} of {receipt.epsilon:.6g} at delta {receipt.delta:.3g}; about "
+        f"spent epsilon {rounded_up(receipt.spent, 4)} of {receipt.epsilon:.6g} at delta {receipt.delta:.3g}; about "
         f"{left:.3g} was left. Results that are not in the ledger are not counted."
     )
 
@@ -162,7 +166,7 @@ def _booked(receipt: LedgerReceipt) -> str:
 def _symbols(guarantee: Guarantee) -> list[str]:
     if not guarantee.is_private:
         return ["epsilon is infinite."]
-    epsilon, delta = _up(guarantee.epsilon, 6), _up(guarantee.delta, 4)
+    epsilon, delta = rounded_up(guarantee.epsilon, 6), rounded_up(guarantee.delta, 4)
     return [
         f"The result is ({epsilon}, {delta})-differentially private, where {guarantee.relation.explanation} (relation "
         f"{str(guarantee.relation)!r}): for every set S of possible results and every two neighbouring tables A and B, "
@@ -191,7 +195,7 @@ def _at_most(probability: float) -> str:
     return f"at most 1 in {math.floor(among / size) * size:,.0f}"
 
 
-def _up(number: float, digits: int) -> str:
+def rounded_up(number: float, digits: int) -> str:
     """So many digits, rounded up."""
     if number <= 0.0:
         return "0"

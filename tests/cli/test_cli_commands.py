@@ -10,6 +10,7 @@ import discreet
 from discreet import load_model
 from discreet.demo import LIMITS, declared_bounds, run_demo
 from discreet.privacy import accounting
+from discreet.privacy.accounting.zcdp import zcdp_epsilon
 from discreet.privacy.relation import Relation
 from tests.cli_tools import ROWS, make_table, run
 
@@ -139,6 +140,44 @@ def test_account_without_noise_is_not_private():
     assert json.loads(run("account", "--laplace", 2, "--delta", 0, "--json").stdout)["epsilon"] == 0.5
 
 
+def test_account_tells_what_a_promise_means(tmp_path):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "promise.png"
+    options = ("--promise-epsilon", 1, "--delta", "1e-6")
+    shown = run("account", *options, "--meaning", "--plot", picture).stdout
+    assert "50 % likely" in shown
+    assert "75.2 %" in " ".join(shown.split())
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "exists" in run("account", *options, "--plot", picture, code=2).stderr
+    said = json.loads(run("account", *options, "--meaning", "--json").stdout)
+    assert said["meaning"]["failure_at_most"] == pytest.approx(1e-5)
+    assert said["meaning"]["advantage_at_most"] == pytest.approx(math.tanh(0.5), abs=1e-6)
+
+
+def test_account_says_of_a_model_what_its_statement_says(table):
+    run("fit", table, "--target", "y", "--bounds", "-100,100", "--classes", "0,1", "--out", "model.json")
+    model = load_model("model.json")
+    options = ("--event", "model.json", "--delta", model.guarantee_.delta)
+    said = json.loads(run("account", *options, "--meaning", "--json").stdout)
+    assert said["meaning"]["guess_at_most"] == pytest.approx(model.guarantee_.meaning.guess, rel=1e-3)
+    assert "without privacy protection" in run("account", "--gaussian", 0, "--meaning").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "epsilon", "implied"),
+    [
+        (["--rho", 0.1], zcdp_epsilon(0.1, 1e-6), []),
+        (["--mu", 0.5], accounting.gaussian_epsilon(1e-6, 0.5), ["(rho = 0.125, zCDP)"]),
+        (["--promise-epsilon", 1, "--delta", 0], 1.0, ["(rho = 0.462117, zCDP)", "(mu = 1.23204, Gaussian DP)"]),
+    ],
+)
+def test_account_converts_promises(options, epsilon, implied):
+    said = json.loads(run("account", *options, "--json").stdout)
+    assert said["epsilon"] == pytest.approx(epsilon, rel=1e-9)
+    assert said["implies"] == implied
+    assert "promise" in run("account", *options, "--epsilon", 0.3).stdout
+
+
 @pytest.mark.parametrize(
     ("options", "word"),
     [
@@ -151,6 +190,11 @@ def test_account_without_noise_is_not_private():
         (["--gaussian", 1, "--count", 0], "--count"),
         (["--gaussian", 1, "--event", "e.json"], "--event"),
         (["--event", "absent.json"], "absent.json"),
+        (["--rho", 1, "--mu", 1], "--rho and --mu"),
+        (["--rho", 1, "--gaussian", 1], "stands alone"),
+        (["--rho", 1, "--count", 2], "stands alone"),
+        (["--rho", 1, "--delta", 0, "--meaning"], "another --delta"),
+        (["--gaussian", 1, "--delta", 0, "--meaning"], "another --delta"),
     ],
 )
 def test_account_mistakes_are_named(options, word):

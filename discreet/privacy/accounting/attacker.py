@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet.privacy.accounting.certificates import deltas_of
 from discreet.privacy.accounting.composition import read_composition
+from discreet.privacy.accounting.pairs import Array
 from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
@@ -38,5 +40,15 @@ def excess_probability(event: DpEvent, epsilon: float, relation: Relation | str)
         return 1.0
     if composition.pure_epsilon() <= epsilon * _ROUNDING:
         return 0.0
-    smaller = epsilon * _FRACTIONS
-    return min(1.0, float((deltas_of(composition, smaller) / -np.expm1(smaller - epsilon)).min()))
+    return excess_bound(lambda smaller: deltas_of(composition, smaller), epsilon)
+
+
+def excess_bound(deltas: Callable[[Array], Array], epsilon: float, also_at: tuple[float, ...] = ()) -> float:
+    """Return the bound of `excess_probability` from a privacy profile, which gives a delta for each epsilon.
+
+    `also_at` are epsilons that are tried as well; only those below `epsilon` tell anything.
+    """
+    if epsilon <= 0.0:
+        return 1.0
+    smaller = np.array([*(epsilon * _FRACTIONS), *(e for e in also_at if e < epsilon)])
+    return min(1.0, float((deltas(smaller) / -np.expm1(smaller - epsilon)).min()))

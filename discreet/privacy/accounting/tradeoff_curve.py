@@ -25,15 +25,41 @@ def tradeoff(event: DpEvent, relation: Relation | str, points: int = 200) -> tup
     if points < 3:
         raise ValueError(f"points must be at least 3, got {points!r}")
     alpha = np.concatenate([[0.0], ndtr(np.linspace(-5.0, 5.0, points - 2)), [1.0]])
+    return alpha, event_false_negatives(event, relation, alpha)
+
+
+def event_false_negatives(
+    event: DpEvent, relation: Relation | str, false_positives: Array, also_at: tuple[float, ...] = ()
+) -> Array:
+    """Return the least type II error at each type I error; `also_at` are epsilons whose delta is used as well.
+
+    Guarantee: that of `tradeoff`.
+    """
     composition = read_composition(event, relation)
     if not composition.is_private:
-        return alpha, np.zeros(points)
+        return np.zeros(false_positives.shape)
     if composition.only_gaussian:
-        return alpha, ndtr(ndtri(1.0 - alpha) - composition.gaussian_mu)
-    largest = certify(event, 1e-9, relation).epsilon
-    epsilons = np.concatenate([[0.0], np.geomspace(1e-3, 1.0, 60) * min(largest, 500.0)])
-    deltas = deltas_of(composition, epsilons)
+        return gaussian_false_negatives(false_positives, composition.gaussian_mu)
+    epsilons = epsilon_grid(certify(event, 1e-9, relation).epsilon, also_at)
+    return line_false_negatives(false_positives, epsilons, deltas_of(composition, epsilons))
+
+
+def gaussian_false_negatives(false_positives: Array, mu: float) -> Array:
+    """Return the least type II errors of tests of N(0, 1) against N(mu, 1): exact."""
+    if mu == np.inf:
+        return np.zeros(false_positives.shape)
+    return np.asarray(ndtr(ndtri(1.0 - false_positives) - mu))
+
+
+def epsilon_grid(largest: float, also_at: tuple[float, ...] = ()) -> Array:
+    """Return the epsilons at which a profile is read to draw its curve, from 0 to the largest that matters."""
+    grid = np.concatenate([[0.0], np.geomspace(1e-3, 1.0, 60) * min(largest, 500.0), also_at])
+    return np.unique(grid)
+
+
+def line_false_negatives(false_positives: Array, epsilons: Array, deltas: Array) -> Array:
+    """Return the largest of the lines that proved (epsilon, delta) put under the errors of every test."""
     growth = np.exp(epsilons)[:, None]
-    steep = 1.0 - deltas[:, None] - growth * alpha
-    flat = (1.0 - deltas[:, None] - alpha) / growth
-    return alpha, np.maximum(np.maximum(steep, flat).max(axis=0), 0.0)
+    steep = 1.0 - deltas[:, None] - growth * false_positives
+    flat = (1.0 - deltas[:, None] - false_positives) / growth
+    return np.maximum(np.maximum(steep, flat).max(axis=0), 0.0)

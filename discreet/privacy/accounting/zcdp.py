@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from discreet.privacy.accounting.pairs import Array
+from discreet.privacy.accounting.renyi import epsilon_bound, log_delta_bound
 
 _LARGEST_ORDER = 1e150  # any order is valid, and with this one nothing overflows
 
@@ -24,7 +25,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         return math.inf
 
     def bound(b: Array) -> Array:
-        return rho * (1 + b) - np.log1p(1 / b) - (math.log(delta) + np.log1p(b)) / b
+        return epsilon_bound(b, rho * (1 + b), math.log(delta))
 
     best = math.sqrt((1.0 - math.log(delta)) / rho)
     return max(0.0, _smallest(bound, min(best, _LARGEST_ORDER)) * (1 + 1e-12))
@@ -38,7 +39,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
         return 1.0
 
     def log_bound(b: Array) -> Array:
-        return b * (rho * (1 + b) - epsilon - np.log1p(1 / b)) - np.log1p(b)
+        return log_delta_bound(b, rho * (1 + b), epsilon)
 
     exponent = _smallest(log_bound, min(max(epsilon - rho, rho) / (2 * rho), _LARGEST_ORDER))
     return math.exp(min(0.0, exponent + 1e-12 * (1 + abs(exponent)))) + 5e-324

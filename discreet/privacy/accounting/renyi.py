@@ -1,0 +1,99 @@
+"""From Renyi differential privacy of one order to epsilon and delta, and what it says about the best test.
+
+The conversion is that of Canonne, Kamath and Steinke (2020, proposition 12). Orders are given as b = order - 1, so that
+those close to 1 keep their digits. Proofs: docs/guarantees/conversions.md.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from discreet.privacy.accounting.pairs import Array
+
+_HALVINGS = 44  # to 1e-13; what is returned is on the safe side of the answer
+_ROUNDING = 1e-12
+
+
+def epsilon_bound(b: Array, cost: Array, log_delta: float) -> Array:
+    """Return, for each order 1 + b with this Renyi cost, an epsilon that holds with delta."""
+    return cost - np.log1p(1 / b) - (log_delta + np.log1p(b)) / b
+
+
+def log_delta_bound(b: Array, cost: Array, epsilon: float) -> Array:
+    """Return, for each order 1 + b with this Renyi cost, the logarithm of a delta that holds with epsilon."""
+    return b * (cost - epsilon - np.log1p(1 / b)) - np.log1p(b)
+
+
+def renyi_epsilon(order: float, cost: float, delta: float) -> float:
+    """Return an epsilon for which (order, cost)-Renyi DP implies (epsilon, delta)-DP.
+
+    Guarantee: never below the least such epsilon.
+    """
+    if delta >= 1.0 or cost == 0.0:
+        return 0.0
+    if delta <= 0.0 or cost == math.inf:
+        return math.inf
+    b = np.array([order - 1.0])
+    found = float(epsilon_bound(b, np.array([cost]), math.log(delta))[0])
+    return max(0.0, found + _ROUNDING * (abs(found) + cost))
+
+
+def renyi_delta(order: float, cost: float, epsilon: float) -> float:
+    """Return a delta for which (order, cost)-Renyi DP implies (epsilon, delta)-DP.
+
+    Guarantee: never below the least such delta.
+    """
+    if cost == 0.0 or epsilon == math.inf:
+        return 0.0
+    if cost == math.inf:
+        return 1.0
+    exponent = float(log_delta_bound(np.array([order - 1.0]), np.array([cost]), epsilon)[0])
+    return math.exp(min(0.0, exponent + _ROUNDING * (1.0 + abs(exponent)))) + 5e-324
+
+
+def renyi_false_negatives(false_positives: Array, b: Array, cost: Array) -> Array:
+    """Return the least false negatives of any test, given the Renyi divergences of both orders of the tables.
+
+    A test turns the two laws into two coins, whose divergences are no larger; conversely two such coins are a release
+    that keeps the promise. So the least error is found by bisection among coins, and more orders only raise it.
+
+    Guarantee: no test has fewer false negatives at these false positives.
+    """
+    low = np.zeros(false_positives.shape)
+    high = 1.0 - false_positives
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        possible = _coins_allowed(false_positives, middle, b, cost)
+        low, high = np.where(possible, low, middle), np.where(possible, middle, high)
+    return np.where(false_positives == 0.0, 1.0, low)  # nobody who never accuses finds anybody: a finite divergence
+
+
+def renyi_advantage(b: Array, cost: Array) -> float:
+    """Return the most that true minus false positives can be, given the divergences of both orders of the tables.
+
+    The errors that are possible form a convex set, symmetric in the two kinds of error, so that the best attack may be
+    taken to have as many of one kind as of the other.
+
+    Guarantee: no test does better.
+    """
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        error = np.array([0.5 * (1.0 - middle)])
+        low, high = (middle, high) if _coins_allowed(error, error, b, cost)[0] else (low, middle)
+    return high
+
+
+def _coins_allowed(false_positives: Array, false_negatives: Array, b: Array, cost: Array) -> Array:
+    """Whether coins of heads 1 - false negatives and false positives keep every bound, in both directions."""
+    p, q = 1.0 - false_negatives[:, None], false_positives[:, None]
+    limit = b * cost * (1.0 + _ROUNDING) + _ROUNDING
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        there, back = (
+            np.logaddexp((1 + b) * np.log(x) - b * np.log(y), (1 + b) * np.log1p(-x) - b * np.log1p(-y))
+            for x, y in ((p, q), (q, p))
+        )
+    # A comparison with NaN (0 times infinity, at the very ends) is not a proof that the coins are refused.
+    return np.asarray(~((there > limit) | (back > limit)).any(axis=1))

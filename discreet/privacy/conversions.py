@@ -1,0 +1,265 @@
+"""From one definition of differential privacy to another: which promise follows from which, and which does not.
+
+A promise is a `Budget` (pure, approximate, zero-concentrated or Gaussian DP) or a `Renyi`. Theorems and proofs:
+docs/guarantees/conversions.md. Every number is rounded to the side on which the promise stays true.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from discreet._common.checks import at_least_zero, fraction, number_in, one_of
+from discreet.privacy.budget import Budget
+from discreet.privacy.group_privacy import change_relation, group
+from discreet.privacy.promise import Definition, Promise, Renyi, kind_of
+
+__all__ = [
+    "Definition",
+    "Promise",
+    "Renyi",
+    "bounded_range_to_zcdp",
+    "change_relation",
+    "convert",
+    "group",
+    "kind_of",
+    "pure_to_gdp",
+    "pure_to_renyi",
+    "pure_to_zcdp",
+]
+
+DEFINITIONS: tuple[Definition, ...] = ("pure", "approximate", "zcdp", "renyi", "gdp")
+_UP = 1.0 + 1e-12  # covers the rounding of the few operations of a closed form
+_SMALLEST_EPSILON = 1e-12  # a budget has a positive epsilon; a smaller one is stated as this
+
+
+def convert(
+    promise: Promise,
+    to: Definition,
+    *,
+    delta: float | None = None,
+    epsilon: float | None = None,
+    order: float | None = None,
+) -> Promise:
+    """Return the promise that follows from another one, in another definition of differential privacy.
+
+    Guarantee: whatever keeps the given promise keeps the returned one, under the same neighbouring relation.
+
+    Parameters
+    ----------
+    promise : Budget or Renyi
+        What is known to hold.
+    to : {"pure", "approximate", "zcdp", "renyi", "gdp"}
+        The definition wanted.
+    delta, epsilon : float, optional
+        For "approximate", one of them; the other one is computed.
+    order : float, optional
+        For "renyi", the order wanted.
+
+    Returns
+    -------
+    Budget or Renyi
+
+    Raises
+    ------
+    ValueError
+        The promise says nothing in the definition wanted; the message tells why.
+
+    Examples
+    --------
+    >>> from discreet import Budget
+    >>> from discreet.privacy.conversions import convert
+    >>> print(convert(Budget.zcdp(0.1), "approximate", delta=1e-6))
+    (epsilon = 2.14194, delta = 1e-06)
+    >>> print(convert(Budget.pure(1.0), "zcdp"))
+    (rho = 0.462117, zCDP)
+    >>> print(convert(Budget.gdp(0.5), "renyi", order=4.0))
+    (order = 4, epsilon = 0.5, Renyi DP)
+    """
+    one_of("to", to, DEFINITIONS)
+    _check_wanted(to, delta, epsilon, order)
+    kind = kind_of(promise)
+    if to == "approximate":
+        return _approximate(promise, delta, epsilon)
+    if to == "renyi":
+        assert order is not None
+        return Renyi(order, _renyi_cost(promise, number_in("order", order, 1.0, above=True)))
+    if kind == to:
+        return promise
+    if (kind, to) not in _CLOSED:
+        raise ValueError(f"{promise} implies no {to} promise: {_reason(kind, to)}")
+    assert isinstance(promise, Budget)
+    return _CLOSED[kind, to](promise)
+
+
+def pure_to_zcdp(epsilon: float) -> float:
+    """Return the least rho such that every epsilon-DP release is rho-zCDP: epsilon * tanh(epsilon / 2).
+
+    It is at most epsilon^2 / 2, the value in most texts, and attained by randomised response.
+
+    Parameters
+    ----------
+    epsilon : float
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from discreet.privacy.conversions import pure_to_zcdp
+    >>> round(pure_to_zcdp(1.0), 6), round(pure_to_zcdp(10.0), 2)  # epsilon^2 / 2 would be 0.5 and 50
+    (0.462117, 10.0)
+    """
+    epsilon = at_least_zero("epsilon", epsilon)
+    return epsilon * math.tanh(0.5 * epsilon) * _UP
+
+
+def bounded_range_to_zcdp(epsilon: float) -> float:
+    """Return the rho of a selection of bounded range epsilon, as the exponential mechanism makes: epsilon^2 / 8.
+
+    Parameters
+    ----------
+    epsilon : float
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from discreet.privacy.conversions import bounded_range_to_zcdp
+    >>> round(bounded_range_to_zcdp(1.0), 6)
+    0.125
+    """
+    return at_least_zero("epsilon", epsilon) ** 2 / 8.0 * _UP
+
+
+def pure_to_renyi(epsilon: float, order: float) -> float:
+    """Return the largest Renyi divergence of an order that epsilon-DP allows, attained by randomised response.
+
+    Parameters
+    ----------
+    epsilon : float
+    order : float
+        Above 1.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from discreet.privacy.conversions import pure_to_renyi
+    >>> round(pure_to_renyi(1.0, 2.0), 4), round(pure_to_renyi(1.0, 1000.0), 4)
+    (0.7353, 0.9997)
+    """
+    epsilon, order = at_least_zero("epsilon", epsilon), number_in("order", order, 1.0, above=True)
+    if epsilon == math.inf:
+        return math.inf
+    # log of cosh((order - 1/2) epsilon) / cosh(epsilon / 2), without large numbers
+    ends = math.log1p(math.exp(-(2.0 * order - 1.0) * epsilon)) - math.log1p(math.exp(-epsilon))
+    return min(epsilon, pure_to_zcdp(epsilon) * order, (epsilon + ends / (order - 1.0)) * _UP + 1e-15 / (order - 1.0))
+
+
+def pure_to_gdp(epsilon: float) -> float:
+    """Return the least mu such that every epsilon-DP release is mu-GDP: 2 Phi^-1(e^epsilon / (1 + e^epsilon)).
+
+    Parameters
+    ----------
+    epsilon : float
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from discreet.privacy.conversions import pure_to_gdp
+    >>> round(pure_to_gdp(1.0), 4)
+    1.232
+    """
+    from scipy.special import log_ndtr, ndtri_exp
+
+    epsilon = at_least_zero("epsilon", epsilon)
+    if epsilon in (0.0, math.inf):
+        return epsilon
+    least = -math.log1p(math.exp(-epsilon)) - epsilon  # the logarithm of 1 / (1 + e^epsilon)
+    mu = -2.0 * float(ndtri_exp(least)) * _UP
+    while log_ndtr(-0.5 * mu) > least:
+        mu *= _UP
+    return mu
+
+
+def _check_wanted(to: str, delta: float | None, epsilon: float | None, order: float | None) -> None:
+    if (to == "approximate") != (delta is not None or epsilon is not None) or None not in (delta, epsilon):
+        raise ValueError('give one of delta and epsilon for to="approximate", and for nothing else.')
+    if (to == "renyi") != (order is not None):
+        raise ValueError('give the order for to="renyi", and for nothing else.')
+
+
+def _approximate(promise: Promise, delta: float | None, epsilon: float | None) -> Promise:
+    from discreet.privacy.tradeoffs import trade_off
+
+    curve = trade_off(promise)
+    if epsilon is not None:
+        found = curve.delta(at_least_zero("epsilon", epsilon))
+        if not found < 1.0:
+            raise ValueError(f"{promise} implies no delta below 1 at epsilon = {epsilon:g}.")
+        return Budget(max(epsilon, _SMALLEST_EPSILON), found)
+    assert delta is not None
+    least = curve.epsilon(fraction("delta", delta))
+    if least == math.inf and not (isinstance(promise, Budget) and promise.is_infinite):
+        raise ValueError(f"{promise} implies no approximate promise at delta = {delta:g}: {_no_delta(promise)}")
+    return Budget(max(least, _SMALLEST_EPSILON), delta)
+
+
+def _no_delta(promise: Promise) -> str:
+    if kind_of(promise) == "approximate":
+        return "a promise that may fail with a larger probability says nothing about a smaller one."
+    return "a delta of 0 is pure DP, which Gaussian noise keeps at no epsilon."
+
+
+def _renyi_cost(promise: Promise, order: float) -> float:
+    if isinstance(promise, Renyi):
+        if order > promise.order:
+            raise ValueError(
+                f"{promise} says nothing about the larger order {order:g}: its divergence may be infinite."
+            )
+        return promise.epsilon
+    if promise.rho is not None:
+        return promise.rho * order * _UP
+    if promise.mu is not None:
+        return 0.5 * promise.mu**2 * order * _UP
+    assert promise.epsilon is not None
+    if promise.delta:
+        raise ValueError(f"{promise} implies no renyi promise: {_MAY_FAIL}")
+    return pure_to_renyi(promise.epsilon, order)
+
+
+_CLOSED: dict[tuple[str, str], Callable[[Budget], Budget]] = {
+    ("pure", "zcdp"): lambda promise: Budget.zcdp(pure_to_zcdp(promise.amount)),
+    ("pure", "gdp"): lambda promise: Budget.gdp(pure_to_gdp(promise.amount)),
+    ("gdp", "zcdp"): lambda promise: Budget.zcdp(0.5 * promise.amount**2 * _UP),
+}
+
+_MAY_FAIL = (
+    "with probability delta it may publish a row, which no finite epsilon, rho, mu or Renyi divergence covers. Convert "
+    "the event that the promise was made of instead."
+)
+_ONE_ORDER = "a divergence of one order says nothing about larger orders, which may be infinite."
+_NO_PURE = "Gaussian noise keeps it, and its likelihood ratios are not bounded."
+
+
+def _reason(kind: str, to: str) -> str:
+    """Why one definition does not follow from another."""
+    if kind == "approximate":
+        return _MAY_FAIL
+    if to == "pure":
+        return _NO_PURE
+    if kind == "renyi":
+        return _ONE_ORDER
+    return (
+        "a finite mu exists, but none is proved here; use trade_off(promise) for the curve, or the event, whose mu is "
+        "known if all its noise is Gaussian."
+    )

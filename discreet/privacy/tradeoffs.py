@@ -1,0 +1,277 @@
+"""How well the best attacker can tell whether a row was used: the trade-off curve of a promise, and what follows.
+
+The attacker knows all other rows, sees the result and says "used" or "not used". A false positive says "used" of a row
+that was not, a false negative "not used" of one that was. Proofs: docs/guarantees/conversions.md and
+docs/guarantees/accounting.md.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet._common.checks import at_least_zero, fraction
+from discreet._common.types import FloatArray
+from discreet.privacy.accounting.attacker import excess_bound
+from discreet.privacy.meaning import belief_after
+
+_PARTS = np.geomspace(0.01, 0.9, 12)  # of a probability of failure, that go to delta
+_CELLS = 500  # of the area under a curve
+USUAL_FAILURE = 10.0  # times delta: how often a belief may pass its bound, unless another probability is given
+
+
+class TradeOff(ABC):
+    """What a promise allows the best attacker; made by `trade_off`.
+
+    Guarantee: no attack on a release that keeps the promise does better, whatever it knows of other rows.
+
+    Attributes
+    ----------
+    name : str
+        The promise, in words.
+
+    Examples
+    --------
+    >>> from discreet.privacy import trade_off
+    >>> curve = trade_off(1.0, 1e-6)
+    >>> curve.false_negative([0.05]).round(3)  # 5 % false alarms: at least 86 % of the rows are missed
+    array([0.864])
+    >>> round(curve.advantage, 3), round(curve.accuracy(0.5), 3), round(curve.precision(0.1, 0.05), 3)
+    (0.462, 0.731, 0.232)
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @abstractmethod
+    def deltas(self, epsilons: FloatArray) -> FloatArray:
+        """Return the delta that holds together with each epsilon, never below the least one."""
+
+    @abstractmethod
+    def epsilon(self, delta: float) -> float:
+        """Return the epsilon that holds together with a delta, never below the least one; perhaps infinite."""
+
+    @abstractmethod
+    def _false_negatives(self, false_positives: FloatArray) -> FloatArray:
+        """The curve, at an array of false positives between 0 and 1."""
+
+    def usual_growth(self) -> tuple[float, float] | None:
+        """Return the `odds_growth` of which is spoken if nobody says otherwise, and how often it may be passed.
+
+        None where the promise has no delta, so that somebody must say.
+        """
+        return None
+
+    def corners(self) -> tuple[float, ...]:
+        """Return epsilons at which the profile has a kink."""
+        return ()
+
+    def delta(self, epsilon: float) -> float:
+        """Return the delta that holds together with an epsilon."""
+        return float(self.deltas(np.array([at_least_zero("epsilon", epsilon)]))[0])
+
+    def false_negative(self, false_positive: ArrayLike) -> FloatArray:
+        """Return the least rate of false negatives at each rate of false positives.
+
+        Parameters
+        ----------
+        false_positive : array-like of float
+            Rates between 0 and 1.
+
+        Returns
+        -------
+        ndarray
+        """
+        rates = np.atleast_1d(np.asarray(false_positive, dtype=np.float64))
+        if rates.ndim != 1 or not ((rates >= 0.0) & (rates <= 1.0)).all():
+            raise ValueError("false_positive must be a rate between 0 and 1, or a list of such rates.")
+        return np.clip(self._false_negatives(rates), 0.0, 1.0 - rates)
+
+    @property
+    def advantage(self) -> float:
+        """The most that 1 - false positives - false negatives can be: 0 for blind guesses, 1 without privacy."""
+        return min(1.0, self.delta(0.0))
+
+    @property
+    def area(self) -> float:
+        """The largest area under an attacker's ROC curve: 0.5 for blind guesses, 1 without privacy."""
+        # A convex curve is at least its value in the middle of a cell, on average over the cell.
+        middles = (np.arange(_CELLS) + 0.5) / _CELLS
+        return float(1.0 - np.mean(self.false_negative(middles)))
+
+    def accuracy(self, prior: float) -> float:
+        """Return how often a guess can be right, for who thought it `prior` likely that the row was used."""
+        rarer = min(fraction("prior", prior), 1.0 - prior)
+        if rarer == 0.0:
+            return 1.0
+        return min(1.0, 1.0 - rarer + rarer * self.delta(math.log((1.0 - rarer) / rarer)))
+
+    def precision(self, prior: float, false_positive: float) -> float:
+        """Return how many of those called "used" can really be: the positive predictive value of an attack.
+
+        Parameters
+        ----------
+        prior : float
+            The share of used rows among those that are asked about.
+        false_positive : float
+            Which share of the rows that were not used the attack may call "used".
+
+        Returns
+        -------
+        float
+        """
+        found = 1.0 - float(self.false_negative([fraction("false_positive", false_positive)])[0])
+        right, wrong = fraction("prior", prior) * found, (1.0 - prior) * false_positive
+        return 1.0 if wrong == 0.0 and right > 0.0 else right / max(right + wrong, 5e-324)
+
+    def failure(self, epsilon: float) -> float:
+        """Return how often, at most, a result multiplies somebody's odds by more than exp(epsilon)."""
+        if self.delta(epsilon) == 0.0:
+            return 0.0
+        return excess_bound(self.deltas, at_least_zero("epsilon", epsilon), self.corners())
+
+    def odds_growth(self, failure: float | None = None) -> float:
+        """Return the logarithm of what odds are multiplied by at most, except with probability `failure`.
+
+        It is above the epsilon of a promise with delta > 0: such a promise alone does not say that odds seldom grow by
+        more than exp(epsilon), only that they seldom grow by much more.
+
+        Parameters
+        ----------
+        failure : float, optional
+            By default 0 for a pure promise and ten times delta for one with a delta. For a guarantee the default is the
+            growth of exp(epsilon) that its statement tells, together with how often it is passed.
+
+        Returns
+        -------
+        float
+        """
+        if failure is None:
+            usual = self.usual_growth()
+            if usual is None:
+                raise ValueError(
+                    f"say how often the bound may be passed, such as failure=1e-6: {self.name} has no delta."
+                )
+            return usual[0]
+        if fraction("failure", failure) == 0.0:
+            return self.epsilon(0.0)
+        # P(odds grow by more than e^g) <= delta / (1 - e^(epsilon - g)) for every pair that holds; solved for g.
+        pairs = [(self.epsilon(failure * part), failure * part) for part in _PARTS]
+        pairs += [(corner, self.delta(corner)) for corner in self.corners()]
+        found = [epsilon - math.log1p(-delta / failure) for epsilon, delta in pairs if delta < failure]
+        return min([*found, self.epsilon(0.0)])
+
+    def posterior(self, prior: float, failure: float | None = None) -> float:
+        """Return the most that a belief of `prior` that the row was used can become, except with `failure`.
+
+        Parameters
+        ----------
+        prior : float
+            The belief before the result is seen.
+        failure : float, optional
+            How often a result may allow more; see `odds_growth`.
+
+        Returns
+        -------
+        float
+        """
+        growth = self.odds_growth(failure)
+        return 0.0 if fraction("prior", prior) == 0.0 else belief_after(prior, growth)
+
+
+def trade_off(promise: Any, delta: float | None = None, relation: Any = None) -> TradeOff:
+    """Return what a promise, or what was really done to the rows, allows the best attacker.
+
+    Parameters
+    ----------
+    promise : float, Budget, Renyi, Guarantee, fitted model or event
+        An epsilon (with `delta`); a promise in another definition; or a guarantee, a model or an event, whose curve
+        is that of what was done and mostly better than that of the epsilon and delta alone.
+    delta : float, optional
+        With an epsilon; 0 if it is left out.
+    relation : Relation or str, optional
+        With an event: which tables are neighbours.
+
+    Returns
+    -------
+    TradeOff
+
+    Examples
+    --------
+    >>> from discreet import Budget
+    >>> from discreet.privacy import trade_off
+    >>> round(trade_off(1.0).advantage, 4), round(trade_off(Budget.gdp(0.5)).advantage, 4)
+    (0.4621, 0.1974)
+    """
+    from discreet.privacy import tradeoff_kinds as kinds
+    from discreet.privacy.budget import Budget
+    from discreet.privacy.promise import Renyi
+
+    promise = getattr(promise, "guarantee_", promise)
+    if delta is not None or isinstance(promise, int | float):
+        promise = Budget(promise, 0.0 if delta is None else delta)
+    if isinstance(promise, Renyi):
+        return kinds.RenyiTradeOff(promise)
+    if isinstance(promise, Budget):
+        return kinds.of_budget(promise)
+    if hasattr(promise, "event") and hasattr(promise, "relation"):
+        return kinds.of_guarantee(promise)
+    if relation is None:
+        raise ValueError("give the relation under which the event is meant, such as relation='replace'.")
+    return kinds.EventTradeOff(promise, relation)
+
+
+def advantage(promise: Any, delta: float | None = None, relation: Any = None) -> float:
+    """Return how much better than blind guessing the best attacker is: true minus false positives, at most.
+
+    Parameters
+    ----------
+    promise, delta, relation
+        As for `trade_off`.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from discreet.privacy import advantage
+    >>> round(advantage(1.0, 1e-6), 4)
+    0.4621
+    """
+    return trade_off(promise, delta, relation).advantage
+
+
+def posterior(
+    prior: float, promise: Any, delta: float | None = None, relation: Any = None, failure: float | None = None
+) -> float:
+    """Return the most that a belief that somebody's row was used can become by a result.
+
+    With a delta above 0 this holds except with probability `failure`, which is part of the statement.
+
+    Parameters
+    ----------
+    prior : float
+        The belief before.
+    promise, delta, relation
+        As for `trade_off`.
+    failure : float, optional
+        How often a result may allow more; by default 0 for a pure promise and ten times delta for one with a delta.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from discreet.privacy import posterior
+    >>> round(posterior(0.5, 1.0), 4), round(posterior(0.01, 1.0), 4)
+    (0.7311, 0.0267)
+    >>> round(posterior(0.5, 1.0, 1e-6, failure=1e-5), 4)
+    0.7513
+    """
+    return trade_off(promise, delta, relation).posterior(prior, failure)
