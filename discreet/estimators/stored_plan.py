@@ -1,7 +1,7 @@
 """What a model file keeps of a fit beside the coefficients: the released scaling, and what its plan was made from.
 
-Certificates need both: the scaling says in which columns the solver worked, the plan how much noise it added. Everything
-here was released or is public: the scaling is covered by the guarantee of the model (docs/guarantees/scales.md), the
+Certificates need both: the scaling says in which columns the solver worked, the plan how much noise it added. All of it
+was released or is public: the scaling is covered by the guarantee of the model (docs/guarantees/scales.md), the
 rest is the shape of the table and a digest of the plan, which sees no row.
 """
 
@@ -98,8 +98,8 @@ def plan_of(estimator: Any) -> Plan:
         raise ValueError(f"the plan of this model cannot be made again: {error}") from error
     if plan.digest.hex() != facts["digest"]:
         raise ValueError(
-            "the plan of this model cannot be made again exactly: its parameters were changed after the fit, the fit was "
-            "a stream, or another version of discreet planned it; fit and save it with this version."
+            "the plan of this model cannot be made again exactly: its parameters were changed after the fit, the fit "
+            "was a stream, or another version of discreet planned it; fit and save it with this version."
         )
     return plan
 
