@@ -148,8 +148,7 @@ def noise_interval(
 
 def row_weights(quantity: Quantity, rows: RowCells) -> FloatArray:
     """How much the correctness of each row adds: the weight of its cell over the number of rows there."""
-    counts = rows.sums()
-    shares = np.divide(quantity.weights, counts, out=np.zeros(rows.shape), where=counts > 0.0)
+    shares = np.divide(quantity.weights, rows.counts, out=np.zeros(rows.shape), where=rows.counts > 0.0)
     return shares.ravel()[rows.cell]
 
 
