@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from discreet.fairness.parameters import LinearClassifier
     from discreet.theory.distance import DistanceLaw
 
-BLOCK = 2**22  # entries of the scaled rows that are in memory at once
 ROUNDING = 2.0**-50  # of a sum of products, relative to the product of the norms and the number of terms
 
 
@@ -42,7 +42,7 @@ class Margins:
     lipschitz: FloatArray
     rounding: float = 0.0
 
-    @property
+    @cached_property
     def margin(self) -> FloatArray:
         """The least gap: positive only if the prediction is correct, negative only if it is wrong."""
         return self.gaps.min(axis=1)
@@ -51,7 +51,7 @@ class Margins:
     def rivals(self) -> int:
         return self.gaps.shape[1]
 
-    @property
+    @cached_property
     def needed(self) -> FloatArray:
         """The distance that parameters must move before the correctness of a row can change; inf if it never can."""
         return self._distances(np.abs(self.margin))
@@ -99,10 +99,7 @@ def gaps_of(scores: FloatArray, label: IndexArray) -> tuple[FloatArray, BoolArra
 
 
 def margins_of(classifier: LinearClassifier, law: DistanceLaw, table: Any, label: IndexArray) -> Margins:
-    """The margins of all rows; `table` is what `LinearClassifier.features` returned.
-
-    The rows are scaled in blocks, so that a large table is not copied at once.
-    """
+    """The margins of all rows, by the indices of their labels; `table` is what `LinearClassifier.features` returned."""
     weights = classifier.weights
     if law.weights.size != weights.shape[1] or law.outputs != weights.shape[0]:
         raise ValueError(
@@ -111,10 +108,9 @@ def margins_of(classifier: LinearClassifier, law: DistanceLaw, table: Any, label
         )
     speed = 1.0 if weights.shape[0] == 1 else math.sqrt(2.0)
     gaps, correct, lipschitz = [], [], []
-    step = max(1, BLOCK // max(weights.shape[1], 1))
-    for start in range(0, label.size, step):
-        rows = classifier.rows(table[start : start + step])
-        gap, right = gaps_of(rows @ weights.T, label[start : start + step])
+    for part in classifier.blocks(table):
+        rows = classifier.rows(table[part])
+        gap, right = gaps_of(rows @ weights.T, label[part])
         gaps.append(gap)
         correct.append(right)
         lipschitz.append(speed * law.row_norms(rows))
