@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 
 from discreet._common.exceptions import DiscreetWarning
-from discreet.fairness.parameters import LinearClassifier
 from discreet.fairness.private_evaluation import private_certificate
-from discreet.problem.column_scaling import identity_scaling
 from discreet.theory.distance import KnownDistance
+from tests.fairness_tools import plain_classifier
 
 GROUPS = ("a", "b")
 
 
 def classifier(weights, classes=(0, 1), law=None):
     """A linear classifier of plain columns without an intercept, as a released model would be."""
-    coef = np.atleast_2d(np.asarray(weights, dtype=float))
-    return LinearClassifier(
-        np.asarray(classes), coef, np.zeros(coef.shape[0]), identity_scaling(coef.shape[1]), False, law
-    )
+    return replace(plain_classifier(weights, classes), law=law)
 
 
 def known(distance, columns=2, outputs=1):

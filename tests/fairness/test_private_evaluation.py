@@ -23,9 +23,10 @@ from discreet.preprocessing.release import Terms
 from discreet.privacy import mechanisms
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
-from discreet.solvers import OutputPerturbation
+from discreet.solvers import GradientDescent
 from discreet.theory.distance import GaussianDistance
 from tests.evaluation_tools import GROUPS, classifier, evaluated, known, rows, without_noise
+from tests.fairness_tools import direct_values, predictions
 
 LEVEL = 1e-4
 MODEL, TABLE = classifier([1.0, 0.1]), rows()
@@ -38,20 +39,7 @@ LAW = known(0.05)
 def exact_values(model, table):
     """The notions by their definitions, from predictions."""
     X, y, group = table
-    right = (X @ model.coef[0] > 0.0) == (y == 1)
-    said = X @ model.coef[0] > 0.0
-    found = {("accuracy", None, None): right.mean()}
-    for g in GROUPS:
-        here = group == g
-        found["accuracy parity", None, g] = right[here].mean() - right.mean()
-        found["demographic parity", 1, g] = said[here].mean() - said.mean()
-        for label in (0, 1):
-            of_label = y == label
-            value = right[of_label & here].mean() - right[of_label].mean()
-            found["equalised odds", label, g] = value
-            if label == 1:
-                found["equality of opportunity", label, g] = value
-    return found
+    return direct_values(y, predictions(model, X), group, 1)
 
 
 def test_without_noise_the_values_are_those_of_the_definitions():
@@ -331,19 +319,23 @@ def test_under_add_remove_the_number_of_rows_plays_no_part():
 # --- models from files ---------------------------------------------------------------------------------------
 
 
-def test_a_loaded_model_has_the_law_of_the_fitted_one(tmp_path, monkeypatch):
-    def law_of(self, plan, scaling):
-        deviation = plan.mechanism.multiplier / plan.public.rows / plan.settings.ridge
-        return GaussianDistance(np.append(1.0 / scaling.scale, 1.0), 1, "the minimiser", deviation=deviation)
+LAWFUL = {
+    "output perturbation": {"solver": "output-perturbation"},
+    "gradient descent": {"solver": GradientDescent(average=False, step=0.5), "fit_intercept": False},
+}
 
-    monkeypatch.setattr(OutputPerturbation, "distance_law", law_of)
+
+@pytest.mark.parametrize("settings", LAWFUL.values(), ids=LAWFUL)
+def test_a_loaded_model_has_the_law_of_the_fitted_one(tmp_path, settings):
     X, y, group = TABLE
-    model = LogisticRegression(epsilon=5.0, classes=[0, 1], solver="output-perturbation", alpha=0.1).fit(X, y)
+    known_facts = {"bounds": (-1.0, 1.0), "classes": [0, 1], "alpha": 0.1}
+    model = LogisticRegression(epsilon=5.0, **known_facts, **settings).fit(X, y)
     save_model(model, tmp_path / "model.json")
     loaded = load_model(tmp_path / "model.json")
     first, second = linear_classifier(model), linear_classifier(loaded)
-    assert first.law.deviation == second.law.deviation
-    np.testing.assert_array_equal(first.law.weights, second.law.weights)
+    assert type(first.law) is type(second.law)
+    for name, value in vars(first.law).items():
+        np.testing.assert_array_equal(getattr(second.law, name), value, err_msg=name)
     np.testing.assert_array_equal(first.weights, second.weights)
     with pytest.warns(InsecureRandomnessWarning):
         both = [private_certificate(each, X, y, group, groups=GROUPS, random_state=1) for each in (model, loaded)]
