@@ -15,7 +15,9 @@ from discreet.privacy import mechanisms
 from discreet.privacy.planned_release import PlannedRelease
 from discreet.problem.blockwise import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan
+from discreet.solvers._shared.averaging import tail_length
 from discreet.solvers._shared.clipping import curvature_bound, planned_slope
+from discreet.solvers._shared.error_bounds import gradient_run_bound, planned_problem
 from discreet.solvers._shared.full_batch import (
     FullBatchPlan,
     FullBatchSettings,
@@ -27,12 +29,16 @@ from discreet.solvers._shared.full_batch import (
 )
 from discreet.solvers._shared.noise_rules import GRADIENT_CLIP, averaged_noise
 from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers._shared.public_problem import ProximalSteps, gaussian_law, moment_law, public_problem
 from discreet.solvers.base import Run, Solver
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
+    from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.problem import Problem
+    from discreet.theory.bound import Bound
+    from discreet.theory.distance import DistanceLaw
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,37 @@ class GradientDescent(Solver[mechanisms.Additive, FullBatchSettings]):
         steps = plan.settings.steps
         kept = steps - steps // 2 if self.average else 1
         return noise / plan.problem.loss.smoothness * averaged_noise(steps, kept, 1.0 - self.step / columns)
+
+    def distance_law(self, plan: FullBatchPlan, scaling: ColumnScaling) -> DistanceLaw:
+        """The steps are a contraction with Gaussian or Laplace noise: docs/guarantees/utility.md."""
+        known = public_problem(plan, scaling)
+        gradient = NoisyGradient(known, plan, self.clip)
+        grid, rows, steps = gradient.grid, plan.public.rows, plan.settings.steps
+        # Every row's term and the noise are rounded by at most half a step in every entry of the sum.
+        rounding = 0.5 * (rows + 1.0) / rows * grid.step * math.sqrt(known.size)
+        length = self.step / curvature_bound(known)
+        averaged = tail_length(steps) if self.average else 1
+        run = ProximalSteps(known, length, gradient.clip, rounding)
+        if grid.law == "normal":
+            return gaussian_law(run, grid.scale / rows, steps, averaged)
+        return moment_law(run, 2.0 * known.size * (grid.scale / rows) ** 2, steps, averaged)
+
+    def error_bound(self, plan: FullBatchPlan, radius: float) -> Bound | None:
+        """Theorems 1 to 4 of docs/guarantees/utility.md for the planned steps."""
+        if not plan.is_noisy:
+            return None
+        known, steps = planned_problem(plan), plan.settings.steps
+        gradient = NoisyGradient(known, plan, self.clip)
+        return gradient_run_bound(
+            plan,
+            known,
+            step=self.step,
+            clip=gradient.clip,
+            noise=known.size * gradient.deviation**2,
+            steps=steps,
+            averaged=tail_length(steps) if self.average else 1,
+            radius=radius,
+        )
 
     def _descend(self, scaled: BlockwiseProblem, plan: FullBatchPlan, run: Run) -> tuple[FloatArray, int]:
         length = self.step / curvature_bound(scaled)
