@@ -1,1 +1,31 @@
 """How much the noise of a private model can change its fairness and its accuracy, group by group."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from discreet._common.lazy import lazy_names
+
+_HOMES = {
+    "Harm": "harm_result",
+    "HarmAnswer": "harm_result",
+    "MarginDensity": "margin_profiles",
+    "MarginSample": "margin_profiles",
+    "NormalMargins": "margin_profiles",
+    "epsilon_for_harm": "harm_search",
+    "harm_of": "harm",
+    "rows_for_harm": "harm_search",
+}
+
+__all__ = [*_HOMES]  # noqa: PLE0604 - every entry is a string
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+
+if TYPE_CHECKING:
+    from discreet.fairness.harm import harm_of as harm_of
+    from discreet.fairness.harm_result import Harm as Harm
+    from discreet.fairness.harm_result import HarmAnswer as HarmAnswer
+    from discreet.fairness.harm_search import epsilon_for_harm as epsilon_for_harm
+    from discreet.fairness.harm_search import rows_for_harm as rows_for_harm
+    from discreet.fairness.margin_profiles import MarginDensity as MarginDensity
+    from discreet.fairness.margin_profiles import MarginSample as MarginSample
+    from discreet.fairness.margin_profiles import NormalMargins as NormalMargins
