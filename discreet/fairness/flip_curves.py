@@ -11,7 +11,7 @@ import numpy as np
 from discreet._common.types import FloatArray
 
 BENDS = (-8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0)  # in deviations: where to cut an integral
-NODES = 20  # of the rule between two cuts
+NODES, NODE_WEIGHTS = np.polynomial.legendre.leggauss(20)  # of the rule between two cuts
 
 
 class FlipCurve(Protocol):
@@ -68,7 +68,6 @@ def integration_rule(cuts: Sequence[float], end: float) -> tuple[FloatArray, Flo
     """Gauss-Legendre points and weights on [0, end], with a rule of its own between every two cuts."""
     inside = sorted({0.0, end, *(cut for cut in cuts if 0.0 < cut < end)})
     edges = np.array(inside)
-    nodes, weights = np.polynomial.legendre.leggauss(NODES)
     half = 0.5 * np.diff(edges)[:, None]
-    points = edges[:-1, None] + half * (nodes + 1.0)
-    return points.ravel(), (half * weights).ravel()
+    points = edges[:-1, None] + half * (NODES + 1.0)
+    return points.ravel(), (half * NODE_WEIGHTS).ravel()

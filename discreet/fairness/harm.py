@@ -18,8 +18,7 @@ from discreet.fairness.harm_result import Harm, Mode
 from discreet.fairness.harm_sums import HarmSums
 from discreet.fairness.margin_profiles import LABELS, MarginProfile
 from discreet.fairness.notions import Quantity, quantities
-from discreet.fairness.planned_noise import ScoreNoise, score_noise
-from discreet.privacy.relation import Relation, relation_from
+from discreet.fairness.planned_noise import ScoreNoise, plan_of, score_noise
 
 if TYPE_CHECKING:
     from discreet.solvers import Plan
@@ -66,7 +65,7 @@ class HarmQuestion:
 
     def at(self, estimator: Any, rows: int, epsilon: float | None = None) -> Harm:
         """The harm of an estimator's plan, with another epsilon if one is given."""
-        plan = _plan(estimator, whole("rows", rows, least=2), self.columns, epsilon)
+        plan = plan_of(estimator, whole("rows", rows, least=2), self.columns, epsilon)
         noise = score_noise(plan, self.row_norm, predicted=self.mode == "expected")
         changes = HarmSums(self, noise)
         groups = tuple(changes.of(statement, plan) for statement in self.statements)
@@ -87,25 +86,6 @@ class HarmQuestion:
             reference=noise.law.reference,
             assumptions=tuple(_assumptions(self, plan, noise)),
         )
-
-
-def _plan(estimator: Any, rows: int, columns: int, epsilon: float | None) -> Plan:
-    """The plan of an estimator that stays as it is."""
-    from sklearn.base import clone
-
-    model = clone(estimator)
-    if epsilon is not None:
-        model.set_params(epsilon=epsilon)
-    if relation_from(model.relation) is Relation.ADD_REMOVE:
-        model.set_params(public_n=rows)
-    plan: Plan = model.plan(rows, columns)
-    if not plan.problem.loss.classification:
-        raise ValueError(f"{type(model).__name__} predicts numbers; harm to groups is planned for classifiers.")
-    if model.classes is not None and len(model.classes) > 2:
-        raise ValueError("harm is planned for two classes; make one of several classes the favourable one.")
-    if not plan.is_noisy:
-        raise ValueError("epsilon is infinite: there is no noise that could do harm.")
-    return plan
 
 
 def _assumptions(question: HarmQuestion, plan: Plan, noise: ScoreNoise) -> list[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.privacy.relation import Relation, relation_from
 from discreet.problem.column_scaling import identity_scaling
 from discreet.scaling.learn import learn_scaling
 from discreet.solvers.output_perturbation import OutputPerturbation
@@ -54,6 +55,25 @@ class ScoreNoise:
         return self.per_distance * self.law.deviation if isinstance(self.law, GaussianDistance) else None
 
 
+def plan_of(estimator: Any, rows: int, columns: int, epsilon: float | None = None) -> Plan:
+    """The plan of an estimator that stays as it is."""
+    from sklearn.base import clone
+
+    model = clone(estimator)
+    if epsilon is not None:
+        model.set_params(epsilon=epsilon)
+    if relation_from(model.relation) is Relation.ADD_REMOVE:
+        model.set_params(public_n=rows)
+    plan: Plan = model.plan(rows, columns)
+    if not plan.problem.loss.classification:
+        raise ValueError(f"{type(model).__name__} predicts numbers; harm to groups is planned for classifiers.")
+    if model.classes is not None and len(model.classes) > 2:
+        raise ValueError("harm is planned for two classes; make one of several classes the favourable one.")
+    if not plan.is_noisy:
+        raise ValueError("epsilon is infinite: there is no noise that could do harm.")
+    return plan
+
+
 def planned_law(plan: Plan) -> DistanceLaw:
     """The law of the distance for every scaling that the run may release; a ValueError where no theorem gives one."""
     if plan.scaling_plan.method in ("declared", "none"):
@@ -89,3 +109,12 @@ def score_noise(plan: Plan, row_norm: float | None, predicted: bool) -> ScoreNoi
     reference = "the noise-free model, with the noise that the plan predicts"
     law = GaussianDistance(np.ones(parameters), 1, reference, deviation=plan.standard_error)
     return ScoreNoise(law, norm, False, known)
+
+
+def has_proved_law(estimator: Any, rows: int, columns: int) -> bool:
+    """Whether a theorem gives the noise of an estimator's plan before its scales are known."""
+    try:
+        planned_law(plan_of(estimator, rows, columns))
+    except ValueError:
+        return False
+    return True
