@@ -1,4 +1,8 @@
-"""How much the noise of a private model can change its fairness and its accuracy, group by group."""
+"""How much the noise of a private model can change its fairness and its accuracy, group by group.
+
+How to use it: docs/fairness.md, and before there are rows docs/choose_epsilon.md. Proofs: docs/guarantees/fairness.md
+and docs/guarantees/harm.md.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,12 @@ from typing import TYPE_CHECKING
 from discreet._common.lazy import lazy_names
 
 _HOMES = {
+    "certificate": "certificates",
+    "FairnessCertificate": "certificate_record",
+    "linear_classifier": "parameters",
+    "LinearClassifier": "parameters",
+    "CellTable": "cells",
+    "NOTIONS": "notions",
     "Harm": "harm_result",
     "HarmAnswer": "harm_result",
     "MarginDensity": "margin_profiles",
@@ -21,6 +31,9 @@ __all__ = [*_HOMES]  # noqa: PLE0604 - every entry is a string
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)
 
 if TYPE_CHECKING:
+    from discreet.fairness.cells import CellTable as CellTable
+    from discreet.fairness.certificate_record import FairnessCertificate as FairnessCertificate
+    from discreet.fairness.certificates import certificate as certificate
     from discreet.fairness.harm import harm_of as harm_of
     from discreet.fairness.harm_result import Harm as Harm
     from discreet.fairness.harm_result import HarmAnswer as HarmAnswer
@@ -29,3 +42,6 @@ if TYPE_CHECKING:
     from discreet.fairness.margin_profiles import MarginDensity as MarginDensity
     from discreet.fairness.margin_profiles import MarginSample as MarginSample
     from discreet.fairness.margin_profiles import NormalMargins as NormalMargins
+    from discreet.fairness.notions import NOTIONS as NOTIONS
+    from discreet.fairness.parameters import LinearClassifier as LinearClassifier
+    from discreet.fairness.parameters import linear_classifier as linear_classifier

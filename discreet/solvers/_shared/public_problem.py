@@ -101,10 +101,12 @@ def public_problem(plan: Plan, scaling: ColumnScaling) -> PublicProblem:
     return known
 
 
-def check_unclipped(known: PublicProblem, clip: FloatArray, largest: FloatArray, needed: float, why: str) -> None:
+def check_unclipped(clip: FloatArray, largest: FloatArray, needed: float, why: str) -> None:
     """Refuse thresholds below the largest gradients there can be; `needed` is the setting that would be enough."""
+    if math.isinf(needed):
+        raise ValueError(f"{why}, and this loss needs clipping; one with bounded slopes, such as Huber's, is covered.")
     if (clip < largest).any():
-        raise ValueError(f"{why}; clip={needed:.6g} or more would clip nothing, and is covered.")
+        raise ValueError(f"{why}; clip={math.nextafter(needed, math.inf)!r} or more clips nothing, and is covered.")
 
 
 def gaussian_law(run: ProximalSteps, deviation: float, steps: int, averaged: int) -> ContractionDistance:
@@ -165,7 +167,7 @@ class ProximalSteps:
         if known.outputs > 1:
             most = known.problem.loss.lipschitz * known.row_norm
             why = "with several classes, clipped gradients are no gradients of a convex loss"
-            check_unclipped(known, np.array([self.clip]), np.array([most]), most, why)
+            check_unclipped(np.array([self.clip]), np.array([most]), most, why)
 
     @property
     def contraction(self) -> float:

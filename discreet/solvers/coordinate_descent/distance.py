@@ -85,4 +85,4 @@ def _check(
     steepest = loss.lipschitz * known.entries
     needed = float((steepest / np.sqrt(bound / bound.sum())).max())
     why = "clipped entries of gradients are no gradient of a convex loss"
-    check_unclipped(known, clip, steepest, needed, why)
+    check_unclipped(clip, steepest, needed, why)
