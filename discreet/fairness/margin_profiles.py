@@ -81,7 +81,7 @@ class NormalMargins(MarginProfile):
     >>> from discreet.fairness import NormalMargins
     >>> margins = NormalMargins(base_rates={"men": 0.4, "women": 0.3}, deviation=2.0)
     >>> round(margins.accuracy(1, "men"), 3)
-    0.679
+    0.694
     """
 
     base_rates: PerGroup = 0.5
