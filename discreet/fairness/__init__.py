@@ -24,6 +24,7 @@ _HOMES = {
     "NormalMargins": "margin_profiles",
     "epsilon_for_harm": "harm_search",
     "harm_of": "harm",
+    "plot_harm": "harm_plots",
     "rows_for_harm": "harm_search",
 }
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from discreet.fairness.certificate_record import FairnessCertificate as FairnessCertificate
     from discreet.fairness.certificates import certificate as certificate
     from discreet.fairness.harm import harm_of as harm_of
+    from discreet.fairness.harm_plots import plot_harm as plot_harm
     from discreet.fairness.harm_result import Harm as Harm
     from discreet.fairness.harm_result import HarmAnswer as HarmAnswer
     from discreet.fairness.harm_search import epsilon_for_harm as epsilon_for_harm

@@ -48,7 +48,9 @@ class HarmQuestion:
             whole(f"groups[{group!r}]", size, least=1)
         if not isinstance(self.margins, MarginProfile):
             raise ValueError("margins must be a NormalMargins, a MarginDensity or a MarginSample.")
-        if len(self.groups) < 1 + (self.notion != "accuracy"):
+        if not self.groups:
+            raise ValueError("groups is empty: name each group and its rows, such as {'a': 9000, 'b': 1000}.")
+        if len(self.groups) < 2 and self.notion != "accuracy":
             raise ValueError(f"{self.notion} compares groups: give two or more, such as {{'a': 9000, 'b': 1000}}.")
         number_in("failure", self.failure, 0.0, 1.0, above=True)
         one_of("mode", self.mode, ("bound", "expected"))

@@ -53,7 +53,7 @@ def changes(measured, notion):
     """Draws times statements: how much each value of a notion changed."""
     table, before, after = measured
     cells = row_cells(table.labels, table.groups)
-    counts = cells.sums()
+    counts = cells.counts
     members = (cells.cell[:, None] == np.arange(counts.size)).astype(float) / counts.ravel()
     moved = (after @ members - before @ members).reshape(-1, *counts.shape)
     asked = quantities(cells.table(before), notion, favourable=1)
@@ -281,6 +281,7 @@ def test_assumptions_are_said():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
+        ({"groups": {}}, "empty"),
         ({"groups": {"a": 10}}, "compares groups"),
         ({"groups": {"a": 10, "b": 0}}, r"groups\['b'\]"),
         ({"groups": {"a": 10, "c": 10}}, "says nothing about group 'c'"),
