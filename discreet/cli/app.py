@@ -11,6 +11,7 @@ from discreet.cli import (
     account,
     audit,
     demo,
+    fairness_plan,
     federated,
     fit,
     ledger,
@@ -49,6 +50,7 @@ app.command(epilog=fit.EXAMPLE)(fit.fit)
 app.command(epilog=predict.EXAMPLE)(predict.predict)
 app.command(epilog=statement.EXAMPLE)(statement.statement)
 app.command(epilog=plan.EXAMPLE)(plan.plan)
+app.command(name="fairness-plan", epilog=fairness_plan.EXAMPLE)(fairness_plan.fairness_plan)
 app.command(epilog=account.EXAMPLE)(account.account)
 app.command(epilog=schema.EXAMPLE)(schema.schema)
 app.add_typer(ledger.ledger_app, name="ledger")

@@ -1,6 +1,7 @@
 """How much the noise of a private model can change its fairness and its accuracy, group by group.
 
-How to use it: docs/fairness.md; proofs: docs/guarantees/fairness.md.
+How to use it: docs/fairness.md, and before there are rows docs/choose_epsilon.md. Proofs: docs/guarantees/fairness.md
+and docs/guarantees/harm.md.
 """
 
 from __future__ import annotations
@@ -19,6 +20,15 @@ _HOMES = {
     "LinearClassifier": "parameters",
     "CellTable": "cells",
     "NOTIONS": "notions",
+    "Harm": "harm_result",
+    "HarmAnswer": "harm_result",
+    "MarginDensity": "margin_profiles",
+    "MarginSample": "margin_profiles",
+    "NormalMargins": "margin_profiles",
+    "epsilon_for_harm": "harm_search",
+    "harm_of": "harm",
+    "plot_harm": "harm_plots",
+    "rows_for_harm": "harm_search",
 }
 
 __all__ = [*_HOMES]  # noqa: PLE0604 - every entry is a string
@@ -29,6 +39,15 @@ if TYPE_CHECKING:
     from discreet.fairness.certificate_record import FairnessCertificate as FairnessCertificate
     from discreet.fairness.certificates import certificate as certificate
     from discreet.fairness.gradient_certificate import gradient_distance as gradient_distance
+    from discreet.fairness.harm import harm_of as harm_of
+    from discreet.fairness.harm_plots import plot_harm as plot_harm
+    from discreet.fairness.harm_result import Harm as Harm
+    from discreet.fairness.harm_result import HarmAnswer as HarmAnswer
+    from discreet.fairness.harm_search import epsilon_for_harm as epsilon_for_harm
+    from discreet.fairness.harm_search import rows_for_harm as rows_for_harm
+    from discreet.fairness.margin_profiles import MarginDensity as MarginDensity
+    from discreet.fairness.margin_profiles import MarginSample as MarginSample
+    from discreet.fairness.margin_profiles import NormalMargins as NormalMargins
     from discreet.fairness.notions import NOTIONS as NOTIONS
     from discreet.fairness.parameters import LinearClassifier as LinearClassifier
     from discreet.fairness.parameters import linear_classifier as linear_classifier

@@ -1,0 +1,207 @@
+"""`discreet fairness-plan`: which epsilon keeps the unfairness that noise can add below a bound; without any data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from discreet.cli import options
+from discreet.cli.console import check_free, print_json
+from discreet.privacy.relation import Relation
+
+if TYPE_CHECKING:
+    from discreet.fairness.margin_profiles import MarginProfile
+
+EXAMPLE = (
+    "Example: discreet fairness-plan --rows 45000 --columns 10 --group men=25000 --group women=20000 --at-most 0.02"
+)
+SOME_ROWS = 10_000  # to ask which laws are proved, where the number of rows is what is looked for
+Pairs = list[str]
+
+
+def fairness_plan(
+    columns: Annotated[int, typer.Option(min=1, help="Number of columns without the target.")],
+    group: Annotated[
+        Pairs, typer.Option(metavar="NAME=ROWS", help="A group and its rows on which harm is counted; once per group.")
+    ],
+    rows: Annotated[
+        int | None, typer.Option(min=2, help="Number of training rows; without it, it is looked for at --epsilon.")
+    ] = None,
+    at_most: Annotated[float | None, typer.Option(help="Most that the noise may change.")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Tell the harm at this epsilon instead of looking for one.")
+    ] = None,
+    delta: options.Delta = None,
+    notion: Annotated[
+        str,
+        typer.Option(help="equalised odds, equality of opportunity, demographic parity, accuracy parity or accuracy."),
+    ] = "equality of opportunity",
+    aggregate: Annotated[
+        bool, typer.Option("--aggregate", help="Bound the mean over groups, not every group.")
+    ] = False,
+    mode: Annotated[
+        Literal["bound", "expected"] | None,
+        typer.Option(
+            help="A bound that fails with --failure, or the mean.", show_default="bound where proved, else expected"
+        ),
+    ] = None,
+    failure: Annotated[float, typer.Option(help="Probability with which a bound may fail.")] = 0.01,
+    deviation: Annotated[
+        Pairs | None,
+        typer.Option(metavar="[NAME=]NUMBER", help="Standard deviation of the noise-free log-odds.", show_default="2"),
+    ] = None,
+    auc: Annotated[
+        Pairs | None, typer.Option(metavar="[NAME=]NUMBER", help="Area under the ROC curve, instead of --deviation.")
+    ] = None,
+    kappa: Annotated[
+        Pairs | None,
+        typer.Option(
+            metavar="[NAME=]NUMBER",
+            help="Instead of normal log-odds: at most kappa * t of each cell within t of the boundary.",
+        ),
+    ] = None,
+    base_rate: Annotated[
+        Pairs | None,
+        typer.Option(metavar="[NAME=]SHARE", help="Share of the favourable label.", show_default="0.5"),
+    ] = None,
+    row_norm: Annotated[
+        float | None, typer.Option(help="Largest norm of a scaled row.", show_default="sqrt(columns + 1)")
+    ] = None,
+    evaluation_epsilon: Annotated[
+        float | None, typer.Option(help="Also tell the noise of a private evaluation with this epsilon.")
+    ] = None,
+    estimator: Annotated[str, typer.Option(help="LogisticRegression or LinearSVC.")] = "LogisticRegression",
+    solver: options.SolverName = "auto",
+    ridge: Annotated[
+        float | None,
+        typer.Option(help="With output-perturbation: least l2 penalty; rows are then shortened to their usual norm."),
+    ] = None,
+    alpha: options.Alpha = None,
+    bounds: options.Bounds = None,
+    relation: options.RelationName = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw a picture into this PNG file.")] = None,
+    force: options.Force = False,
+    json: options.Json = False,
+) -> None:
+    """Find the epsilon, or the rows, with which noise adds little unfairness; no data is read.
+
+    It rests on an assumption about how near people are to the decision boundary, which you make from public knowledge
+    and which is printed with the answer.
+    """
+    from discreet.fairness.harm import harm_of
+    from discreet.fairness.harm_search import epsilon_for_harm, rows_for_harm
+    from discreet.fairness.planned_noise import has_proved_law
+
+    if plot is not None:
+        check_free(plot, force)
+    model = _model(estimator, epsilon, delta, solver, ridge, alpha, bounds, relation)
+    groups = {name: _whole("--group", size) for name, size in _named("--group", group).items()}
+    question: dict[str, Any] = {
+        "groups": groups,
+        "margins": _margins(deviation, auc, kappa, base_rate),
+        "notion": notion,
+        "failure": failure,
+        "row_norm": row_norm,
+        "evaluation_epsilon": evaluation_epsilon,
+        "mode": mode or ("bound" if has_proved_law(model, rows or SOME_ROWS, columns) else "expected"),
+    }
+    target: dict[str, Any] = {"at_most": at_most, "of": "aggregate" if aggregate else "groups"}
+    if epsilon is not None and rows is not None:
+        if plot is not None or at_most is not None:
+            raise ValueError("--epsilon with --rows tells the harm there; leave out --at-most and --plot.")
+        found: Any = harm_of(model, rows, columns, **question)
+    elif at_most is None:
+        raise ValueError("say what is bounded, --at-most 0.02, or what to look at, --epsilon with --rows.")
+    elif epsilon is None and rows is None:
+        raise ValueError("give --rows to look for epsilon, or --epsilon to look for the number of rows.")
+    elif rows is None:
+        if plot is not None:
+            raise ValueError("--plot shows epsilons: give --rows instead of --epsilon.")
+        found = rows_for_harm(model, columns, **target, **question)
+    elif plot is not None:
+        from discreet.fairness.harm_plots import plot_harm
+
+        found = plot_harm(model, rows, columns, path=plot, **target, **question)
+    else:
+        found = epsilon_for_harm(model, rows, columns, **target, **question)
+    if json:
+        print_json(found.to_dict())
+    else:
+        print(found)
+
+
+def _model(
+    estimator: str,
+    epsilon: float | None,
+    delta: float | None,
+    solver: str,
+    ridge: float | None,
+    alpha: float | None,
+    bounds: str | None,
+    relation: Relation | None,
+) -> Any:
+    """The classifier whose plans are looked at."""
+    from discreet import estimators
+    from discreet.estimators.names import CLASSIFIERS
+    from discreet.solvers.output_perturbation import OutputPerturbation
+
+    if estimator not in CLASSIFIERS:
+        raise ValueError(f"--estimator must be one of {', '.join(CLASSIFIERS)}; got {estimator!r}.")
+    if ridge is not None and solver != OutputPerturbation.name:
+        raise ValueError("--ridge goes with --solver output-perturbation.")
+    parameters: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
+    return getattr(estimators, estimator)(
+        epsilon=1.0 if epsilon is None else epsilon,
+        delta=delta,
+        solver=solver if ridge is None else OutputPerturbation(ridge=ridge, row_norm=1.0),
+        bounds=options.parse_pair("--bounds", bounds),
+        relation=relation or Relation.REPLACE,
+        classes=[0, 1],
+        **parameters,
+    )
+
+
+def _margins(deviation: Pairs | None, auc: Pairs | None, kappa: Pairs | None, base_rate: Pairs | None) -> MarginProfile:
+    from discreet.fairness.margin_profiles import MarginDensity, NormalMargins
+
+    rates = _per_group("--base-rate", base_rate)
+    given: dict[str, Any] = {} if rates is None else {"base_rates": rates}
+    if kappa is None:
+        return NormalMargins(deviation=_per_group("--deviation", deviation), auc=_per_group("--auc", auc), **given)
+    if deviation is not None or auc is not None:
+        raise ValueError("--kappa is an assumption of its own; leave out --deviation and --auc.")
+    return MarginDensity(_per_group("--kappa", kappa), **given)  # type: ignore[arg-type] # kappa is given
+
+
+def _per_group(option: str, texts: Sequence[str] | None) -> float | dict[str, float] | None:
+    """`NUMBER` for all groups, or `NAME=NUMBER` for each."""
+    if not texts:
+        return None
+    if len(texts) == 1 and "=" not in texts[0]:
+        return _number(option, texts[0])
+    return {name: _number(option, text) for name, text in _named(option, texts).items()}
+
+
+def _named(option: str, texts: Sequence[str]) -> dict[str, str]:
+    pairs = [text.rpartition("=") for text in texts]
+    names = [name.strip() for name, _, _ in pairs]
+    if not all(names) or len(set(names)) < len(names):
+        raise ValueError(f"{option} must be NAME=NUMBER, once for each group; got {', '.join(texts)}.")
+    return {name: text for name, (_, _, text) in zip(names, pairs, strict=True)}
+
+
+def _number(option: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{option} must be a number; got {text!r}.") from None
+
+
+def _whole(option: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{option} must be NAME=ROWS with a whole number of rows; got {text!r}.") from None
