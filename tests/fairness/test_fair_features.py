@@ -99,8 +99,9 @@ def test_every_solver_takes_fair_features(solver):
     C = mean_differences(X, group, groups=["a", "b"])
     step = FairFeatures(C).fit(X)
     problem = PROBLEMS.get(solver, Problem(Logistic(), L2(0.1), fit_intercept=False))
-    bounds = step.transformed_bounds((low, high))
-    settings = {"y_bounds": (-1.0, 1.0)} if problem.loss.name == "squared" else {}
+    settings = {"budget": Budget(5.0, 1e-5), "bounds": step.transformed_bounds((low, high))}
+    if problem.loss.name == "squared":
+        settings["y_bounds"] = (-1.0, 1.0)
     with warnings.catch_warnings(action="ignore"):
         solution = solve(
             problem, step.transform(X), y, solver=solver, budget=Budget(5.0, 1e-5), bounds=bounds, **settings

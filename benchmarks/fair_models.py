@@ -1,0 +1,188 @@
+"""Private and fairer models of incomes: accuracy and differences between men and women, for several strengths.
+
+Run: make bench-fair-models, which rewrites the tables and the picture of docs/fair_models.md. The column SEX=Male is not a
+feature. Differences of rates are between men and women, on held-out rows; the directions are paid from the same epsilon
+as the model. "Without privacy" has exact directions and the exact optimum.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.pipeline import make_pipeline
+
+from discreet import Budget, LogisticRegression, Problem
+from discreet.data.synthetic import benchmark_folder
+from discreet.fairness import FairFeatures, mean_differences, private_directions
+from discreet.preprocessing import pipeline_guarantee
+from discreet.problem import L2, Logistic
+
+FloatArray = npt.NDArray[np.float64]
+TABLES = ("acsincome_co", "acsincome_ne")
+HIDDEN = "SEX=Male"
+LARGEST = {"AGEP": 99.0, "SCHL": 24.0, "WKHP": 99.0}  # public, by the meaning of the columns; all others are 0 or 1
+EPSILON = 1.0
+DIRECTION_SHARE = 0.25  # of the squared Gaussian-DP parameter
+ALPHA = 1e-3
+STRENGTHS = (0.0, 1.0, 10.0, 100.0, 1000.0, math.inf)
+SOLVERS = ("newton", "cd", "gd")
+SEEDS = 10
+PARITY, OPPORTUNITY = "demographic parity", "equality of opportunity"
+MEASURES = ("accuracy", "log-loss", "parity difference", "opportunity difference")
+PAGE = Path(__file__).parent.parent / "docs" / "fair_models.md"
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Rows that are fitted and rows that are held out; columns lie in [0, 1]."""
+
+    X: FloatArray
+    y: FloatArray
+    men: FloatArray
+    held_out: FloatArray
+    held_out_y: FloatArray
+    held_out_men: FloatArray
+
+    def judge(self, scores: FloatArray) -> FloatArray:
+        """The measures, on the rows that were held out."""
+        chosen, good, men = scores > 0.0, self.held_out_y == 1.0, self.held_out_men == 1.0
+        log_loss = np.logaddexp(0.0, np.where(good, -scores, scores)).mean()
+        parity = chosen[men].mean() - chosen[~men].mean()
+        opportunity = chosen[men & good].mean() - chosen[~men & good].mean()
+        return np.array([(chosen == good).mean(), log_loss, parity, opportunity])
+
+
+def splits(table: str) -> list[Split]:
+    data = np.load(benchmark_folder() / f"{table}.npz", allow_pickle=False)
+    names = data["feature_names"]
+    X = data["X"] / np.array([LARGEST.get(str(name), 1.0) for name in names])
+    X, y, men = np.clip(X[:, names != HIDDEN], 0.0, 1.0), data["y"], data["sensitive"]
+    found = []
+    for seed in range(SEEDS):
+        order = np.random.default_rng(seed).permutation(len(y))
+        test, train = order[: len(y) // 5], order[len(y) // 5 :]
+        found.append(Split(X[train], y[train], men[train], X[test], y[test], men[test]))
+    return found
+
+
+def exact_scores(split: Split, strength: float, notion: str) -> FloatArray:
+    directions = mean_differences(
+        split.X, split.men, split.y, groups=[1.0, 0.0], notion=notion, favourable=1.0 if notion == OPPORTUNITY else None
+    )
+    step = FairFeatures(directions, strength).fit(split.X)
+    best = Problem(Logistic(), L2(ALPHA)).optimum(step.transform(split.X), 2.0 * split.y - 1.0)
+    return split.held_out @ step.original_coef(best.coef) + float(best.intercept)
+
+
+def private_scores(split: Split, strength: float, notion: str, solver: str, seed: int) -> FloatArray:
+    """Directions and model, whose guarantees together are checked against the total."""
+    total = Budget(EPSILON, 1.0 / len(split.y) ** 2)
+    share = DIRECTION_SHARE if strength > 0.0 else 0.0
+    left = Budget.gdp(math.sqrt(1.0 - share) * total.gaussian_mu())
+    directions = np.zeros((1, split.X.shape[1]))
+    if share:
+        spent = Budget.gdp(math.sqrt(share) * total.gaussian_mu())
+        directions = private_directions(
+            split.X, split.y, split.men, (0.0, 1.0), spent, groups=[1.0, 0.0], notion=notion,
+            favourable=1.0 if notion == OPPORTUNITY else None, random_state=seed,
+        )  # fmt: skip
+    step = FairFeatures(directions, strength).fit(split.X[:1])
+    model = LogisticRegression(
+        alpha=ALPHA, solver=solver, epsilon=left, classes=[0.0, 1.0], random_state=seed,
+        bounds=step.transformed_bounds((0.0, 1.0)),
+    )  # fmt: skip
+    fitted = make_pipeline(step, model).fit(split.X, split.y)
+    assert total.delta is not None
+    assert pipeline_guarantee(fitted, delta=total.delta).epsilon <= EPSILON + 1e-6
+    return np.asarray(fitted.decision_function(split.held_out))
+
+
+Line = tuple[str, str, FloatArray]  # strength, solver, measures of every seed
+
+
+def measure(table: str) -> list[Line]:
+    cases = [(f"{strength:g}", strength, PARITY) for strength in STRENGTHS]
+    cases.append(("inf, among y = 1", math.inf, OPPORTUNITY))
+    lines = []
+    made = splits(table)
+    for name, strength, notion in cases:
+        exact = [split.judge(exact_scores(split, strength, notion)) for split in made]
+        lines.append((name, "without privacy", np.array(exact)))
+        for solver in SOLVERS:
+            found = [
+                split.judge(private_scores(split, strength, notion, solver, seed)) for seed, split in enumerate(made)
+            ]
+            lines.append((name, solver, np.array(found)))
+    return lines
+
+
+def table_of(lines: list[Line]) -> str:
+    """Means over the seeds, and the worst in brackets: the lowest accuracy, the largest loss and differences."""
+    worst: list[Callable[[FloatArray], FloatArray]] = [np.min, np.max, largest, largest]
+    rows = ["| strength | solver | " + " | ".join(MEASURES) + " |", "| --- " * (2 + len(MEASURES)) + "|"]
+    for name, solver, found in lines:
+        cells = [f"{column.mean():.3f} ({far(column):.3f})" for column, far in zip(found.T, worst, strict=True)]
+        rows.append(f"| {name} | {solver} | " + " | ".join(cells) + " |")
+    return "\n".join(rows) + "\n"
+
+
+def largest(column: FloatArray) -> FloatArray:
+    """The entry of largest absolute value, with its sign."""
+    return column[np.abs(column).argmax()]
+
+
+def picture(measured: dict[str, list[Line]], path: Path) -> None:
+    from discreet._common.plotting import pyplot
+
+    plt = pyplot()
+    figure, panels = plt.subplots(1, len(measured), figsize=(10.0, 4.0), layout="constrained", squeeze=False)
+    for axes, (table, lines) in zip(panels[0], measured.items(), strict=True):
+        for colour, solver in enumerate(("without privacy", *SOLVERS)):
+            means = [found.mean(axis=0) for name, s, found in lines if s == solver and "," not in name]
+            parity, accuracy = np.array(means)[:, 2], np.array(means)[:, 0]
+            axes.plot(parity, accuracy, marker="o", color=f"C{colour}", label=solver)
+            for at in (0, -1):
+                axes.annotate(("0", "inf")[at], (parity[at], accuracy[at]), fontsize=8, xytext=(4, 4),
+                              textcoords="offset points")  # fmt: skip
+        axes.set(xlabel="demographic parity difference", ylabel="accuracy", title=f"{table}, epsilon {EPSILON:g}")
+        axes.legend(fontsize=8)
+    figure.savefig(path, dpi=100)
+    plt.close(figure)
+
+
+def rewrite(table: str, text: str) -> None:
+    """Put a new table between the marks of the page."""
+    start, end = f"<!-- {table} -->\n", f"<!-- end of {table} -->"
+    before, _, rest = PAGE.read_text().partition(start)
+    _, _, after = rest.partition(end)
+    PAGE.write_text(f"{before}{start}\n{text}\n{end}{after}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="rewrite the tables and the picture of the page")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")  # seeds, and directions that are mostly noise: the page says both
+    measured = {}
+    for table in TABLES:
+        if not (benchmark_folder() / f"{table}.npz").exists():
+            print(f"{table}: left out, {benchmark_folder()} has no {table}.npz; set DISCREET_DATA to its folder.")
+            continue
+        measured[table] = measure(table)
+        text = table_of(measured[table])
+        print(f"{table}\n{text}", flush=True)
+        if arguments.write:
+            rewrite(table, text)
+    if arguments.write and measured:
+        picture(measured, PAGE.parent / "fair-models.png")
+
+
+if __name__ == "__main__":
+    main()
