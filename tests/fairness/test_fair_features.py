@@ -103,9 +103,7 @@ def test_every_solver_takes_fair_features(solver):
     if problem.loss.name == "squared":
         settings["y_bounds"] = (-1.0, 1.0)
     with warnings.catch_warnings(action="ignore"):
-        solution = solve(
-            problem, step.transform(X), y, solver=solver, budget=Budget(5.0, 1e-5), bounds=bounds, **settings
-        )
+        solution = solve(problem, step.transform(X), y, solver=solver, **settings)
     coef = step.original_coef(solution.coef)
     assert abs(float(C[0] @ coef)) <= 1e-9 * (1.0 + np.abs(coef).max())
 
