@@ -191,7 +191,8 @@ def remark(table: str, seeds: int) -> str:
     area = roc_auc_score(split.held_out_men, sex.decision_function(split.held_out))
     return (
         f"Part of the direction's squared length that may be noise: {shares[PARITY]:.2f} of all people, "
-        f"{shares[OPPORTUNITY]:.2f} among y = 1. The other columns tell the sex with an area under the curve of {area:.2f}.\n"
+        f"{shares[OPPORTUNITY]:.2f} among y = 1. The other columns tell the sex with an area under the curve of "
+        f"{area:.2f}.\n"
     )
 
 
