@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 .PHONY: demo test fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
 	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-vertical \
-	bench-decentralised bench-federated
+	bench-decentralised bench-federated bench-fair-models
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -62,6 +62,9 @@ bench-decentralised: $(READY)
 
 bench-federated: $(READY)
 	$(BIN)/python benchmarks/federated.py --write
+
+bench-fair-models: $(READY)
+	$(BIN)/python benchmarks/fair_models.py --write
 
 bench-noise: $(READY)
 	$(BIN)/python benchmarks/noise.py

@@ -1,7 +1,7 @@
-"""How much the noise of a private model can change its fairness and its accuracy, group by group.
+"""How much the noise of a private model can change its fairness and its accuracy, group by group; fairer models.
 
-How to use it: docs/fairness.md, and before there are rows docs/choose_epsilon.md. Proofs: docs/guarantees/fairness.md
-and docs/guarantees/harm.md.
+How to use it: docs/fairness.md, and before there are rows docs/choose_epsilon.md; fairer models: docs/fair_models.md. Proofs:
+docs/guarantees/fairness.md, private-evaluation.md, harm.md and fair-models.md.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ _HOMES = {
     "harm_of": "harm",
     "plot_harm": "harm_plots",
     "rows_for_harm": "harm_search",
+    "FairFeatures": "fair_features",
+    "ReleasedDirections": "directions",
+    "mean_differences": "directions",
+    "private_directions": "directions",
 }
 
 __all__ = [*_HOMES]  # noqa: PLE0604 - every entry is a string
@@ -38,6 +42,10 @@ if TYPE_CHECKING:
     from discreet.fairness.cells import CellTable as CellTable
     from discreet.fairness.certificate_record import FairnessCertificate as FairnessCertificate
     from discreet.fairness.certificates import certificate as certificate
+    from discreet.fairness.directions import ReleasedDirections as ReleasedDirections
+    from discreet.fairness.directions import mean_differences as mean_differences
+    from discreet.fairness.directions import private_directions as private_directions
+    from discreet.fairness.fair_features import FairFeatures as FairFeatures
     from discreet.fairness.gradient_certificate import gradient_distance as gradient_distance
     from discreet.fairness.harm import harm_of as harm_of
     from discreet.fairness.harm_plots import plot_harm as plot_harm

@@ -36,7 +36,7 @@ def declared_scaling(problem: Problem, public: Public) -> ColumnScaling:
     declared = ScalingPlan("declared", None, None, None, None, problem.fit_intercept, target, False)
     no_rows, no_noise = cast(Any, None), cast(Any, None)  # declared bounds need neither
     scaling = learn_scaling(declared, no_rows, public, no_noise)
-    return scaling if problem.separable else scaling.uniform()
+    return scaling.uniform() if problem.common_scale else scaling
 
 
 def check_problem(problem: Problem, public: Public) -> None:

@@ -72,6 +72,11 @@ def why_refused(step: Any) -> str | None:
     )
 
 
+def allow_row_by_row(kind: type) -> None:
+    """Add a class of discreet, not its subclasses, that learns nothing from the rows, whatever its parameters."""
+    ROW_BY_ROW[kind] = _always
+
+
 def why_layout_leaks(columns: ColumnTransformer) -> str | None:
     """Why a column transformer tells something by itself: which columns it takes, or whether its result is sparse."""
     if any(callable(chosen) for _, _, chosen in columns.transformers):

@@ -2,6 +2,7 @@
 
 from discreet.problem.constraints import Box, Constraint, L1Ball, L2Ball, Simplex
 from discreet.problem.coupled_penalties import CoupledPenalty, GroupL2, TotalVariation
+from discreet.problem.directional_l2 import DirectionalL2
 from discreet.problem.losses import Huber, Logistic, Loss, Multinomial, OneVsRest, SmoothedHinge, Squared
 from discreet.problem.penalties import L1, L2, ElasticNet, Penalty, Zero
 from discreet.problem.problem import Problem
@@ -12,6 +13,7 @@ __all__ = [
     "Box",
     "Constraint",
     "CoupledPenalty",
+    "DirectionalL2",
     "ElasticNet",
     "GroupL2",
     "Huber",

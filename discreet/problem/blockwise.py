@@ -18,6 +18,7 @@ from discreet._common.types import FloatArray
 from discreet.data.rows import sum_over_blocks
 from discreet.kernels.gradient import clipped_gradient_sum, margins_of, row_norms
 from discreet.problem.column_scaling import ColumnScaling
+from discreet.problem.coupled_penalties import RescaledPenalty
 from discreet.problem.penalties import Penalty, PenaltyTerms, prox
 
 if TYPE_CHECKING:
@@ -118,18 +119,24 @@ class BlockwiseProblem(ABC):
         moved = prox(v, step, self.penalty_terms)
         if self.problem.separable or self.scaling.columns == 0:
             return moved
+        inner = self.scaling.columns
+        for row in np.atleast_2d(moved):
+            row[:inner] = self._coupled_prox(row[:inner], step)
+        return moved
+
+    def _coupled_prox(self, point: FloatArray, step: float) -> FloatArray:
+        """Proximal map of a penalty, or projection onto a set, that ties the coefficients of one output together."""
+        penalty, constraint = self.problem.penalty, self.problem.constraint
+        if isinstance(penalty, RescaledPenalty):
+            gain = np.where(self.scaling.frozen, 0.0, 1.0 / self.scaling.scale)
+            return _checked_prox(penalty, point, lambda: penalty.scaled_prox(point, step, gain))
         # All columns have one scale here: w -> w / scale turns a step of the penalty into one of step / scale^2, and
         # projecting commutes with it.
-        inner, penalty, constraint = self.scaling.columns, self.problem.penalty, self.problem.constraint
         scale = float(self.scaling.scale[0])
-        for row in np.atleast_2d(moved):
-            point = row[:inner] / scale
-            if constraint is None:
-                mapped = _checked_prox(penalty, point, step / scale**2)
-            else:
-                mapped = constraint.project(point)
-            row[:inner] = scale * mapped
-        return moved
+        point = point / scale
+        if constraint is not None:
+            return scale * constraint.project(point)
+        return scale * _checked_prox(penalty, point, lambda: penalty.prox(point, step / scale**2))
 
     def _coupled_value(self, w: FloatArray) -> float:
         """The part of the objective that a penalty adds which is not separable."""
@@ -159,9 +166,9 @@ class BlockwiseProblem(ABC):
         return coef, self.scaling.intercept(intercept, coef)
 
 
-def _checked_prox(penalty: Penalty, point: FloatArray, step: float) -> FloatArray:
+def _checked_prox(penalty: Penalty, point: FloatArray, prox: Callable[[], Any]) -> FloatArray:
     """The proximal map of a penalty, which a user may have written; points have been released, so it may complain."""
-    mapped = np.asarray(penalty.prox(point, step))
+    mapped = np.asarray(prox())
     where = f"prox of the {penalty.name} penalty"
     if mapped.dtype.kind not in "fiu":
         raise ValueError(f"{where} must return real numbers, got values of type {mapped.dtype}.")

@@ -1,7 +1,8 @@
 """Penalties that tie coefficients together: known by their value and proximal map, not coordinate by coordinate.
 
 Coordinate methods cannot take them; solvers whose only use of a penalty is its proximal map can (`admm`, `gd`, `sgd`,
-`svrg`). All columns then have one common scale, since the penalty compares coefficients with each other.
+`svrg`). All columns then have one common scale, since the penalty compares coefficients with each other, unless the
+penalty says how it changes with the scales of the columns (`DirectionalL2`).
 """
 
 from __future__ import annotations
@@ -57,6 +58,16 @@ class CoupledPenalty(Penalty):
 
     def penalty_terms(self, size: int) -> PenaltyTerms:
         raise TypeError(f"the {self.name} penalty ties coefficients together: it has no terms of single coordinates.")
+
+
+class RescaledPenalty(CoupledPenalty):
+    """A coupled penalty whose proximal map is known in scaled columns too, so that columns keep scales of their own."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def scaled_prox(self, v: Values, step: float, gain: Array) -> Array:
+        """Minimise ||u - v||^2 / (2 step) + value(gain * u): a column of scale s has the gain 1 / s, a frozen one 0."""
 
 
 @dataclass(frozen=True, slots=True, init=False)

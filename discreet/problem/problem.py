@@ -9,6 +9,7 @@ import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.problem.constraints import Box, Constraint
+from discreet.problem.coupled_penalties import RescaledPenalty
 from discreet.problem.losses import Loss
 from discreet.problem.penalties import Penalty, PenaltyTerms, Zero
 
@@ -65,6 +66,11 @@ class Problem:
     def separable(self) -> bool:
         """Whether penalty and constraint act on each coordinate alone."""
         return self.penalty.separable and (self.constraint is None or self.constraint.separable)
+
+    @property
+    def common_scale(self) -> bool:
+        """Whether all columns must have one scale: sets and penalties that compare coefficients know no other."""
+        return not self.separable and not isinstance(self.penalty, RescaledPenalty)
 
     def penalty_terms(self, columns: int) -> PenaltyTerms:
         """Return separable penalty and constraint, coordinate by coordinate; others add nothing here."""

@@ -62,7 +62,7 @@ def scale_problem(
     problem: Problem, data: Data, scaling: ColumnScaling, rows: int, order: Literal["C", "F"]
 ) -> ScaledProblem:
     """Copy the rows into scaled columns once, in the order the solver wants."""
-    if not problem.separable:
+    if problem.common_scale:
         scaling = scaling.uniform()
     return ScaledProblem(
         problem=problem,

@@ -39,7 +39,7 @@ class StoredProblem(BlockwiseProblem):
 
 def stored_problem(problem: Problem, source: Rows, scaling: ColumnScaling, rows: int) -> StoredProblem:
     """The problem on stored rows; none is read yet."""
-    if not problem.separable:
+    if problem.common_scale:
         scaling = scaling.uniform()
     return StoredProblem(
         problem=problem,

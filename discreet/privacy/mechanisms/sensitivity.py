@@ -83,6 +83,19 @@ def bounded_fractions(columns: int) -> Sensitivity:
     return Sensitivity(math.sqrt(columns), float(columns))
 
 
+def grouped_sums(relation: Relation, columns: int, count_weight: float) -> Sensitivity:
+    """Sums of several columns with |x| <= 1 and `count_weight` times the number of rows, group by group.
+
+    Guarantee: a row is in at most one group and adds (v x, count_weight v) to its sums. Removed or null, it moves them
+    by sqrt(columns + count_weight^2) at most. Replaced within a group it moves the columns by 2 each or the count by
+    count_weight, never both; replaced by a row of another group it moves both groups: docs/guarantees/fair-models.md.
+    """
+    l2, l1 = columns + count_weight**2, columns + count_weight
+    if relation is Relation.REPLACE:
+        return Sensitivity(math.sqrt(max(4.0 * columns, 2.0 * l2)), 2.0 * l1)
+    return Sensitivity(math.sqrt(l2), float(l1))
+
+
 def rank_error(relation: Relation, quantile: float) -> Sensitivity:
     """How far (weight below x) - quantile * (all weight) can move, at any x.
 

@@ -1,0 +1,148 @@
+"""Sums of rows and counts of rows by group and label: the one release behind private directions.
+
+Proof: docs/guarantees/fair-models.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet._common.types import FloatArray, IndexArray
+from discreet.data import moments
+from discreet.data.rows import on_term_grid
+from discreet.privacy import mechanisms
+from discreet.privacy.relation import Relation
+
+if TYPE_CHECKING:
+    from discreet.data.public import Public
+    from discreet.data.rows import Data
+    from discreet.privacy.random.generator import RandomGenerator
+
+NOTIONS = ("demographic parity", "equality of opportunity", "equalised odds")
+SPELLINGS = {"equalized odds": "equalised odds"}
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The declared groups, each whole (`labels` is empty) or cut by the declared labels."""
+
+    groups: tuple[Hashable, ...]
+    labels: tuple[Hashable, ...] = ()
+
+    @classmethod
+    def of(cls, notion: str, groups: Any, favourable: Any, classes: Any) -> Cells:
+        """The cells whose mean rows a notion of fairness compares."""
+        known = SPELLINGS.get(notion, notion)
+        if known not in NOTIONS:
+            raise ValueError(f"notion must be one of {', '.join(map(repr, NOTIONS))}; got {notion!r}.")
+        declared = _declared("groups", groups)
+        if known == "demographic parity":
+            return cls(declared)
+        if known == "equality of opportunity":
+            if favourable is None:
+                raise ValueError("notion='equality of opportunity' needs favourable=, the label that people hope for.")
+            return cls(declared, (favourable,))
+        return cls(declared, _declared("classes", classes))
+
+    @property
+    def count(self) -> int:
+        return len(self.groups) * max(1, len(self.labels))
+
+    def numbers(self, sensitive: Any, y: Any, rows: int) -> IndexArray:
+        """The number of each row's cell, label by label; -1 for a row whose group or label was not declared.
+
+        Guarantee: the number of a row depends on its own group and label alone.
+        """
+        group = _places("sensitive", sensitive, self.groups, rows)
+        if not self.labels:
+            return group
+        if y is None:
+            raise ValueError("y is missing: this notion compares the rows of one label.")
+        label = _places("y", y, self.labels, rows)
+        return np.where((group < 0) | (label < 0), -1, label * len(self.groups) + group)
+
+
+@dataclass(frozen=True, eq=False)
+class CellSums:
+    """What is known of the cells: sums of rows in units of the ranges' radii, numbers of rows, and their noise."""
+
+    sums: FloatArray
+    counts: FloatArray
+    sum_deviation: float = 0.0
+    count_deviation: float = 0.0
+
+
+@dataclass(frozen=True)
+class CellPlan:
+    """One joint release of the sums and the counts of all cells."""
+
+    cells: Cells
+    mechanism: mechanisms.Additive
+
+    @property
+    def event(self) -> Any:
+        return self.mechanism.event
+
+    def learn(self, data: Data, cell: IndexArray, public: Public, rng: RandomGenerator) -> CellSums:
+        """The sums and counts with noise.
+
+        Guarantee: costs exactly `event`.
+        """
+        pure = isinstance(self.mechanism, mechanisms.Laplace)
+        weight = count_weight(public.relation, public.columns, pure)
+        sensitivity = mechanisms.grouped_sums(public.relation, public.columns, weight)
+        sums, counts = exact_sums(data, cell, self.cells.count, limits_of(public), self.mechanism.multiplier > 0.0)
+        found = self.mechanism.release(rng, np.column_stack([sums, weight * counts]), sensitivity)
+        noise = self.mechanism.deviation(sensitivity)
+        return CellSums(found[:, :-1], found[:, -1] / weight, noise, noise / weight)
+
+
+def count_weight(relation: Relation, columns: int, pure: bool) -> float:
+    """By what counts are multiplied before noise is added: a power of two, so that the product is exact."""
+    power = 1 / 3 if pure else 1 / 2 if relation is Relation.REPLACE else 1 / 4
+    return 2.0 ** math.floor(power * math.log2(columns))
+
+
+def limits_of(public: Public) -> moments.Limits:
+    assert public.low is not None
+    assert public.high is not None
+    return moments.limits_between(public.low, public.high, public.sparse)
+
+
+def exact_sums(
+    data: Data, cell: IndexArray, count: int, limits: moments.Limits, rounded: bool
+) -> tuple[FloatArray, FloatArray]:
+    """The sums of the rows of each cell, in units of the radii, and the weights of these rows. Not private."""
+    weight = np.ones(data.rows) if data.weight is None else data.weight
+    on_grid = on_term_grid if rounded else np.asarray
+    columns = slice(0, data.columns)
+    sums, counts = [], []
+    for number in range(count):
+        inside = np.where(cell == number, weight, 0.0)
+        sums.append(moments.moment_sums(replace(data, weight=inside), limits, columns, rounded=rounded)[0])
+        counts.append(on_grid(inside).sum())
+    return np.array(sums), np.array(counts)
+
+
+def _declared(name: str, values: Any) -> tuple[Hashable, ...]:
+    """At least two different values, as a tuple of plain Python values."""
+    listed = values.tolist() if hasattr(values, "tolist") else values
+    usable = isinstance(listed, Sequence) and not isinstance(listed, str | bytes)
+    found = tuple(dict.fromkeys(listed)) if usable else ()
+    if len(found) < 2 or len(found) != len(listed):
+        raise ValueError(f"{name} must list at least two different values, from public knowledge; got {values!r}.")
+    return found
+
+
+def _places(name: str, values: Any, declared: tuple[Hashable, ...], rows: int) -> IndexArray:
+    """The place of each value in the list, -1 where it is not there."""
+    listed = values.tolist() if hasattr(values, "tolist") else list(values)
+    if len(listed) != rows or any(isinstance(value, list) for value in listed[:1]):
+        raise ValueError(f"{name} must have one value for each of the {rows} rows of X.")
+    place = {value: number for number, value in enumerate(declared)}
+    return np.array([place.get(value, -1) for value in listed], dtype=np.int64)
