@@ -23,7 +23,7 @@ from discreet.theory.fixed_point import NoisyContraction
 if TYPE_CHECKING:
     from discreet.problem.column_scaling import ColumnScaling
 
-SINGLE_PRECISION = 1.0 + 2.0**-20  # scaled entries of single precision may be larger by their rounding
+SINGLE_PRECISION = 1.0 + float(np.finfo(np.float32).eps)  # scaled entries may be larger by their rounding
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -159,10 +159,10 @@ class ProximalSteps:
 
     def __post_init__(self) -> None:
         known = self.known
-        if self.length * known.curvature > 2.0 * SINGLE_PRECISION**2:
+        if self.length * known.curvature > 2.0:
             raise ValueError(
                 "the step is longer than 2 over the largest curvature that rows inside their limits can have; "
-                f"step divided by {self.length * known.curvature / 2.0:.4g} is covered, and so is every step up to 2 "
+                f"step divided by {self.length * known.curvature / 2.0:.4g} is covered, and so is every step below 2 "
                 "with declared bounds and scale_share=0."
             )
         if known.outputs > 1:
