@@ -23,8 +23,6 @@ from discreet.theory.fixed_point import NoisyContraction
 if TYPE_CHECKING:
     from discreet.problem.column_scaling import ColumnScaling
 
-SINGLE_PRECISION = 1.0 + float(np.finfo(np.float32).eps)  # scaled entries may be larger by their rounding
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PublicProblem(BlockwiseProblem):
@@ -38,8 +36,13 @@ class PublicProblem(BlockwiseProblem):
         """The largest size that an entry of each scaled column can have: values are clipped before they are scaled."""
         scaling = self.scaling
         reach = np.maximum(np.abs(scaling.low - scaling.shift), np.abs(scaling.high - scaling.shift))
-        sizes = np.where(scaling.frozen, 0.0, reach / scaling.scale * SINGLE_PRECISION)
+        sizes = np.where(scaling.frozen, 0.0, reach / scaling.scale * self.rounding)
         return np.append(sizes, np.ones(int(self.problem.fit_intercept)))
+
+    @property
+    def rounding(self) -> float:
+        """By which factor scaled entries may be larger in single precision."""
+        return 1.0 + float(np.finfo(np.float32).eps)
 
     @property
     def row_norm(self) -> float:

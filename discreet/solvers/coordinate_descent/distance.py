@@ -13,7 +13,7 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.solvers._shared.error_bounds import gap_after_loops
-from discreet.solvers._shared.public_problem import SINGLE_PRECISION, PublicProblem, check_unclipped
+from discreet.solvers._shared.public_problem import PublicProblem, check_unclipped
 from discreet.theory.coordinate_steps import NoisyCoordinateSteps
 from discreet.theory.distance import MomentDistance
 
@@ -76,7 +76,7 @@ def _check(
         raise ValueError(f"steps longer than 1/M_j are not covered; step=1 is. Got step={solver.step:g}.")
     loss = known.problem.loss
     largest = loss.smoothness * known.entries**2
-    if solver.smoothness is None and (solver.step * largest > bound * SINGLE_PRECISION**2).any():
+    if solver.smoothness is None and (solver.step * largest > bound * known.rounding**2).any():
         raise ValueError(
             "1/M_j is a longer step than the curvature allows that rows inside their limits can have; "
             f"step={float((bound / np.maximum(largest, np.finfo(float).tiny)).min()):.4g} is covered, and so is step=1 "
