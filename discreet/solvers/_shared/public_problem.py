@@ -162,10 +162,11 @@ class ProximalSteps:
 
     def __post_init__(self) -> None:
         known = self.known
-        if self.length * known.curvature > 2.0:
+        excess = self.length * known.curvature / 2.0
+        if excess > 1.0:
             raise ValueError(
                 "the step is longer than 2 over the largest curvature that rows inside their limits can have; "
-                f"step divided by {self.length * known.curvature / 2.0:.4g} is covered, and so is every step below 2 "
+                f"step divided by {1.001 * excess:.4g} is covered, and so is every step below 2 "
                 "with declared bounds and scale_share=0."
             )
         if known.outputs > 1:

@@ -79,7 +79,7 @@ def _check(
     if solver.smoothness is None and (solver.step * largest > bound * known.rounding**2).any():
         raise ValueError(
             "1/M_j is a longer step than the curvature allows that rows inside their limits can have; "
-            f"step={float((bound / np.maximum(largest, np.finfo(float).tiny)).min()):.4g} is covered, and so is step=1 "
+            f"step={0.999 * float((bound / np.maximum(largest, np.finfo(float).tiny)).min()):.4g} is covered, and so is step=1 "
             "with declared bounds and scale_share=0."
         )
     steepest = loss.lipschitz * known.entries
