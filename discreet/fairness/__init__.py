@@ -1,7 +1,7 @@
 """How much the noise of a private model can change its fairness and its accuracy, group by group; fairer models.
 
-How to use it: docs/fairness.md, and before there are rows docs/choose_epsilon.md; fairer models: docs/fair_models.md. Proofs:
-docs/guarantees/fairness.md, private-evaluation.md, harm.md and fair-models.md.
+How to use it: docs/fairness.md, and before there are rows docs/choose_epsilon.md; fairer models: docs/fair_models.md.
+Proofs: docs/guarantees/fairness.md, private-evaluation.md, harm.md and fair-models.md.
 """
 
 from __future__ import annotations
