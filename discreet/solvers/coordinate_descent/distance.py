@@ -77,10 +77,10 @@ def _check(
     loss = known.problem.loss
     largest = loss.smoothness * known.entries**2
     if solver.smoothness is None and (solver.step * largest > bound * known.rounding**2).any():
+        allowed = float((bound / np.maximum(largest, np.finfo(float).tiny)).min())
         raise ValueError(
             "1/M_j is a longer step than the curvature allows that rows inside their limits can have; "
-            f"step={0.999 * float((bound / np.maximum(largest, np.finfo(float).tiny)).min()):.4g} is covered, and so is step=1 "
-            "with declared bounds and scale_share=0."
+            f"step={0.999 * allowed:.4g} is covered, and so is step=1 with declared bounds and scale_share=0."
         )
     steepest = loss.lipschitz * known.entries
     needed = float((steepest / np.sqrt(bound / bound.sum())).max())
