@@ -94,6 +94,14 @@ def coordinate_lower_bound(
     -------
     Bound
         `settings["evenness"]` is the factor that uneven constants cost; 1 where the condition of the theorem holds.
+
+    Examples
+    --------
+    >>> from discreet import Budget
+    >>> from discreet.theory import coordinate_lower_bound
+    >>> bound = coordinate_lower_bound(10_000, Budget(1.0, 1e-6), lipschitz=[1.0, 2.0, 2.0], radius=1.0)
+    >>> round(bound.value, 7), bound.settings["evenness"]
+    (0.0002598, 0.5)
     """
     rows = whole("rows", rows, least=1)
     constants = np.asarray(lipschitz, dtype=np.float64)
