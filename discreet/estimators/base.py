@@ -23,6 +23,7 @@ from discreet.estimators.streaming import StreamLearner
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.random.pickling import NoGeneratorInPickles
+from discreet.problem.column_scaling import ColumnScaling
 from discreet.problem.losses import Loss
 from discreet.problem.penalties import L1, L2, Penalty, Zero
 from discreet.problem.penalties import ElasticNet as ElasticNetPenalty
@@ -87,6 +88,8 @@ class PrivateLinearModel(InheritedDocstring, StreamLearner, NoGeneratorInPickles
         The promise that holds for the fitted model; `print(model.guarantee_)` is a statement to quote.
     solution_ : Solution
         What the solver returned, with the column scaling that it learned or was given.
+    scaling_ : ColumnScaling
+        The same column scaling, also on a model that was read from a file. Released: `guarantee_` covers it.
     ranges_ : tuple of two ndarray
         Lower and upper ends of the columns; `predict` clips entries to them, as `fit` did.
     weighted_ : bool
@@ -256,6 +259,16 @@ class PrivateLinearModel(InheritedDocstring, StreamLearner, NoGeneratorInPickles
     @guarantee_.setter
     def guarantee_(self, guarantee: Guarantee) -> None:
         self._guarantee = guarantee
+
+    @property
+    def scaling_(self) -> ColumnScaling:
+        """The columns in which the solver worked: clipped, centred and scaled; released, so the guarantee covers it."""
+        check_is_fitted(self, "coef_")
+        if "solution_" in self.__dict__:
+            return self.solution_.scaling
+        if getattr(self, "_scaling", None) is None:
+            raise AttributeError("the file of this model does not hold its scaling; save the fitted model again.")
+        return self._scaling
 
     def _margins(self, X: Any) -> Any:
         """Linear predictor, with entries clipped to the ranges that the fit used."""

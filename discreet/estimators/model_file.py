@@ -17,6 +17,7 @@ from discreet._common.json_file import read_json_file
 from discreet.data.schema import Schema
 from discreet.estimators.names import CLASSIFIERS, REGRESSORS
 from discreet.estimators.parameters_file import numbers, plain, read_parameters, write_parameters
+from discreet.estimators.stored_plan import read_plan, read_scaling, write_plan, write_scaling
 
 if TYPE_CHECKING:
     from discreet.estimators import PrivateLinearModel
@@ -128,6 +129,8 @@ def to_dict(estimator: Any, schema: Schema | None = None) -> dict[str, Any]:
         "ranges": {"low": plain(estimator.ranges_[0]), "high": plain(estimator.ranges_[1])},
         "iterations": int(estimator.n_iter_),
         "weighted": bool(estimator.weighted_),
+        "scaling": write_scaling(estimator, classifier=classes is not None),
+        "plan": write_plan(estimator),
         "guarantee": estimator.guarantee_.to_dict(),
         "schema": None if schema is None else schema.to_dict(),
     }
@@ -158,6 +161,7 @@ def from_dict(content: Any) -> ModelFile:
     estimator.weighted_ = content["weighted"]
     if not isinstance(estimator.weighted_, bool):
         raise ValueError(f"weighted must be true or false; got {estimator.weighted_!r}.")
+    _read_fit(estimator, content)
     names = content["feature_names"]
     if names is not None:
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
@@ -170,6 +174,15 @@ def from_dict(content: Any) -> ModelFile:
     if schema is not None and len(schema.feature_names) != columns:
         raise ValueError(f"its schema has {len(schema.feature_names)} features, its model {columns}.")
     return ModelFile(estimator, schema)
+
+
+def _read_fit(estimator: Any, content: Any) -> None:
+    """What certificates need of the fit; files of earlier versions lack it, and predict all the same."""
+    scaling, plan = content.get("scaling"), content.get("plan")
+    estimator._scaling = (
+        None if scaling is None else read_scaling(scaling, estimator.ranges_, content["estimator"] in CLASSIFIERS)
+    )
+    estimator._plan_facts = None if plan is None else read_plan(plan)
 
 
 def _check_format(content: Any) -> None:

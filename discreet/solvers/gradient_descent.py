@@ -15,6 +15,7 @@ from discreet.privacy import mechanisms
 from discreet.privacy.planned_release import PlannedRelease
 from discreet.problem.blockwise import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan
+from discreet.solvers._shared.averaging import tail_length
 from discreet.solvers._shared.clipping import curvature_bound, planned_slope
 from discreet.solvers._shared.full_batch import (
     FullBatchPlan,
@@ -27,12 +28,15 @@ from discreet.solvers._shared.full_batch import (
 )
 from discreet.solvers._shared.noise_rules import GRADIENT_CLIP, averaged_noise
 from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers._shared.public_problem import ProximalSteps, gaussian_law, moment_law, public_problem
 from discreet.solvers.base import Run, Solver
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
+    from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.problem import Problem
+    from discreet.theory.distance import DistanceLaw
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,20 @@ class GradientDescent(Solver[mechanisms.Additive, FullBatchSettings]):
         steps = plan.settings.steps
         kept = steps - steps // 2 if self.average else 1
         return noise / plan.problem.loss.smoothness * averaged_noise(steps, kept, 1.0 - self.step / columns)
+
+    def distance_law(self, plan: FullBatchPlan, scaling: ColumnScaling) -> DistanceLaw:
+        """The steps are a contraction with Gaussian or Laplace noise: docs/guarantees/utility.md."""
+        known = public_problem(plan, scaling)
+        gradient = NoisyGradient(known, plan, self.clip)
+        grid, rows, steps = gradient.grid, plan.public.rows, plan.settings.steps
+        # Every row's term and the noise are rounded by at most half a step in every entry of the sum.
+        rounding = 0.5 * (rows + 1.0) / rows * grid.step * math.sqrt(known.size)
+        length = self.step / curvature_bound(known)
+        averaged = tail_length(steps) if self.average else 1
+        run = ProximalSteps(known, length, gradient.clip, rounding)
+        if grid.law == "normal":
+            return gaussian_law(run, grid.scale / rows, steps, averaged)
+        return moment_law(run, 2.0 * known.size * (grid.scale / rows) ** 2, steps, averaged)
 
     def _descend(self, scaled: BlockwiseProblem, plan: FullBatchPlan, run: Run) -> tuple[FloatArray, int]:
         length = self.step / curvature_bound(scaled)

@@ -17,6 +17,7 @@ from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import perturbations
 from discreet.privacy.mechanisms.perturbations import OutputNoise
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
+from discreet.problem.blockwise import scaled_penalty_terms
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.certified_minimum import (
@@ -41,7 +42,9 @@ from discreet.solvers.plan import Plan, Settings
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
+    from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.problem import Problem
+    from discreet.theory.distance import DistanceLaw
 
 
 TOLERANCE = 1e-3  # how much the error of the minimiser may add to the sensitivity
@@ -112,26 +115,52 @@ class OutputPerturbation(MinimiserRelease[OutputNoise, OutputPerturbationSetting
 
     def _planned_sensitivity(self, plan: OutputPerturbationPlan) -> mechanisms.Sensitivity:
         """How far the minimiser can move if no l2 penalty exceeds the planned ridge."""
-        settings, rows = plan.settings, plan.public.rows
-        gradient = perturbations.gradient_sum(plan.public.relation, plan.problem.loss, settings.row_norm)
-        distance = _distance(gradient.l2, rows, settings.ridge)
-        return perturbations.minimiser(gradient, settings.ridge, rows, distance) * (1.0 / math.sqrt(settings.ridge))
+        return _sensitivity(plan, plan.settings.ridge)[0] * (1.0 / math.sqrt(plan.settings.ridge))
+
+    def distance_law(self, plan: OutputPerturbationPlan, scaling: ColumnScaling) -> DistanceLaw:
+        """The law of the noise itself, in the norm of the l2 penalties: docs/guarantees/utility.md."""
+        from discreet.theory.distance import ContractionDistance, GaussianDistance, SphericalDistance
+
+        if not plan.is_noisy:
+            raise ValueError("epsilon is infinite: there is no noise whose effect could be bounded.")
+        problem, outputs = plan.problem, plan.problem.loss.outputs
+        terms = scaled_penalty_terms(problem, scaling if problem.separable else scaling.uniform())
+        penalty = np.maximum(terms.l2, plan.settings.ridge)
+        sensitivity, distance = _sensitivity(plan, float(penalty.min()))
+        grid = plan.mechanism.grid(sensitivity, outputs * penalty.size)
+        # Value and noise are rounded to the nearest point of the grid: half a step each, in every entry.
+        error = distance + grid.step * math.sqrt(outputs * penalty.size)
+        reference = (
+            "the minimiser of the same objective on the same scaled columns, with rows shortened to norm "
+            f"{plan.settings.row_norm:.4g} and an l2 penalty of at least {plan.settings.ridge:.4g} on every coordinate"
+        )
+        of = (penalty, outputs, reference)
+        if grid.law == "spherical":
+            return SphericalDistance(*of, scale=grid.scale, error=error)
+        if problem.constraint is not None:  # the result is projected, so that only its norm has a known law
+            return ContractionDistance(*of, contraction=0.0, deviation=grid.scale, steps=1, start=0.0, error=error)
+        return GaussianDistance(*of, deviation=grid.scale, error=error)
 
     def _descend(self, scaled: ScaledProblem, plan: OutputPerturbationPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite:
             return until_optimal(scaled, run, minimising_steps(scaled))
-        mechanism, settings, rows = plan.mechanism, plan.settings, scaled.rows
+        mechanism, settings = plan.mechanism, plan.settings
         scaled = clip_rows(scaled, settings.row_norm, settings.ridge)
-        convexity = float(scaled.penalty_terms.l2.min())
-        gradient = perturbations.gradient_sum(plan.public.relation, plan.problem.loss, settings.row_norm)
-        distance = _distance(gradient.l2, rows, convexity)
-        sensitivity = perturbations.minimiser(gradient, convexity, rows, distance)
+        sensitivity, distance = _sensitivity(plan, float(scaled.penalty_terms.l2.min()))
         root = np.sqrt(scaled.penalty_terms.l2)
         minimum = minimum_within(scaled, settings.row_norm, distance)
         w = mechanism.release(run.rng, minimum * root, sensitivity) / root
         # How many steps it took depends on the rows: the number that is reported is the one that was planned.
         run.report(settings.steps, settings.steps, scaled, w)
         return w, settings.steps
+
+
+def _sensitivity(plan: OutputPerturbationPlan, convexity: float) -> tuple[mechanisms.Sensitivity, float]:
+    """How far the found minimum can move in the norm of the penalty, and how far from the minimiser it may be."""
+    rows = plan.public.rows
+    gradient = perturbations.gradient_sum(plan.public.relation, plan.problem.loss, plan.settings.row_norm)
+    distance = _distance(gradient.l2, rows, convexity)
+    return perturbations.minimiser(gradient, convexity, rows, distance), distance
 
 
 def _distance(gradient: float, rows: int, convexity: float) -> float:

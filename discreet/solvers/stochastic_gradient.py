@@ -18,11 +18,12 @@ from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.averaging import TailAverage
+from discreet.solvers._shared.averaging import TailAverage, tail_length
 from discreet.solvers._shared.batch_steps import BatchSteps, full_table_steps
 from discreet.solvers._shared.clipping import curvature_bound, row_threshold
 from discreet.solvers._shared.noise_rules import BATCH_CLIP
 from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers._shared.public_problem import ProximalSteps, moment_law, public_problem
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.plan import Plan, Settings
@@ -30,8 +31,12 @@ from discreet.solvers.plan import Plan, Settings
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
+    from discreet.privacy.mechanisms.grid import NoisyGrid
     from discreet.privacy.random.generator import RandomGenerator
+    from discreet.problem.blockwise import BlockwiseProblem
+    from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.problem import Problem
+    from discreet.theory.distance import DistanceLaw
 
 
 # Tuned on public tables, and never read from rows: docs/defaults.md.
@@ -125,6 +130,20 @@ class StochasticGradientDescent(Solver[SampledMechanism, SGDSettings]):
         what = "mean gradients of a random batch"
         return planned_releases(what, plan.mechanism.event, relation, sensitivity, OF_THE_THRESHOLD)
 
+    def distance_law(self, plan: SGDPlan, scaling: ColumnScaling) -> DistanceLaw:
+        """A bound on the expected squared distance: docs/guarantees/utility.md, "Batches"."""
+        known = public_problem(plan, scaling)
+        clip, grid = _threshold_and_grid(self, known, plan)
+        rows, batch, steps = plan.public.rows, plan.settings.batch, plan.settings.steps
+        rounding = 0.5 * (rows + 1.0) / batch * grid.step * math.sqrt(known.size)  # no batch is larger than the table
+        run = ProximalSteps(known, self.step / curvature_bound(known), clip, rounding)
+        # The variance of a batch's mean gradient: rows have gradients of norm at most `steepest`, and each joins a
+        # Poisson batch with probability batch / rows.
+        steepest = min(clip, plan.problem.loss.lipschitz * known.row_norm)
+        variance = steepest**2 / batch * (1.0 if self.sampler == "single" else 1.0 - batch / rows)
+        noise = variance + known.size * (grid.scale / batch) ** 2
+        return moment_law(run, noise, steps, tail_length(steps) if self.average else 1)
+
     def _descend(self, scaled: ScaledProblem, plan: SGDPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.passes is None and self.batch_size is None:
             return until_optimal(scaled, run, full_table_steps(scaled, self.step / curvature_bound(scaled)))
@@ -139,16 +158,23 @@ class StochasticGradientDescent(Solver[SampledMechanism, SGDSettings]):
         return (average.mean() if self.average else descent.w), steps
 
 
+def _threshold_and_grid(
+    solver: StochasticGradientDescent, scaled: BlockwiseProblem, plan: SGDPlan
+) -> tuple[float, NoisyGrid]:
+    """The clipping norm of a row's gradient, and the grid and noise of the sums; from public numbers."""
+    noise = plan.mechanism.multiplier / math.sqrt(plan.settings.batch * scaled.rows)  # averaged over one pass
+    clip = row_threshold(solver.clip, BATCH_CLIP.at(noise), scaled, plan)
+    return clip, plan.mechanism.grid(clip, scaled.outputs * scaled.columns, scaled.rows)
+
+
 class _Descent(BatchSteps):
     """The steps of one run, with the batches and the noise of its plan's mechanism."""
 
     def __init__(self, solver: StochasticGradientDescent, scaled: ScaledProblem, plan: SGDPlan) -> None:
-        self.mechanism, batch = plan.mechanism, plan.settings.batch
-        noise = self.mechanism.multiplier / math.sqrt(batch * scaled.rows)  # averaged over one pass
-        factor = BATCH_CLIP.at(noise)
-        clip = row_threshold(solver.clip, factor, scaled, plan)
-        self.grid = self.mechanism.grid(clip, scaled.outputs * scaled.columns, scaled.rows)
-        super().__init__(scaled, clip, solver.step / curvature_bound(scaled), batch, self.grid.step)
+        self.mechanism = plan.mechanism
+        clip, self.grid = _threshold_and_grid(solver, scaled, plan)
+        length = solver.step / curvature_bound(scaled)
+        super().__init__(scaled, clip, length, plan.settings.batch, self.grid.step)
 
     def draw(self, rng: RandomGenerator, steps: int) -> tuple[IndexArray, IndexArray, FloatArray]:
         """Batches and noise of some steps, before the rows are looked at."""

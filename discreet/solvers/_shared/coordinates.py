@@ -17,8 +17,8 @@ from discreet.solvers.base import Plan
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
+    from discreet.problem.blockwise import BlockwiseProblem
     from discreet.problem.problem import Problem
-    from discreet.problem.scaled_problem import ScaledProblem
 
 
 # Tuned on public tables, and never read from rows: docs/defaults.md.
@@ -26,7 +26,7 @@ PASSES, FEWEST_PASSES, PURE_PASSES = NoiseRule(1.1, 0.6, 150.0), 10, 5
 NOISIEST = 5.7  # the noise, in units of the gradient, from which on further steps do harm
 
 
-def smoothness_bounds(declared: tuple[float, ...] | None, scaled: ScaledProblem) -> FloatArray:
+def smoothness_bounds(declared: tuple[float, ...] | None, scaled: BlockwiseProblem) -> FloatArray:
     """M_j: as declared, else the loss's smoothness times the second moment of the scaled columns."""
     if declared is not None:
         return np.asarray(declared, dtype=np.float64)
@@ -64,7 +64,7 @@ def scaling_for_declared(
 def thresholds(
     clip: float | None,
     relative_noise: float,
-    scaled: ScaledProblem,
+    scaled: BlockwiseProblem,
     plan: Plan,
     bound: FloatArray,
     rule: NoiseRule = COORDINATE_CLIP,

@@ -24,6 +24,7 @@ from discreet.solvers._shared.clipping import planned_slope
 from discreet.solvers._shared.coordinates import default_steps, scaling_for_declared, smoothness_bounds, thresholds
 from discreet.solvers._shared.noise_rules import COORDINATE_CLIP, averaged_noise
 from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers._shared.public_problem import public_problem
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.coordinate_descent.screening import Screening
@@ -32,8 +33,12 @@ from discreet.solvers.plan import Plan, Settings
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
+    from discreet.privacy.mechanisms.grid import NoisyGrid
     from discreet.privacy.random.generator import RandomGenerator
+    from discreet.problem.blockwise import BlockwiseProblem
+    from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.problem import Problem
+    from discreet.theory.distance import DistanceLaw
 
 
 @dataclass(frozen=True)
@@ -145,11 +150,7 @@ class CoordinateDescent(Solver[mechanisms.Additive, CoordinateDescentSettings]):
 
     def _descend(self, scaled: ScaledProblem, plan: CoordinateDescentPlan, run: Run) -> tuple[FloatArray, int]:
         mechanism = plan.mechanism
-        bound = smoothness_bounds(self.smoothness, scaled)
-        noise_level = mechanism.deviation(mechanisms.clipped_sum(plan.public.relation)) / plan.public.rows
-        clip = thresholds(self.clip, noise_level, scaled, plan, bound)
-        unit = mechanisms.clipped_sum(plan.public.relation, scaled.outputs)
-        grid = mechanism.grid(unit, scaled.outputs, plan.public.rows)  # of sums in thresholds
+        bound, clip, unit, grid = self._sizes(scaled, plan)
         state = CoordinateState(scaled, clip, self.step / bound, grid.step)
         if plan.budget.is_infinite and self.passes is None:
             return until_optimal(scaled, run, _sweeps(scaled, state), every=10, bound=bound)
@@ -172,6 +173,25 @@ class CoordinateDescent(Solver[mechanisms.Additive, CoordinateDescentSettings]):
             if self.average:
                 state.restart(state.average())
         return state.w, steps
+
+    def _sizes(
+        self, scaled: BlockwiseProblem, plan: CoordinateDescentPlan
+    ) -> tuple[FloatArray, FloatArray, mechanisms.Sensitivity, NoisyGrid]:
+        """M_j and C_j, then the sensitivity and the grid of sums that are counted in thresholds; all public."""
+        relation, rows = plan.public.relation, plan.public.rows
+        bound = smoothness_bounds(self.smoothness, scaled)
+        noise_level = plan.mechanism.deviation(mechanisms.clipped_sum(relation)) / rows
+        clip = thresholds(self.clip, noise_level, scaled, plan, bound)
+        unit = mechanisms.clipped_sum(relation, scaled.outputs)
+        return bound, clip, unit, plan.mechanism.grid(unit, scaled.outputs, rows)
+
+    def distance_law(self, plan: CoordinateDescentPlan, scaling: ColumnScaling) -> DistanceLaw:
+        """From the expected objective after random coordinates: docs/guarantees/utility.md, "Coordinate descent"."""
+        from discreet.solvers.coordinate_descent.distance import law_of_random_coordinates
+
+        known = public_problem(plan, scaling)
+        bound, clip, _, grid = self._sizes(known, plan)
+        return law_of_random_coordinates(self, plan.settings, known, bound, clip, grid)
 
     def _coordinates(self, rng: RandomGenerator, bound: FloatArray, active: IntArray, done: int, size: int) -> IntArray:
         """The next coordinates, by released numbers and the generator alone."""

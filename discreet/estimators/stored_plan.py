@@ -1,0 +1,118 @@
+"""What a model file keeps of a fit beside the coefficients: the released scaling, and what its plan was made from.
+
+Certificates need both: the scaling says in which columns the solver worked, the plan how much noise it added. All of it
+was released or is public: the scaling is covered by the guarantee of the model (docs/guarantees/scales.md), the
+rest is the shape of the table and a digest of the plan, which sees no row.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet._common.checks import whole
+from discreet._common.types import FloatArray
+from discreet.estimators.parameters_file import numbers, plain
+from discreet.problem.column_scaling import ColumnScaling
+
+if TYPE_CHECKING:
+    from discreet.solvers import Plan
+
+TARGET = ("target_low", "target_high", "target_shift", "target_scale")
+
+
+def write_scaling(estimator: Any, classifier: bool) -> dict[str, Any] | None:
+    """The scaling of a fitted model as JSON values, without the ranges, which the file holds already."""
+    if not hasattr(estimator, "scaling_"):  # read from a file that lacks it
+        return None
+    scaling = estimator.scaling_
+    names = ("shift", "scale", "second_moment", "frozen") + (() if classifier else TARGET)
+    return {name: plain(getattr(scaling, name)) for name in names}
+
+
+def read_scaling(content: Any, ranges: tuple[FloatArray, FloatArray], classifier: bool) -> ColumnScaling:
+    """What `write_scaling` wrote; anything else is a ValueError."""
+    columns = ranges[0].size
+    shift, scale, second_moment = (_vector(content, name, columns) for name in ("shift", "scale", "second_moment"))
+    with np.errstate(divide="ignore", over="ignore"):
+        usable = (scale > 0.0).all() and np.isfinite(1.0 / scale).all() and (second_moment >= 0.0).all()
+    frozen = content["frozen"]
+    if not isinstance(frozen, list) or len(frozen) != columns or not all(isinstance(flag, bool) for flag in frozen):
+        raise ValueError("its scaling must say of every column whether it is frozen.")
+    target: dict[str, Any] = {} if classifier else {name: _number(content, name) for name in TARGET}
+    if not usable or not target.get("target_scale", 1.0) > 0.0:
+        raise ValueError("its scaling has a scale or a second moment out of range.")
+    return ColumnScaling(*ranges, shift, scale, second_moment, np.array(frozen, dtype=bool), **target)
+
+
+def write_plan(estimator: Any) -> dict[str, Any] | None:
+    """From which facts the plan of a fit can be made again, and its digest; None where that is not possible."""
+    plan = getattr(estimator, "plan_", None)
+    if plan is None:
+        return getattr(estimator, "_plan_facts", None)
+    if isinstance(estimator.bounds, str):  # bounds="data": the plan holds exact minima and maxima
+        return None
+    public = plan.public
+    return {"rows": public.rows, "sparse": public.sparse, "stored": public.stored, "digest": plan.digest.hex()}
+
+
+def read_plan(content: Any) -> dict[str, Any]:
+    """What `write_plan` wrote; anything else is a ValueError."""
+    flags = {name: content[name] for name in ("sparse", "stored")}
+    digest = content["digest"]
+    if not all(isinstance(flag, bool) for flag in flags.values()) or not isinstance(digest, str):
+        raise ValueError("its plan must have the fields rows, sparse, stored and digest.")
+    return {"rows": whole("rows", content["rows"], least=1)} | flags | {"digest": digest}
+
+
+def plan_of(estimator: Any) -> Plan:
+    """Return the plan of a fitted model; that of a loaded one is made again and compared with the one that was run.
+
+    Parameters
+    ----------
+    estimator : PrivateLinearModel
+        Fitted, or from a model file.
+
+    Returns
+    -------
+    Plan
+        What was decided before any row was read.
+
+    Raises
+    ------
+    ValueError
+        The plan cannot be made again exactly: the file does not say from what, a parameter was changed after the fit,
+        or this version of discreet plans differently.
+    """
+    plan = getattr(estimator, "plan_", None)
+    if plan is not None:
+        return plan
+    facts = getattr(estimator, "_plan_facts", None)
+    if facts is None:
+        raise ValueError("the model file does not say how its fit was planned; save the fitted model again.")
+    classes = len(getattr(estimator, "classes_", (0, 1)))
+    try:
+        plan = estimator.plan(facts["rows"], estimator.n_features_in_, classes, facts["sparse"], facts["stored"])
+    except ValueError as error:
+        raise ValueError(f"the plan of this model cannot be made again: {error}") from error
+    if plan.digest.hex() != facts["digest"]:
+        raise ValueError(
+            "the plan of this model cannot be made again exactly: its parameters were changed after the fit, the fit "
+            "was a stream, or another version of discreet planned it; fit and save it with this version."
+        )
+    return plan
+
+
+def _vector(content: Any, name: str, columns: int) -> FloatArray:
+    values = np.array(content[name])
+    if values.dtype.kind not in "iuf" or values.shape != (columns,) or not np.isfinite(values).all():
+        raise ValueError(f"its scaling needs one finite number per column as {name}.")
+    return values.astype(np.float64)
+
+
+def _number(content: Any, name: str) -> float:
+    value = numbers(content[name])
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"its scaling has {name} = {value!r}.")
+    return float(value)

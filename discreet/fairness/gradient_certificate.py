@@ -1,0 +1,297 @@
+"""How far a released model is from the optimum of its own objective, from the gradient there: for every solver.
+
+Theorems and proofs: docs/guarantees/private-evaluation.md, section 2.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from discreet._common.checks import check_threshold
+from discreet._common.exceptions import PrivacyLeakWarning
+from discreet._common.types import FloatArray
+from discreet.data.rows import Data
+from discreet.data.validation import encode_labels, load_features
+from discreet.fairness.gradient_laws import GradientDistance, PlainGradientDistance
+from discreet.kernels.gradient import clipped_gradient_sum, margins_of, row_norms
+from discreet.preprocessing.release import WHOLE, Terms
+from discreet.privacy import mechanisms
+from discreet.privacy.mechanisms.perturbations import OutputNoise, SphericalLaplace, gradient_sum
+from discreet.problem.blockwise import scaled_penalty_terms
+from discreet.problem.penalties import PenaltyTerms, signed_subgradient_distance
+
+if TYPE_CHECKING:
+    from discreet.data.public import Public
+    from discreet.privacy.budget import Budget
+    from discreet.privacy.mechanisms.grid import NoisyGrid
+    from discreet.privacy.random.generator import RandomGenerator
+    from discreet.problem.column_scaling import ColumnScaling
+    from discreet.problem.losses import Loss
+
+MOST_ROWS = 4  # times public_n: up to so many rows the rounding of their gradients is bounded
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """The objective of a fitted model, in coordinates in which it is 1-strongly convex, and the model's point there.
+
+    Coordinates are u = sqrt(q) w for scaled weights w with l2 penalties q; rows are divided by sqrt(q).
+    """
+
+    loss: Loss
+    scaling: ColumnScaling
+    root: FloatArray  # sqrt(q), one per column
+    terms: PenaltyTerms
+    point: FloatArray
+    row_norm: float | None
+
+    @property
+    def longest(self) -> float:
+        """A public bound on the norm of a row in these coordinates."""
+        scaling = self.scaling
+        reach = np.maximum(np.abs(scaling.low - scaling.shift), np.abs(scaling.high - scaling.shift))
+        corner = np.where(scaling.frozen, 0.0, reach / (scaling.scale * self.root))
+        box = float(np.linalg.norm(corner))
+        if self.row_norm is None:
+            return box
+        return min(box, float(self.row_norm / (scaling.scale * self.root).min()))
+
+    def gradient_sum(self, data: Data, step: float) -> FloatArray:
+        """The sum of the rows' gradients at the model's point, each of norm at most lipschitz times `longest`.
+
+        They are rounded to multiples of the step. Not private.
+        """
+        return data.sum(lambda block: self._of_block(block, step))
+
+    def _of_block(self, block: Data, step: float) -> FloatArray:
+        X = self._rows(block)
+        slopes = self.loss.slope(margins_of(X, self.point), block.y)
+        return clipped_gradient_sum(X, slopes, row_norms(X), self.loss.lipschitz * self.longest, block.weight, step)
+
+    def _rows(self, block: Data) -> Any:
+        scaled = self.scaling.matrix(Data(block.X, block.y), "C", intercept=False)
+        if not sp.issparse(scaled):
+            scaled = np.asarray(scaled, dtype=np.float64)
+        shrink = np.ones(block.rows)
+        if self.row_norm is not None:
+            shrink = self.row_norm / np.maximum(row_norms(_times(scaled, self.scaling.scale)), self.row_norm)
+        return _times(scaled, 1.0 / self.root, shrink)
+
+    def residual(self, mean_gradient: FloatArray) -> float:
+        """The norm of the least subgradient; it bounds the distance from the optimum."""
+        least = signed_subgradient_distance(self.point, mean_gradient, self.terms)
+        return float(np.linalg.norm(np.maximum(least, 0.0)))
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether the penalty has l2 terms only."""
+        free = np.isneginf(self.terms.low).all() and np.isposinf(self.terms.high).all()
+        return bool(free and not self.terms.l1.any())
+
+
+@dataclass(frozen=True)
+class GradientPlan:
+    """One release of the sum of the gradients at the model's point."""
+
+    mechanism: OutputNoise
+    size: tuple[int, ...]
+    clip: float
+
+    @property
+    def event(self) -> Any:
+        return self.mechanism.event
+
+    def grid(self, objective: Objective, public: Public) -> NoisyGrid:
+        """The grid and the noise of the release."""
+        sensitivity = gradient_sum(public.relation, objective.loss, objective.longest)
+        return self.mechanism.grid(sensitivity, math.prod(self.size), public.rows)
+
+    def learn(self, objective: Objective, data: Data, public: Public, rng: RandomGenerator) -> FloatArray:
+        """The mean gradient with noise.
+
+        Guarantee: costs exactly `event`.
+        """
+        grid = self.grid(objective, public)
+        return grid.release(rng, objective.gradient_sum(data, grid.step)) / public.rows
+
+
+def gradient_distance(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    epsilon: Any = None,
+    delta: float | None = None,
+    row_norm: float | None = None,
+    relation: Any = None,
+    public_n: int | None = None,
+    sample_weight: Any = None,
+    ledger: Any = None,
+    dataset: str | None = None,
+    random_state: Any = None,
+) -> PlainGradientDistance | GradientDistance:
+    """Return how far a released classifier is from the optimum of its own objective on its training rows.
+
+    The bound is the norm of the objective's gradient at the released coefficients, so it holds for every solver. Every
+    coefficient needs an l2 penalty, so the model must have been made with `fit_intercept=False`; put a column of ones
+    into X where an intercept is needed.
+
+    Guarantee: with `epsilon` the result is differentially private as its `guarantee` states. Without, it is computed
+    from the rows without noise, for the owner of the rows only, and warns.
+
+    Parameters
+    ----------
+    model : fitted classifier of discreet, or one that was read from a model file
+        Its coefficients count as public.
+    X : array, sparse matrix or table of shape (n_samples, n_features)
+        The training rows.
+    y : array of shape (n_samples,)
+        Their labels, each one of the model's classes.
+    epsilon : float or Budget, optional
+        Privacy budget of this release; None computes the bound without noise, which is not private.
+    delta : float, optional
+        Failure probability of the promise; None means 1/n^2, 0 asks for pure epsilon-DP.
+    row_norm : float, optional
+        A public bound on the Euclidean norm of a row, its entries clipped to the model's ranges; longer rows are
+        shortened, and the optimum is that of the shortened rows. None takes the farthest corner of the ranges, which
+        shortens nothing. A smaller bound needs less noise.
+    relation : {"replace", "zero_out", "add_remove"}, optional
+        Which tables count as neighbours; None takes that of the model.
+    public_n : int, optional
+        With relation="add_remove": a public estimate of the number of rows; None takes that of the model.
+    sample_weight : array of shape (n_samples,), optional
+        The weights that the model was trained with, as private as the rows.
+    ledger : Ledger or str, optional
+        Where the cost is booked before any row is used.
+    dataset : str, optional
+        The name under which the data set's budget was opened in the ledger.
+    random_state : int, optional
+        None draws secure noise; a seed makes it reproducible, hence removable, and is named in the guarantee's leaks.
+
+    Returns
+    -------
+    PlainGradientDistance or GradientDistance
+        A law for `certificate(..., distance=law)`; `radius(failure)` is the bound, `guarantee` what is promised.
+
+    Raises
+    ------
+    ValueError
+        The model has an intercept, a coefficient without an l2 penalty, or a penalty that ties coefficients together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet import LogisticRegression
+    >>> from discreet.fairness import gradient_distance
+    >>> X = np.random.default_rng(0).uniform(-1.0, 1.0, (5000, 2))
+    >>> y = (X[:, 0] > 0.0).astype(int)
+    >>> known = {"bounds": (-1.0, 1.0), "classes": [0, 1], "fit_intercept": False}
+    >>> model = LogisticRegression(alpha=0.1, random_state=0, **known).fit(X, y)
+    >>> law = gradient_distance(model, X, y, epsilon=1.0, random_state=0)  # seeds, so that this example repeats
+    >>> bool(law.radius(0.01) < 0.05)
+    True
+    """
+    relation = model.relation if relation is None else relation
+    public_n = model.public_n if public_n is None else public_n
+    objective = objective_of(model, row_norm)
+    data = Data(*_labelled(model, X, y, sample_weight))
+    facts = {"weights": objective.root**2, "outputs": objective.loss.outputs, "reference": _reference(row_norm)}
+    settings = {"relation": relation, "public_n": public_n, "ledger": ledger, "dataset": dataset}
+    terms = Terms.of(data, None, epsilon=math.inf if epsilon is None else epsilon, delta=delta, **settings)
+    if epsilon is None:
+        warnings.warn(
+            "the distance from the optimum is read from the rows without noise, which leaks; pass epsilon= to pay for "
+            "a private one.",
+            PrivacyLeakWarning,
+            stacklevel=2,
+        )
+        mean = objective.gradient_sum(data, 0.0) / terms.public.rows
+        return PlainGradientDistance(**facts, distance=objective.residual(mean))
+    plan = GradientPlan(_noise(terms.budget), objective.point.shape, objective.loss.lipschitz * objective.longest)
+    rng = terms.generator(random_state, "gradient_distance", (plan, objective.point))
+    with terms.booked(plan.event, "gradient_distance", rng):
+        mean = plan.learn(objective, data, terms.public, rng)
+    return GradientDistance(
+        **facts,
+        residual=objective.residual(mean),
+        **_noise_of(plan.grid(objective, terms.public), terms.public, objective.point.size),
+        exact=objective.is_smooth,
+        guarantee=terms.guarantee(plan.event, rng),
+    )
+
+
+def objective_of(model: Any, row_norm: float | None = None) -> Objective:
+    """The objective of a fitted classifier; a ValueError where it is not strongly convex in every coefficient."""
+    if not hasattr(model, "classes_") or not hasattr(model, "_problem"):
+        raise ValueError("gradient_distance needs a fitted classifier of discreet.")
+    check_threshold("row_norm", row_norm)
+    problem = model._problem(model.classes_.size)
+    if problem.fit_intercept:
+        raise ValueError(
+            "the intercept has no l2 penalty, so the gradient bounds no distance; fit with fit_intercept=False and, if "
+            "an intercept is needed, with a column of ones in X."
+        )
+    if not problem.separable:
+        raise ValueError("the penalty or the constraint ties coefficients together; no gradient bound is known.")
+    scaling = model.scaling_
+    terms = scaled_penalty_terms(problem, scaling)
+    if not (terms.l2 > 0.0).all():
+        raise ValueError("every coefficient needs an l2 penalty: alpha > 0, and l1_ratio < 1 for an elastic net.")
+    root = np.sqrt(terms.l2)
+    one_strong = PenaltyTerms(terms.l1 / root, np.ones_like(root), terms.low * root, terms.high * root)
+    weights = scaling.from_user(np.asarray(model.coef_))
+    point = (weights[0] if problem.loss.outputs == 1 else weights) * root
+    inside = np.clip(point, one_strong.low, one_strong.high)  # the products may have been rounded past an end
+    if not np.allclose(point, inside, rtol=1e-9, atol=0.0):
+        raise ValueError("the coefficients of the model lie outside its constraint; no distance can be stated.")
+    return Objective(problem.loss, scaling, root, one_strong, inside, row_norm)
+
+
+def _labelled(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, FloatArray, FloatArray | None]:
+    data = load_features(X, sample_weight)
+    labels = np.asarray(y).ravel()
+    if data.columns != model.n_features_in_:
+        raise ValueError(f"X has {data.columns} columns, but the model was trained on {model.n_features_in_}.")
+    if labels.size != data.rows:
+        raise ValueError(f"y has {labels.size} values but X has {data.rows} rows; pass one value per row.")
+    return data.X, encode_labels(labels, model.classes_), data.weight
+
+
+def _noise(budget: Budget) -> OutputNoise:
+    if budget.kind == "pure" and not budget.is_infinite:
+        assert budget.epsilon is not None
+        return SphericalLaplace(1.0 / (WHOLE * budget.epsilon))
+    noise = mechanisms.additive(budget, WHOLE)
+    assert isinstance(noise, mechanisms.Gaussian)
+    return noise
+
+
+def _noise_of(grid: NoisyGrid, public: Public, entries: int) -> dict[str, Any]:
+    """The size of the noise on the mean gradient, and how far rounding can move it."""
+    from discreet.privacy.relation import Relation
+
+    most = public.rows * (MOST_ROWS if public.relation is Relation.ADD_REMOVE else 1)
+    rounding = 0.5 * (most + 1.0) * grid.step * math.sqrt(entries) / public.rows
+    return {"scale": grid.scale / public.rows, "rounding": rounding, "spherical": grid.law == "spherical"}
+
+
+def _reference(row_norm: float | None) -> str:
+    rows = "entries clipped to the model's ranges"
+    if row_norm is not None:
+        rows += f", rows shortened to norm {row_norm:g}"
+    return f"the optimum of the model's own objective on these rows ({rows})"
+
+
+def _times(X: Any, columns: FloatArray, rows: FloatArray | None = None) -> Any:
+    """The table times a number for each column, and one for each row."""
+    if sp.issparse(X):
+        scaled = sp.csr_array(X.multiply(columns))
+        return scaled if rows is None else sp.csr_array(scaled.multiply(rows[:, None]))
+    scaled = X * columns
+    return scaled if rows is None else scaled * rows[:, None]

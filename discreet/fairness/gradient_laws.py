@@ -1,0 +1,86 @@
+"""The laws of a distance that a gradient proves: read from the rows, or from a release with noise.
+
+Theorem 5 of docs/guarantees/private-evaluation.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from discreet._common.checks import number_in
+from discreet.theory.distance import DistanceLaw, KnownDistance
+
+if TYPE_CHECKING:
+    from discreet.privacy.guarantee import Guarantee
+
+LARGEST_RATIO = 1e3  # of the gradient to its noise: beyond, the plain bound is nearly as good, and safe to compute
+
+
+@dataclass(frozen=True, eq=False)
+class PlainGradientDistance(KnownDistance):
+    """A distance that was computed from the rows without noise. Not private: for the owner of the rows only."""
+
+
+@dataclass(frozen=True, eq=False)
+class GradientDistance(DistanceLaw):
+    """A distance bounded by a gradient that was released with noise.
+
+    Guarantee: private as `guarantee` states.
+
+    Attributes
+    ----------
+    residual : float
+        Norm of the least subgradient, computed with the noisy gradient.
+    scale : float
+        Standard deviation of an entry of Gaussian noise, or scale of spherical Laplace noise.
+    rounding : float
+        How far rounding can have moved the gradient.
+    spherical : bool
+        Whether the noise is spherical Laplace noise.
+    exact : bool
+        Whether the subgradient is the true one plus the noise, as with l2 penalties alone.
+    guarantee : Guarantee
+        What is promised about this number.
+    """
+
+    residual: float
+    scale: float
+    rounding: float
+    spherical: bool
+    exact: bool
+    guarantee: Guarantee
+
+    def radius(self, failure: float) -> float:
+        failure = number_in("failure", failure, 0.0, 1.0, above=True)
+        seen = self.residual + self.rounding
+        if self.scale == 0.0:
+            return seen
+        if self.exact and not self.spherical and seen <= LARGEST_RATIO * self.scale:
+            return self.scale * max(_largest_norm(seen / self.scale, self.size, failure), 1.0)
+        return seen + self.scale * _noise_norm(self.size, failure, self.spherical)
+
+
+def _noise_norm(size: int, failure: float, spherical: bool) -> float:
+    """What the norm of standard noise exceeds with this probability."""
+    from scipy.stats import chi2, gamma
+
+    return float(gamma.isf(failure, size)) if spherical else math.sqrt(float(chi2.isf(failure, size)))
+
+
+def _largest_norm(seen: float, size: int, failure: float) -> float:
+    """The largest |r| with which a standard normal vector around r is this short with probability at least `failure`.
+
+    Bisection from above keeps to the side that is rejected: rounding cannot shorten the answer.
+    """
+    from scipy.stats import ncx2
+
+    low, high = 0.0, seen + _noise_norm(size, failure, spherical=False)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if ncx2.cdf(seen**2, size, middle**2) >= failure:
+            low = middle
+        else:
+            high = middle
+    return high

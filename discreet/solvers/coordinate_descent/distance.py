@@ -1,0 +1,88 @@
+"""How far coordinate descent with random coordinates can be from its optimum: the expected objective tells.
+
+Theorem and proof: docs/guarantees/utility.md, section "Coordinate descent".
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet._common.types import FloatArray
+from discreet.privacy.mechanisms.grid import NoisyGrid
+from discreet.solvers._shared.public_problem import SINGLE_PRECISION, PublicProblem, check_unclipped
+from discreet.theory.coordinate_steps import NoisyCoordinateSteps
+from discreet.theory.distance import MomentDistance
+
+if TYPE_CHECKING:
+    from discreet.solvers.coordinate_descent.solver import CoordinateDescent, CoordinateDescentSettings
+
+
+def law_of_random_coordinates(
+    solver: CoordinateDescent,
+    settings: CoordinateDescentSettings,
+    known: PublicProblem,
+    bound: FloatArray,
+    clip: FloatArray,
+    grid: NoisyGrid,
+) -> MomentDistance:
+    """E |w - w*|^2 in the norm of the l2 penalties is at most twice the expected excess of the objective."""
+    _check(solver, settings, known, bound, clip)
+    moved = expected_steps(solver, known, bound, clip, grid)
+    gap, done, outer = _start(known), 0, min(settings.outer, settings.steps)
+    for loop in range(outer):
+        end = settings.steps * (loop + 1) // outer
+        gap = (moved.mean_after if solver.average else moved.after)(end - done, gap)
+        done = end
+    reference = "the minimiser of the same objective on the same clipped and scaled columns"
+    return MomentDistance(known.penalty_terms.l2, known.outputs, reference, expected_square=2.0 * gap)
+
+
+def expected_steps(
+    solver: CoordinateDescent, known: PublicProblem, bound: FloatArray, clip: FloatArray, grid: NoisyGrid
+) -> NoisyCoordinateSteps:
+    """What a step does to the expected objective."""
+    curvature = bound / solver.step  # a shorter step is the step of a larger smoothness constant
+    l2 = known.penalty_terms.l2
+    chance = bound / bound.sum() if solver.sampling == "proportional" else np.full(bound.size, 1.0 / bound.size)
+    deviation = grid.scale * (math.sqrt(2.0) if grid.law == "laplace" else 1.0) / known.rows
+    rounding = 0.5 * (known.rows + 1.0) / known.rows * grid.step  # every row's term and the noise: half a step each
+    squares = known.outputs * (clip * (deviation + rounding)) ** 2
+    rate = float(chance.min() * (l2 / (curvature + l2)).min())
+    return NoisyCoordinateSteps(rate, float((chance * squares / (2.0 * (curvature + l2))).sum()))
+
+
+def _start(known: PublicProblem) -> float:
+    """A bound on the excess of the objective at the start, where the penalty is least."""
+    steepest = known.problem.loss.lipschitz * known.entries
+    return min(known.loss_at_zero(), float((steepest**2 / (2.0 * known.penalty_terms.l2)).sum()))
+
+
+def _check(
+    solver: CoordinateDescent,
+    settings: CoordinateDescentSettings,
+    known: PublicProblem,
+    bound: FloatArray,
+    clip: FloatArray,
+) -> None:
+    """Refuse what the theorem does not cover."""
+    if settings.sampling == "cyclic":
+        raise ValueError('coordinates in a fixed order are not covered; sampling="uniform" and "proportional" are.')
+    if settings.screening is not None:
+        raise ValueError("screening moves coordinates back, which is not covered; screening=None is.")
+    if solver.step > 1.0:
+        raise ValueError(f"steps longer than 1/M_j are not covered; step=1 is. Got step={solver.step:g}.")
+    loss = known.problem.loss
+    largest = loss.smoothness * known.entries**2
+    if solver.smoothness is None and (solver.step * largest > bound * SINGLE_PRECISION**2).any():
+        raise ValueError(
+            "1/M_j is a longer step than the curvature allows that rows inside their limits can have; "
+            f"step={float((bound / np.maximum(largest, np.finfo(float).tiny)).min()):.4g} is covered, and so is step=1 "
+            "with declared bounds and scale_share=0."
+        )
+    steepest = loss.lipschitz * known.entries
+    needed = float((steepest / np.sqrt(bound / bound.sum())).max())
+    why = "clipped entries of gradients are no gradient of a convex loss"
+    check_unclipped(clip, steepest, needed, why)
