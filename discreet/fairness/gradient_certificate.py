@@ -201,7 +201,8 @@ def gradient_distance(
     public_n = model.public_n if public_n is None else public_n
     objective = objective_of(model, row_norm)
     data = Data(*_labelled(model, X, y, sample_weight))
-    facts = {"weights": objective.root**2, "outputs": objective.loss.outputs, "reference": _reference(row_norm)}
+    facts: dict[str, Any] = {"weights": objective.root**2, "outputs": objective.loss.outputs}
+    facts["reference"] = _reference(row_norm)
     settings = {"relation": relation, "public_n": public_n, "ledger": ledger, "dataset": dataset}
     terms = Terms.of(data, None, epsilon=math.inf if epsilon is None else epsilon, delta=delta, **settings)
     if epsilon is None:

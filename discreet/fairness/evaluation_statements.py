@@ -1,0 +1,180 @@
+"""What a private evaluation states about each notion and group, computed from noisy counts alone.
+
+Theorem 3 of docs/guarantees/private-evaluation.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.fairness.cells import CellTable
+from discreet.fairness.evaluation_bins import RIGHT, RIGHT_IN_DOUBT, WRONG, WRONG_IN_DOUBT, Bins, Mask
+from discreet.fairness.notions import favourable_labels, quantities
+
+if TYPE_CHECKING:
+    from discreet.fairness.noisy_ratios import NoisyCounts
+
+NOTHING_KNOWN = "the noise is too large for a statement"
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """One number that a notion asks about: P(event | part) - P(event | whole), or P(event | whole) without a part.
+
+    Attributes
+    ----------
+    notion : str
+        Its name.
+    label, group : object or None
+        Which label and group it is about; None where it is about all of them.
+    whole, part : masks of bins
+        The rows compared with, and those of the group among them; part is None for accuracy.
+    event, lost, gained : masks of bins
+        Where the event holds, and where the noise-free twin may lose or gain it.
+    """
+
+    notion: str
+    label: Any
+    group: Any
+    whole: Mask
+    part: Mask | None
+    event: Mask
+    lost: Mask
+    gained: Mask
+
+    @property
+    def sides(self) -> int:
+        """How many one-sided limits its statement needs."""
+        return 4 if self.part is None else 10
+
+
+@dataclass(frozen=True)
+class PrivateStatement:
+    """What is known of one number of a notion, from noisy counts.
+
+    Attributes
+    ----------
+    notion : str
+        The notion of fairness, or "accuracy".
+    label, group : object or None
+        Which label and group it is about; None where it is about all of them.
+    rows : float
+        Number of rows of that label and group, with noise.
+    value : float
+        An estimate of the number for the private model; NaN if the noise is too large.
+    value_low, value_high : float
+        Limits of the true number for the private model.
+    low, high : float
+        Limits of the change from the private model to its noise-free twin.
+    """
+
+    notion: str
+    label: Any
+    group: Any
+    rows: float
+    value: float
+    value_low: float
+    value_high: float
+    low: float
+    high: float
+
+    @property
+    def known(self) -> bool:
+        """Whether anything can be stated in spite of the noise."""
+        return not math.isnan(self.value)
+
+    @property
+    def bound(self) -> float:
+        """The largest change in either direction."""
+        return max(-self.low, self.high)
+
+    @property
+    def twin_low(self) -> float:
+        """The least that the number can be for the noise-free twin."""
+        return max(self.value_low + self.low, 0.0 if self.group is None else -1.0)
+
+    @property
+    def twin_high(self) -> float:
+        """The largest that the number can be for the noise-free twin."""
+        return min(self.value_high + self.high, 1.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the statement as JSON values; an unknown value is None."""
+        twin = {"twin_low": self.twin_low, "twin_high": self.twin_high}
+        return asdict(self) | {"value": self.value if self.known else None, "known": self.known} | twin
+
+
+def questions_of(classes: Any, groups: tuple[Any, ...], notions: Any, favourable: Any) -> list[Question]:
+    """Everything that the named notions ask; classes, groups and notions are public."""
+    bins = Bins(len(classes), len(groups))
+    names = np.empty(len(groups), dtype=object)
+    names[:] = groups
+    ones = np.ones((len(classes), len(groups)))
+    wanted = quantities(CellTable(np.asarray(classes), names, ones, ones), notions, favourable)
+    good = favourable_labels(classes, favourable)
+    listed = np.asarray(classes).tolist()
+    return [_question(bins, asked.notion, asked.label, asked.group, listed, groups, good) for asked in wanted]
+
+
+def _question(
+    bins: Bins, notion: str, label: Any, group: Any, classes: list[Any], groups: tuple[Any, ...], good: list[Any]
+) -> Question:
+    parity = notion == "demographic parity"
+    labels = range(len(classes)) if parity or label is None else [classes.index(label)]
+    whole = bins.mask(labels, None)
+    part = None if group is None else bins.mask(labels, [groups.index(group)])
+    # For demographic parity the event is to predict the favourable label: to be wrong about rows of the other one.
+    wrong = [i for i in labels if parity and classes[i] not in good]
+    right = [i for i in labels if i not in wrong]
+
+    def where(for_right: list[int], for_wrong: list[int]) -> Mask:
+        return bins.mask(right, None, for_right) | bins.mask(wrong, None, for_wrong)
+
+    return Question(
+        notion,
+        label,
+        group,
+        whole,
+        part,
+        event=where([RIGHT, RIGHT_IN_DOUBT], [WRONG, WRONG_IN_DOUBT]),
+        lost=where([RIGHT_IN_DOUBT], [WRONG_IN_DOUBT]),
+        gained=where([WRONG_IN_DOUBT], [RIGHT_IN_DOUBT]),
+    )
+
+
+def statements_of(questions: list[Question], counts: NoisyCounts, failure: float) -> list[PrivateStatement]:
+    """The statements, which hold together with probability 1 - failure over the noise of the counts."""
+    each = failure / max(sum(question.sides for question in questions), 1)
+    return [_answer(question, counts, each) for question in questions]
+
+
+def _answer(asked: Question, counts: NoisyCounts, failure: float) -> PrivateStatement:
+    own = asked.whole if asked.part is None else asked.part
+    rows = float(counts.counts[own].sum())
+    low, high = (side(asked.event & own, own, failure) for side in (counts.lower, counts.upper))
+    value = counts.estimate(asked.event & own, own)
+    lost, gained = (counts.upper(mask & own, own, failure) for mask in (asked.lost, asked.gained))
+    about = (asked.notion, asked.label, asked.group, rows)
+    if (low <= 0.0 and high >= 1.0) or math.isnan(value):
+        trivial = (0.0, 1.0, -1.0, 1.0) if asked.part is None else (-1.0, 1.0, -2.0, 2.0)
+        return PrivateStatement(*about, math.nan, *trivial)
+    if asked.part is None:
+        return PrivateStatement(*about, value, low, high, -lost, gained)
+    rest = asked.whole & ~asked.part
+    least, most = (1.0 - side(asked.part, asked.whole, failure) for side in (counts.upper, counts.lower))
+    other_low, other_high = (side(asked.event & rest, rest, failure) for side in (counts.lower, counts.upper))
+    other_lost, other_gained = (counts.upper(mask & rest, rest, failure) for mask in (asked.lost, asked.gained))
+    value -= counts.estimate(asked.event & asked.whole, asked.whole)
+    ends = (_least(least, most, low - other_high), -_least(least, most, other_low - high))
+    return PrivateStatement(
+        *about, float(np.clip(value, *ends)), *ends, -most * (lost + other_gained), most * (gained + other_lost)
+    )
+
+
+def _least(least: float, most: float, difference: float) -> float:
+    """The least product of a share between two limits and of a difference that is at least the given one."""
+    return min(least * difference, most * difference)

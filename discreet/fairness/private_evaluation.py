@@ -1,0 +1,293 @@
+"""A fairness certificate from one private release: noisy counts of labels, groups and states of the rows.
+
+Theorems and proofs: docs/guarantees/private-evaluation.md, section 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet._common.checks import number_in
+from discreet._common.types import FloatArray
+from discreet.data.rows import Data, on_term_grid
+from discreet.data.validation import check_weights
+from discreet.fairness.change import all_rows_reach
+from discreet.fairness.evaluation_bins import Bins, codes_of, declared_groups, states_of
+from discreet.fairness.evaluation_statements import NOTHING_KNOWN, PrivateStatement, questions_of, statements_of
+from discreet.fairness.gradient_laws import PlainGradientDistance
+from discreet.fairness.margins import margins_of
+from discreet.fairness.noisy_ratios import NoisyCounts
+from discreet.fairness.parameters import LinearClassifier, linear_classifier
+from discreet.preprocessing.release import WHOLE, Terms
+from discreet.privacy import mechanisms
+from discreet.privacy.relation import Relation
+from discreet.theory.distance import DistanceLaw
+
+if TYPE_CHECKING:
+    from discreet.data.public import Public
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.privacy.mechanisms.grid import NoisyGrid
+    from discreet.privacy.random.generator import RandomGenerator
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateCertificate:
+    """How fair a private model is on private rows, and how far its noise-free twin can be from it, with noise.
+
+    Guarantee: everything here is private as `guarantee` states.
+
+    Attributes
+    ----------
+    statements : list of PrivateStatement
+        One for each number that the notions ask about.
+    radius : float
+        The distance between the model and its twin for which states were counted.
+    reference : str
+        Which model the twin is.
+    failure : float
+        All statements hold together with probability 1 - failure, over the noise of the training and of this release.
+    guarantee : Guarantee
+        What is promised about the rows of this evaluation.
+    """
+
+    statements: list[PrivateStatement]
+    radius: float
+    reference: str
+    failure: float
+    guarantee: Guarantee
+
+    @property
+    def aggregate(self) -> dict[str, tuple[float, float, float]]:
+        """For each notion the limits of the mean of |value| over its groups, and the most by which the twin's differs.
+
+        Groups about which nothing can be stated are left out; a notion without any other group is left out as well.
+        """
+        notions = dict.fromkeys(statement.notion for statement in self.statements)
+        known = {name: [s for s in self.statements if s.notion == name and s.known] for name in notions}
+        return {name: _mean_of_sizes(statements) for name, statements in known.items() if statements}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON values."""
+        return {
+            "private": True,
+            "statements": [statement.to_dict() for statement in self.statements],
+            "aggregate": {name: list(limits) for name, limits in self.aggregate.items()},
+            "radius": self.radius,
+            "reference": self.reference,
+            "failure": self.failure,
+            "guarantee": self.guarantee.to_dict(),
+        }
+
+    def __str__(self) -> str:
+        lines = [
+            f"Private evaluation: epsilon {self.guarantee.epsilon:g}, delta {self.guarantee.delta:g}, relation "
+            f"{self.guarantee.relation}.",
+            f"Twin: {self.reference}; distance at most {self.radius:.4g}.",
+            f"All lines hold together with probability {1.0 - self.failure:g}, for the rows of this evaluation.",
+            f"{'notion':<24} {'label':<10} {'group':<10} {'private model':<22} change of the twin",
+        ]
+        return "\n".join(lines + [_line(statement) for statement in self.statements])
+
+
+@dataclass(frozen=True)
+class EvaluationPlan:
+    """One release of the counts of all bins."""
+
+    mechanism: mechanisms.Additive
+    bins: Bins
+    radius: float
+
+    @property
+    def event(self) -> Any:
+        return self.mechanism.event
+
+    def grid(self, public: Public) -> NoisyGrid:
+        """The grid and the noise of the counts."""
+        return self.mechanism.grid(mechanisms.one_hot_counts(public.relation, 1), self.bins.size)
+
+    def learn(self, rows: EvaluationRows, public: Public, rng: RandomGenerator) -> NoisyCounts:
+        """The counts with noise.
+
+        Guarantee: costs exactly `event`.
+        """
+        grid = self.grid(public)
+        return NoisyCounts.of(grid.release(rng, rows.counts(self.bins, self.radius)), grid)
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluationRows:
+    """The rows of an evaluation, with the public things that their bins depend on."""
+
+    classifier: LinearClassifier
+    law: DistanceLaw
+    table: Any
+    y: Any
+    sensitive: Any
+    groups: tuple[Any, ...]
+    weight: FloatArray | None
+
+    def counts(self, bins: Bins, radius: float) -> FloatArray:
+        """The sum of weights in each bin: every row adds its weight to one bin. Not private."""
+        labels = codes_of(self.y, np.asarray(self.classifier.classes).tolist())
+        groups = codes_of(self.sensitive, self.groups)
+        known = np.minimum(labels, bins.labels - 1)  # rows of other labels get any margin: their bin ignores it
+        margins = margins_of(self.classifier, self.law, self.table, known)
+        places = bins.of(labels, groups, states_of(margins.correct, margins.needed <= radius))
+        weight = None if self.weight is None else on_term_grid(self.weight)
+        return np.bincount(places, weights=weight, minlength=bins.size).astype(np.float64)
+
+
+def private_certificate(
+    model: Any,
+    X: Any,
+    y: Any,
+    sensitive: Any,
+    epsilon: Any = 1.0,
+    delta: float | None = None,
+    *,
+    groups: Sequence[Any],
+    notions: Sequence[str] | str | None = None,
+    favourable: Any = None,
+    distance: DistanceLaw | None = None,
+    failure: float = 0.01,
+    relation: Any = "replace",
+    public_n: int | None = None,
+    sample_weight: Any = None,
+    ledger: Any = None,
+    dataset: str | None = None,
+    random_state: Any = None,
+) -> PrivateCertificate:
+    """Return a fairness certificate whose reading of the rows is itself private, and paid for.
+
+    One release of noisy counts by label, group and state: whether the model is right about a row, and whether its
+    noise-free twin may predict otherwise. All intervals include the noise of the counts; where it drowns a group, the
+    statement says so.
+
+    Guarantee: the result is differentially private as its `guarantee` states.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        A linear classifier of discreet, or one from a model file. It counts as public.
+    X : array, sparse matrix or table of shape (n_samples, n_features)
+        The private rows to evaluate on.
+    y : array of shape (n_samples,)
+        Their labels; what is none of the model's classes is counted apart and enters no statement.
+    sensitive : array of shape (n_samples,)
+        Their sensitive values; what is none of the declared groups is counted as "other".
+    epsilon : float or Budget, default=1.0
+        Privacy budget of this release.
+    delta : float, optional
+        Failure probability of the promise; None means 1/n^2, 0 asks for pure epsilon-DP.
+    groups : sequence
+        The public list of sensitive values, such as [0, 1].
+    notions : list of str, optional
+        Names of `discreet.fairness.notions.NOTIONS`; None takes all that the classes allow. Fewer are a little tighter.
+    favourable : label or list of labels, optional
+        The favourable outcome, for equality of opportunity and demographic parity; None is the larger of two classes.
+    distance : DistanceLaw, optional
+        How far the model can be from its twin, from public facts; None takes the law of the model's own solver.
+    failure : float, default=0.01
+        Probability with which some statement may be wrong, over the noise of the training and of this release.
+    relation : {"replace", "zero_out", "add_remove"}, default="replace"
+        Which tables count as neighbours.
+    public_n : int, optional
+        With relation="add_remove": a public estimate of the number of rows.
+    sample_weight : array of shape (n_samples,), optional
+        Weights between 0 and 1, as private as the rows.
+    ledger : Ledger or str, optional
+        Where the cost is booked before any row is used.
+    dataset : str, optional
+        The name under which the data set's budget was opened in the ledger.
+    random_state : int, optional
+        None draws secure noise; a seed makes it reproducible, hence removable, and is named in the guarantee's leaks.
+
+    Returns
+    -------
+    PrivateCertificate
+        `statements`, `aggregate` and `guarantee`; `print` shows a table.
+
+    Raises
+    ------
+    ValueError
+        There is no law for the model, or the law was read from private rows without noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet import LogisticRegression
+    >>> from discreet.fairness import private_certificate
+    >>> rng = np.random.default_rng(0)
+    >>> X, sex = rng.uniform(-1.0, 1.0, (20_000, 2)), rng.integers(0, 2, 20_000)
+    >>> y = (X[:, 0] + 0.2 * sex > 0.0).astype(int)
+    >>> settings = {"solver": "output-perturbation", "bounds": (-1.0, 1.0), "classes": [0, 1], "alpha": 0.1}
+    >>> model = LogisticRegression(random_state=0, **settings).fit(X, y)  # seeds, so that this example repeats
+    >>> found = private_certificate(model, X, y, sex, 1.0, groups=[0, 1], notions="accuracy", random_state=0)
+    >>> found.statements[0].known, found.guarantee.epsilon
+    (True, 1.0)
+    """
+    failure = number_in("failure", failure, 0.0, 1.0, above=True)
+    classifier, declared = linear_classifier(model), declared_groups(groups)
+    law = _public_law(classifier, distance)
+    questions = questions_of(classifier.classes, declared, notions, favourable)
+    table = classifier.features(X)
+    weight = None if sample_weight is None else check_weights(sample_weight, table.shape[0])
+    _check_lengths(table.shape[0], y, sensitive)
+    rows = EvaluationRows(classifier, law, table, y, sensitive, declared, weight)
+    settings = {"relation": relation, "public_n": public_n, "ledger": ledger, "dataset": dataset}
+    data = Data(table, np.zeros(table.shape[0]), weight)
+    terms = Terms.of(data, None, epsilon=epsilon, delta=delta, **settings)
+    radius = _radius(classifier, law, 0.5 * failure, terms.public)
+    mechanism = mechanisms.additive(terms.budget, WHOLE)
+    plan = EvaluationPlan(mechanism, Bins(len(classifier.classes), len(declared)), radius)
+    rng = terms.generator(random_state, "private_certificate", (plan, declared, classifier.weights, law.weights))
+    with terms.booked(plan.event, "private_certificate", rng):
+        counts = plan.learn(rows, terms.public, rng)
+    statements = statements_of(questions, counts, 0.5 * failure)
+    return PrivateCertificate(statements, radius, law.reference, failure, terms.guarantee(plan.event, rng))
+
+
+def _public_law(classifier: LinearClassifier, distance: DistanceLaw | None) -> DistanceLaw:
+    law = classifier.law if distance is None else distance
+    if isinstance(law, PlainGradientDistance):
+        raise ValueError(
+            "this distance was read from rows without noise, so a private evaluation may not use it; pay for it with "
+            "gradient_distance(..., epsilon=...)."
+        )
+    if law is None:
+        raise ValueError(f"the model has no distance law: {classifier.why_no_law}; pass distance=.")
+    if not isinstance(law, DistanceLaw):
+        raise ValueError(f"distance must be a law of discreet.theory.distance; got {law!r}.")
+    return law
+
+
+def _radius(classifier: LinearClassifier, law: DistanceLaw, failure: float, public: Public) -> float:
+    """How far the twin can be, for all rows at once; the number of rows helps where it is public."""
+    if public.relation is Relation.ADD_REMOVE:
+        return law.radius(failure)
+    return all_rows_reach(law, failure, public.rows, max(len(classifier.classes) - 1, 1))
+
+
+def _check_lengths(rows: int, y: Any, sensitive: Any) -> None:
+    for name, values in (("y", y), ("sensitive", sensitive)):
+        if len(values) != rows:
+            raise ValueError(f"{name} has {len(values)} values but X has {rows} rows; pass one value per row.")
+
+
+def _mean_of_sizes(statements: list[PrivateStatement]) -> tuple[float, float, float]:
+    least = [max(0.0, s.value_low, -s.value_high) for s in statements]
+    most = [max(-s.value_low, s.value_high) for s in statements]
+    return float(np.mean(least)), float(np.mean(most)), float(np.mean([s.bound for s in statements]))
+
+
+def _line(statement: PrivateStatement) -> str:
+    label, group = ("" if value is None else str(value) for value in (statement.label, statement.group))
+    about = f"{statement.notion:<24} {label:<10} {group:<10}"
+    if not statement.known:
+        return f"{about} {NOTHING_KNOWN}"
+    value = f"[{statement.value_low:+.4f}, {statement.value_high:+.4f}]"
+    return f"{about} {value:<22} [{statement.low:+.4f}, {statement.high:+.4f}]"
