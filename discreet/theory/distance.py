@@ -16,6 +16,9 @@ import numpy as np
 from discreet._common.checks import at_least_zero, number_in, whole
 from discreet._common.types import FloatArray
 
+# In units of the noise: beyond it SciPy's noncentral quantiles fail, and the triangle inequality costs next to nothing.
+LARGEST_OFFSET = 1e4
+
 
 @dataclass(frozen=True, eq=False)
 class DistanceLaw(ABC):
@@ -99,6 +102,11 @@ class SphericalDistance(DistanceLaw):
     scale: float
     error: float = 0.0
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "scale", at_least_zero("scale", self.scale))
+        object.__setattr__(self, "error", at_least_zero("error", self.error))
+
     def radius(self, failure: float) -> float:
         from scipy.stats import gamma
 
@@ -129,7 +137,7 @@ class ContractionDistance(DistanceLaw):
             at_least_zero(name, getattr(self, name))
 
     def radius(self, failure: float) -> float:
-        from scipy.stats import ncx2
+        from scipy.stats import chi2, ncx2
 
         failure = number_in("failure", failure, 0.0, 1.0, above=True)
         squared = self.contraction**2
@@ -138,6 +146,8 @@ class ContractionDistance(DistanceLaw):
         left = self.contraction**self.steps * self.start
         if spread == 0.0:
             return self.error + left
+        if left > LARGEST_OFFSET * spread:
+            return self.error + left + spread * math.sqrt(float(chi2.isf(failure, self.size)))
         return self.error + spread * math.sqrt(float(ncx2.isf(failure, self.size, (left / spread) ** 2)))
 
 

@@ -1,0 +1,295 @@
+"""How far group fairness and accuracy of a private model can be from those of its noise-free twin.
+
+How to use it: docs/fairness.md; theorems and proofs: docs/guarantees/fairness.md.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from discreet._common.checks import at_least_zero, number_in, one_of
+from discreet._common.exceptions import PrivacyLeakWarning
+from discreet._common.types import BoolArray, FloatArray
+from discreet.fairness import change
+from discreet.fairness.cells import RowCells, row_cells
+from discreet.fairness.certificate_record import AggregateStatement, FairnessCertificate, FairnessStatement
+from discreet.fairness.change import Reach
+from discreet.fairness.margins import Margins, gaps_of, margins_of
+from discreet.fairness.notions import Quantity, quantities
+from discreet.fairness.parameters import LinearClassifier, linear_classifier
+from discreet.theory.distance import DistanceLaw, GaussianDistance, KnownDistance
+
+
+def certificate(
+    model: Any,
+    X: Any,
+    y: Any,
+    sensitive: Any,
+    *,
+    distance: DistanceLaw | float | None = None,
+    twin: Any = None,
+    failure: float = 0.01,
+    reference: str = "private",
+    notions: Iterable[str] | str | None = None,
+    favourable: Any = None,
+    simultaneous: bool = False,
+    public_rows: bool = False,
+) -> FairnessCertificate:
+    """Bound how far the noise of a private fit can have moved group fairness and accuracy, on the rows given.
+
+    Parameters
+    ----------
+    model : fitted linear classifier or LinearClassifier
+        The private model.
+    X, y : array-like
+        Rows and labels for which the quantities are computed.
+    sensitive : array-like of shape (rows,)
+        The group of each row.
+    distance : DistanceLaw or float, optional
+        How far the parameters of the two models can be apart. None asks the plan of the fit. A number is a Euclidean
+        distance between the coefficients and intercepts of the user's columns.
+    twin : fitted linear classifier, optional
+        The noise-free model, where it is known: adds the exact change and the bound that uses each row's own change of
+        score. Without `distance` and without a law of the fit, the distance between the two is used.
+    failure : float, default=0.01
+        Probability over the noise of the fit with which a statement may be wrong.
+    reference : {"private", "twin"}, default="private"
+        Around which model the bounds are computed. "twin" takes the margins of `twin` or, without one, of `model`,
+        which is then not the private model.
+    notions : list of str, optional
+        Names from `discreet.fairness.NOTIONS`; None takes all that apply.
+    favourable : label or list of labels, optional
+        The favourable outcome; None is the larger one of two labels.
+    simultaneous : bool, default=False
+        Whether all statements must hold together with probability 1 - failure, instead of each.
+    public_rows : bool, default=False
+        Say True if the rows are public. Otherwise a PrivacyLeakWarning says that the result must not be shown.
+
+    Returns
+    -------
+    FairnessCertificate
+        Printable; `statements` and `aggregate` hold the numbers.
+
+    Guarantee: none for the rows given, which are read without noise; `private_certificate` pays for them. The distance
+    law of a fit is computed from its plan and its released scales alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet import LogisticRegression
+    >>> from discreet.fairness import certificate
+    >>> rng = np.random.default_rng(0)
+    >>> X, group = rng.uniform(-1.0, 1.0, (5000, 2)), rng.choice(["a", "b"], 5000)
+    >>> y = (X[:, 0] + 0.2 * rng.normal(size=5000) > 0.0).astype(int)
+    >>> model = LogisticRegression(bounds=(-1.0, 1.0), classes=[0, 1], random_state=0).fit(X[:4000], y[:4000])
+    >>> found = certificate(model, X[4000:], y[4000:], group[4000:], distance=0.1, public_rows=True)
+    >>> accuracy = found.of("accuracy")[0]
+    >>> bool(accuracy.low <= 0.0 <= accuracy.high)
+    True
+    """
+    one_of("reference", reference, ("private", "twin"))
+    failure = number_in("failure", failure, 0.0, 1.0, above=True)
+    private = linear_classifier(model)
+    other = None if twin is None else linear_classifier(twin)
+    private, law = _columns_and_law(private, other, distance)
+    table, first = private.features(X), private
+    if reference == "twin" and other is not None:
+        first, other = _in_columns_of(private, other, table), private
+    rows = row_cells(y, sensitive, labels=private.classes)
+    margins = margins_of(first, law, table, rows.label)
+    clean = public_rows and twin is None and reference == "private"
+    if not clean:
+        _warn(public_rows)
+    case = _Case(law, failure, reference, simultaneous, rows, margins, _gaps_of_other(other, X, rows))
+    return case.certificate(quantities(rows.table(margins.correct), notions, favourable), clean)
+
+
+@dataclass(frozen=True, eq=False)
+class _Case:
+    """One reference model on one set of rows, with what is known of the distance to the other model."""
+
+    law: DistanceLaw
+    failure: float
+    reference: str
+    simultaneous: bool
+    rows: RowCells
+    margins: Margins
+    other: tuple[FloatArray, BoolArray] | None
+
+    def certificate(self, asked: list[Quantity], clean: bool) -> FairnessCertificate:
+        made = [self.statement(quantity) for quantity in asked]
+        notions = list(dict.fromkeys(quantity.notion for quantity in asked))
+        aggregate = {
+            notion: self.aggregate([q for q in asked if q.notion == notion], [s for s in made if s.notion == notion])
+            for notion in notions
+        }
+        plain = bool((self.law.weights == self.law.weights[0]).all())
+        scale = f" times {math.sqrt(self.law.weights[0]):.4g}" if plain and self.law.weights[0] != 1.0 else ""
+        return FairnessCertificate(
+            tuple(made),
+            aggregate,
+            self.failure,
+            self.simultaneous,
+            self.reference,
+            self.law.reference,
+            self.law.radius(self.failure),
+            f"Euclidean norm{scale}" if plain else "Euclidean norm with a weight for each column",
+            int(self.rows.label.size),
+            clean,
+            tuple(f"No rows: {s.notion}, {s.who}; left out of the mean." for s in made if math.isnan(s.value)),
+        )
+
+    def statement(self, quantity: Quantity) -> FairnessStatement:
+        value = quantity.value(self.rows.table(self.margins.correct))
+        about = (quantity.notion, quantity.label, quantity.group, quantity.rows)
+        if not quantity.defined:
+            return FairnessStatement(*about, math.nan, math.nan, math.nan)
+        low, high = self._change(quantity)
+        bounds = {form: quantity.absolute_change(cells) for form, cells in self._forms.items()}
+        ball = Reach(self.law.radius(self.failure))
+        bounds["signed"] = _largest(change.interval(quantity, self.rows, self.margins, ball))
+        if self._noise is not None:
+            bounds["noise"] = _largest(self._noise_change(quantity))
+        printed = None if self._printed is None else quantity.absolute_change(self._printed)
+        return FairnessStatement(*about, value, low, high, bounds, printed, *self._known(quantity, value))
+
+    def _change(self, quantity: Quantity) -> tuple[float, float]:
+        """The tightest interval that holds for this quantity with probability 1 - failure."""
+        found = [change.interval(quantity, self.rows, self.margins, reach) for reach in self._reaches]
+        best = max(low for low, _ in found), min(high for _, high in found)
+        if self._noise is None:
+            return best
+        # Each end is a quantile of a change around a fixed model: the choice between the two intervals reads no noise.
+        return min(best, self._noise_change(quantity), key=lambda ends: ends[1] - ends[0])
+
+    def _noise_change(self, quantity: Quantity) -> tuple[float, float]:
+        assert self._noise is not None
+        noise = change.noise_interval(quantity, self.rows, self.margins.correct, self._noise, self.failure)
+        half = Reach(change.all_rows_reach(self.law, 0.5 * self.failure, self.rows.label.size, self.margins.rivals))
+        ball = change.interval(quantity, self.rows, self.margins, half)
+        return max(noise[0], ball[0]), min(noise[1], ball[1])
+
+    def aggregate(self, asked: list[Quantity], made: list[FairnessStatement]) -> AggregateStatement:
+        kept = [(quantity, found) for quantity, found in zip(asked, made, strict=True) if quantity.defined]
+        if not kept:
+            return AggregateStatement(made[0].notion, 0, math.nan, math.nan)
+        value = float(np.mean([abs(found.value) for _, found in kept]))
+        candidates = [
+            float(np.mean([_largest(change.interval(q, self.rows, self.margins, reach)) for q, _ in kept]))
+            for reach in self._reaches
+        ]
+        if self._noise is not None:
+            weights = np.mean([np.abs(change.row_weights(quantity, self.rows)) for quantity, _ in kept], axis=0)
+            candidates.append(change.noise_side(weights, self._noise, self.failure))
+        exact = None
+        if self.other is not None:
+            exact = float(np.mean([abs(found.value + found.exact) for _, found in kept])) - value  # type: ignore[operator]
+        return AggregateStatement(
+            made[0].notion,
+            len(kept),
+            value,
+            kept[0][1].bound if len(kept) == 1 else min(candidates),
+            None if self._printed is None else float(np.mean([found.printed for _, found in kept])),
+            None if self.other is None else float(np.mean([found.refined for _, found in kept])),
+            exact,
+        )
+
+    def _known(self, quantity: Quantity, value: float) -> tuple[float | None, float | None]:
+        """The refined bound and the exact change, if both models are known."""
+        if self.other is None:
+            return None, None
+        gaps, correct = self.other
+        moved = np.abs(gaps - self.margins.gaps).max(axis=1)
+        near = np.abs(self.margins.margin) <= moved * (1.0 + 1e-9)
+        right = self.margins.correct
+        loss, gain = self.rows.means(near & right), self.rows.means(near & ~right)
+        return _largest(quantity.change_within(loss, gain)), quantity.value(self.rows.table(correct)) - value
+
+    @cached_property
+    def _reaches(self) -> list[Reach]:
+        return change.reaches(self.law, self.failure, self.rows.label.size, self.margins.rivals, self.simultaneous)
+
+    @cached_property
+    def _noise(self) -> FloatArray | None:
+        """The probability of each row's change, for a reference that does not depend on the noise."""
+        if self.reference != "twin" or self.simultaneous or not isinstance(self.law, GaussianDistance):
+            return None
+        return self.margins.flip_probabilities(self.law.deviation, self.law.error)
+
+    @cached_property
+    def _forms(self) -> dict[str, FloatArray]:
+        radius = self.law.radius(self.failure)
+        return {name: form(self.rows, self.margins, radius) for name, form in change.FORMS.items()}
+
+    @cached_property
+    def _printed(self) -> FloatArray | None:
+        """Chernoff's form with the printed distance and twice the norm of each row as Lipschitz constant."""
+        if not isinstance(self.law, GaussianDistance):
+            return None
+        speed = 2.0 if self.margins.rivals == 1 else math.sqrt(2.0)
+        slower = Margins(self.margins.gaps, self.margins.correct, speed * self.margins.lipschitz)
+        return change.chernoff(
+            self.rows, slower, change.printed_radius(self.law.deviation, self.law.size, self.failure)
+        )
+
+
+def _largest(ends: tuple[float, float]) -> float:
+    return max(abs(ends[0]), abs(ends[1]))
+
+
+def _columns_and_law(
+    private: LinearClassifier, other: LinearClassifier | None, distance: DistanceLaw | float | None
+) -> tuple[LinearClassifier, DistanceLaw]:
+    """The columns in which distances are measured, and the law of the distance there."""
+    if isinstance(distance, DistanceLaw):
+        return private, distance
+    if distance is None and private.law is not None:
+        return private, private.law
+    if distance is None and other is None:
+        raise ValueError(
+            f"the distance of this model from its noise-free twin is unknown: {private.why_no_law.rstrip('.')}. Pass "
+            "distance=, a law or a number; or twin=, the noise-free model; or the law that gradient_distance computes."
+        )
+    plain = private.in_user_columns()
+    shape = (np.ones(plain.size), plain.weights.shape[0])
+    if distance is None:
+        assert other is not None
+        known = float(np.linalg.norm(plain.with_parameters(other.coef, other.intercept).weights - plain.weights))
+        return plain, KnownDistance(*shape, "the twin given", known)
+    if isinstance(distance, bool) or not isinstance(distance, Real):
+        raise ValueError(f"distance must be a DistanceLaw or a number; got {distance!r}.")
+    return plain, KnownDistance(*shape, "the model of the distance given", at_least_zero("distance", distance))
+
+
+def _in_columns_of(private: LinearClassifier, other: LinearClassifier, table: Any) -> LinearClassifier:
+    """The other model's parameters in the columns of the private one, whose rows must be clipped alike."""
+    moved = private.with_parameters(other.coef, other.intercept)
+    scores = other.scores(table)
+    if not np.allclose(moved.scores(table), scores, rtol=1e-6, atol=1e-9 * (1.0 + np.abs(scores).max())):
+        raise ValueError("the twin clips the rows in another way than the private model; fit it with the same bounds.")
+    return moved
+
+
+def _gaps_of_other(other: LinearClassifier | None, X: Any, rows: RowCells) -> tuple[FloatArray, BoolArray] | None:
+    if other is None:
+        return None
+    if other.classes.tolist() != rows.labels.tolist():
+        raise ValueError(f"the twin has the classes {other.classes.tolist()}, the model {rows.labels.tolist()}.")
+    return gaps_of(other.scores(other.features(X)), rows.label)
+
+
+def _warn(public_rows: bool) -> None:
+    if public_rows:
+        why = "the twin is not private, and neither is what is computed from it"
+    else:
+        why = "it reads these rows without noise; use private_certificate, or say public_rows=True if they are public"
+    text = f"the fairness certificate is not private and must not be shown: {why}."
+    warnings.warn(text, PrivacyLeakWarning, stacklevel=3)

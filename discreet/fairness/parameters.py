@@ -1,0 +1,175 @@
+"""What a certificate needs of a fitted model: its parameters, the columns they live in, and their distance law."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from discreet._common.types import FloatArray
+from discreet.data.rows import Data
+from discreet.data.validation import load_features, validate_features
+from discreet.problem.column_scaling import ColumnScaling, identity_scaling
+from discreet.theory.distance import DistanceLaw
+
+BLOCK = 2**22  # entries of scaled rows that are in memory at once
+PROBES = 3  # rows on which a model's own scores are compared with those of its coefficients
+
+
+@dataclass(frozen=True, eq=False)
+class LinearClassifier:
+    """A linear classifier in the columns in which its solver worked.
+
+    Attributes
+    ----------
+    classes : array of shape (classes,)
+    coef : array of shape (outputs, columns)
+        Coefficients of the user's columns; one output for two classes.
+    intercept : array of shape (outputs,)
+    scaling : ColumnScaling
+        How the user's columns become the solver's.
+    has_intercept : bool
+        Whether a last column of ones belongs to the solver's columns.
+    law : DistanceLaw or None
+        How far the parameters can be from their noise-free limit, in the solver's columns.
+    why_no_law : str
+        Why there is no law.
+    estimator : object or None
+        The estimator it was made of, which knows the names of its columns.
+    """
+
+    classes: npt.NDArray[Any]
+    coef: FloatArray
+    intercept: FloatArray
+    scaling: ColumnScaling
+    has_intercept: bool = True
+    law: DistanceLaw | None = None
+    why_no_law: str = "none was given"
+    estimator: Any = None
+
+    def __post_init__(self) -> None:
+        outputs = 1 if len(self.classes) == 2 else len(self.classes)
+        columns = self.scaling.columns
+        if np.shape(self.coef) != (outputs, columns) or np.shape(self.intercept) != (outputs,):
+            raise ValueError(
+                f"{len(self.classes)} classes and {columns} columns need coefficients of shape "
+                f"{(outputs, columns)} and {outputs} intercepts; got "
+                f"{np.shape(self.coef)} and {np.shape(self.intercept)}."
+            )
+
+    @property
+    def size(self) -> int:
+        """Number of parameters of one output."""
+        return self.scaling.columns + self.has_intercept
+
+    @property
+    def weights(self) -> FloatArray:
+        """The parameters in the solver's columns, of shape (outputs, size); the intercept is the last."""
+        scaled = self.scaling.from_user(self.coef)
+        if not self.has_intercept:
+            return scaled
+        return np.column_stack([scaled, self.intercept + self.coef @ self.scaling.shift])
+
+    def features(self, X: Any) -> Any:
+        """The table, checked as the estimator checks what it predicts for."""
+        if self.estimator is not None:
+            return validate_features(self.estimator, X, reset=False)
+        table = load_features(X).X
+        if table.shape[1] != self.scaling.columns:
+            raise ValueError(f"X has {table.shape[1]} columns, the model {self.scaling.columns}.")
+        return table
+
+    def rows(self, X: Any) -> FloatArray:
+        """The rows in the solver's columns, with a last 1 if there is an intercept; `X` is what `features` returned."""
+        table = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+        scaled = self.scaling.matrix(Data(table, np.zeros(table.shape[0])), "C", self.has_intercept)
+        return np.asarray(scaled.toarray() if sp.issparse(scaled) else scaled, dtype=np.float64)
+
+    def scores(self, X: Any) -> FloatArray:
+        """One score per row and output; `X` is what `features` returned."""
+        parts = [self.rows(X[part]) @ self.weights.T for part in self.blocks(X)]
+        return np.concatenate(parts)
+
+    def blocks(self, X: Any) -> list[slice]:
+        """Parts of the rows that are scaled one after the other, so that a large table is not copied at once."""
+        step = max(1, BLOCK // self.size)
+        return [slice(start, start + step) for start in range(0, X.shape[0], step)]
+
+    def in_user_columns(self) -> LinearClassifier:
+        """The same classifier with columns that are clipped, but neither centred nor scaled."""
+        plain = replace(
+            identity_scaling(self.scaling.columns),
+            low=self.scaling.low,
+            high=self.scaling.high,
+            frozen=self.scaling.frozen,
+        )
+        return replace(self, scaling=plain, law=None, has_intercept=self.has_intercept or bool(self.intercept.any()))
+
+    def with_parameters(self, coef: FloatArray, intercept: FloatArray) -> LinearClassifier:
+        """The classifier of other parameters in the same columns."""
+        return replace(self, coef=np.asarray(coef), intercept=np.asarray(intercept))
+
+
+def linear_classifier(model: Any) -> LinearClassifier:
+    """Return what a certificate needs of a fitted classifier of discreet or a linear one of scikit-learn.
+
+    Parameters
+    ----------
+    model : estimator or LinearClassifier
+        A fitted linear classifier. Only models of discreet come with a distance law, and only those whose solver has
+        one; for all others `why_no_law` says why there is none.
+    """
+    from sklearn.utils.validation import check_is_fitted
+
+    if isinstance(model, LinearClassifier):
+        return model
+    if not hasattr(type(model), "decision_function"):
+        raise ValueError(
+            f"{type(model).__name__} is not a linear classifier; for a pipeline, pass its last step and the "
+            "rows as the steps before it return them."
+        )
+    check_is_fitted(model)
+    if not (hasattr(model, "coef_") and hasattr(model, "intercept_") and hasattr(model, "classes_")):
+        raise ValueError(
+            f"{type(model).__name__} has no coef_, intercept_ and classes_: it is not a linear classifier."
+        )
+    coef = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
+    intercept = np.broadcast_to(np.atleast_1d(np.asarray(model.intercept_, dtype=np.float64)), (coef.shape[0],)).copy()
+    scaling, law, reason = _columns_and_law(model, coef.shape[1])
+    has_intercept = bool(getattr(model, "fit_intercept", True) or intercept.any())
+    made = LinearClassifier(
+        np.asarray(model.classes_), coef, intercept, scaling, has_intercept, law, reason, estimator=model
+    )
+    _check_scores(made, model)
+    return made
+
+
+def _columns_and_law(model: Any, columns: int) -> tuple[ColumnScaling, DistanceLaw | None, str]:
+    solution = getattr(model, "solution_", None)
+    if solution is not None:
+        try:
+            return solution.scaling, solution.plan.solver.distance_law(solution.plan, solution.scaling), ""
+        except ValueError as refused:
+            return solution.scaling, None, str(refused)
+    plain = identity_scaling(columns)
+    if hasattr(model, "ranges_"):
+        low, high = model.ranges_
+        plain = replace(plain, low=np.asarray(low), high=np.asarray(high))
+    return plain, None, "the model does not carry the plan of its fit"
+
+
+def _check_scores(made: LinearClassifier, model: Any) -> None:
+    """Refuse a model whose decision is not the largest score of its coefficients, such as one of pairs of classes."""
+    probes = np.random.default_rng(0).normal(size=(PROBES, made.scaling.columns))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the probes have no column names
+        wanted = np.asarray(model.decision_function(probes)).reshape(PROBES, -1)
+    found = made.scores(probes)
+    if wanted.shape != found.shape or not np.allclose(
+        wanted, found, rtol=1e-6, atol=1e-6 * (1.0 + np.abs(found).max())
+    ):
+        raise ValueError(f"the decisions of {type(model).__name__} are not linear scores of its coefficients.")
