@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,12 +37,11 @@ class Fits:
     """The coefficients of the private models of a cell, one row each, and the time of all fits."""
 
     coef: FloatArray
-    intercept: FloatArray
     seconds: float
 
     def scores(self, X: FloatArray) -> FloatArray:
         """Scores of every model (rows) for every row of X (columns)."""
-        return self.coef @ X.T + self.intercept[:, None]
+        return np.asarray(self.coef @ X.T)
 
 
 def private_model(case: Case, regime: Regime, cell: Cell, seed: int = 0) -> LogisticRegression:
@@ -58,19 +56,19 @@ def fits_of(case: Case, regime: Regime, cell: Cell, folder: Path | None = STORE)
     path = None if folder is None else folder / cell.file
     if path is not None and path.exists():
         with np.load(path, allow_pickle=False) as stored:
-            return Fits(stored["coef"], stored["intercept"], float(stored["seconds"]))
+            return Fits(stored["coef"], float(stored["seconds"]))
     start = time.perf_counter()
     models = [private_model(case, regime, cell, seed) for seed in range(cell.models)]
     seconds = time.perf_counter() - start
-    found = Fits(np.vstack([m.coef_ for m in models]), np.concatenate([m.intercept_ for m in models]), seconds)
+    found = Fits(np.vstack([model.coef_ for model in models]), seconds)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(".part.npz")
-        np.savez(part, coef=found.coef, intercept=found.intercept, seconds=seconds)
+        np.savez(part, coef=found.coef, seconds=seconds)
         part.replace(path)  # a stopped run leaves no half-written cell
     return found
 
 
-def spaced(low: float, high: float, count: int) -> Iterator[float]:
+def spaced(low: float, high: float, count: int) -> list[float]:
     """Logarithmically spaced values, ends included."""
-    yield from np.geomspace(low, high, count).tolist()
+    return [float(value) for value in np.geomspace(low, high, count)]

@@ -149,17 +149,20 @@ def linear_classifier(model: Any) -> LinearClassifier:
 
 
 def _columns_and_law(model: Any, columns: int) -> tuple[ColumnScaling, DistanceLaw | None, str]:
-    solution = getattr(model, "solution_", None)
-    if solution is not None:
-        try:
-            return solution.scaling, solution.plan.solver.distance_law(solution.plan, solution.scaling), ""
-        except ValueError as refused:
-            return solution.scaling, None, str(refused)
-    plain = identity_scaling(columns)
-    if hasattr(model, "ranges_"):
-        low, high = model.ranges_
-        plain = replace(plain, low=np.asarray(low), high=np.asarray(high))
-    return plain, None, "the model does not carry the plan of its fit"
+    from discreet.estimators.stored_plan import plan_of
+
+    scaling = getattr(model, "scaling_", None)  # of a fit, or of a model file that holds it
+    if scaling is None:
+        scaling = identity_scaling(columns)
+        if hasattr(model, "ranges_"):
+            low, high = model.ranges_
+            scaling = replace(scaling, low=np.asarray(low), high=np.asarray(high))
+        return scaling, None, "the model does not carry the plan of its fit"
+    try:
+        plan = plan_of(model)
+        return scaling, plan.solver.distance_law(plan, scaling), ""
+    except ValueError as refused:
+        return scaling, None, str(refused)
 
 
 def _check_scores(made: LinearClassifier, model: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from discreet._common.plotting import pyplot
 
@@ -13,9 +14,9 @@ Interval = tuple[float, float]
 # Line style and colour of each bound, by its name; solid lines need neither of the two models to be compared.
 STYLES = {
     "printed": ("-", "#7f7f7f", "bound as printed in the thesis"),
-    "tail": ("-", "#1f77b4", "our bound, distance of the law"),
-    "noise": ("-", "#d62728", "our bound, noise form"),
-    "gradient": ("-", "#9467bd", "our bound, gradient certificate (owner)"),
+    "tail": ("-", "#1f77b4", "our bound, distance alone"),
+    "best": ("-", "#d62728", "our bound, best form"),
+    "gradient": ("-", "#9467bd", "bound from the gradients (owner only)"),
     "distance known": ("--", "#1f77b4", "distance known"),
     "both known": (":", "#1f77b4", "both models known"),
 }
@@ -55,7 +56,9 @@ class Curve:
     reference: str = "without noise"  # what the black line is
 
 
-def plot_curves(curves: Sequence[Curve], path: str | Path, heading: str | None = None, band: str = "") -> None:
+def plot_curves(
+    curves: Sequence[Curve], path: str | Path, heading: str | None = None, band: str = "", across: int = COLUMNS
+) -> None:
     """Draw the panels and write them to one picture.
 
     Parameters
@@ -68,9 +71,11 @@ def plot_curves(curves: Sequence[Curve], path: str | Path, heading: str | None =
         Above all panels.
     band : str
         What the band is made of, for the legend.
+    across : int, default=3
+        Number of panels beside each other.
     """
     plt = pyplot()
-    across = min(COLUMNS, len(curves))
+    across = min(across, len(curves))
     down = -(-len(curves) // across)
     figure, grid = plt.subplots(
         down, across, figsize=(4.1 * across, 3.0 * down + 1.1), squeeze=False, layout="constrained"
@@ -87,11 +92,7 @@ def plot_curves(curves: Sequence[Curve], path: str | Path, heading: str | None =
     plt.close(figure)
 
 
-def _draw(axes: object, curve: Curve, band: str) -> None:
-    """One panel. The axis of values is cut to what the band and the tightest bound need, and at most 0 to 1."""
-    from typing import Any
-
-    panel: Any = axes
+def _draw(panel: Any, curve: Curve, band: str) -> None:
     at = [point.at for point in curve.points]
     panel.plot(at, [point.value for point in curve.points], color=REFERENCE, linewidth=1.2, label=curve.reference)
     if all(point.band is not None for point in curve.points):
