@@ -11,9 +11,10 @@ from discreet._common.lazy import lazy_names
 
 _HOMES = {
     "certificate": "certificates",
-    "FairnessCertificate": "certificate_record",
     "private_certificate": "private_evaluation",
     "gradient_distance": "gradient_certificate",
+    "FairnessCertificate": "certificate_record",
+    "PrivateCertificate": "private_record",
     "linear_classifier": "parameters",
     "LinearClassifier": "parameters",
     "CellTable": "cells",
@@ -32,3 +33,4 @@ if TYPE_CHECKING:
     from discreet.fairness.parameters import LinearClassifier as LinearClassifier
     from discreet.fairness.parameters import linear_classifier as linear_classifier
     from discreet.fairness.private_evaluation import private_certificate as private_certificate
+    from discreet.fairness.private_record import PrivateCertificate as PrivateCertificate

@@ -174,9 +174,7 @@ class FairnessCertificate:
                 low, high = max(0.0, total.value - total.bound), total.value + total.bound
                 line = [notion, "mean of |.|", "", _number(total.value), _number(low), _number(high)]
                 lines.append(line + ([_number(total.value + (total.exact or 0.0))] if exact else []))
-        widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-        table = [_aligned(line, widths) for line in lines]
-        return "\n".join([*table, "", *self._notes()])
+        return "\n".join([*aligned(lines), "", *self._notes()])
 
     def _notes(self) -> list[str]:
         together = "All lines hold together" if self.simultaneous else "Each line holds"
@@ -201,9 +199,13 @@ def _number(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.4f}"
 
 
-def _aligned(line: list[str], widths: list[int]) -> str:
-    cells = [
-        f"{text:<{width}}" if i < 2 else f"{text:>{width}}"
-        for i, (text, width) in enumerate(zip(line, widths, strict=True))
+def aligned(lines: list[list[str]]) -> list[str]:
+    """The lines of a table, the first two columns to the left and the others to the right."""
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return [
+        "  ".join(
+            f"{text:<{width}}" if i < 2 else f"{text:>{width}}"
+            for i, (text, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
     ]
-    return "  ".join(cells).rstrip()

@@ -88,7 +88,7 @@ def declared_groups(groups: Any) -> tuple[Any, ...]:
         raise ValueError(f"groups must list the public values of the sensitive column, such as [0, 1]; got {groups!r}.")
     values = tuple(np.asarray(groups).tolist()) if hasattr(groups, "__array__") else tuple(groups)
     try:
-        different = len(set(values)) == len(values) > 0 and all(value == value for value in values)
+        different = len(set(values)) == len(values) > 0 and not any(value != value for value in values)  # noqa: PLR0124
     except TypeError:
         different = False
     if not different:

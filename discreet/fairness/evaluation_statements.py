@@ -6,7 +6,7 @@ Theorem 3 of docs/guarantees/private-evaluation.md.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +14,10 @@ import numpy as np
 from discreet.fairness.cells import CellTable
 from discreet.fairness.evaluation_bins import RIGHT, RIGHT_IN_DOUBT, WRONG, WRONG_IN_DOUBT, Bins, Mask
 from discreet.fairness.notions import favourable_labels, quantities
+from discreet.fairness.private_record import PrivateStatement
 
 if TYPE_CHECKING:
     from discreet.fairness.noisy_ratios import NoisyCounts
-
-NOTHING_KNOWN = "the noise is too large for a statement"
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,62 +49,6 @@ class Question:
     def sides(self) -> int:
         """How many one-sided limits its statement needs."""
         return 4 if self.part is None else 10
-
-
-@dataclass(frozen=True)
-class PrivateStatement:
-    """What is known of one number of a notion, from noisy counts.
-
-    Attributes
-    ----------
-    notion : str
-        The notion of fairness, or "accuracy".
-    label, group : object or None
-        Which label and group it is about; None where it is about all of them.
-    rows : float
-        Number of rows of that label and group, with noise.
-    value : float
-        An estimate of the number for the private model; NaN if the noise is too large.
-    value_low, value_high : float
-        Limits of the true number for the private model.
-    low, high : float
-        Limits of the change from the private model to its noise-free twin.
-    """
-
-    notion: str
-    label: Any
-    group: Any
-    rows: float
-    value: float
-    value_low: float
-    value_high: float
-    low: float
-    high: float
-
-    @property
-    def known(self) -> bool:
-        """Whether anything can be stated in spite of the noise."""
-        return not math.isnan(self.value)
-
-    @property
-    def bound(self) -> float:
-        """The largest change in either direction."""
-        return max(-self.low, self.high)
-
-    @property
-    def twin_low(self) -> float:
-        """The least that the number can be for the noise-free twin."""
-        return max(self.value_low + self.low, 0.0 if self.group is None else -1.0)
-
-    @property
-    def twin_high(self) -> float:
-        """The largest that the number can be for the noise-free twin."""
-        return min(self.value_high + self.high, 1.0)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the statement as JSON values; an unknown value is None."""
-        twin = {"twin_low": self.twin_low, "twin_high": self.twin_high}
-        return asdict(self) | {"value": self.value if self.known else None, "known": self.known} | twin
 
 
 def questions_of(classes: Any, groups: tuple[Any, ...], notions: Any, favourable: Any) -> list[Question]:
@@ -161,18 +104,17 @@ def _answer(asked: Question, counts: NoisyCounts, failure: float) -> PrivateStat
     about = (asked.notion, asked.label, asked.group, rows)
     if (low <= 0.0 and high >= 1.0) or math.isnan(value):
         trivial = (0.0, 1.0, -1.0, 1.0) if asked.part is None else (-1.0, 1.0, -2.0, 2.0)
-        return PrivateStatement(*about, math.nan, *trivial)
+        return PrivateStatement.within(about, math.nan, *trivial)
     if asked.part is None:
-        return PrivateStatement(*about, value, low, high, -lost, gained)
+        return PrivateStatement.within(about, value, low, high, -lost, gained)
     rest = asked.whole & ~asked.part
     least, most = (1.0 - side(asked.part, asked.whole, failure) for side in (counts.upper, counts.lower))
     other_low, other_high = (side(asked.event & rest, rest, failure) for side in (counts.lower, counts.upper))
     other_lost, other_gained = (counts.upper(mask & rest, rest, failure) for mask in (asked.lost, asked.gained))
     value -= counts.estimate(asked.event & asked.whole, asked.whole)
     ends = (_least(least, most, low - other_high), -_least(least, most, other_low - high))
-    return PrivateStatement(
-        *about, float(np.clip(value, *ends)), *ends, -most * (lost + other_gained), most * (gained + other_lost)
-    )
+    change = (-most * (lost + other_gained), most * (gained + other_lost))
+    return PrivateStatement.within(about, float(np.clip(value, *ends)), *ends, *change)
 
 
 def _least(least: float, most: float, difference: float) -> float:

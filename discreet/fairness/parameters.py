@@ -13,10 +13,10 @@ import scipy.sparse as sp
 from discreet._common.types import FloatArray
 from discreet.data.rows import Data
 from discreet.data.validation import load_features, validate_features
+from discreet.estimators.stored_plan import plan_of
 from discreet.problem.column_scaling import ColumnScaling, identity_scaling
 from discreet.theory.distance import DistanceLaw
 
-BLOCK = 2**22  # entries of scaled rows that are in memory at once
 PROBES = 3  # rows on which a model's own scores are compared with those of its coefficients
 
 
@@ -91,13 +91,7 @@ class LinearClassifier:
 
     def scores(self, X: Any) -> FloatArray:
         """One score per row and output; `X` is what `features` returned."""
-        parts = [self.rows(X[part]) @ self.weights.T for part in self.blocks(X)]
-        return np.concatenate(parts)
-
-    def blocks(self, X: Any) -> list[slice]:
-        """Parts of the rows that are scaled one after the other, so that a large table is not copied at once."""
-        step = max(1, BLOCK // self.size)
-        return [slice(start, start + step) for start in range(0, X.shape[0], step)]
+        return self.rows(X) @ self.weights.T
 
     def in_user_columns(self) -> LinearClassifier:
         """The same classifier with columns that are clipped, but neither centred nor scaled."""
@@ -140,7 +134,7 @@ def linear_classifier(model: Any) -> LinearClassifier:
     coef = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
     intercept = np.broadcast_to(np.atleast_1d(np.asarray(model.intercept_, dtype=np.float64)), (coef.shape[0],)).copy()
     scaling, law, reason = _columns_and_law(model, coef.shape[1])
-    has_intercept = bool(getattr(model, "fit_intercept", True) or intercept.any())
+    has_intercept = bool(getattr(model, "fit_intercept", True)) or bool(intercept.any() and not scaling.shift.any())
     made = LinearClassifier(
         np.asarray(model.classes_), coef, intercept, scaling, has_intercept, law, reason, estimator=model
     )
@@ -149,20 +143,19 @@ def linear_classifier(model: Any) -> LinearClassifier:
 
 
 def _columns_and_law(model: Any, columns: int) -> tuple[ColumnScaling, DistanceLaw | None, str]:
-    from discreet.estimators.stored_plan import plan_of
-
-    scaling = getattr(model, "scaling_", None)  # of a fit, or of a model file that holds it
-    if scaling is None:
-        scaling = identity_scaling(columns)
-        if hasattr(model, "ranges_"):
-            low, high = model.ranges_
-            scaling = replace(scaling, low=np.asarray(low), high=np.asarray(high))
-        return scaling, None, "the model does not carry the plan of its fit"
-    try:
-        plan = plan_of(model)
-        return scaling, plan.solver.distance_law(plan, scaling), ""
-    except ValueError as refused:
-        return scaling, None, str(refused)
+    """The columns of a model, fitted or from a file, and its law; or why there is none."""
+    scaling = getattr(model, "scaling_", None)
+    if scaling is not None:
+        try:
+            plan = plan_of(model)
+            return scaling, plan.solver.distance_law(plan, scaling), ""
+        except ValueError as refused:
+            return scaling, None, str(refused)
+    plain = identity_scaling(columns)
+    if hasattr(model, "ranges_"):
+        low, high = model.ranges_
+        plain = replace(plain, low=np.asarray(low), high=np.asarray(high))
+    return plain, None, "the model does not carry the plan of its fit"
 
 
 def _check_scores(made: LinearClassifier, model: Any) -> None:

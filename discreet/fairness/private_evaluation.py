@@ -17,11 +17,12 @@ from discreet.data.rows import Data, on_term_grid
 from discreet.data.validation import check_weights
 from discreet.fairness.change import all_rows_reach
 from discreet.fairness.evaluation_bins import Bins, codes_of, declared_groups, states_of
-from discreet.fairness.evaluation_statements import NOTHING_KNOWN, PrivateStatement, questions_of, statements_of
+from discreet.fairness.evaluation_statements import questions_of, statements_of
 from discreet.fairness.gradient_laws import PlainGradientDistance
 from discreet.fairness.margins import margins_of
 from discreet.fairness.noisy_ratios import NoisyCounts
 from discreet.fairness.parameters import LinearClassifier, linear_classifier
+from discreet.fairness.private_record import PrivateCertificate
 from discreet.preprocessing.release import WHOLE, Terms
 from discreet.privacy import mechanisms
 from discreet.privacy.relation import Relation
@@ -29,68 +30,8 @@ from discreet.theory.distance import DistanceLaw
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
-    from discreet.privacy.guarantee import Guarantee
     from discreet.privacy.mechanisms.grid import NoisyGrid
     from discreet.privacy.random.generator import RandomGenerator
-
-
-@dataclass(frozen=True, eq=False)
-class PrivateCertificate:
-    """How fair a private model is on private rows, and how far its noise-free twin can be from it, with noise.
-
-    Guarantee: everything here is private as `guarantee` states.
-
-    Attributes
-    ----------
-    statements : list of PrivateStatement
-        One for each number that the notions ask about.
-    radius : float
-        The distance between the model and its twin for which states were counted.
-    reference : str
-        Which model the twin is.
-    failure : float
-        All statements hold together with probability 1 - failure, over the noise of the training and of this release.
-    guarantee : Guarantee
-        What is promised about the rows of this evaluation.
-    """
-
-    statements: list[PrivateStatement]
-    radius: float
-    reference: str
-    failure: float
-    guarantee: Guarantee
-
-    @property
-    def aggregate(self) -> dict[str, tuple[float, float, float]]:
-        """For each notion the limits of the mean of |value| over its groups, and the most by which the twin's differs.
-
-        Groups about which nothing can be stated are left out; a notion without any other group is left out as well.
-        """
-        notions = dict.fromkeys(statement.notion for statement in self.statements)
-        known = {name: [s for s in self.statements if s.notion == name and s.known] for name in notions}
-        return {name: _mean_of_sizes(statements) for name, statements in known.items() if statements}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON values."""
-        return {
-            "private": True,
-            "statements": [statement.to_dict() for statement in self.statements],
-            "aggregate": {name: list(limits) for name, limits in self.aggregate.items()},
-            "radius": self.radius,
-            "reference": self.reference,
-            "failure": self.failure,
-            "guarantee": self.guarantee.to_dict(),
-        }
-
-    def __str__(self) -> str:
-        lines = [
-            f"Private evaluation: epsilon {self.guarantee.epsilon:g}, delta {self.guarantee.delta:g}, relation "
-            f"{self.guarantee.relation}.",
-            f"Twin: {self.reference}; distance at most {self.radius:.4g}.",
-            f"All lines hold together with probability {1.0 - self.failure:g}, for the rows of this evaluation.",
-            f"{'notion':<24} {'label':<10} {'group':<10} {'private model':<22} change of the twin",
-        ]
-        return "\n".join(lines + [_line(statement) for statement in self.statements])
 
 
 @dataclass(frozen=True)
@@ -220,14 +161,16 @@ def private_certificate(
     --------
     >>> import numpy as np
     >>> from discreet import LogisticRegression
-    >>> from discreet.fairness import private_certificate
+    >>> from discreet.fairness import gradient_distance, private_certificate
     >>> rng = np.random.default_rng(0)
     >>> X, sex = rng.uniform(-1.0, 1.0, (20_000, 2)), rng.integers(0, 2, 20_000)
     >>> y = (X[:, 0] + 0.2 * sex > 0.0).astype(int)
-    >>> settings = {"solver": "output-perturbation", "bounds": (-1.0, 1.0), "classes": [0, 1], "alpha": 0.1}
+    >>> settings = {"fit_intercept": False, "bounds": (-1.0, 1.0), "classes": [0, 1], "alpha": 0.1}
     >>> model = LogisticRegression(random_state=0, **settings).fit(X, y)  # seeds, so that this example repeats
-    >>> found = private_certificate(model, X, y, sex, 1.0, groups=[0, 1], notions="accuracy", random_state=0)
-    >>> found.statements[0].known, found.guarantee.epsilon
+    >>> law = gradient_distance(model, X, y, epsilon=1.0, random_state=0)
+    >>> found = private_certificate(model, X, y, sex, 1.0, groups=[0, 1], distance=law, random_state=0)
+    >>> accuracy = found.of("accuracy")[0]
+    >>> bool(accuracy.value_low > 0.9), found.guarantee.epsilon
     (True, 1.0)
     """
     failure = number_in("failure", failure, 0.0, 1.0, above=True)
@@ -248,7 +191,8 @@ def private_certificate(
     with terms.booked(plan.event, "private_certificate", rng):
         counts = plan.learn(rows, terms.public, rng)
     statements = statements_of(questions, counts, 0.5 * failure)
-    return PrivateCertificate(statements, radius, law.reference, failure, terms.guarantee(plan.event, rng))
+    promise = terms.guarantee(plan.event, rng)
+    return PrivateCertificate.of_statements(statements, failure, law.reference, radius, terms.public.rows, promise)
 
 
 def _public_law(classifier: LinearClassifier, distance: DistanceLaw | None) -> DistanceLaw:
@@ -276,18 +220,3 @@ def _check_lengths(rows: int, y: Any, sensitive: Any) -> None:
     for name, values in (("y", y), ("sensitive", sensitive)):
         if len(values) != rows:
             raise ValueError(f"{name} has {len(values)} values but X has {rows} rows; pass one value per row.")
-
-
-def _mean_of_sizes(statements: list[PrivateStatement]) -> tuple[float, float, float]:
-    least = [max(0.0, s.value_low, -s.value_high) for s in statements]
-    most = [max(-s.value_low, s.value_high) for s in statements]
-    return float(np.mean(least)), float(np.mean(most)), float(np.mean([s.bound for s in statements]))
-
-
-def _line(statement: PrivateStatement) -> str:
-    label, group = ("" if value is None else str(value) for value in (statement.label, statement.group))
-    about = f"{statement.notion:<24} {label:<10} {group:<10}"
-    if not statement.known:
-        return f"{about} {NOTHING_KNOWN}"
-    value = f"[{statement.value_low:+.4f}, {statement.value_high:+.4f}]"
-    return f"{about} {value:<22} [{statement.low:+.4f}, {statement.high:+.4f}]"
