@@ -1,8 +1,8 @@
 """Table 6.1 and Figures 6.6.1, D.3.1 and D.3.2 of the thesis on two census tables: bounds beside 100 private models.
 
-Run: make bench-fairness (`--write` puts tables and pictures into docs/benchmarks/fairness.md; `--quick` draws 5 models at
-3 points of each curve, without the page). Finished cells are kept in build/bench-fairness, so that a stopped run goes on
-where it stopped; `--fresh` starts anew. Noise is seeded, so that the page can be made again.
+Run: make bench-fairness (`--write` puts tables and pictures into docs/benchmarks/fairness.md; `--quick` draws 5 models
+at 3 points of each curve, without the page). Finished cells are kept in build/bench-fairness, so that a stopped run
+goes on where it stopped; `--fresh` starts anew. Noise is seeded, so that the page can be made again.
 """
 
 from __future__ import annotations
@@ -85,9 +85,7 @@ def tables_of(name: str, case: Case, models: int, folder: Path | None = STORE) -
     strong = {s: measured(case, regime, cell, folder) for s, cell in cells.items()}
     ones = with_ones(case)
     light = weak(ones.columns)
-    usual = {
-        s: measured(ones, light, replace(cells["cd"], regime="weak", solver=s), folder) for s in light.solvers
-    }
+    usual = {s: measured(ones, light, replace(cells["cd"], regime="weak", solver=s), folder) for s in light.solvers}
     return {
         f"{name} bounds": fairness_page.bounds_table(strong["output-perturbation"]),
         f"{name} code": fairness_page.code_table(strong["output-perturbation"]),

@@ -135,7 +135,7 @@ def thesis(columns: int) -> Regime:
 
 
 def weak(columns: int) -> Regime:
-    """A penalty that a user would choose, 1e-4; the last column is 1, and its penalty makes the objective convex enough.
+    """A penalty that a user would choose, 1e-4; the last column is 1 and has its penalty, as every theorem asks.
 
     Thresholds again clip nothing. The second form of output perturbation picks its own, larger penalty.
     """

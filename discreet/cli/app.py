@@ -11,6 +11,7 @@ from discreet.cli import (
     account,
     audit,
     demo,
+    fairness,
     federated,
     fit,
     ledger,
@@ -51,6 +52,7 @@ app.command(epilog=statement.EXAMPLE)(statement.statement)
 app.command(epilog=plan.EXAMPLE)(plan.plan)
 app.command(epilog=account.EXAMPLE)(account.account)
 app.command(epilog=schema.EXAMPLE)(schema.schema)
+app.command(epilog=fairness.EXAMPLE)(fairness.fairness)
 app.add_typer(ledger.ledger_app, name="ledger")
 app.add_typer(audit.audit, name="audit")
 app.add_typer(federated.federated_app, name="federated")

@@ -17,6 +17,7 @@ from discreet.estimators.stored_plan import plan_of
 from discreet.problem.column_scaling import ColumnScaling, identity_scaling
 from discreet.theory.distance import DistanceLaw
 
+BLOCK = 2**22  # entries of scaled rows that are in memory at once
 PROBES = 3  # rows on which a model's own scores are compared with those of its coefficients
 
 
@@ -91,7 +92,13 @@ class LinearClassifier:
 
     def scores(self, X: Any) -> FloatArray:
         """One score per row and output; `X` is what `features` returned."""
-        return self.rows(X) @ self.weights.T
+        parts = [self.rows(X[part]) @ self.weights.T for part in self.blocks(X)]
+        return np.concatenate(parts)
+
+    def blocks(self, X: Any) -> list[slice]:
+        """Parts of the rows that are scaled one after the other, so that a large table is not copied at once."""
+        step = max(1, BLOCK // self.size)
+        return [slice(start, start + step) for start in range(0, X.shape[0], step)]
 
     def in_user_columns(self) -> LinearClassifier:
         """The same classifier with columns that are clipped, but neither centred nor scaled."""
@@ -134,7 +141,7 @@ def linear_classifier(model: Any) -> LinearClassifier:
     coef = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
     intercept = np.broadcast_to(np.atleast_1d(np.asarray(model.intercept_, dtype=np.float64)), (coef.shape[0],)).copy()
     scaling, law, reason = _columns_and_law(model, coef.shape[1])
-    has_intercept = bool(getattr(model, "fit_intercept", True)) or bool(intercept.any() and not scaling.shift.any())
+    has_intercept = bool(getattr(model, "fit_intercept", True) or intercept.any())
     made = LinearClassifier(
         np.asarray(model.classes_), coef, intercept, scaling, has_intercept, law, reason, estimator=model
     )
