@@ -176,7 +176,7 @@ def fitted_attributes(learner):
     y = X["a"] > 0.0 if "classes" in wanted else X["a"]
     model = learner(**settings, **wanted).fit(X, y)
     found = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
-    return found | {"guarantee_"}
+    return found | {"guarantee_"} | ({"scaling_"} if hasattr(model, "scaling_") else set())
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: learner.__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -51,7 +52,7 @@ class CellTable:
         right = np.asarray(predicted) == np.asarray(y)
         if np.shape(right) != rows.label.shape:
             raise ValueError("predicted must hold one prediction per row of y.")
-        return cls(rows.labels, rows.groups, rows.sums(), rows.sums(right))
+        return cls(rows.labels, rows.groups, rows.counts, rows.sums(right))
 
     @property
     def total(self) -> float:
@@ -77,25 +78,29 @@ class RowCells:
     def shape(self) -> tuple[int, int]:
         return len(self.labels), len(self.groups)
 
-    @property
+    @cached_property
     def cell(self) -> IndexArray:
         """One number per row: its place in a flattened table of cells."""
         return self.label * len(self.groups) + self.group
 
-    def sums(self, values: Any = None) -> FloatArray:
-        """Sum of one value per row in each cell; the number of rows if no values are given."""
-        weights = None if values is None else np.asarray(values, dtype=np.float64)
-        flat = np.bincount(self.cell, weights=weights, minlength=len(self.labels) * len(self.groups))
-        return flat.astype(np.float64).reshape(self.shape)
+    @cached_property
+    def counts(self) -> FloatArray:
+        """Number of rows in each cell."""
+        return self.sums(np.ones(self.label.size))
+
+    def sums(self, values: Any) -> FloatArray:
+        """Sum of one value per row in each cell."""
+        weights = np.asarray(values, dtype=np.float64)
+        flat = np.bincount(self.cell, weights=weights, minlength=self.shape[0] * self.shape[1])
+        return flat.astype(np.float64, copy=False).reshape(self.shape)
 
     def means(self, values: Any) -> FloatArray:
         """Mean of one value per row in each cell; 0 in an empty one."""
-        counts = self.sums()
-        return np.divide(self.sums(values), counts, out=np.zeros(self.shape), where=counts > 0.0)
+        return np.divide(self.sums(values), self.counts, out=np.zeros(self.shape), where=self.counts > 0.0)
 
     def table(self, correct: Any) -> CellTable:
         """The counts, given which rows are predicted correctly."""
-        return CellTable(self.labels, self.groups, self.sums(), self.sums(correct))
+        return CellTable(self.labels, self.groups, self.counts, self.sums(correct))
 
 
 def row_cells(y: Any, sensitive: Any, labels: Any = None, groups: Any = None) -> RowCells:

@@ -18,7 +18,7 @@ from discreet.fairness.notions import Quantity
 from discreet.theory.distance import DistanceLaw, GaussianDistance
 
 SHARE = 0.001  # of the rows that may move further than the others, in the form for private margins
-CHERNOFF_STEPS = 60  # halvings of the interval of the exponent
+CHERNOFF_STEPS = 25  # halvings of the interval of the exponent
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def chernoff_bound(needed: FloatArray, radius: float) -> float:
 
     low, high = 0.0, 1.0 / max(float(np.abs(away).max()), np.finfo(float).tiny)
     doublings = 0
-    while logarithm_and_slope(high)[1] < 0.0 and doublings < 2 * CHERNOFF_STEPS:
+    while logarithm_and_slope(high)[1] < 0.0 and doublings < 4 * CHERNOFF_STEPS:
         low, high, doublings = high, 2.0 * high, doublings + 1
     for _ in range(CHERNOFF_STEPS):
         middle = 0.5 * (low + high)
@@ -148,8 +148,7 @@ def noise_interval(
 
 def row_weights(quantity: Quantity, rows: RowCells) -> FloatArray:
     """How much the correctness of each row adds: the weight of its cell over the number of rows there."""
-    counts = rows.sums()
-    shares = np.divide(quantity.weights, counts, out=np.zeros(rows.shape), where=counts > 0.0)
+    shares = np.divide(quantity.weights, rows.counts, out=np.zeros(rows.shape), where=rows.counts > 0.0)
     return shares.ravel()[rows.cell]
 
 

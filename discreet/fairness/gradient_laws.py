@@ -74,12 +74,12 @@ def _largest_norm(seen: float, size: int, failure: float) -> float:
 
     Bisection from above keeps to the side that is rejected: rounding cannot shorten the answer.
     """
-    from scipy.stats import ncx2
+    from scipy.special import chndtr
 
     low, high = 0.0, seen + _noise_norm(size, failure, spherical=False)
     for _ in range(60):
         middle = 0.5 * (low + high)
-        if ncx2.cdf(seen**2, size, middle**2) >= failure:
+        if chndtr(seen**2, size, middle**2) >= failure:
             low = middle
         else:
             high = middle

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,7 +42,7 @@ class Margins:
     lipschitz: FloatArray
     rounding: float = 0.0
 
-    @property
+    @cached_property
     def margin(self) -> FloatArray:
         """The least gap: positive only if the prediction is correct, negative only if it is wrong."""
         return self.gaps.min(axis=1)
@@ -50,7 +51,7 @@ class Margins:
     def rivals(self) -> int:
         return self.gaps.shape[1]
 
-    @property
+    @cached_property
     def needed(self) -> FloatArray:
         """The distance that parameters must move before the correctness of a row can change; inf if it never can."""
         return self._distances(np.abs(self.margin))

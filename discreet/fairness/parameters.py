@@ -128,15 +128,11 @@ def linear_classifier(model: Any) -> LinearClassifier:
 
     if isinstance(model, LinearClassifier):
         return model
-    if not hasattr(type(model), "decision_function"):
-        raise ValueError(
-            f"{type(model).__name__} is not a linear classifier; for a pipeline, pass its last step and the "
-            "rows as the steps before it return them."
-        )
     check_is_fitted(model)
-    if not (hasattr(model, "coef_") and hasattr(model, "intercept_") and hasattr(model, "classes_")):
+    if not all(hasattr(model, name) for name in ("coef_", "intercept_", "classes_", "decision_function")):
         raise ValueError(
-            f"{type(model).__name__} has no coef_, intercept_ and classes_: it is not a linear classifier."
+            f"{type(model).__name__} is not a linear classifier with coef_, intercept_ and classes_; for a pipeline, "
+            "pass its last step, and the rows as the steps before it return them."
         )
     coef = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
     intercept = np.broadcast_to(np.atleast_1d(np.asarray(model.intercept_, dtype=np.float64)), (coef.shape[0],)).copy()
@@ -167,7 +163,7 @@ def _columns_and_law(model: Any, columns: int) -> tuple[ColumnScaling, DistanceL
 
 def _check_scores(made: LinearClassifier, model: Any) -> None:
     """Refuse a model whose decision is not the largest score of its coefficients, such as one of pairs of classes."""
-    probes = np.random.default_rng(0).normal(size=(PROBES, made.scaling.columns))
+    probes = np.cos(np.arange(1.0, 1.0 + PROBES * made.scaling.columns)).reshape(PROBES, -1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the probes have no column names
         wanted = np.asarray(model.decision_function(probes)).reshape(PROBES, -1)

@@ -170,11 +170,11 @@ class PrivateCertificate(FairnessCertificate):
         for found in self.statements:
             limits = (found.value_low, found.value_high, found.low, found.high)
             lines.append([found.notion, found.who, *(f"{end:+.4f}" if found.known else "-" for end in limits)])
-        promise = self.guarantee
+        promise, chance = self.guarantee, 1.0 - self.failure
         notes = [
-            f"All lines hold together with probability {1.0 - self.failure:g} over the noise of the fit and of the counts.",
+            f"All lines hold together with probability {chance:g} over the noise of the fit and of the counts.",
             f"Noise-free twin: {self.distance_to}.",
-            f"Rows count as certain if no model within a distance of {self.radius:.4g} predicts otherwise ({self.norm}).",
+            f"A row counts as certain if no model within {self.radius:.4g} predicts otherwise ({self.norm}).",
             f"This release: epsilon {promise.epsilon:g}, delta {promise.delta:g}, relation {promise.relation}.",
             *(
                 ["NOT PRIVATE: " + ", ".join(promise.leaks or ("no noise was added",)) + "."]
