@@ -32,11 +32,14 @@ def plan(
     relation: options.RelationName = None,
     ledger: options.LedgerUrl = None,
     dataset: options.DatasetName = None,
+    theory: Annotated[bool, typer.Option(help="Show bounds of the literature on the error, below and above.")] = False,
+    radius: Annotated[float, typer.Option(help="With --theory: assumed norm of the optimum in scaled columns.")] = 1.0,
     json: options.Json = False,
 ) -> None:
     """Show the noise, the steps and the cost of a fit, from public facts alone.
 
     With a ledger: also whether it would pay for the fit, and if not, what it would pay for. Nothing is booked.
+    With --theory: also what no private algorithm can beat and what is proved of the planned run (docs/theory.md).
     """
     from discreet.data.schema import Column, Schema, Target
     from discreet.estimators.table_fit import FitRequest
@@ -61,10 +64,14 @@ def plan(
     paid = {"ledger": ledger, "dataset": dataset}
     request = replace(request, task=task, parameters={**request.parameters, **paid})
     answer = _ask_ledger(request, rows, columns, class_count)
+    known = planned.theory(radius) if theory else None
     if json:
-        print_json({"plan": planned.to_dict(), "guarantee": planned.guarantee.to_dict(), "ledger": answer})
+        told = {"plan": planned.to_dict(), "guarantee": planned.guarantee.to_dict(), "ledger": answer}
+        print_json(told if known is None else told | {"theory": known.to_dict()})
         return
     print(f"{type(model).__name__}\n\n{planned}\n{in_short(planned.guarantee)}")
+    if known is not None:
+        print(f"\n{known}")
     if answer is not None:
         left = f"epsilon {answer['remaining']:.6g} left of {answer['epsilon']:.6g} at delta {answer['delta']:.3g}"
         verdict = "would pay for this" if answer["fits"] else f"does not cover this; {answer['would_fit']}"

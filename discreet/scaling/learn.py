@@ -31,14 +31,29 @@ def learn_scaling(scaling_plan: ScalingPlan, data: Rows, public: Public, rng: Ra
     """
     if scaling_plan.method == "none":
         return identity_scaling(public.columns)
-    found = _learn_ranges(scaling_plan, data, public, rng)
+    return _scaling_of(_learn_ranges(scaling_plan, data, public, rng), scaling_plan, public, (data, rng))
+
+
+def declared_scaling(scaling_plan: ScalingPlan, public: Public) -> ColumnScaling:
+    """The column scaling where declared bounds decide it, and nothing is learned."""
+    if scaling_plan.histogram is not None or scaling_plan.moments is not None:
+        raise ValueError("these scales will be learned from the rows.")
+    if scaling_plan.method == "none":
+        return identity_scaling(public.columns)
+    return _scaling_of(_declared_ranges(scaling_plan, public), scaling_plan, public, None)
+
+
+def _scaling_of(
+    found: ranges.Ranges, scaling_plan: ScalingPlan, public: Public, source: tuple[Rows, RandomGenerator] | None
+) -> ColumnScaling:
+    """The column scaling for these ranges; moments, if planned, are released from the source."""
     limits = _limits_between(found.low, found.high, scaling_plan)
     mean, spread = np.zeros(limits.size), np.ones(limits.size)
     if scaling_plan.target:
         spread[-1] = GUESSED_SPREAD
-    if scaling_plan.moments is not None:
+    if scaling_plan.moments is not None and source is not None:
         measured = slice(0 if scaling_plan.measures_columns else public.columns, limits.size)
-        mean[measured], spread[measured] = _learn_moments(limits, measured, scaling_plan, data, public, rng)
+        mean[measured], spread[measured] = _learn_moments(limits, measured, scaling_plan, source[0], public, source[1])
     radius = np.where(limits.known, limits.radius, 1.0)
     shift = limits.centre + mean * radius if scaling_plan.centred else limits.centre
     scale = radius * spread

@@ -17,6 +17,7 @@ from discreet.problem.blockwise import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.averaging import tail_length
 from discreet.solvers._shared.clipping import curvature_bound, planned_slope
+from discreet.solvers._shared.error_bounds import gradient_run_bound, planned_problem
 from discreet.solvers._shared.full_batch import (
     FullBatchPlan,
     FullBatchSettings,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.problem import Problem
+    from discreet.theory.bound import Bound
     from discreet.theory.distance import DistanceLaw
 
 
@@ -108,6 +110,23 @@ class GradientDescent(Solver[mechanisms.Additive, FullBatchSettings]):
         if grid.law == "normal":
             return gaussian_law(run, grid.scale / rows, steps, averaged)
         return moment_law(run, 2.0 * known.size * (grid.scale / rows) ** 2, steps, averaged)
+
+    def error_bound(self, plan: FullBatchPlan, radius: float) -> Bound | None:
+        """Theorems 1 to 4 of docs/guarantees/utility.md for the planned steps."""
+        if not plan.is_noisy:
+            return None
+        known, steps = planned_problem(plan), plan.settings.steps
+        gradient = NoisyGradient(known, plan, self.clip)
+        return gradient_run_bound(
+            plan,
+            known,
+            step=self.step,
+            clip=gradient.clip,
+            noise=known.size * gradient.deviation**2,
+            steps=steps,
+            averaged=tail_length(steps) if self.average else 1,
+            radius=radius,
+        )
 
     def _descend(self, scaled: BlockwiseProblem, plan: FullBatchPlan, run: Run) -> tuple[FloatArray, int]:
         length = self.step / curvature_bound(scaled)

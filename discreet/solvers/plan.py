@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.problem.problem import Problem
     from discreet.solvers.base import Solver
+    from discreet.solvers.plan_theory import PlanTheory
 
 
 # The size that a linear predictor usually has: a log-odds of 2 is a probability of 0.88, and no predictor explains more
@@ -147,6 +148,19 @@ class Plan(Generic[M, S]):
             f"can usually tell about the {'label' if labels else 'target'}, so that a constant may predict better; "
             "use more rows, fewer columns or a larger epsilon."
         )
+
+    def theory(self, radius: float = 1.0) -> PlanTheory:
+        """Return where the plan stands between lower and upper bounds of the literature; from public facts alone.
+
+        Parameters
+        ----------
+        radius : float, default=1.0
+            An assumed bound on the norm of the optimum in the solver's (scaled) columns. Where the penalty gives a
+            smaller one, that is used.
+        """
+        from discreet.solvers.plan_theory import theory_of
+
+        return theory_of(self, radius)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON values."""

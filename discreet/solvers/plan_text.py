@@ -12,6 +12,7 @@ from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
     from discreet.solvers.plan import Plan
+    from discreet.solvers.plan_theory import PlanTheory
 
 WIDTH = 110  # characters of a line
 LABEL = 20  # width of the names on the left
@@ -37,6 +38,20 @@ def describe_plan(plan: Plan) -> str:
     blocks = ["\n".join(_facts(plan)), *_spending(plan), "\n".join(_error(plan))]
     blocks += ["\n".join(_wrapped("warning", warning)) for warning in plan.weaknesses() + plan.warnings()]
     return "\n\n".join(blocks)
+
+
+def describe_theory(theory: PlanTheory) -> str:
+    """Lower and upper bound of a plan, for people."""
+    known = "assumed" if theory.radius_is_assumed else "by the penalty"
+    lines = _wrapped("norm of optimum", f"at most {theory.radius:.4g} in scaled columns ({known})")
+    for name, bound in (("lower bound", theory.lower), ("upper bound", theory.upper)):
+        if bound is not None:
+            lines += _wrapped(name, f"{bound}{', proved' if bound.proved else ''}")
+            lines += [line for told in bound.assumptions for line in _wrapped("  assumes", told)]
+    if theory.ratio is not None:
+        told = f"the upper bound is {theory.ratio:.3g} times the order of the lower one, whose constant is not known"
+        lines += _wrapped("between them", told)
+    return "\n".join([*lines, *(line for reason in theory.reasons for line in _wrapped("not known", reason))])
 
 
 def _facts(plan: Plan) -> list[str]:

@@ -21,6 +21,7 @@ from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.averaging import TailAverage, tail_length
 from discreet.solvers._shared.batch_steps import BatchSteps, full_table_steps
 from discreet.solvers._shared.clipping import curvature_bound, row_threshold
+from discreet.solvers._shared.error_bounds import gradient_run_bound, planned_problem
 from discreet.solvers._shared.noise_rules import BATCH_CLIP
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.public_problem import ProximalSteps, moment_law, public_problem
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from discreet.problem.blockwise import BlockwiseProblem
     from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.problem import Problem
+    from discreet.theory.bound import Bound
     from discreet.theory.distance import DistanceLaw
 
 
@@ -137,12 +139,34 @@ class StochasticGradientDescent(Solver[SampledMechanism, SGDSettings]):
         rows, batch, steps = plan.public.rows, plan.settings.batch, plan.settings.steps
         rounding = 0.5 * (rows + 1.0) / batch * grid.step * math.sqrt(known.size)  # no batch is larger than the table
         run = ProximalSteps(known, self.step / curvature_bound(known), clip, rounding)
-        # The variance of a batch's mean gradient: rows have gradients of norm at most `steepest`, and each joins a
-        # Poisson batch with probability batch / rows.
-        steepest = min(clip, plan.problem.loss.lipschitz * known.row_norm)
-        variance = steepest**2 / batch * (1.0 if self.sampler == "single" else 1.0 - batch / rows)
-        noise = variance + known.size * (grid.scale / batch) ** 2
+        noise = self._noise(plan, known, min(clip, plan.problem.loss.lipschitz * known.row_norm), grid)
         return moment_law(run, noise, steps, tail_length(steps) if self.average else 1)
+
+    def _noise(self, plan: SGDPlan, known: BlockwiseProblem, steepest: float, grid: NoisyGrid) -> float:
+        """Expected squared norm of the noise in a batch's mean gradient: of the sample and of privacy.
+
+        Rows have gradients of norm at most `steepest`; each joins a Poisson batch with probability batch / rows.
+        """
+        rows, batch = plan.public.rows, plan.settings.batch
+        variance = steepest**2 / batch * (1.0 if self.sampler == "single" else 1.0 - batch / rows)
+        return variance + known.outputs * known.columns * (grid.scale / batch) ** 2
+
+    def error_bound(self, plan: SGDPlan, radius: float) -> Bound | None:
+        """Theorems 1 to 4 of docs/guarantees/utility.md for the planned steps, the batches' variance included."""
+        if not plan.is_noisy:
+            return None
+        known, steps = planned_problem(plan), plan.settings.steps
+        clip, grid = _threshold_and_grid(self, known, plan)
+        return gradient_run_bound(
+            plan,
+            known,
+            step=self.step,
+            clip=clip,
+            noise=self._noise(plan, known, clip, grid),
+            steps=steps,
+            averaged=tail_length(steps) if self.average else 1,
+            radius=radius,
+        )
 
     def _descend(self, scaled: ScaledProblem, plan: SGDPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.passes is None and self.batch_size is None:

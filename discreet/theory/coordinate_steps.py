@@ -1,6 +1,6 @@
 """What noisy proximal steps of random coordinates do to the objective, in expectation.
 
-Theorem and proof: docs/guarantees/utility.md, section "Coordinate descent".
+Theorems and proofs: docs/guarantees/utility.md, section "Coordinate descent".
 """
 
 from __future__ import annotations
@@ -13,48 +13,84 @@ from discreet._common.checks import at_least_zero, number_in, whole
 
 @dataclass(frozen=True)
 class NoisyCoordinateSteps:
-    """E[F - F*] after a step is at most (1 - rate) times what it was, plus `added`.
+    """Proximal steps of length 1/M_j in coordinates that are drawn at random, with noise in each.
+
+    Norms are |w|_M = sqrt(sum of M_j w_j^2).
 
     Parameters
     ----------
-    rate : float
-        In [0, 1]: chance of the least likely coordinate times (a + b) / (1 + b), where the smooth part has strong
-        convexity a and the penalty b in the norm of the step lengths, sum of M_j w_j^2.
-    added : float
-        Mean over the coordinates drawn of (expected squared noise) / (2 (M_j + l2_j)).
+    chance : float
+        Probability with which each coordinate is moved in a step; of the least likely one, if they differ.
+    noise : float
+        Sum over the coordinates of (expected squared noise) / M_j, weighted by their probabilities over `chance`.
+    rate : float, default=0
+        In [0, 1]: (a + b) / (1 + b), the smooth part having strong convexity a and the penalty b in the norm of M.
+    even : bool, default=True
+        Whether all coordinates have the same probability, as theorem 6 needs.
+    length : float, default=1
+        Step lengths over those that the curvature allows for certain; below 2. Above 1, only theorem 6 applies.
 
     Examples
     --------
     >>> from discreet.theory.coordinate_steps import NoisyCoordinateSteps
-    >>> steps = NoisyCoordinateSteps(rate=0.5, added=0.01)
-    >>> round(steps.after(20, gap=1.0), 6), round(steps.mean_after(20, gap=1.0), 6)
+    >>> steps = NoisyCoordinateSteps(chance=0.5, noise=0.04, rate=1.0)
+    >>> round(steps.last(20, gap=1.0), 6), round(steps.mean(20, 0.5, gap=1.0)[1], 6)
     (0.020001, 0.069)
     """
 
-    rate: float
-    added: float
+    chance: float
+    noise: float
+    rate: float = 0.0
+    even: bool = True
+    length: float = 1.0
 
     def __post_init__(self) -> None:
+        number_in("chance", self.chance, 0.0, 1.0, above=True)
         number_in("rate", self.rate, 0.0, 1.0)
-        at_least_zero("added", self.added)
+        at_least_zero("noise", self.noise)
+        if not number_in("length", self.length, 0.0, 2.0, above=True) < 2.0:
+            raise ValueError("steps must be shorter than twice what the curvature allows for certain.")
 
-    def after(self, steps: int, gap: float) -> float:
-        """Return the bound on the expected gap after so many steps from an expected gap of at most `gap`."""
+    @property
+    def _lost(self) -> float:
+        """Which part of the gap a step takes away."""
+        return self.chance * self.rate
+
+    @property
+    def _added(self) -> float:
+        """What the noise adds to the gap in a step."""
+        return 0.5 * self.chance * self.noise
+
+    def last(self, steps: int, gap: float) -> float:
+        """Return the bound on the expected gap after so many steps from one of at most `gap` (theorem 5)."""
         steps, gap = whole("steps", steps, least=0), at_least_zero("gap", gap)
-        if self.rate == 0.0:
-            return gap + steps * self.added
-        left = 0.0 if self.rate == 1.0 and steps else math.exp(steps * _log_of_rest(self.rate))
-        return left * gap + (1.0 - left) * self.added / self.rate
+        if self.length > 1.0:
+            return math.inf
+        if self._lost == 0.0:
+            return gap + steps * self._added
+        left = self._left(steps)
+        return left * gap + (1.0 - left) * self._added / self._lost
 
-    def mean_after(self, steps: int, gap: float) -> float:
-        """Return the mean of the bounds after 1, 2, ..., `steps` steps, which bounds the gap of the mean iterate."""
-        steps, gap = whole("steps", steps, least=1), at_least_zero("gap", gap)
-        if self.rate == 0.0:
-            return gap + 0.5 * (steps + 1) * self.added
-        gone = 1.0 if self.rate == 1.0 else -math.expm1(steps * _log_of_rest(self.rate))
-        left = (1.0 - self.rate) * gone / (steps * self.rate)
-        return left * gap + (1.0 - left) * self.added / self.rate
+    def mean(self, steps: int, half_square: float, gap: float) -> tuple[float, float]:
+        """Return bounds on E |w - w*|_M^2 / 2 and the expected gap of the mean of the iterates 1, ..., `steps`.
 
+        From the same two numbers of the start: the better of theorem 6 and of theorem 5 for every iterate.
+        """
+        steps = whole("steps", steps, least=1)
+        half, gap = at_least_zero("half_square", half_square), at_least_zero("gap", gap)
+        beyond = max(0.0, self.length - 1.0) / (2.0 - self.length)
+        if beyond > 0.0:
+            means = math.inf
+        elif self._lost == 0.0:
+            means = gap + 0.5 * (steps + 1) * self._added
+        else:
+            left = (1.0 - self._lost) * (1.0 - self._left(steps)) / (steps * self._lost)
+            means = left * gap + (1.0 - left) * self._added / self._lost
+        if not self.even:
+            return math.inf, means
+        whole_gap, noise = half + (1.0 - self.chance + beyond) * gap, (1.0 + beyond) * self.noise
+        by_distance = whole_gap / (self.chance * steps) + noise
+        return whole_gap + 0.5 * (steps + 1) * self.chance * noise, min(means, by_distance)
 
-def _log_of_rest(rate: float) -> float:
-    return math.log1p(-rate) if rate < 1.0 else 0.0
+    def _left(self, steps: int) -> float:
+        return 0.0 if self._lost == 1.0 and steps else math.exp(steps * math.log1p(-self._lost))

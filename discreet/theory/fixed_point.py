@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from discreet._common.checks import number_in, whole
+from discreet.theory.bound import Bound
 
 GRID_POINTS = 400  # step sizes that are tried at first, from the smallest to 1, at equal ratios
 LARGEST_COUNT = 10**307  # of steps: still a double
@@ -144,24 +145,47 @@ class NoisyContraction:
         return found if found.after(steps, start) < self.after(steps, start) else self
 
 
-@dataclass(frozen=True)
-class OrderOnly:
-    """A number that shows how a quantity grows, and bounds nothing.
+def fixed_point_bound(
+    steps: int,
+    *,
+    start: float,
+    contraction: float,
+    noise: float,
+    step_size: float = 1.0,
+    frequency: float = 1.0,
+    error: float = 0.0,
+) -> Bound:
+    """Return `NoisyContraction(...).after(steps, start)` with what it is about.
 
-    Attributes
+    Parameters
     ----------
-    value : float
-    why : str
-        Why it is not a bound.
+    steps : int
+    start : float
+        At least E |u_0 - u*|^2.
+    contraction, noise, step_size, frequency, error : as for `NoisyContraction`
+
+    Returns
+    -------
+    Bound
+
+    Examples
+    --------
+    >>> from discreet.theory import fixed_point_bound
+    >>> round(fixed_point_bound(10, start=4.0, contraction=0.5, noise=0.03).value, 5)
+    0.04
     """
+    run = NoisyContraction(contraction, noise, step_size, frequency, error)
+    return Bound(
+        run.after(steps, start),
+        "expected squared distance from the fixed point, in the norm in which the operator contracts",
+        "docs/guarantees/fixed-point.md",
+        True,
+        ("noise of mean zero, independent of the past and of the errors", "blocks are drawn independently of the past"),
+        {"steps": float(steps), "limit": run.limit},
+    )
 
-    value: float
-    why: str
 
-
-def printed_rate(
-    steps: int, start: float, contraction: float, noise: float, frequency: float, error: float
-) -> OrderOnly:
+def printed_rate(steps: int, start: float, contraction: float, noise: float, frequency: float, error: float) -> Bound:
     """Return equation 2 of Bellet's slides (2024), after Cyffers, Bellet and Basu (2023), as printed.
 
     Order only. It adds the norm of the noise to its square, numbers of different units, and speaks of a step size
@@ -173,4 +197,9 @@ def printed_rate(
     fading = (1.0 - q**2 * away / 8.0) ** steps * start
     first = (math.sqrt(noise) + error) / (math.sqrt(q) * away)
     second = (noise + error * error) / (q * away) / (q * away) / (q * away)  # a power would raise an error for inf
-    return OrderOnly(fading + 8.0 * (first + second), "it adds numbers of different units: a distance and its square")
+    return Bound(
+        fading + 8.0 * (first + second),
+        "expected squared distance from the fixed point",
+        "Bellet's slides (2024), equation 2; it adds numbers of different units, a distance and its square",
+        proved=False,
+    )

@@ -184,3 +184,17 @@ def test_the_demo_reports_progress():
     result = run_demo((1.0, math.inf), runs=2, progress=lambda done, total: seen.append((done, total)))
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert result.model.guarantee_.epsilon == 1.0
+
+
+def test_plan_shows_bounds_of_the_literature_when_asked():
+    plain, told = (
+        run("plan", "--rows", "5000", "--columns", "4"),
+        run("plan", "--rows", "5000", "--columns", "4", "--solver", "gd", "--theory", "--radius", "2"),
+    )
+    assert "lower bound" not in plain.output
+    assert "lower bound" in told.output
+    assert "upper bound" in told.output
+    assert "at most 2 in scaled columns (assumed)" in told.output
+    answer = json.loads(run("plan", "--rows", "5000", "--columns", "4", "--solver", "gd", "--theory", "--json").output)
+    assert answer["theory"]["upper"]["proved"] is True
+    assert answer["theory"]["radius_is_assumed"] is True

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.theory.fixed_point import NoisyContraction, OrderOnly, printed_rate
+from discreet.theory.bound import Bound
+from discreet.theory.fixed_point import NoisyContraction, printed_rate
 
 RUNS, ENTRIES = 4_000, 6
 STANDARD_ERRORS = 5.0  # of a mean over the runs: a false alarm in a test has probability below 1e-6
@@ -121,8 +122,9 @@ def test_without_noise_the_whole_step_is_best():
 )
 def test_the_printed_rate_is_marked_as_an_order_and_never_smaller(tau, frequency, noise, error, steps):
     printed = printed_rate(steps, 4.0, tau, noise, frequency, error)
-    assert isinstance(printed, OrderOnly)
-    assert "units" in printed.why
+    assert isinstance(printed, Bound)
+    assert not printed.proved
+    assert "units" in printed.source
     assert NoisyContraction(tau, noise, 1.0, frequency, error).after(steps, 4.0) <= printed.value
 
 

@@ -106,7 +106,8 @@ def check_unclipped(clip: FloatArray, largest: FloatArray, needed: float, why: s
     if math.isinf(needed):
         raise ValueError(f"{why}, and this loss needs clipping; one with bounded slopes, such as Huber's, is covered.")
     if (clip < largest).any():
-        raise ValueError(f"{why}; clip={math.nextafter(needed, math.inf)!r} or more clips nothing, and is covered.")
+        enough = needed * (1.0 + 1e-6)  # thresholds are rounded
+        raise ValueError(f"{why}; clip={enough:.9g} or more clips nothing, and is covered.")
 
 
 def gaussian_law(run: ProximalSteps, deviation: float, steps: int, averaged: int) -> ContractionDistance:

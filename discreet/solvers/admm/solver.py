@@ -5,7 +5,7 @@ Takes every penalty with a proximal map, separable or not. Theorem and proof: do
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from discreet.privacy.relation import Relation
 from discreet.problem.blockwise import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import curvature_bound
+from discreet.solvers._shared.error_bounds import planned_problem
 from discreet.solvers._shared.full_batch import (
     FullBatchPlan,
     FullBatchSettings,
@@ -31,11 +32,13 @@ from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.admm.row_duals import HiddenDuals, NoisyDuals
 from discreet.solvers.base import Run, Solver
+from discreet.theory.fixed_point import printed_rate
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
     from discreet.problem.problem import Problem
+    from discreet.theory.bound import Bound
 
 FORMS = {"hidden-duals": HiddenDuals, "noisy-duals": NoisyDuals}
 
@@ -103,9 +106,24 @@ class ADMM(Solver[mechanisms.Additive, FullBatchSettings]):
         sensitivity = mechanisms.clipped_sum(relation, columns)
         return planned_releases("gradients of every row", plan.mechanism.event, relation, sensitivity, OF_THE_THRESHOLD)
 
+    def error_bound(self, plan: FullBatchPlan, radius: float) -> Bound | None:
+        """An order of growth only: rows' losses alone are not strongly convex, as the theorem on ADMM needs."""
+        known = planned_problem(plan)
+        convexity = known.strong_convexity if known.problem.penalty.separable else 0.0
+        if not plan.is_noisy or convexity == 0.0:
+            return None
+        gamma = self._length(known)
+        gradient = FORMS[self.form](known, plan, self.clip, gamma, self.relaxation)
+        noise = known.size * (gamma * gradient.deviation) ** 2
+        order = printed_rate(plan.settings.steps, radius**2, 1.0 / (1.0 + gamma * convexity), noise, 1.0, 0.0)
+        return replace(order, assumptions=("the penalty's strong convexity decides the contraction",))
+
+    def _length(self, scaled: BlockwiseProblem) -> float:
+        """No length diverges, so a kink in the loss need not shorten the steps: its slopes still change by about 1."""
+        return self.gamma * max(1.0, scaled.problem.loss.smoothness) / curvature_bound(scaled)
+
     def _descend(self, scaled: BlockwiseProblem, plan: FullBatchPlan, run: Run) -> tuple[FloatArray, int]:
-        # No length diverges, so a kink in the loss need not shorten the steps: its slopes still change by about 1.
-        gamma = self.gamma * max(1.0, scaled.problem.loss.smoothness) / curvature_bound(scaled)
+        gamma = self._length(scaled)
         gradient = FORMS[self.form](scaled, plan, self.clip, gamma, self.relaxation)
         start = scaled.prox(scaled.start(), gamma)
         move = self._consensus(scaled, gamma)

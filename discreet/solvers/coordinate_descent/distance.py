@@ -12,6 +12,7 @@ import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.privacy.mechanisms.grid import NoisyGrid
+from discreet.solvers._shared.error_bounds import gap_after_loops
 from discreet.solvers._shared.public_problem import SINGLE_PRECISION, PublicProblem, check_unclipped
 from discreet.theory.coordinate_steps import NoisyCoordinateSteps
 from discreet.theory.distance import MomentDistance
@@ -30,17 +31,14 @@ def law_of_random_coordinates(
 ) -> MomentDistance:
     """E |w - w*|^2 in the norm of the l2 penalties is at most twice the expected excess of the objective."""
     _check(solver, settings, known, bound, clip)
-    moved = expected_steps(solver, known, bound, clip, grid)
-    gap, done, outer = _start(known), 0, min(settings.outer, settings.steps)
-    for loop in range(outer):
-        end = settings.steps * (loop + 1) // outer
-        gap = (moved.mean_after if solver.average else moved.after)(end - done, gap)
-        done = end
+    moved = coordinate_steps(solver, known, bound, clip, grid)
+    convexity = float((known.penalty_terms.l2 * solver.step / bound).min())
     reference = "the minimiser of the same objective on the same clipped and scaled columns"
+    gap = gap_after_loops(moved, settings, solver.average, math.inf, _start(known), convexity)
     return MomentDistance(known.penalty_terms.l2, known.outputs, reference, expected_square=2.0 * gap)
 
 
-def expected_steps(
+def coordinate_steps(
     solver: CoordinateDescent, known: PublicProblem, bound: FloatArray, clip: FloatArray, grid: NoisyGrid
 ) -> NoisyCoordinateSteps:
     """What a step does to the expected objective."""
@@ -50,8 +48,10 @@ def expected_steps(
     deviation = grid.scale * (math.sqrt(2.0) if grid.law == "laplace" else 1.0) / known.rows
     rounding = 0.5 * (known.rows + 1.0) / known.rows * grid.step  # every row's term and the noise: half a step each
     squares = known.outputs * (clip * (deviation + rounding)) ** 2
-    rate = float(chance.min() * (l2 / (curvature + l2)).min())
-    return NoisyCoordinateSteps(rate, float((chance * squares / (2.0 * (curvature + l2))).sum()))
+    least = float(chance.min())
+    noise = float((chance / least * squares / (curvature + l2)).sum())
+    rate = float((l2 / (curvature + l2)).min())
+    return NoisyCoordinateSteps(least, noise, rate, solver.sampling != "proportional", max(1.0, solver.step))
 
 
 def _start(known: PublicProblem) -> float:

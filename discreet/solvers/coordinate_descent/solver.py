@@ -22,6 +22,7 @@ from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import planned_slope
 from discreet.solvers._shared.coordinates import default_steps, scaling_for_declared, smoothness_bounds, thresholds
+from discreet.solvers._shared.error_bounds import planned_problem
 from discreet.solvers._shared.noise_rules import COORDINATE_CLIP, averaged_noise
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.public_problem import public_problem
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from discreet.problem.blockwise import BlockwiseProblem
     from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.problem import Problem
+    from discreet.theory.bound import Bound
     from discreet.theory.distance import DistanceLaw
 
 
@@ -192,6 +194,16 @@ class CoordinateDescent(Solver[mechanisms.Additive, CoordinateDescentSettings]):
         known = public_problem(plan, scaling)
         bound, clip, _, grid = self._sizes(known, plan)
         return law_of_random_coordinates(self, plan.settings, known, bound, clip, grid)
+
+    def error_bound(self, plan: CoordinateDescentPlan, radius: float) -> Bound | None:
+        """Theorems 5 and 6 of docs/guarantees/utility.md for the planned loops."""
+        from discreet.solvers.coordinate_descent.planned_error import planned_error
+
+        if not plan.is_noisy:
+            return None
+        known = planned_problem(plan)
+        bound, clip, _, grid = self._sizes(known, plan)
+        return planned_error(self, plan, known, bound, clip, grid, radius)
 
     def _coordinates(self, rng: RandomGenerator, bound: FloatArray, active: IntArray, done: int, size: int) -> IntArray:
         """The next coordinates, by released numbers and the generator alone."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan, plan_scaling
 from discreet.solvers._shared.coordinates import default_steps, scaling_for_declared, smoothness_bounds, thresholds
+from discreet.solvers._shared.error_bounds import planned_problem
 from discreet.solvers._shared.noise_rules import COORDINATE_CLIP, GRADIENT_CLIP
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
@@ -39,7 +40,10 @@ from discreet.solvers.sketched.sketches import (
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
+    from discreet.privacy.mechanisms.grid import NoisyGrid
+    from discreet.problem.blockwise import BlockwiseProblem
     from discreet.problem.problem import Problem
+    from discreet.theory.bound import Bound
 
 
 SKETCHES = ("single", "importance", "nice", "independent", "blocks", "full")
@@ -57,6 +61,17 @@ class SketchedSettings(Settings):
     sketch: str
     mean_size: float
     outer: int
+
+
+class SketchSizes(NamedTuple):
+    """The public numbers of the steps: M_j and v_j, the step length in 1/v_j, thresholds and noise."""
+
+    sketch: Sketch
+    bound: FloatArray
+    curvature: FloatArray
+    step: float
+    clip: FloatArray
+    grid: NoisyGrid
 
 
 SketchedPlan = Plan[mechanisms.Gaussian, SketchedSettings]
@@ -196,22 +211,11 @@ class SketchedDescent(Solver[mechanisms.Gaussian, SketchedSettings]):
         return plan_scaling(public, budget, self.scale_share, False, target)  # a centred zero is not a zero
 
     def _descend(self, scaled: ScaledProblem, plan: SketchedPlan, run: Run) -> tuple[FloatArray, int]:
-        mechanism = plan.mechanism
         if self.omega is not None:
             scaled = limit_support(scaled, int(self.omega))
-        intercept = scaled.problem.fit_intercept
-        bound = smoothness_bounds(self.smoothness, scaled)
-        sketch = self._sketch(scaled.scaling.columns, intercept, bound)
-        inflation = sketch.inflation(self._support(scaled.columns, intercept))
-        unit = mechanisms.clipped_sum(plan.public.relation)
-        # Steps that are shorter by the inflation average the noise of as many more of them.
-        noise_level = mechanism.deviation(unit) / plan.public.rows * np.sqrt(sketch.mean_size / inflation.mean())
-        large = sketch.mean_size >= LARGE_SET
-        rule = GRADIENT_CLIP if large else COORDINATE_CLIP  # the length of a long vector varies little
-        step = self.step if self.step is not None else LARGE_SET_STEP if large else 1.0
-        clip = thresholds(self.clip, float(noise_level), scaled, plan, bound, rule)
-        grid = mechanism.grid(unit, sketch.largest_size, plan.public.rows)
-        state = BlockState(scaled, clip, step / (bound * inflation), grid.step)
+        sizes = self._sizes(scaled, plan)
+        sketch, bound, clip, grid = sizes.sketch, sizes.bound, sizes.clip, sizes.grid
+        state = BlockState(scaled, clip, sizes.step / sizes.curvature, grid.step)
         per_pass = max(1, round(scaled.columns / sketch.mean_size))
         if plan.budget.is_infinite and self.passes is None and self.steps is None:
             return until_optimal(scaled, run, self._passes(state, sketch, per_pass, run), every=10, bound=bound)
@@ -229,6 +233,31 @@ class SketchedDescent(Solver[mechanisms.Gaussian, SketchedSettings]):
             if self.average:
                 state.restart(state.average())
         return state.w, steps
+
+    def _sizes(self, scaled: BlockwiseProblem, plan: SketchedPlan) -> SketchSizes:
+        """All public numbers of the steps."""
+        mechanism, intercept = plan.mechanism, scaled.problem.fit_intercept
+        bound = smoothness_bounds(self.smoothness, scaled)
+        sketch = self._sketch(scaled.scaling.columns, intercept, bound)
+        inflation = sketch.inflation(self._support(scaled.columns, intercept))
+        unit = mechanisms.clipped_sum(plan.public.relation)
+        # Steps that are shorter by the inflation average the noise of as many more of them.
+        noise_level = mechanism.deviation(unit) / plan.public.rows * np.sqrt(sketch.mean_size / inflation.mean())
+        large = sketch.mean_size >= LARGE_SET
+        rule = GRADIENT_CLIP if large else COORDINATE_CLIP  # the length of a long vector varies little
+        step = self.step if self.step is not None else LARGE_SET_STEP if large else 1.0
+        clip = thresholds(self.clip, float(noise_level), scaled, plan, bound, rule)
+        grid = mechanism.grid(unit, sketch.largest_size, plan.public.rows)
+        return SketchSizes(sketch, bound, bound * inflation, step, clip, grid)
+
+    def error_bound(self, plan: SketchedPlan, radius: float) -> Bound | None:
+        """Theorem 6 of docs/guarantees/utility.md for the planned loops."""
+        from discreet.solvers.sketched.planned_error import planned_error
+
+        if not plan.is_noisy:
+            return None
+        known = planned_problem(plan)
+        return planned_error(self, plan, known, self._sizes(known, plan), radius)
 
     def _passes(self, state: BlockState, sketch: Sketch, per_pass: int, run: Run) -> Iterator[FloatArray]:
         """The weights after each pass of random sets, without noise and without end."""

@@ -1,0 +1,145 @@
+"""DP-GD: what noisy gradient steps over all rows achieve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from discreet._common.checks import at_least_zero, number_in, whole
+from discreet.privacy.budget import Budget
+from discreet.privacy.mechanisms.sensitivity import clipped_sum
+from discreet.privacy.relation import Relation, relation_from
+from discreet.theory.bound import Bound
+from discreet.theory.budgets import noise_over_sensitivity
+from discreet.theory.gradient_steps import NoisyGradientSteps
+
+SOURCES = {
+    "Lipschitz": "Thakurta's chapter, (6.46); docs/guarantees/utility.md, theorem 2",
+    "smooth": "docs/guarantees/utility.md, theorem 3",
+    "proximal": "docs/guarantees/utility.md, theorem 4",
+    "strongly convex": "docs/guarantees/utility.md, theorem 1",
+}
+SHORTEST, LONGEST, TRIED = 1e-6, 1.99, 60  # step lengths that are tried, in units of 1 / smoothness
+MOST_STEPS = 2**24  # that are tried where the number is left open
+
+
+def gd_bound(
+    rows: int,
+    columns: int,
+    budget: Budget,
+    *,
+    lipschitz: float,
+    radius: float,
+    smoothness: float | None = None,
+    strong_convexity: float = 0.0,
+    steps: int | None = None,
+    step: float | None = None,
+    relation: Relation | str = "replace",
+) -> Bound:
+    """Return what full-batch gradient descent with Gaussian noise achieves on the mean loss.
+
+    The mean of the iterates at which gradients were taken, with exactly calibrated noise. Steps are projected onto a
+    set that contains the optimum, or go anywhere.
+
+    Parameters
+    ----------
+    rows, columns : int
+        Shape of the table; one weight per column.
+    budget : Budget
+        For all steps; not pure, since the noise is Gaussian.
+    lipschitz : float
+        Largest norm of the gradient of a row's loss.
+    radius : float
+        Largest distance of the start from the optimum.
+    smoothness : float, optional
+        Largest curvature of the mean loss; without it only the Lipschitz constant is used. The bound then is for steps
+        that are not projected.
+    strong_convexity : float, default=0
+        Of the mean loss; needs `smoothness`.
+    steps, step : int and float, optional
+        By default those with the least bound.
+    relation : Relation or str
+
+    Returns
+    -------
+    Bound
+
+    Examples
+    --------
+    >>> from discreet import Budget
+    >>> from discreet.theory import gd_bound
+    >>> bound = gd_bound(10_000, 10, Budget(1.0, 1e-6), lipschitz=1.0, radius=1.0)
+    >>> round(bound.value, 5), bound.proved
+    (0.00268, True)
+    """
+    rows, columns = whole("rows", rows, least=1), whole("columns", columns, least=1)
+    lipschitz, radius = at_least_zero("lipschitz", lipschitz), at_least_zero("radius", radius)
+    if strong_convexity > 0.0 and smoothness is None:
+        raise ValueError("strong_convexity needs smoothness: gradient steps converge at their ratio.")
+    sensitivity = clipped_sum(relation_from(relation)).l2 * lipschitz / rows
+    run = NoisyGradientSteps(
+        step=1.0 if step is None else step,
+        steps=1,
+        first=0,
+        noise=0.0,
+        radius=radius,
+        lipschitz=lipschitz,
+        smoothness=math.inf if smoothness is None else number_in("smoothness", smoothness, 0.0, above=True),
+        strong_convexity=strong_convexity,
+    )
+
+    def noise(count: int) -> float:
+        return columns * (noise_over_sensitivity(budget, count) * sensitivity) ** 2
+
+    return best_run(run, step, counts_to_try(steps), noise)
+
+
+def counts_to_try(steps: int | None) -> list[int]:
+    """The number asked for, or powers of two."""
+    if steps is not None:
+        return [whole("steps", steps, least=1)]
+    return [1 << k for k in range(MOST_STEPS.bit_length())]
+
+
+def best_run(
+    run: NoisyGradientSteps, step: float | None, counts: Iterable[int], noise: Callable[[int], float]
+) -> Bound:
+    """The least bound over numbers of steps and, if none was asked for, over step lengths."""
+    runs = [
+        replace(run, steps=count, noise=noise(count), step=length)
+        for count in counts
+        for length in ([step] if step is not None else _lengths(replace(run, steps=count, noise=noise(count))))
+    ]
+    return least_bound(runs)
+
+
+def least_bound(runs: Iterable[NoisyGradientSteps], *assumptions: str) -> Bound:
+    """The least bound on the excess that is proved for any of the runs."""
+    found = [(value, name, run) for run in runs for name, value in run.excess().items()]
+    if not found:
+        raise ValueError("no theorem covers this step: it must be below 2 / smoothness.")
+    value, name, run = min(found, key=lambda entry: entry[0])
+    told = {
+        "Lipschitz": "convex losses whose gradients have norm at most lipschitz",
+        "smooth": "convex, smooth mean loss; no penalty and no constraint",
+        "proximal": "convex, smooth mean loss; exact proximal map of the penalty",
+        "strongly convex": "strongly convex objective without a constraint, whose gradients are not clipped",
+    }
+    settings = {"step": run.step, "steps": float(run.steps), "noise": run.noise}
+    if run.squared_distance() < math.inf:
+        settings["expected_squared_distance"] = run.squared_distance()
+    quantity = "expected excess of the objective"
+    return Bound(value, quantity, SOURCES[name], True, (told[name], *assumptions), settings)
+
+
+def _lengths(run: NoisyGradientSteps) -> list[float]:
+    """Step lengths to try: the best one by the Lipschitz constant alone, and up to 2 / smoothness."""
+    size = math.sqrt(run.steps * (run.lipschitz**2 + run.noise))
+    lengths = [run.radius / size] if size > 0.0 and run.radius > 0.0 else []
+    if run.smoothness < math.inf:
+        lengths += [float(part) / run.smoothness for part in np.geomspace(SHORTEST, LONGEST, TRIED)]
+        lengths.append(2.0 / (run.smoothness + run.strong_convexity))
+    return lengths or [1.0]

@@ -1,0 +1,140 @@
+"""Lower bounds: no private algorithm has a smaller error on every table. Orders of growth; constants are unknown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from discreet._common.checks import at_least_zero, number_in, whole
+from discreet._common.types import FloatArray
+from discreet.privacy.budget import Budget
+from discreet.theory.bound import Bound
+from discreet.theory.budgets import SMALL_EPSILON, epsilon_and_delta
+
+SUBSET = 75  # every subset of a 75th of the coordinates must carry its share of the squared Lipschitz constants
+SHARE = 0.5  # of what it would carry if all constants were equal: the theorem asks for "a constant fraction"
+
+
+def lower_bound(
+    rows: int,
+    columns: int,
+    budget: Budget,
+    *,
+    lipschitz: float,
+    radius: float | None = None,
+    strong_convexity: float = 0.0,
+) -> Bound:
+    """Return the order below which no private algorithm's excess falls, on the worst table.
+
+    Parameters
+    ----------
+    rows, columns : int
+        Shape of the table.
+    budget : Budget
+        Epsilon of at most 1; delta is 0, or below 1/rows.
+    lipschitz : float
+        Largest norm of the gradient of a row's loss.
+    radius : float, optional
+        Radius of the set in which the optimum lies, for convex losses.
+    strong_convexity : float, default=0
+        If positive: the bound for strongly convex losses.
+
+    Returns
+    -------
+    Bound
+
+    Examples
+    --------
+    >>> from discreet import Budget
+    >>> from discreet.theory import lower_bound
+    >>> round(lower_bound(10_000, 10, Budget(1.0, 1e-6), lipschitz=1.0, radius=1.0).value, 7)
+    0.0003162
+    """
+    rows, columns = whole("rows", rows, least=1), whole("columns", columns, least=1)
+    lipschitz = at_least_zero("lipschitz", lipschitz)
+    epsilon, delta = epsilon_and_delta(budget, SMALL_EPSILON)
+    _check_delta(delta, rows)
+    power = columns if delta == 0.0 else math.sqrt(columns)
+    rate = min(1.0, power / (rows * epsilon))
+    if strong_convexity > 0.0:
+        value, kind = lipschitz**2 / strong_convexity * rate**2, "strongly convex"
+    else:
+        value, kind = lipschitz * _needed(radius) * rate, "convex"
+    return _order(value, f"worst table, {kind} losses", "Bassily, Smith and Thakurta (2014), theorems 5.2 to 5.5")
+
+
+def coordinate_lower_bound(
+    rows: int,
+    budget: Budget,
+    *,
+    lipschitz: Sequence[float] | FloatArray,
+    radius: float | None = None,
+    strong_convexity: float = 0.0,
+) -> Bound:
+    """Return the order below which no private algorithm's excess falls, for losses with one constant per coordinate.
+
+    Parameters
+    ----------
+    rows : int
+        Number of rows.
+    budget : Budget
+        Epsilon and delta, which is above 0 and below 1/rows.
+    lipschitz : sequence of float
+        For each coordinate, the largest size of a row's partial derivative. Where few coordinates carry nearly all of
+        the sum of squares, the bound is smaller by the ratio of the smallest to the largest (squared for strongly
+        convex losses).
+    radius : float, optional
+        Norm of the optimum, for convex losses.
+    strong_convexity : float, default=0
+        If positive: the bound for strongly convex losses.
+
+    Returns
+    -------
+    Bound
+        `settings["evenness"]` is the factor that uneven constants cost; 1 where the condition of the theorem holds.
+    """
+    rows = whole("rows", rows, least=1)
+    constants = np.asarray(lipschitz, dtype=np.float64)
+    if constants.ndim != 1 or constants.size == 0 or not ((constants > 0.0) & np.isfinite(constants)).all():
+        raise ValueError("lipschitz must hold one positive, finite number per coordinate.")
+    epsilon, delta = epsilon_and_delta(budget)
+    if delta == 0.0:
+        raise ValueError("this bound is for budgets with delta > 0; lower_bound covers delta = 0.")
+    _check_delta(delta, rows)
+    norm, rate = float(np.linalg.norm(constants)), math.sqrt(constants.size) / (rows * epsilon)
+    even = is_even(constants)
+    ratio = 1.0 if even else float(constants.min() / constants.max())
+    if strong_convexity > 0.0:
+        strong_convexity = number_in("strong_convexity", strong_convexity, 0.0)
+        evenness = ratio**2
+        value, kind = evenness * norm**2 / strong_convexity * min(1.0, rate**2), "strongly convex"
+    else:
+        evenness = ratio
+        value, kind = evenness * norm * _needed(radius) * min(1.0, rate), "convex"
+    source = "Mangold's thesis, theorem 4.4.1"
+    return _order(value, f"worst table, {kind} losses, separable penalties", source, evenness=evenness)
+
+
+def is_even(constants: FloatArray) -> bool:
+    """Whether every subset of a 75th of the coordinates carries at least half of its share of the sum of squares."""
+    squares = np.sort(np.square(constants))
+    count = math.ceil(squares.size / SUBSET)
+    return bool(squares[:count].sum() >= SHARE * count / squares.size * squares.sum())
+
+
+def _needed(radius: float | None) -> float:
+    if radius is None:
+        raise ValueError("radius is needed for convex losses: without it the error has no bound.")
+    return at_least_zero("radius", radius)
+
+
+def _check_delta(delta: float, rows: int) -> None:
+    if delta >= 1.0 / rows:
+        raise ValueError(f"this bound is stated for delta below 1/rows = {1.0 / rows:g}; got {delta:g}.")
+
+
+def _order(value: float, assumption: str, source: str, **settings: float) -> Bound:
+    quantity = "expected excess of the objective of any private algorithm"
+    return Bound(value, quantity, source, False, (assumption,), settings)
