@@ -12,7 +12,9 @@ import os
 import shutil
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: two processes share two cores
@@ -25,10 +27,11 @@ from fairness_fits import MODELS, STORE, Cell, fits_of, spaced
 from discreet.fairness.plots import Curve, plot_curves
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "fairness.md"
+AXES, PROCESSES = ("rows", "epsilon"), 2
 POINTS, QUICK_POINTS, QUICK_MODELS = 8, 3, 5
 FEWEST_ROWS, EPSILONS, EPSILON = 100, (0.01, 10.0), 1.0
 SHOWN = ("equality of opportunity", "accuracy")  # in Figure 6.6.1; the others are in D.3.1 and D.3.2
-BAND = "{models} private models, smallest to largest"
+COLOURS = 64  # of the pictures, to keep them small
 
 
 def cells_of(case: Case, regime: Regime, axis: str, points: int, models: int) -> dict[str, list[Cell]]:
@@ -45,6 +48,33 @@ def cells_of(case: Case, regime: Regime, axis: str, points: int, models: int) ->
     }
 
 
+@cache
+def opened(name: str, regime: str) -> tuple[Case, Regime]:
+    """A table and how it is fitted, by their names in a cell."""
+    case = census_case(name)
+    if regime == "weak":
+        case = with_ones(case)
+    return case, thesis(case.columns) if regime == "thesis" else weak(case.columns)
+
+
+def fit(cell: Cell) -> None:
+    """Fit the models of a cell, unless an earlier run has."""
+    if not (STORE / cell.file).exists():
+        start = time.perf_counter()
+        fits_of(*opened(cell.table, cell.regime), cell)
+        say(cell.file.removesuffix(".npz"), start)
+
+
+def fit_all(name: str, points: int, models: int) -> None:
+    """Fit all models of a state, in two processes."""
+    case, regime = opened(name, "thesis")
+    cells = [cell for axis in AXES for each in cells_of(case, regime, axis, points, models).values() for cell in each]
+    cells += [replace(cells[0], regime="weak", solver=s, rows=len(case.y)) for s in opened(name, "weak")[1].solvers]
+    cells += [replace(cells[0], solver=s, rows=len(case.y)) for s in regime.solvers]
+    with ProcessPoolExecutor(PROCESSES) as pool:
+        list(pool.map(fit, dict.fromkeys(cells)))
+
+
 def measured(case: Case, regime: Regime, cell: Cell, folder: Path | None = STORE) -> Measured:
     return Measured(case, regime, cell, fits_of(case, regime, cell, folder))
 
@@ -55,11 +85,7 @@ def curves(
     """For each solver and notion a panel of the figures."""
     made = {}
     for solver, cells in cells_of(case, regime, axis, points, models).items():
-        found = []
-        for cell in cells:
-            start = time.perf_counter()
-            found.append(measured(case, regime, cell, folder).points(axis))
-            say(f"{case.name} {solver} {cell.rows} rows, epsilon {cell.epsilon:.3g}", start)
+        found = [measured(case, regime, cell, folder).points(axis) for cell in cells]
         made[solver] = {
             notion: Curve(f"{notion}, {solver}", axis, [point[notion] for point in found]) for notion in NOTIONS
         }
@@ -68,14 +94,21 @@ def curves(
 
 def draw(panels: dict[str, dict[str, dict[str, Curve]]], name: str, models: int, folder: Path) -> None:
     """The pictures of a table: `panels` are by axis, solver and notion."""
-    band = BAND.format(models=models)
+    from PIL import Image
+
+    title = NAMES.get(name, name)
+    others = [notion for notion in NOTIONS if notion not in SHOWN]
+    rest = [panels[axis]["output-perturbation"][notion] for axis in panels for notion in others]
+    pictures = {"others": (rest, f"{title}, other notions", len(others))}
     for axis, of_axis in panels.items():
         chosen = [of_axis[solver][notion] for notion in SHOWN for solver in of_axis]
-        path = folder / f"fairness-{name}-{axis}.png"
-        plot_curves(chosen, path, f"{NAMES.get(name, name)}, against {axis}", band, across=len(of_axis))
-    others = [notion for notion in NOTIONS if notion not in SHOWN]
-    chosen = [panels[axis]["output-perturbation"][notion] for axis in panels for notion in others]
-    plot_curves(chosen, folder / f"fairness-{name}-others.png", f"{NAMES.get(name, name)}, other notions", band)
+        pictures[axis] = (chosen, f"{title}, against {axis}", len(of_axis))
+    for what, (chosen, heading, across) in pictures.items():
+        path = folder / f"fairness-{name}-{what}.png"
+        plot_curves(chosen, path, heading, f"{models} private models, smallest to largest", across)
+        with Image.open(path) as picture:
+            small = picture.convert("RGB").quantize(COLOURS)
+        small.save(path, optimize=True)
 
 
 def tables_of(name: str, case: Case, models: int, folder: Path | None = STORE) -> dict[str, str]:
@@ -101,9 +134,9 @@ def say(what: str, start: float) -> None:
 
 def run(name: str, points: int, models: int, write: bool, pictures: Path | None) -> None:
     """Everything about one state."""
-    case = census_case(name)
-    regime = thesis(case.columns)
-    panels = {axis: curves(case, regime, axis, points, models) for axis in ("rows", "epsilon")}
+    fit_all(name, points, models)
+    case, regime = opened(name, "thesis")
+    panels = {axis: curves(case, regime, axis, points, models) for axis in AXES}
     for place, table in tables_of(name, case, models).items():
         print(f"{place}\n\n{table}\n", flush=True)
         if write:

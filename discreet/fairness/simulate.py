@@ -70,7 +70,7 @@ def values_of(
     notions, favourable
         As in `certificate`.
     """
-    counts = rows.sums()
+    counts = rows.counts
     right = [rows.sums(gaps_of(score, rows.label)[1]) for score in scores]
     if not right:
         raise ValueError("there are no models.")
