@@ -17,6 +17,7 @@ from discreet._common.exceptions import PrivacyLeakWarning
 from discreet._common.types import BoolArray, FloatArray
 from discreet.fairness.cells import RowCells, row_cells
 from discreet.fairness.certificate_record import FairnessCertificate
+from discreet.fairness.gradient_laws import PlainGradientDistance
 from discreet.fairness.margins import gaps_of, margins_of
 from discreet.fairness.notions import quantities
 from discreet.fairness.parameters import LinearClassifier, linear_classifier
@@ -101,9 +102,10 @@ def certificate(
         first, other = _in_columns_of(private, other, table), private
     rows = row_cells(y, sensitive, labels=private.classes)
     margins = margins_of(first, law, table, rows.label)
-    clean = public_rows and twin is None and reference == "private"
+    leaking = isinstance(law, PlainGradientDistance)
+    clean = public_rows and twin is None and reference == "private" and not leaking
     if not clean:
-        _warn(public_rows)
+        _warn(public_rows, leaking)
     around = AroundReference(law, failure, reference, simultaneous, rows, margins, _gaps_of_other(other, X, rows))
     return around.certificate(quantities(rows.table(margins.correct), notions, favourable), clean)
 
@@ -149,8 +151,10 @@ def _gaps_of_other(other: LinearClassifier | None, X: Any, rows: RowCells) -> tu
     return gaps_of(other.scores(other.features(X)), rows.label)
 
 
-def _warn(public_rows: bool) -> None:
-    if public_rows:
+def _warn(public_rows: bool, leaking: bool) -> None:
+    if public_rows and leaking:
+        why = "its distance was read from the training rows without noise; pass epsilon= to gradient_distance"
+    elif public_rows:
         why = "the twin is not private, and neither is what is computed from it"
     else:
         why = "it reads these rows without noise; use private_certificate, or say public_rows=True if they are public"

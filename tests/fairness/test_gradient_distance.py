@@ -28,7 +28,10 @@ KNOWN = {"bounds": ([-1.0, -4.0, 0.0], [1.0, 4.0, 1.0]), "fit_intercept": False,
 
 
 def fitted(kind=LogisticRegression, y=Y, **settings):
-    return kind(**(KNOWN | {"classes": np.unique(y).tolist()} | settings)).fit(X, y)
+    """A model with a seed, so that every run of these tests sees the same one."""
+    model = kind(**(KNOWN | {"classes": np.unique(y).tolist(), "random_state": 0} | settings))
+    with pytest.warns(InsecureRandomnessWarning):
+        return model.fit(X, y)
 
 
 def plain(model, y=Y, **settings):
@@ -71,7 +74,8 @@ def test_the_truth_is_below_the_bound_for_every_solver(name):
     law = plain(model, y)
     true = distance_to_optimum(model, y, law)
     assert true <= law.radius(0.5) + 1e-6
-    assert law.radius(0.5) <= 30.0 * true + 1e-3  # and the bound is worth something
+    if name != "box":  # where both may lie at the same corner
+        assert law.radius(0.5) <= 12.0 * true + 1e-3  # the bound is worth something
     paid = gradient_distance(model, X, y, epsilon=5.0, delta=1e-4)
     assert paid.radius(1e-6) >= true
     assert paid.guarantee.epsilon == 5.0
@@ -183,7 +187,7 @@ def test_the_exact_radius_is_never_the_longer_one_and_meets_it_far_out():
 
 
 def test_the_noise_is_drawn_with_the_scale_that_the_law_states():
-    """The released mean minus the exact one, over 60 seeds and 3 columns."""
+    """The released mean minus the exact one, over 100 seeds and 3 columns."""
     model = fitted()
     objective, data = objective_of(model), _labelled(X, Y)
     exact = objective.gradient_sum(data, 0.0) / 2000
@@ -191,7 +195,7 @@ def test_the_noise_is_drawn_with_the_scale_that_the_law_states():
     original = Objective.residual
     try:
         Objective.residual = lambda self, mean: drawn.append(mean) or original(self, mean)
-        for seed in range(60):
+        for seed in range(100):
             with pytest.warns(InsecureRandomnessWarning):
                 law = gradient_distance(model, X, Y, epsilon=1.0, random_state=seed)
             noise.append((drawn[-1] - exact) / law.scale)
@@ -207,7 +211,7 @@ def test_pure_budgets_get_spherical_noise():
     law = gradient_distance(model, X, Y, epsilon=1.0, delta=0.0)
     assert law.spherical
     assert law.guarantee.delta == 0.0
-    assert law.radius(0.01) >= distance_to_optimum(model, Y, law)
+    assert law.radius(1e-6) >= distance_to_optimum(model, Y, law)
 
 
 def test_fresh_noise_unless_seeded_and_the_seed_is_named():
@@ -255,9 +259,13 @@ def test_a_certificate_takes_the_law_and_a_loaded_model_gives_the_same(tmp_path)
     save_model(model, tmp_path / "model.json")
     law = plain(model)
     assert plain(load_model(tmp_path / "model.json")).distance == law.distance
-    found = certificate(model, X, Y, X[:, 1] > 0.0, distance=law, public_rows=True)
+    with pytest.warns(PrivacyLeakWarning, match="its distance was read from the training rows"):
+        found = certificate(model, X, Y, X[:, 1] > 0.0, distance=law, public_rows=True)
+    assert not found.private
     assert found.radius == law.distance
     assert "optimum of the model's own objective" in str(found)
+    paid = gradient_distance(model, X, Y, epsilon=1.0)
+    assert certificate(model, X, Y, X[:, 1] > 0.0, distance=paid, public_rows=True).private
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ from discreet.fairness.gradient_laws import PlainGradientDistance
 from discreet.fairness.noisy_ratios import NoisyCounts
 from discreet.fairness.private_evaluation import EvaluationPlan, EvaluationRows
 from discreet.preprocessing.release import Terms
-from discreet.privacy import mechanisms
+from discreet.privacy import accounting, mechanisms
+from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
 from discreet.solvers import GradientDescent
@@ -133,7 +134,8 @@ def test_noise_that_is_too_large_is_said_plainly():
     X, y, group = TABLE
     group = group.copy()
     group[:3] = "c"
-    found = evaluated(MODEL, (X, y, group), groups=["a", "b", "c"], distance=LAW, epsilon=0.5)
+    with pytest.warns(InsecureRandomnessWarning):
+        found = evaluated(MODEL, (X, y, group), groups=["a", "b", "c"], distance=LAW, epsilon=0.5, random_state=0)
     few = [s for s in found.statements if s.group == "c"]
     assert few
     for s in few:
@@ -272,6 +274,13 @@ def test_the_cost_is_booked_before_a_row_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(EvaluationRows, "counts", lambda *_: pytest.fail("rows were read"))
     with pytest.raises(BudgetExceededError):
         evaluated(MODEL, TABLE, epsilon=0.8, **settings)
+
+
+@pytest.mark.parametrize("budget", [Budget.zcdp(0.1), Budget.gdp(0.5)], ids=["zcdp", "gdp"])
+def test_other_budgets_are_kept(budget):
+    found = evaluated(MODEL, TABLE, distance=LAW, epsilon=budget)
+    assert accounting.fits(found.guarantee.event, budget, Relation.REPLACE)
+    assert not accounting.fits(found.guarantee.event, budget.part(0.99), Relation.REPLACE)  # and they are used up
 
 
 def test_an_infinite_budget_is_called_not_private():
