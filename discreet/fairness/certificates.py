@@ -17,7 +17,7 @@ from discreet._common.exceptions import PrivacyLeakWarning
 from discreet._common.types import BoolArray, FloatArray
 from discreet.fairness.cells import RowCells, row_cells
 from discreet.fairness.certificate_record import FairnessCertificate
-from discreet.fairness.gradient_laws import PlainGradientDistance
+from discreet.fairness.gradient_laws import is_leaking
 from discreet.fairness.margins import gaps_of, margins_of
 from discreet.fairness.notions import quantities
 from discreet.fairness.parameters import LinearClassifier, linear_classifier
@@ -102,7 +102,7 @@ def certificate(
         first, other = _in_columns_of(private, other, table), private
     rows = row_cells(y, sensitive, labels=private.classes)
     margins = margins_of(first, law, table, rows.label)
-    leaking = isinstance(law, PlainGradientDistance)
+    leaking = is_leaking(law)
     clean = public_rows and twin is None and reference == "private" and not leaking
     if not clean:
         _warn(public_rows, leaking)

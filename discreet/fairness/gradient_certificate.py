@@ -197,9 +197,9 @@ def gradient_distance(
     >>> bool(law.radius(0.01) < 0.05)
     True
     """
+    objective = objective_of(model, row_norm)
     relation = model.relation if relation is None else relation
     public_n = model.public_n if public_n is None else public_n
-    objective = objective_of(model, row_norm)
     data = Data(*_labelled(model, X, y, sample_weight))
     facts: dict[str, Any] = {"weights": objective.root**2, "outputs": objective.loss.outputs}
     facts["reference"] = _reference(row_norm)

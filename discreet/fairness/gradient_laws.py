@@ -62,6 +62,12 @@ class GradientDistance(DistanceLaw):
         return seen + self.scale * _noise_norm(self.size, failure, self.spherical)
 
 
+def is_leaking(law: DistanceLaw | None) -> bool:
+    """Whether a distance was read from rows without noise, so that nothing computed from it may be shown."""
+    unpaid = isinstance(law, GradientDistance) and not law.guarantee.is_private
+    return isinstance(law, PlainGradientDistance) or unpaid
+
+
 def _noise_norm(size: int, failure: float, spherical: bool) -> float:
     """What the norm of standard noise exceeds with this probability."""
     from scipy.stats import chi2, gamma

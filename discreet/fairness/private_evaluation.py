@@ -18,7 +18,7 @@ from discreet.data.validation import check_weights
 from discreet.fairness.change import all_rows_reach
 from discreet.fairness.evaluation_bins import Bins, codes_of, declared_groups, states_of
 from discreet.fairness.evaluation_statements import questions_of, statements_of
-from discreet.fairness.gradient_laws import PlainGradientDistance
+from discreet.fairness.gradient_laws import is_leaking
 from discreet.fairness.margins import margins_of
 from discreet.fairness.noisy_ratios import NoisyCounts
 from discreet.fairness.parameters import LinearClassifier, linear_classifier
@@ -197,7 +197,7 @@ def private_certificate(
 
 def _public_law(classifier: LinearClassifier, distance: DistanceLaw | None) -> DistanceLaw:
     law = classifier.law if distance is None else distance
-    if isinstance(law, PlainGradientDistance):
+    if is_leaking(law):
         raise ValueError(
             "this distance was read from rows without noise, so a private evaluation may not use it; pay for it with "
             "gradient_distance(..., epsilon=...)."

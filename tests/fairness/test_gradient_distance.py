@@ -11,10 +11,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy import stats
+from sklearn.linear_model import LogisticRegression as SkLogisticRegression
 
 from discreet import Ledger, LinearSVC, LogisticRegression, Ridge, load_model, save_model
-from discreet._common.exceptions import BudgetExceededError, InsecureRandomnessWarning, PrivacyLeakWarning
-from discreet.fairness import certificate, gradient_distance
+from discreet._common.exceptions import (
+    BudgetExceededError,
+    InsecureRandomnessWarning,
+    NotPrivateWarning,
+    PrivacyLeakWarning,
+)
+from discreet.fairness import certificate, gradient_distance, private_certificate
 from discreet.fairness.gradient_certificate import GradientPlan, Objective, objective_of
 from discreet.fairness.gradient_laws import GradientDistance
 from discreet.problem.constraints import Box, L2Ball
@@ -264,6 +270,11 @@ def test_a_certificate_takes_the_law_and_a_loaded_model_gives_the_same(tmp_path)
     assert not found.private
     assert found.radius == law.distance
     assert "optimum of the model's own objective" in str(found)
+    with pytest.warns(NotPrivateWarning):
+        free = gradient_distance(model, X, Y, epsilon=math.inf)
+    assert free.radius(0.01) == pytest.approx(law.distance)
+    with pytest.raises(ValueError, match="read from rows without noise"):
+        private_certificate(model, X, Y, X[:, 1] > 0.0, groups=[0, 1], distance=free)
     paid = gradient_distance(model, X, Y, epsilon=1.0)
     assert certificate(model, X, Y, X[:, 1] > 0.0, distance=paid, public_rows=True).private
 
@@ -286,6 +297,8 @@ def test_other_mistakes_are_refused():
     model = fitted()
     with pytest.raises(ValueError, match="classifier of discreet"):
         gradient_distance(Ridge(epsilon=5.0).fit(X, X[:, 0]), X, Y)
+    with pytest.raises(ValueError, match="classifier of discreet"):
+        gradient_distance(SkLogisticRegression().fit(X, Y), X, Y)
     with pytest.raises(ValueError, match="columns"):
         gradient_distance(model, X[:, :2], Y)
     with pytest.raises(ValueError, match="values but X has"):

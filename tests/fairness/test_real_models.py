@@ -70,7 +70,8 @@ def test_the_twin_of_output_perturbation_is_covered(classes):
 
 
 @pytest.mark.parametrize(
-    ("solver", "settings"), [("output-perturbation", {}), ("gd", {}), ("cd", {"sampling": "uniform"}), ("sgd", {})]
+    ("solver", "settings"),
+    [("output-perturbation", {}), ("gd", {}), ("cd", {"sampling": "uniform", "clip": 2.0}), ("sgd", {})],
 )
 def test_solvers_with_a_law_give_a_certificate_and_the_printed_bound_where_it_is_about_them(solver, settings):
     X, y, group = table(2)
