@@ -66,7 +66,9 @@ def fairness(
     Reading private rows is a release. Unless the rows are public (--public-rows) or paid for (--epsilon), the result is
     not private, and a warning says so.
     """
-    _check_options(twin, reference, epsilon, groups, ledger, dataset, public_rows, train, plot)
+    paid = {"--groups": groups, "--delta": delta, "--ledger": ledger, "--dataset": dataset}
+    unpaid = {"--twin": twin, "--train": train, "--plot": plot, "--public-rows": public_rows}
+    _check_options(epsilon, reference, paid, unpaid)
     if plot is not None:
         _check_folder(plot, force)
     stored = _classifier(model)
@@ -86,28 +88,18 @@ def fairness(
     _show(found, json)
 
 
-def _check_options(
-    twin: Path | None,
-    reference: str,
-    epsilon: float | None,
-    groups: str | None,
-    ledger: str | None,
-    dataset: str | None,
-    public_rows: bool,
-    train: Path | None,
-    plot: Path | None,
-) -> None:
-    if reference == "twin" and twin is None:
+def _check_options(epsilon: float | None, reference: str, paid: dict[str, Any], unpaid: dict[str, Any]) -> None:
+    """Refuse options that do not go together; `paid` are those of a private evaluation, `unpaid` those of others."""
+    if reference == "twin" and unpaid["--twin"] is None:
         raise ValueError("--reference twin needs the model without noise: --twin FILE.")
-    if epsilon is None and (groups is not None or ledger is not None or dataset is not None):
-        raise ValueError("--groups, --ledger and --dataset belong to a private evaluation; give --epsilon as well.")
-    if epsilon is None:
-        return
-    if groups is None:
+    for name, given in (unpaid if epsilon is not None else paid).items():
+        if given is None or given is False:
+            continue
+        if epsilon is None:
+            raise ValueError(f"{name} belongs to a private evaluation; give --epsilon as well.")
+        raise ValueError(f"--epsilon makes one private release, which {name} has no part in; run it without.")
+    if epsilon is not None and paid["--groups"] is None:
         raise ValueError("--epsilon needs --groups A,B,...: groups read from the rows would not be private.")
-    for name, given in (("--twin", twin), ("--train", train), ("--plot", plot), ("--public-rows", public_rows or None)):
-        if given is not None:
-            raise ValueError(f"--epsilon makes one private release, which {name} has no part in; run it without.")
 
 
 def _classifier(path: Path) -> ModelFile:

@@ -104,6 +104,7 @@ def test_a_paid_evaluation_is_booked_and_private(folder):
         (("--reference", "twin"), "--twin FILE"),
         (("--epsilon", "1"), "--groups A,B"),
         (("--groups", "a,b"), "give --epsilon"),
+        (("--delta", "1e-6"), "give --epsilon"),
         (("--epsilon", "1", "--groups", "a,a"), "two different groups"),
         (("--epsilon", "1", "--groups", "a,b", "--train", "train.csv"), "--train has no part"),
         (("--train", "absent.csv"), "absent.csv"),
