@@ -34,7 +34,7 @@ ROOMS = [
 ]
 HEIGHT = {room: height for height, room in enumerate(ROOMS)}
 # What a solver may import of its own room: what all solvers share, and its own folder.
-SHARED_BY_SOLVERS = {"base", "plan", "plan_text", "run", "choose", "_shared"}
+SHARED_BY_SOLVERS = {"base", "plan", "plan_text", "plan_theory", "run", "choose", "_shared"}
 MOST_ENTRIES = 20
 # Draws that a privacy cost rests on: mechanisms make them, next to the event that states the cost.
 PRICED_DRAWS = {

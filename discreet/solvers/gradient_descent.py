@@ -112,7 +112,7 @@ class GradientDescent(Solver[mechanisms.Additive, FullBatchSettings]):
         return moment_law(run, 2.0 * known.size * (grid.scale / rows) ** 2, steps, averaged)
 
     def error_bound(self, plan: FullBatchPlan, radius: float) -> Bound | None:
-        """Theorems 1 to 4 of docs/guarantees/utility.md for the planned steps."""
+        """Theorems G1 to G4 of docs/guarantees/utility.md for the planned steps."""
         if not plan.is_noisy:
             return None
         known, steps = planned_problem(plan), plan.settings.steps

@@ -152,7 +152,7 @@ class StochasticGradientDescent(Solver[SampledMechanism, SGDSettings]):
         return variance + known.outputs * known.columns * (grid.scale / batch) ** 2
 
     def error_bound(self, plan: SGDPlan, radius: float) -> Bound | None:
-        """Theorems 1 to 4 of docs/guarantees/utility.md for the planned steps, the batches' variance included."""
+        """Theorems G1 to G4 of docs/guarantees/utility.md for the planned steps, the batches' variance included."""
         if not plan.is_noisy:
             return None
         known, steps = planned_problem(plan), plan.settings.steps

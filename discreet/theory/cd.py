@@ -136,7 +136,7 @@ def _restarted(columns: int, noise: float, convexity: float, gap: float, steps: 
 
 
 def _last(columns: int, noise: float, convexity: float, gap: float, steps: int | None) -> Bound:
-    """Theorem 5 of docs/guarantees/utility.md, the strong convexity being anywhere."""
+    """Theorem G5 of docs/guarantees/utility.md, the strong convexity being anywhere."""
     rate = convexity / (1.0 + convexity)
 
     def bound(count: int) -> float:
@@ -153,7 +153,7 @@ def _last(columns: int, noise: float, convexity: float, gap: float, steps: int |
         count = min((low, high), key=bound)
     else:
         count = whole("steps", steps, least=1)
-    source = "docs/guarantees/utility.md, theorem 5"
+    source = "docs/guarantees/utility.md, theorem G5"
     assumptions = ("strongly convex objective", *_always())
     return Bound(bound(count), QUANTITY, source, True, assumptions, {"steps": float(count)})
 

@@ -26,9 +26,9 @@ class NoisyCoordinateSteps:
     rate : float, default=0
         In [0, 1]: (a + b) / (1 + b), the smooth part having strong convexity a and the penalty b in the norm of M.
     even : bool, default=True
-        Whether all coordinates have the same probability, as theorem 6 needs.
+        Whether all coordinates have the same probability, as theorem G6 needs.
     length : float, default=1
-        Step lengths over those that the curvature allows for certain; below 2. Above 1, only theorem 6 applies.
+        Step lengths over those that the curvature allows for certain; below 2. Above 1, only theorem G6 applies.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class NoisyCoordinateSteps:
         return 0.5 * self.chance * self.noise
 
     def last(self, steps: int, gap: float) -> float:
-        """Return the bound on the expected gap after so many steps from one of at most `gap` (theorem 5)."""
+        """Return the bound on the expected gap after so many steps from one of at most `gap` (theorem G5)."""
         steps, gap = whole("steps", steps, least=0), at_least_zero("gap", gap)
         if self.length > 1.0:
             return math.inf
@@ -74,7 +74,7 @@ class NoisyCoordinateSteps:
     def mean(self, steps: int, half_square: float, gap: float) -> tuple[float, float]:
         """Return bounds on E |w - w*|_M^2 / 2 and the expected gap of the mean of the iterates 1, ..., `steps`.
 
-        From the same two numbers of the start: the better of theorem 6 and of theorem 5 for every iterate.
+        From the same two numbers of the start: the better of theorem G6 and of theorem G5 for every iterate.
         """
         steps = whole("steps", steps, least=1)
         half, gap = at_least_zero("half_square", half_square), at_least_zero("gap", gap)

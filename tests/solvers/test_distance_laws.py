@@ -7,6 +7,7 @@ with less noise is found out. Seeds are fixed; with fresh seeds each statistical
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -208,6 +209,18 @@ def test_what_no_theorem_covers_is_refused_with_a_setting_that_one_covers(name, 
     plan = planned(solver, problem, X)
     with pytest.raises(ValueError, match=words):
         solver.distance_law(plan, _scaling(solver, plan, X, y))
+
+
+def test_the_setting_that_a_refusal_names_is_covered():
+    X, y = small_table(RIDGE)
+    for name, settings in (("cd", {"sampling": "uniform", "clip": 0.5}), ("gd", {"step": 2.5})):
+        solver = make(name, **settings)
+        with pytest.raises(ValueError, match="is covered") as refusal:
+            solver.distance_law(planned(solver, RIDGE, X), _scaling(solver, planned(solver, RIDGE, X), X, y))
+        number = float(re.search(r"(?:clip=|divided by )([0-9.]+)", str(refusal.value)).group(1))
+        better = make(name, **(settings | ({"clip": number} if name == "cd" else {"step": 2.5 / number})))
+        law = better.distance_law(planned(better, RIDGE, X), _scaling(better, planned(better, RIDGE, X), X, y))
+        assert law.radius(0.1) > 0.0
 
 
 def test_a_private_number_of_rows_and_no_noise_are_refused():

@@ -124,7 +124,7 @@ def _inexact(known: PublicProblem) -> bool:
 
 def gap_after_loops(
     moved: NoisyCoordinateSteps,
-    settings: LoopSettings,
+    loops: LoopSettings,
     average: bool,
     half_square: float,
     gap: float,
@@ -134,9 +134,9 @@ def gap_after_loops(
 
     `half_square` and `gap` are those of the start; `convexity` is the strong convexity in the norm of the steps.
     """
-    done, outer = 0, min(settings.outer, settings.steps)
+    done, outer = 0, min(loops.outer, loops.steps)
     for loop in range(outer):
-        end = settings.steps * (loop + 1) // outer
+        end = loops.steps * (loop + 1) // outer
         if not average:
             gap = moved.last(end - done, gap)
         else:

@@ -23,8 +23,6 @@ from discreet.theory.fixed_point import NoisyContraction
 if TYPE_CHECKING:
     from discreet.problem.column_scaling import ColumnScaling
 
-SINGLE_PRECISION = 1.0 + 2.0**-20  # scaled entries of single precision may be larger by their rounding
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PublicProblem(BlockwiseProblem):
@@ -38,8 +36,13 @@ class PublicProblem(BlockwiseProblem):
         """The largest size that an entry of each scaled column can have: values are clipped before they are scaled."""
         scaling = self.scaling
         reach = np.maximum(np.abs(scaling.low - scaling.shift), np.abs(scaling.high - scaling.shift))
-        sizes = np.where(scaling.frozen, 0.0, reach / scaling.scale * SINGLE_PRECISION)
+        sizes = np.where(scaling.frozen, 0.0, reach / scaling.scale * self.rounding)
         return np.append(sizes, np.ones(int(self.problem.fit_intercept)))
+
+    @property
+    def rounding(self) -> float:
+        """By which factor scaled entries may be larger in single precision."""
+        return 1.0 + float(np.finfo(np.float32).eps)
 
     @property
     def row_norm(self) -> float:
@@ -159,10 +162,11 @@ class ProximalSteps:
 
     def __post_init__(self) -> None:
         known = self.known
-        if self.length * known.curvature > 2.0 * SINGLE_PRECISION**2:
+        excess = self.length * known.curvature / 2.0
+        if excess > 1.0:
             raise ValueError(
                 "the step is longer than 2 over the largest curvature that rows inside their limits can have; "
-                f"step divided by {self.length * known.curvature / 2.0:.4g} is covered, and so is every step up to 2 "
+                f"step divided by {1.001 * excess:.4g} is covered, and so is every step below 2 "
                 "with declared bounds and scale_share=0."
             )
         if known.outputs > 1:

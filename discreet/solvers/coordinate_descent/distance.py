@@ -13,7 +13,7 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.solvers._shared.error_bounds import gap_after_loops
-from discreet.solvers._shared.public_problem import SINGLE_PRECISION, PublicProblem, check_unclipped
+from discreet.solvers._shared.public_problem import PublicProblem, check_unclipped
 from discreet.theory.coordinate_steps import NoisyCoordinateSteps
 from discreet.theory.distance import MomentDistance
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 def law_of_random_coordinates(
     solver: CoordinateDescent,
-    settings: CoordinateDescentSettings,
+    loops: CoordinateDescentSettings,
     known: PublicProblem,
     bound: FloatArray,
     clip: FloatArray,
     grid: NoisyGrid,
 ) -> MomentDistance:
     """E |w - w*|^2 in the norm of the l2 penalties is at most twice the expected excess of the objective."""
-    _check(solver, settings, known, bound, clip)
+    _check(solver, loops, known, bound, clip)
     moved = coordinate_steps(solver, known, bound, clip, grid)
     convexity = float((known.penalty_terms.l2 * solver.step / bound).min())
     reference = "the minimiser of the same objective on the same clipped and scaled columns"
-    gap = gap_after_loops(moved, settings, solver.average, math.inf, _start(known), convexity)
+    gap = gap_after_loops(moved, loops, solver.average, math.inf, _start(known), convexity)
     return MomentDistance(known.penalty_terms.l2, known.outputs, reference, expected_square=2.0 * gap)
 
 
@@ -62,25 +62,25 @@ def _start(known: PublicProblem) -> float:
 
 def _check(
     solver: CoordinateDescent,
-    settings: CoordinateDescentSettings,
+    loops: CoordinateDescentSettings,
     known: PublicProblem,
     bound: FloatArray,
     clip: FloatArray,
 ) -> None:
     """Refuse what the theorem does not cover."""
-    if settings.sampling == "cyclic":
+    if loops.sampling == "cyclic":
         raise ValueError('coordinates in a fixed order are not covered; sampling="uniform" and "proportional" are.')
-    if settings.screening is not None:
+    if loops.screening is not None:
         raise ValueError("screening moves coordinates back, which is not covered; screening=None is.")
     if solver.step > 1.0:
         raise ValueError(f"steps longer than 1/M_j are not covered; step=1 is. Got step={solver.step:g}.")
     loss = known.problem.loss
     largest = loss.smoothness * known.entries**2
-    if solver.smoothness is None and (solver.step * largest > bound * SINGLE_PRECISION**2).any():
+    if solver.smoothness is None and (solver.step * largest > bound * known.rounding**2).any():
+        allowed = float((bound / np.maximum(largest, np.finfo(float).tiny)).min())
         raise ValueError(
             "1/M_j is a longer step than the curvature allows that rows inside their limits can have; "
-            f"step={float((bound / np.maximum(largest, np.finfo(float).tiny)).min()):.4g} is covered, and so is step=1 "
-            "with declared bounds and scale_share=0."
+            f"step={0.999 * allowed:.4g} is covered, and so is step=1 with declared bounds and scale_share=0."
         )
     steepest = loss.lipschitz * known.entries
     needed = float((steepest / np.sqrt(bound / bound.sum())).max())

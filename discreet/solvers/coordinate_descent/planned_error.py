@@ -25,7 +25,7 @@ def planned_error(
     grid: NoisyGrid,
     radius: float,
 ) -> Bound | None:
-    """Theorems 5 and 6 of docs/guarantees/utility.md; as an order only, where the run is not the one of the theorem."""
+    """Theorems G5 and G6 of docs/guarantees/utility.md; as an order only, where the run is not that of a theorem."""
     if solver.step >= 2.0 or (solver.step > 1.0 and not solver.average):
         return None
     moved = coordinate_steps(solver, known, bound, clip, grid)
@@ -43,7 +43,7 @@ def planned_error(
     return Bound(
         value,
         "expected excess of the objective",
-        "docs/guarantees/utility.md, theorems 5 and 6, after Mangold's thesis (A.3.28)",
+        "docs/guarantees/utility.md, theorems G5 and G6, after Mangold's thesis (A.3.28)",
         proved,
         (*told, *assumptions_of(plan)),
         {"steps": float(plan.settings.steps)},

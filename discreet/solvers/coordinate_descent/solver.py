@@ -196,7 +196,7 @@ class CoordinateDescent(Solver[mechanisms.Additive, CoordinateDescentSettings]):
         return law_of_random_coordinates(self, plan.settings, known, bound, clip, grid)
 
     def error_bound(self, plan: CoordinateDescentPlan, radius: float) -> Bound | None:
-        """Theorems 5 and 6 of docs/guarantees/utility.md for the planned loops."""
+        """Theorems G5 and G6 of docs/guarantees/utility.md for the planned loops."""
         from discreet.solvers.coordinate_descent.planned_error import planned_error
 
         if not plan.is_noisy:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def planned_error(
     solver: SketchedDescent, plan: SketchedPlan, known: PublicProblem, sizes: SketchSizes, radius: float
 ) -> Bound | None:
-    """Theorem 6 of docs/guarantees/utility.md; as an order only, where the run is not the one of the theorem."""
+    """Theorem G6 of docs/guarantees/utility.md; as an order only, where the run is not the one of the theorem."""
     if sizes.step >= 2.0 or (sizes.step > 1.0 and not solver.average):
         return None
     chances, clip = sizes.sketch.probabilities(), sizes.clip
@@ -45,7 +45,7 @@ def planned_error(
     told = ["no row's gradient in a set is larger than its limit, where it would be clipped"]
     if not proved:
         told.append("proved for sets of one size, all equally likely, and noise in proportion to the thresholds")
-    source = "docs/guarantees/utility.md, theorem 6"
+    source = "docs/guarantees/utility.md, theorem G6"
     settings = {"steps": float(plan.settings.steps)}
     quantity = "expected excess of the objective"
     return Bound(value, quantity, source, proved, (*told, *assumptions_of(plan)), settings)

@@ -251,7 +251,7 @@ class SketchedDescent(Solver[mechanisms.Gaussian, SketchedSettings]):
         return SketchSizes(sketch, bound, bound * inflation, step, clip, grid)
 
     def error_bound(self, plan: SketchedPlan, radius: float) -> Bound | None:
-        """Theorem 6 of docs/guarantees/utility.md for the planned loops."""
+        """Theorem G6 of docs/guarantees/utility.md for the planned loops."""
         from discreet.solvers.sketched.planned_error import planned_error
 
         if not plan.is_noisy:
