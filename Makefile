@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 .PHONY: demo test fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
 	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-vertical \
-	bench-decentralised bench-federated bench-fair-models
+	bench-decentralised bench-federated bench-fair-models bench-fairness
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -65,6 +65,10 @@ bench-federated: $(READY)
 
 bench-fair-models: $(READY)
 	$(BIN)/python benchmarks/fair_models.py --write
+
+# About 10 minutes on two cores; a run that was stopped goes on where it stopped.
+bench-fairness: $(READY)
+	$(BIN)/python benchmarks/fairness.py --write
 
 bench-noise: $(READY)
 	$(BIN)/python benchmarks/noise.py

@@ -11,6 +11,7 @@ from discreet.cli import (
     account,
     audit,
     demo,
+    fairness,
     fairness_plan,
     federated,
     fit,
@@ -53,6 +54,7 @@ app.command(epilog=plan.EXAMPLE)(plan.plan)
 app.command(name="fairness-plan", epilog=fairness_plan.EXAMPLE)(fairness_plan.fairness_plan)
 app.command(epilog=account.EXAMPLE)(account.account)
 app.command(epilog=schema.EXAMPLE)(schema.schema)
+app.command(epilog=fairness.EXAMPLE)(fairness.fairness)
 app.add_typer(ledger.ledger_app, name="ledger")
 app.add_typer(audit.audit, name="audit")
 app.add_typer(federated.federated_app, name="federated")

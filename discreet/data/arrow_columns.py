@@ -26,9 +26,8 @@ def wanted_columns(source: Any, kinds: dict[str, str], schema: Schema, target: b
     wanted = [column.name for column in schema.used]
     if target and schema.target.name is not None:
         wanted.append(schema.target.name)
-    absent = [name for name in wanted if name not in kinds]
-    if absent:
-        raise ValueError(f"{source} has no column {absent[0]!r}; {_advice(absent[0], list(kinds))}")
+    for name in wanted:
+        check_column(source, kinds, name)
     if not schema.used:
         raise ValueError(f"{source} has no columns to learn from besides the target {schema.target.name!r}.")
     return wanted
@@ -50,6 +49,17 @@ def read_target(source: Any, columns: Any, target: Target) -> Any:
     if target.is_text:
         return _texts(source, target.name, values)
     return _numbers(source, target.name, values, _TARGET_HINT)
+
+
+def read_texts(source: Any, columns: Any, name: str) -> npt.NDArray[np.str_]:
+    """One column of an Arrow table as texts, as categories are read; a missing value is the empty text."""
+    return _texts(source, name, columns.column(name))
+
+
+def check_column(source: Any, kinds: dict[str, str], name: str) -> None:
+    """Refuse a name that no column has."""
+    if name not in kinds:
+        raise ValueError(f"{source} has no column {name!r}; {_advice(name, list(kinds))}")
 
 
 def arrow_kind(kind: Any) -> str:

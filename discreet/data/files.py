@@ -19,7 +19,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from discreet.data.arrow_columns import MISSING, arrow_kind, read_features, read_target, wanted_columns
+from discreet.data.arrow_columns import (
+    MISSING,
+    arrow_kind,
+    check_column,
+    read_features,
+    read_target,
+    read_texts,
+    wanted_columns,
+)
 from discreet.data.arrow_dataset import open_parquet, without_values
 from discreet.data.schema import Schema
 from discreet.data.stored_table import StoredTable
@@ -89,6 +97,11 @@ class TableFile(ABC):
         read_features(self.path, columns, schema, X)
         named = target and schema.target.name is not None
         return Table(X, schema.feature_names, read_target(self.path, columns, schema.target) if named else None)
+
+    def texts(self, name: str) -> Any:
+        """One column as texts, whether a schema knows it or not; missing values are empty texts."""
+        check_column(self.path, self.kinds, name)
+        return read_texts(self.path, self._columns([name]), name)
 
     def stored(self, schema: Schema) -> StoredTable:
         """The table without reading it into memory; the file must stay open as long as it is used."""

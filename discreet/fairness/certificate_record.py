@@ -174,9 +174,10 @@ class FairnessCertificate:
                 low, high = max(0.0, total.value - total.bound), total.value + total.bound
                 line = [notion, "mean of |.|", "", _number(total.value), _number(low), _number(high)]
                 lines.append(line + ([_number(total.value + (total.exact or 0.0))] if exact else []))
-        return "\n".join([*aligned(lines), "", *self._notes()])
+        return "\n".join([*aligned(lines), "", *self.notes()])
 
-    def _notes(self) -> list[str]:
+    def notes(self) -> list[str]:
+        """What the numbers mean, in sentences."""
         together = "All lines hold together" if self.simultaneous else "Each line holds"
         notes = [
             f"{together} with probability {1.0 - self.failure:g} over the noise of the fit, on these {self.rows} rows.",

@@ -1,0 +1,241 @@
+"""`discreet fairness`: how far the noise of a model can have moved its fairness and accuracy, group by group."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from discreet._common.exceptions import PrivacyLeakWarning
+from discreet.cli import options
+from discreet.cli.console import check_free, print_json, wants_progress
+
+if TYPE_CHECKING:
+    from discreet.data.table import Table
+    from discreet.estimators.model_file import ModelFile
+    from discreet.fairness.curves import Evaluation
+
+EXAMPLE = "Example: discreet fairness model.json test.csv --sensitive sex --public-rows"
+MOST_GROUPS = 50
+FIGURES = {"rows": "fairness-rows.png", "epsilon": "fairness-epsilon.png"}
+NOT_PRIVATE = (
+    "this table is NOT private: the rows of TEST are read without noise, and showing the table is a release. Pay for "
+    "it with --epsilon and --groups, or say --public-rows if the rows are public."
+)
+TWIN_IS_SECRET = "this table is NOT private: the model without noise is not, and neither is what is computed from it."
+OWNER_ONLY = (
+    "--train reads the training rows without noise: the band, the gradient and the figures are for the owner of the "
+    "rows. This is NOT a release; show them to nobody else."
+)
+
+
+def fairness(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A classifier, in a file written by discreet fit.")],
+    table: Annotated[Path, typer.Argument(metavar="TEST", help="Rows with the target, as CSV or Parquet.")],
+    sensitive: Annotated[str, typer.Option(help="The column of TEST with the groups; need not be a feature.")],
+    twin: Annotated[Path | None, typer.Option(help="The model without noise, if you have it.")] = None,
+    failure: Annotated[float, typer.Option(help="Probability with which a line may be wrong.")] = 0.01,
+    reference: Annotated[
+        Literal["private", "twin"], typer.Option(help="Around which model bounds are computed; twin needs --twin.")
+    ] = "private",
+    epsilon: Annotated[
+        float | None, typer.Option(help="Pay for a private evaluation of TEST with this budget.", show_default="none")
+    ] = None,
+    delta: options.Delta = None,
+    groups: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="With --epsilon: all groups, from public knowledge.")
+    ] = None,
+    ledger: options.LedgerUrl = None,
+    dataset: options.DatasetName = None,
+    public_rows: Annotated[bool, typer.Option("--public-rows", help="The rows of TEST are public.")] = False,
+    train: Annotated[
+        Path | None, typer.Option(help="The training rows, for their owner: refits models. Not a release.")
+    ] = None,
+    models: Annotated[int, typer.Option(min=2, help="Number of models in the band.")] = 100,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Draw bound and band against rows and epsilon.")
+    ] = None,
+    no_header: options.NoHeader = False,
+    json: options.Json = False,
+    force: options.Force = False,
+) -> None:
+    """Bound how far group fairness and accuracy are from those of the model without noise, on the rows of a table.
+
+    Reading private rows is a release. Unless the rows are public (--public-rows) or paid for (--epsilon), the result is
+    not private, and a warning says so.
+    """
+    paid = {"--groups": groups, "--delta": delta, "--ledger": ledger, "--dataset": dataset}
+    unpaid = {"--twin": twin, "--train": train, "--plot": plot, "--public-rows": public_rows}
+    _check_options(epsilon, reference, paid, unpaid)
+    if plot is not None:
+        _check_folder(plot, force)
+    stored = _classifier(model)
+    rows, values = _read(table, stored, sensitive, not no_header)
+    if epsilon is not None:
+        budget = {"epsilon": epsilon, "delta": delta, "ledger": ledger, "dataset": dataset}
+        _paid(stored, rows, values, _group_names(groups), failure, budget, json)
+        return
+    leaks = {OWNER_ONLY: train is not None, TWIN_IS_SECRET: twin is not None, NOT_PRIVATE: not public_rows}
+    for message in (message for message, applies in leaks.items() if applies):
+        warnings.warn(message, PrivacyLeakWarning, stacklevel=1)
+    learned = None if train is None else _training_rows(train, stored, not no_header)
+    evaluation = _evaluation(rows, values, failure, models, learned)
+    found = _plain(stored.estimator, evaluation, twin, reference, public_rows)
+    if plot is not None:
+        found["figures"] = _draw(stored.estimator, evaluation, plot, not json)
+    _show(found, json)
+
+
+def _check_options(epsilon: float | None, reference: str, paid: dict[str, Any], unpaid: dict[str, Any]) -> None:
+    """Refuse options that do not go together; `paid` are those of a private evaluation, `unpaid` those of others."""
+    if reference == "twin" and unpaid["--twin"] is None:
+        raise ValueError("--reference twin needs the model without noise: --twin FILE.")
+    for name, given in (unpaid if epsilon is not None else paid).items():
+        if given is None or given is False:
+            continue
+        if epsilon is None:
+            raise ValueError(f"{name} belongs to a private evaluation; give --epsilon as well.")
+        raise ValueError(f"--epsilon makes one private release, which {name} has no part in; run it without.")
+    if epsilon is not None and paid["--groups"] is None:
+        raise ValueError("--epsilon needs --groups A,B,...: groups read from the rows would not be private.")
+
+
+def _classifier(path: Path) -> ModelFile:
+    from discreet.estimators.model_file import read_model
+
+    stored = read_model(path)
+    if not hasattr(stored.estimator, "classes_"):
+        raise ValueError(f"{path} holds a {type(stored.estimator).__name__}; fairness bounds are about classifiers.")
+    if stored.schema is None or stored.schema.target.name is None:
+        raise ValueError(f"{path} was not trained on a table file; use discreet.fairness.certificate in Python.")
+    return stored
+
+
+def _read(path: Path, stored: ModelFile, sensitive: str, header: bool) -> tuple[Table, Any]:
+    """The rows with their labels, and the group of each row as text."""
+    from discreet.data.files import open_table
+
+    assert stored.schema is not None
+    with open_table(path, header) as file:
+        return file.read(stored.schema, target=True), file.texts(sensitive)
+
+
+def _training_rows(path: Path, stored: ModelFile, header: bool) -> tuple[Any, Any]:
+    from discreet.data.files import read_table
+
+    assert stored.schema is not None
+    rows = read_table(path, stored.schema, target=True, header=header)
+    return rows, rows.y
+
+
+def _group_names(text: str | None) -> list[str]:
+    names = [part.strip() for part in (text or "").split(",")]
+    if len(names) < 2 or "" in names or len(set(names)) != len(names):
+        raise ValueError(f"--groups must list at least two different groups, A,B,...; got {text!r}.")
+    return names
+
+
+def _paid(
+    stored: ModelFile, rows: Table, values: Any, groups: list[str], failure: float, budget: dict[str, Any], json: bool
+) -> None:
+    """One private release of counts, and everything that follows from it."""
+    from discreet.fairness import private_certificate
+
+    found = private_certificate(stored.estimator, rows, rows.y, values, groups=groups, failure=failure, **budget)
+    if json:
+        print_json({"certificate": found.to_dict()})
+    else:
+        print(found)
+
+
+def _evaluation(rows: Table, values: Any, failure: float, models: int, train: tuple[Any, Any] | None) -> Evaluation:
+    import numpy as np
+
+    from discreet.fairness.curves import Evaluation
+
+    if len(np.unique(values)) > MOST_GROUPS:
+        raise ValueError(f"--sensitive: the column has more than {MOST_GROUPS} different values; cut it into groups.")
+    return Evaluation(rows, rows.y, values, failure, models, train)
+
+
+def _plain(
+    estimator: Any, evaluation: Evaluation, twin: Path | None, reference: str, public_rows: bool
+) -> dict[str, Any]:
+    """The certificate without noise, and the band of models."""
+    from discreet.fairness import certificate, linear_classifier
+    from discreet.fairness.curves import said_before
+
+    made, train = linear_classifier(estimator), evaluation.train
+    law, (gradient, refused) = made.law, _gradient(estimator, train)
+    if law is None and gradient is None and twin is None:
+        reasons = [reason.rstrip(".") for reason in (made.why_no_law, refused) if reason]
+        raise ValueError(
+            f"nothing is known of the distance of this model from the one without noise: {'; '.join(reasons)}. Fit "
+            "with --solver output-perturbation, or give --twin FILE or (as owner of the rows) --train FILE."
+        )
+    with said_before():
+        found = certificate(
+            estimator,
+            evaluation.X,
+            evaluation.y,
+            evaluation.sensitive,
+            distance=law if law is not None else gradient,
+            twin=None if twin is None else _classifier(twin).estimator,
+            failure=evaluation.failure,
+            reference=reference,
+            public_rows=public_rows and train is None,
+        )
+    band = evaluation.band(estimator, law, train)
+    radius = None if gradient is None else gradient.radius(evaluation.failure)
+    return {"certificate": found, "evaluation": evaluation, "band": band, "gradient": radius, "refused": refused}
+
+
+def _gradient(estimator: Any, train: tuple[Any, Any] | None) -> tuple[Any, str]:
+    """The law that the gradient on the training rows proves, or why it proves none."""
+    from discreet.fairness import gradient_distance
+    from discreet.fairness.curves import said_before
+
+    if train is None:
+        return None, ""
+    try:
+        with said_before():
+            return gradient_distance(estimator, *train), ""
+    except ValueError as refused:
+        return None, str(refused)
+
+
+def _draw(estimator: Any, evaluation: Evaluation, folder: Path, talks: bool) -> list[str]:
+    """The figures of the chapter for this model."""
+    from discreet._common.progress import progress_bar
+    from discreet.fairness.curves import curves_of
+    from discreet.fairness.plots import plot_curves
+
+    folder.mkdir(exist_ok=True)
+    made = []
+    fitted = evaluation.train is not None
+    band = f"{evaluation.models} models {'fitted again' if fitted else 'drawn from the law around the given one'}"
+    for axis, name in FIGURES.items():
+        with progress_bar(f"figure against {axis}", wants_progress(not talks)) as progress:
+            panels = curves_of(estimator, evaluation, axis, progress)
+        plot_curves(panels, folder / name, f"Change that noise can make, against {axis}", band)
+        made.append(str(folder / name))
+    return made
+
+
+def _check_folder(folder: Path, force: bool) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"--plot {folder} is a file; name a folder.")
+    for name in FIGURES.values():
+        if folder.exists():
+            check_free(folder / name, force)
+
+
+def _show(found: dict[str, Any], json: bool) -> None:
+    from discreet.cli.fairness_table import as_json, as_text
+
+    if json:
+        print_json(as_json(found))
+    else:
+        print(as_text(found))

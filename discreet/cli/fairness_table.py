@@ -1,0 +1,94 @@
+"""What `discreet fairness` prints: a line for each notion and group, with all bounds beside each other."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from discreet.fairness.certificate_record import FairnessCertificate, FairnessStatement
+    from discreet.fairness.simulate import ModelValues
+
+
+def as_json(found: dict[str, Any]) -> dict[str, Any]:
+    """The certificate, the band and the figures as JSON values."""
+    band: ModelValues | None = found["band"]
+    return {
+        "certificate": found["certificate"].to_dict(),
+        "band": None if band is None else {notion: list(band.band(notion)) for notion in band.notions},
+        "band_from": _band_from(found),
+        "models": None if band is None else band.models,
+        "gradient_distance": found["gradient"],
+        "figures": found.get("figures", []),
+    }
+
+
+def as_text(found: dict[str, Any]) -> str:
+    """A table for people, and what it means."""
+    from discreet.fairness.certificate_record import aligned
+
+    told: FairnessCertificate = found["certificate"]
+    band: ModelValues | None = found["band"]
+    head = ["notion", "about", "rows", "value", "other model: from", "to", "bound", "by", "thesis"]
+    head += ([] if band is None else ["models: from", "to"]) + (["exact"] if _exact(told) else [])
+    lines = [head, *(_line(told, place, statement, band) for place, statement in enumerate(told.statements))]
+    for notion, total in told.aggregate.items():
+        if total.groups > 1:
+            low, high = max(0.0, total.value - total.bound), total.value + total.bound
+            line = [notion, "mean of |.|", "", *map(number, (total.value, low, high, total.bound)), ""]
+            line += [number(total.printed)] + ([] if band is None else [number(end) for end in band.band(notion)])
+            lines.append(line + ([number(total.value + (total.exact or 0.0))] if _exact(told) else []))
+    return "\n".join([*aligned(lines), "", *_notes(found)])
+
+
+def _line(told: FairnessCertificate, place: int, statement: FairnessStatement, band: ModelValues | None) -> list[str]:
+    value = statement.value
+    ends = (value, value + statement.low, value + statement.high, statement.bound)
+    line = [statement.notion, statement.who, f"{statement.rows:.0f}", *map(number, ends)]
+    line += [form_of(statement), number(statement.printed)]
+    if band is not None:
+        column = band.values[:, place]
+        line += [number(float(column.min())), number(float(column.max()))]
+    return line + ([number(value + (statement.exact or 0.0))] if _exact(told) else [])
+
+
+def form_of(statement: FairnessStatement) -> str:
+    """Which argument gave the interval: the distance between the models alone, or the noise of each row's score."""
+    if math.isnan(statement.value):
+        return "-"
+    return "noise" if statement.bound < statement.bounds.get("signed", math.inf) * (1.0 - 1e-9) else "distance"
+
+
+def number(value: float | None) -> str:
+    return "-" if value is None or math.isnan(value) else f"{value:.4f}"
+
+
+def _exact(told: FairnessCertificate) -> bool:
+    return any(statement.exact is not None for statement in told.statements)
+
+
+def _band_from(found: dict[str, Any]) -> str | None:
+    if found["band"] is None:
+        return None
+    if found["evaluation"].train is None:
+        return "models drawn from the law of the distance, around the model given"
+    return "private models fitted again to the training rows"
+
+
+def _notes(found: dict[str, Any]) -> list[str]:
+    told: FairnessCertificate = found["certificate"]
+    other = "noise-free twin" if told.reference == "private" else "private model"
+    band: ModelValues | None = found["band"]
+    notes = [
+        *told.notes(),
+        f"value: of the {'private model' if told.reference == 'private' else 'noise-free twin'}; other model: the "
+        f"{other}. bound: on the absolute change. by: distance of the models, or noise of each row's score.",
+        "thesis: the bound as printed there, for comparison; - where it prints none.",
+    ]
+    if band is not None:
+        notes.append(f"models: smallest and largest value of {band.models} {_band_from(found)}.")
+    if found["gradient"] is not None:
+        notes.append(f"Distance that the gradient on the training rows proves: {found['gradient']:.4g} (owner only).")
+    if found["refused"]:
+        notes.append(f"The gradient proves nothing: {found['refused']}")
+    return notes + [f"written: {path}" for path in found.get("figures", [])]
