@@ -36,6 +36,10 @@ def fairness(
     table: Annotated[Path, typer.Argument(metavar="TEST", help="Rows with the target, as CSV or Parquet.")],
     sensitive: Annotated[str, typer.Option(help="The column of TEST with the groups; need not be a feature.")],
     twin: Annotated[Path | None, typer.Option(help="The model without noise, if you have it.")] = None,
+    favourable: Annotated[
+        str | None,
+        typer.Option(help="The label that people hope for.", show_default="the larger of two labels, or the last"),
+    ] = None,
     failure: Annotated[float, typer.Option(help="Probability with which a line may be wrong.")] = 0.01,
     reference: Annotated[
         Literal["private", "twin"], typer.Option(help="Around which model bounds are computed; twin needs --twin.")
@@ -72,17 +76,18 @@ def fairness(
     if plot is not None:
         _check_folder(plot, force)
     stored = _classifier(model)
+    asked = {"failure": failure, "favourable": _label(favourable, stored)}
     rows, values = _read(table, stored, sensitive, not no_header)
     if epsilon is not None:
         budget = {"epsilon": epsilon, "delta": delta, "ledger": ledger, "dataset": dataset}
-        _paid(stored, rows, values, _group_names(groups), failure, budget, json)
+        _paid(stored, rows, values, _group_names(groups), asked | budget, json)
         return
     leaks = {OWNER_ONLY: train is not None, TWIN_IS_SECRET: twin is not None, NOT_PRIVATE: not public_rows}
     for message in (message for message, applies in leaks.items() if applies):
         warnings.warn(message, PrivacyLeakWarning, stacklevel=1)
     learned = None if train is None else _training_rows(train, stored, not no_header)
     evaluation = _evaluation(rows, values, failure, models, learned)
-    found = _plain(stored.estimator, evaluation, twin, reference, public_rows)
+    found = _plain(stored.estimator, evaluation, twin, reference, public_rows, asked)
     if plot is not None:
         found["figures"] = _draw(stored.estimator, evaluation, plot, not json)
     _show(found, json)
@@ -137,13 +142,23 @@ def _group_names(text: str | None) -> list[str]:
     return names
 
 
-def _paid(
-    stored: ModelFile, rows: Table, values: Any, groups: list[str], failure: float, budget: dict[str, Any], json: bool
-) -> None:
-    """One private release of counts, and everything that follows from it."""
-    from discreet.fairness import private_certificate
+def _label(text: str | None, stored: ModelFile) -> Any:
+    """The class that a text stands for."""
+    if text is None:
+        return None
+    known = {str(label): label for label in stored.estimator.classes_.tolist()}
+    if text not in known:
+        raise ValueError(f"--favourable must be one of the labels {', '.join(known)}; got {text!r}.")
+    return known[text]
 
-    found = private_certificate(stored.estimator, rows, rows.y, values, groups=groups, failure=failure, **budget)
+
+def _paid(stored: ModelFile, rows: Table, values: Any, groups: list[str], settings: dict[str, Any], json: bool) -> None:
+    """One private release of counts, and everything that follows from it."""
+    from discreet.fairness import linear_classifier, private_certificate, unknown_distance
+
+    made = linear_classifier(stored.estimator)
+    law = made.law or unknown_distance(made)
+    found = private_certificate(stored.estimator, rows, rows.y, values, groups=groups, distance=law, **settings)
     if json:
         print_json({"certificate": found.to_dict()})
     else:
@@ -161,35 +176,42 @@ def _evaluation(rows: Table, values: Any, failure: float, models: int, train: tu
 
 
 def _plain(
-    estimator: Any, evaluation: Evaluation, twin: Path | None, reference: str, public_rows: bool
+    estimator: Any,
+    evaluation: Evaluation,
+    twin: Path | None,
+    reference: str,
+    public_rows: bool,
+    asked: dict[str, Any],
 ) -> dict[str, Any]:
-    """The certificate without noise, and the band of models."""
-    from discreet.fairness import certificate, linear_classifier
+    """The certificate without noise, and the band of models; without a distance, the values alone."""
+    from discreet.fairness import certificate, linear_classifier, unknown_distance
     from discreet.fairness.curves import said_before
 
     made, train = linear_classifier(estimator), evaluation.train
     law, (gradient, refused) = made.law, _gradient(estimator, train)
-    if law is None and gradient is None and twin is None:
-        reasons = [reason.rstrip(".") for reason in (made.why_no_law, refused) if reason]
-        raise ValueError(
-            f"nothing is known of the distance of this model from the one without noise: {'; '.join(reasons)}. Fit "
-            "with --solver output-perturbation, or give --twin FILE or (as owner of the rows) --train FILE."
-        )
+    distance = law or gradient or (None if twin is not None else unknown_distance(made))
     with said_before():
         found = certificate(
             estimator,
             evaluation.X,
             evaluation.y,
             evaluation.sensitive,
-            distance=law if law is not None else gradient,
+            distance=distance,
             twin=None if twin is None else _classifier(twin).estimator,
-            failure=evaluation.failure,
+            **asked,
             reference=reference,
             public_rows=public_rows and train is None,
         )
     band = evaluation.band(estimator, law, train)
     radius = None if gradient is None else gradient.radius(evaluation.failure)
-    return {"certificate": found, "evaluation": evaluation, "band": band, "gradient": radius, "refused": refused}
+    return {
+        "certificate": found,
+        "evaluation": evaluation,
+        "band": band,
+        "gradient": radius,
+        "refused": refused,
+        "unbounded": made.why_no_law if law is None and gradient is None and twin is None else None,
+    }
 
 
 def _gradient(estimator: Any, train: tuple[Any, Any] | None) -> tuple[Any, str]:

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from discreet.fairness.simulate import ModelValues
 
 
+BOUNDS = ["other model: from", "to", "bound", "by", "thesis"]  # columns that need a distance
+FIRST_BOUND = 4  # the place of the first of them
+
+
 def as_json(found: dict[str, Any]) -> dict[str, Any]:
     """The certificate, the band and the figures as JSON values."""
     band: ModelValues | None = found["band"]
@@ -29,7 +33,7 @@ def as_text(found: dict[str, Any]) -> str:
 
     told: FairnessCertificate = found["certificate"]
     band: ModelValues | None = found["band"]
-    head = ["notion", "about", "rows", "value", "other model: from", "to", "bound", "by", "thesis"]
+    head = ["notion", "about", "rows", "value", *BOUNDS]
     head += ([] if band is None else ["models: from", "to"]) + (["exact"] if _exact(told) else [])
     lines = [head, *(_line(told, place, statement, band) for place, statement in enumerate(told.statements))]
     for notion, total in told.aggregate.items():
@@ -38,6 +42,8 @@ def as_text(found: dict[str, Any]) -> str:
             line = [notion, "mean of |.|", "", *map(number, (total.value, low, high, total.bound)), ""]
             line += [number(total.printed)] + ([] if band is None else [number(end) for end in band.band(notion)])
             lines.append(line + ([number(total.value + (total.exact or 0.0))] if _exact(told) else []))
+    if found["unbounded"] is not None:  # the values alone
+        lines = [line[:FIRST_BOUND] + line[FIRST_BOUND + len(BOUNDS) :] for line in lines]
     return "\n".join([*aligned(lines), "", *_notes(found)])
 
 
@@ -79,6 +85,8 @@ def _notes(found: dict[str, Any]) -> list[str]:
     told: FairnessCertificate = found["certificate"]
     other = "noise-free twin" if told.reference == "private" else "private model"
     band: ModelValues | None = found["band"]
+    if found["unbounded"] is not None:
+        return _notes_on_values(found)
     notes = [
         *told.notes(),
         f"value: of the {'private model' if told.reference == 'private' else 'noise-free twin'}; other model: the "
@@ -91,4 +99,17 @@ def _notes(found: dict[str, Any]) -> list[str]:
         notes.append(f"Distance that the gradient on the training rows proves: {found['gradient']:.4g} (owner only).")
     if found["refused"]:
         notes.append(f"The gradient proves nothing: {found['refused']}")
+    return notes + [f"written: {path}" for path in found.get("figures", [])]
+
+
+def _notes_on_values(found: dict[str, Any]) -> list[str]:
+    """What a table of values alone means, and how to get bounds."""
+    reasons = [reason.rstrip(".") for reason in (found["unbounded"], found["refused"]) if reason]
+    notes = [
+        f"value: of the model, on these {found['certificate'].rows} rows.",
+        f"No bounds on what the noise changed: {'; '.join(reasons)}.",
+        "For bounds fit with --solver output-perturbation, or give --twin FILE or, as owner of the rows, --train FILE.",
+    ]
+    if found["band"] is not None:
+        notes.append(f"models: smallest and largest value of {found['band'].models} {_band_from(found)}.")
     return notes + [f"written: {path}" for path in found.get("figures", [])]

@@ -17,6 +17,7 @@ _HOMES = {
     "FairnessCertificate": "certificate_record",
     "PrivateCertificate": "private_record",
     "linear_classifier": "parameters",
+    "unknown_distance": "parameters",
     "LinearClassifier": "parameters",
     "CellTable": "cells",
     "NOTIONS": "notions",
@@ -59,5 +60,6 @@ if TYPE_CHECKING:
     from discreet.fairness.notions import NOTIONS as NOTIONS
     from discreet.fairness.parameters import LinearClassifier as LinearClassifier
     from discreet.fairness.parameters import linear_classifier as linear_classifier
+    from discreet.fairness.parameters import unknown_distance as unknown_distance
     from discreet.fairness.private_evaluation import private_certificate as private_certificate
     from discreet.fairness.private_record import PrivateCertificate as PrivateCertificate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +16,7 @@ from discreet.data.rows import Data
 from discreet.data.validation import load_features, validate_features
 from discreet.estimators.stored_plan import plan_of
 from discreet.problem.column_scaling import ColumnScaling, identity_scaling
-from discreet.theory.distance import DistanceLaw
+from discreet.theory.distance import DistanceLaw, KnownDistance
 
 BLOCK = 2**22  # entries of scaled rows that are in memory at once
 PROBES = 3  # rows on which a model's own scores are compared with those of its coefficients
@@ -113,6 +114,18 @@ class LinearClassifier:
     def with_parameters(self, coef: FloatArray, intercept: FloatArray) -> LinearClassifier:
         """The classifier of other parameters in the same columns."""
         return replace(self, coef=np.asarray(coef), intercept=np.asarray(intercept))
+
+
+def unknown_distance(classifier: LinearClassifier) -> DistanceLaw:
+    """Return the law that says nothing: for the values of a model whose distance from its twin nobody knows.
+
+    Parameters
+    ----------
+    classifier : LinearClassifier
+        What `linear_classifier` returned.
+    """
+    words = f"unknown, since {classifier.why_no_law.rstrip('.')}"
+    return KnownDistance(np.ones(classifier.size), classifier.coef.shape[0], words, distance=math.inf)
 
 
 def linear_classifier(model: Any) -> LinearClassifier:

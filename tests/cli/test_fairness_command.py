@@ -114,8 +114,26 @@ def test_errors_say_what_to_do(arguments, told):
     assert told in fairness(*arguments, code=2).stderr
 
 
-def test_a_model_without_a_law_and_a_missing_column_are_refused():
-    assert "--solver output-perturbation" in fairness(model="newton.json", code=2).stderr
+def test_a_model_without_a_law_has_values_but_no_bounds(folder):
+    X, y, group = rows_of(folder)
+    model = load_model("newton.json")
+    told = fairness(model="newton.json").stdout
+    assert f"{(model.predict(X) == y).mean():.4f}" in told
+    assert "--solver output-perturbation" in told
+    assert "bound" not in told.splitlines()[0]
+    paid = fairness("--epsilon", "20", "--groups", "a,b", "--json", model="newton.json").stdout
+    accuracy = next(s for s in json.loads(paid)["certificate"]["statements"] if s["notion"] == "accuracy")
+    right = (model.predict(X) == y).mean()
+    assert accuracy["value_low"] <= right <= accuracy["value_high"]
+
+
+def test_the_favourable_label_is_chosen_by_name():
+    found = json.loads(fairness("--favourable", "0", "--json").stdout)["certificate"]["statements"]
+    assert {str(s["label"]) for s in found if s["notion"] == "equality of opportunity"} == {"0"}
+    assert "labels 0, 1" in fairness("--favourable", "2", code=2).stderr
+
+
+def test_a_missing_column_and_too_many_groups_are_refused():
     assert "no column 'sex'" in run("fairness", "model.json", "test.csv", "--sensitive", "sex", code=2).stderr
     many = run("fairness", "model.json", "test.csv", "--sensitive", "b", code=2).stderr
     assert "more than 50" in many
