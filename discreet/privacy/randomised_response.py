@@ -219,7 +219,6 @@ def _array(categories: Sequence[Hashable]) -> NDArray[Any]:
     """The categories as an array: of texts, numbers or truth values if all are of that type, else of objects."""
     kinds = {type(category) for category in categories}
     plain = np.array(categories) if len(kinds) == 1 and kinds <= {bool, int, float, str} else None
-    kept = plain is not None and [repr(v) for v in plain.tolist()] == [
-        repr(v) for v in categories
-    ]  # large integers would become floats
+    # Large integers would become floats, and zero bytes at the end of a text would be lost.
+    kept = plain is not None and repr(plain.tolist()) == repr(list(categories))
     return plain if plain is not None and kept else np.array(categories, dtype=object)

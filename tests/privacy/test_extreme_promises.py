@@ -168,7 +168,7 @@ def test_a_question_that_cannot_be_answered_is_refused():
     with pytest.raises(ValueError, match="categories"):
         RandomisedResponse(1.0, [("a", 1), ("b", 2)])
     large = RandomisedResponse(1.0, [-1, 2**63])  # as floats they would not be themselves
-    assert set(large.randomise([-1, 2**63] * 20)) == {-1, 2**63}
+    assert {repr(response) for response in large.randomise([-1, 2**63] * 20)} == {"-1", repr(2**63)}
 
 
 def test_a_relation_that_a_guarantee_does_not_state_is_refused():
