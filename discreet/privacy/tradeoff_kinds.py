@@ -23,7 +23,7 @@ from discreet.privacy.accounting.zcdp import zcdp_delta, zcdp_epsilon
 from discreet.privacy.budget import Budget
 from discreet.privacy.promise import Renyi
 from discreet.privacy.relation import Relation
-from discreet.privacy.tradeoffs import USUAL_FAILURE, TradeOff
+from discreet.privacy.tradeoffs import TradeOff, usual_failure
 
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
@@ -66,7 +66,7 @@ class ApproximateTradeOff(TradeOff):
         return line_false_negatives(false_positives, *pair)
 
     def usual_growth(self) -> tuple[float, float]:
-        failure = min(1.0, USUAL_FAILURE * self.failing)
+        failure = usual_failure(self.failing)
         return self.odds_growth(failure), failure
 
     def corners(self) -> tuple[float, ...]:

@@ -24,7 +24,6 @@ from discreet.privacy.meaning import belief_after
 _PARTS = np.geomspace(0.01, 0.9, 12)  # of a probability of failure, that go to delta
 _CELLS = 500  # of the area under a curve
 _ROUNDING = 1e-15  # of a rate of errors close to 1
-USUAL_FAILURE = 10.0  # times delta: how often a belief may pass its bound, unless another probability is given
 
 
 class TradeOff(ABC):
@@ -142,7 +141,7 @@ class TradeOff(ABC):
     def failure(self, epsilon: float) -> float:
         """Return how often, at most, a result multiplies the odds about one row by more than exp(epsilon)."""
         if epsilon == math.inf or self.delta(epsilon) == 0.0:
-            return self.delta(epsilon)
+            return abs(self.delta(epsilon))
         return excess_bound(self.deltas, at_least_zero("epsilon", epsilon), self.corners())
 
     def odds_growth(self, failure: float | None = None) -> float:
@@ -154,8 +153,8 @@ class TradeOff(ABC):
         Parameters
         ----------
         failure : float, optional
-            By default 0 for a pure promise and ten times delta for one with a delta. For a guarantee the default is the
-            growth of exp(epsilon) that its statement tells, together with how often it is passed.
+            By default 0 for a pure promise and `usual_failure(delta)` for one with a delta. For a guarantee the default
+            is the growth of exp(epsilon) that its statement tells, together with how often it is passed.
 
         Returns
         -------
@@ -192,6 +191,14 @@ class TradeOff(ABC):
         """
         growth = self.odds_growth(failure)
         return 0.0 if fraction("prior", prior) == 0.0 else belief_after(prior, growth)
+
+
+def usual_failure(delta: float) -> float:
+    """Return how often a belief may pass its bound, unless a probability is given: ten times delta.
+
+    Of a large delta it is halfway from delta to 1: a bound that may always be passed would say nothing.
+    """
+    return min(10.0 * delta, 0.5 + 0.5 * delta)
 
 
 def trade_off(promise: Any, delta: float | None = None, relation: Any = None) -> TradeOff:
@@ -274,7 +281,8 @@ def posterior(
     promise, delta, relation
         As for `trade_off`.
     failure : float, optional
-        How often a result may allow more; by default 0 for a pure promise and ten times delta for one with a delta.
+        How often a result may allow more; by default 0 for a pure promise and ten times delta for one with a delta
+        (`usual_failure`).
 
     Returns
     -------

@@ -180,3 +180,11 @@ def test_a_relation_that_a_guarantee_does_not_state_is_refused():
 
 def test_a_numpy_number_is_an_epsilon():
     assert trade_off(np.int64(1)).advantage == trade_off(np.float32(1.0)).advantage == trade_off(1.0).advantage
+
+
+@pytest.mark.parametrize("delta", [0.05, 0.1, 0.2, 0.9])
+def test_the_usual_bound_on_a_belief_may_not_always_be_passed(delta):
+    """A large delta lets odds grow by more than e^epsilon, and the bound that is told must not hide it."""
+    growth, failure = trade_off(1.0, delta).usual_growth()
+    assert failure < 1.0
+    assert growth >= 1.0
