@@ -105,7 +105,7 @@ def draw(curve: TradeOff, found: dict[str, Any], path: Path) -> None:
 
 
 def _failure(curve: TradeOff, found: dict[str, Any]) -> float | None:
-    """How often a belief may pass its bound; ten times the delta asked for, where the promise has no delta."""
-    from discreet.privacy.tradeoffs import USUAL_FAILURE
+    """How often a belief may pass its bound; `usual_failure` of the delta asked for, where the promise has no delta."""
+    from discreet.privacy.tradeoffs import usual_failure
 
-    return None if curve.usual_growth() is not None else min(1.0, USUAL_FAILURE * float(found["delta"]))
+    return None if curve.usual_growth() is not None else usual_failure(float(found["delta"]))

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 
 from discreet._common.checks import at_least_zero, fraction, number_in, one_of
+from discreet._common.rounding import UP, product_above
 from discreet.privacy.budget import Budget
 from discreet.privacy.group_privacy import change_relation, group
 from discreet.privacy.promise import Definition, Promise, Renyi, kind_of
@@ -29,7 +30,6 @@ __all__ = [
 ]
 
 DEFINITIONS: tuple[Definition, ...] = ("pure", "approximate", "zcdp", "renyi", "gdp")
-_UP = 1.0 + 1e-12  # covers the rounding of the few operations of a closed form
 _SMALLEST_EPSILON = 1e-12  # a budget has a positive epsilon; a smaller one is stated as this
 
 
@@ -112,7 +112,7 @@ def pure_to_zcdp(epsilon: float) -> float:
     (0.462117, 10.0)
     """
     epsilon = at_least_zero("epsilon", epsilon)
-    return epsilon * math.tanh(0.5 * epsilon) * _UP
+    return product_above(epsilon, math.nextafter(math.tanh(0.5 * epsilon) * UP, 2.0)) if epsilon else 0.0
 
 
 def bounded_range_to_zcdp(epsilon: float) -> float:
@@ -132,7 +132,8 @@ def bounded_range_to_zcdp(epsilon: float) -> float:
     >>> round(bounded_range_to_zcdp(1.0), 6)
     0.125
     """
-    return at_least_zero("epsilon", epsilon) ** 2 / 8.0 * _UP
+    epsilon = at_least_zero("epsilon", epsilon)
+    return product_above(epsilon, epsilon, 0.125)
 
 
 def pure_to_renyi(epsilon: float, order: float) -> float:
@@ -159,7 +160,7 @@ def pure_to_renyi(epsilon: float, order: float) -> float:
         return math.inf
     # log of cosh((order - 1/2) epsilon) / cosh(epsilon / 2), without large numbers
     ends = math.log1p(math.exp(-(2.0 * order - 1.0) * epsilon)) - math.log1p(math.exp(-epsilon))
-    return min(epsilon, pure_to_zcdp(epsilon) * order, (epsilon + ends / (order - 1.0)) * _UP + 1e-15 / (order - 1.0))
+    return min(epsilon, pure_to_zcdp(epsilon) * order, (epsilon + ends / (order - 1.0)) * UP + 1e-15 / (order - 1.0))
 
 
 def pure_to_gdp(epsilon: float) -> float:
@@ -179,15 +180,17 @@ def pure_to_gdp(epsilon: float) -> float:
     >>> round(pure_to_gdp(1.0), 4)
     1.232
     """
-    from scipy.special import log_ndtr, ndtri_exp
+    from scipy.special import erfinv, log_ndtr, ndtri_exp
 
     epsilon = at_least_zero("epsilon", epsilon)
     if epsilon in (0.0, math.inf):
         return epsilon
+    if epsilon < 1.0:  # Phi(mu / 2) - 1/2 = tanh(epsilon / 2) / 2, which keeps its digits
+        return math.nextafter(math.sqrt(8.0) * float(erfinv(math.nextafter(math.tanh(0.5 * epsilon), 1.0))) * UP, 2.0)
     least = -math.log1p(math.exp(-epsilon)) - epsilon  # the logarithm of 1 / (1 + e^epsilon)
-    mu = -2.0 * float(ndtri_exp(least)) * _UP
+    mu = -2.0 * float(ndtri_exp(least)) * UP
     while log_ndtr(-0.5 * mu) > least:
-        mu *= _UP
+        mu *= UP
     return mu
 
 
@@ -228,9 +231,9 @@ def _renyi_cost(promise: Promise, order: float) -> float:
             )
         return promise.epsilon
     if promise.rho is not None:
-        return promise.rho * order * _UP
+        return product_above(promise.rho, order)
     if promise.mu is not None:
-        return 0.5 * promise.mu**2 * order * _UP
+        return product_above(0.5, promise.mu, promise.mu, order)
     assert promise.epsilon is not None
     if promise.delta:
         raise ValueError(f"{promise} implies no renyi promise: {_MAY_FAIL}")
@@ -240,7 +243,7 @@ def _renyi_cost(promise: Promise, order: float) -> float:
 _CLOSED: dict[tuple[str, str], Callable[[Budget], Budget]] = {
     ("pure", "zcdp"): lambda promise: Budget.zcdp(pure_to_zcdp(promise.amount)),
     ("pure", "gdp"): lambda promise: Budget.gdp(pure_to_gdp(promise.amount)),
-    ("gdp", "zcdp"): lambda promise: Budget.zcdp(0.5 * promise.amount**2 * _UP),
+    ("gdp", "zcdp"): lambda promise: Budget.zcdp(product_above(0.5, promise.amount, promise.amount)),
 }
 
 _MAY_FAIL = (

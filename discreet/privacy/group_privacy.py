@@ -8,11 +8,10 @@ from __future__ import annotations
 import math
 
 from discreet._common.checks import whole
+from discreet._common.rounding import UP, product_above
 from discreet.privacy.budget import Budget
 from discreet.privacy.promise import Promise, Renyi
 from discreet.privacy.relation import Relation, relation_from
-
-_UP = 1.0 + 1e-12  # covers the rounding of the few operations of a closed form
 
 
 def group(promise: Promise, rows: int) -> Promise:
@@ -47,18 +46,13 @@ def group(promise: Promise, rows: int) -> Promise:
     if isinstance(promise, Renyi):
         return _renyi_group(promise, rows)
     if promise.rho is not None:
-        return Budget.zcdp(rows**2 * promise.rho)
+        return Budget.zcdp(product_above(rows, rows, promise.rho))
     if promise.mu is not None:
-        return Budget.gdp(rows * promise.mu)
+        return Budget.gdp(product_above(rows, promise.mu))
     assert promise.epsilon is not None
     if not promise.delta:
-        return Budget.pure(rows * promise.epsilon)
-    exponent = (rows - 1) * promise.epsilon  # the sum of e^(i epsilon), i from 0 to rows - 1
-    shrink = math.expm1(-rows * promise.epsilon) / math.expm1(-promise.epsilon)
-    delta = promise.delta * math.exp(min(exponent, 700.0)) * shrink * _UP
-    if not delta < 1.0:
-        raise ValueError(f"{promise} says nothing about {rows} rows: delta would be {delta:.3g}")
-    return Budget(rows * promise.epsilon, delta)
+        return Budget.pure(product_above(rows, promise.epsilon))
+    return _approximate_group(promise.epsilon, promise.delta, rows)
 
 
 def change_relation(promise: Promise, before: Relation | str, after: Relation | str) -> Promise:
@@ -97,12 +91,22 @@ def change_relation(promise: Promise, before: Relation | str, after: Relation | 
     return group(promise, 2)
 
 
+def _approximate_group(epsilon: float, delta: float, rows: int) -> Budget:
+    """The sum of delta e^(i epsilon), i from 0 to rows - 1; by logarithms, as e^(i epsilon) alone may be too large."""
+    together = product_above(rows, epsilon)
+    shrink = math.expm1(-together) / math.expm1(-epsilon)
+    exponent = product_above(rows - 1, epsilon) + math.log(delta) + math.log(shrink)
+    if exponent >= 0.0:
+        raise ValueError(f"{Budget(epsilon, delta)} says nothing about {rows} rows: delta would be 1 or more.")
+    return Budget(together, min(math.nextafter(math.exp(exponent) * UP, 1.0), math.nextafter(1.0, 0.0)))
+
+
 def _renyi_group(promise: Renyi, rows: int) -> Renyi:
     """Mironov (2017), on group privacy: twice the rows for half the order and three times the divergence."""
     doublings = (rows - 1).bit_length()
-    order = promise.order / 2**doublings
+    order = math.ldexp(promise.order, -doublings)
     if order < 2.0:
         raise ValueError(
             f"{promise} says nothing about {rows} rows: its order must be at least {2 ** (doublings + 1)}."
         )
-    return Renyi(order, 3**doublings * promise.epsilon * _UP)
+    return Renyi(order, product_above(3**doublings, promise.epsilon))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,11 @@ class RandomisedResponse:
         self.categories = tuple(categories)
         if len(self.categories) < 2 or len(set(self.categories)) < len(self.categories):
             raise ValueError("categories must be at least two different answers.")
+        if np.array(self.categories, dtype=object).ndim != 1:
+            raise ValueError("categories must be single values, such as texts or numbers, and not lists.")
         self._threshold = _threshold(self.epsilon, len(self.categories))
+        if self._threshold == _DRAWS:
+            raise ValueError(f"epsilon = {self.epsilon:g} is too small: a response would always be drawn at random.")
         self._rng = generator_from(random_state)
         # Two questions under one seed must not share their draws: their difference would be free of noise.
         self._rng.rekey(f"randomised response {self.epsilon!r} {self.categories!r}".encode())
@@ -182,10 +187,10 @@ class RandomisedResponse:
         values = np.asarray(answers, dtype=object)
         if values.ndim != 1:
             raise ValueError(f"{name} must be a list with one entry for each person.")
-        try:
-            return np.fromiter((place[value] for value in values), np.int64, values.size)
-        except (KeyError, TypeError):
-            raise ValueError(f"{name} must all be among the {len(place)} categories.") from None
+        places = np.fromiter((_lookup(place, value) for value in values), np.int64, values.size)
+        if (places < 0).any():
+            raise ValueError(f"{name} must all be among the {len(place)} categories.")
+        return places
 
     def __repr__(self) -> str:
         return f"RandomisedResponse(epsilon={self.epsilon:g}, categories={self.categories!r})"
@@ -194,17 +199,26 @@ class RandomisedResponse:
 def _threshold(epsilon: float, categories: int) -> int:
     """How many of 2^62 equally likely draws make the response uniform: enough that epsilon is not exceeded.
 
-    The share is a double without rounding: above 2^-10 a double is a multiple of 2^-62, and below it the number of
-    draws has at most 53 binary digits.
+    It is rounded up to 53 binary digits, so that the share of the draws is a double without rounding.
     """
-    noise = categories / (math.exp(epsilon) + categories - 1.0)
-    draws = math.ceil(noise * _DRAWS)
-    while math.log1p(categories * (_DRAWS - draws) / draws) > epsilon:
-        draws += max(1, draws >> 50)
-    return math.ceil(draws / _DRAWS * _DRAWS)
+    growth = Fraction(math.expm1(epsilon)) * (1 - Fraction(1, 2**48))  # below e^epsilon - 1, whatever was rounded
+    draws = math.ceil(_DRAWS * categories / (growth + categories))
+    unit = 1 << max(0, draws.bit_length() - 53)
+    return min(_DRAWS, -(-draws // unit) * unit)
+
+
+def _lookup(place: dict[Hashable, int], value: Any) -> int:
+    """The place of an answer, -1 if it has none; the error of a dictionary would hold the answer."""
+    try:
+        return place.get(value, -1)
+    except TypeError:  # cannot be a key
+        return -1
 
 
 def _array(categories: Sequence[Hashable]) -> NDArray[Any]:
     """The categories as an array: of texts, numbers or truth values if all are of that type, else of objects."""
     kinds = {type(category) for category in categories}
-    return np.array(categories, dtype=None if len(kinds) == 1 and kinds <= {bool, int, float, str} else object)
+    plain = np.array(categories) if len(kinds) == 1 and kinds <= {bool, int, float, str} else None
+    # Large integers would become floats, and zero bytes at the end of a text would be lost.
+    kept = plain is not None and repr(plain.tolist()) == repr(list(categories))
+    return plain if plain is not None and kept else np.array(categories, dtype=object)

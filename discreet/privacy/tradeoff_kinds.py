@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet._common.rounding import UP
 from discreet._common.types import FloatArray
 from discreet.privacy import accounting
 from discreet.privacy.accounting.certificates import deltas_of
@@ -22,12 +23,11 @@ from discreet.privacy.accounting.zcdp import zcdp_delta, zcdp_epsilon
 from discreet.privacy.budget import Budget
 from discreet.privacy.promise import Renyi
 from discreet.privacy.relation import Relation
-from discreet.privacy.tradeoffs import USUAL_FAILURE, TradeOff
+from discreet.privacy.tradeoffs import TradeOff, usual_failure
 
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
 
-_UP = 1.0 + 1e-12
 _LARGEST_EXPONENT = 700.0
 
 
@@ -42,25 +42,31 @@ class ApproximateTradeOff(TradeOff):
         if self.promised == math.inf:
             return np.ones(epsilons.shape)
         below = -np.expm1(np.minimum(epsilons - self.promised, 0.0)) / (1.0 + math.exp(-self.promised))
-        return np.minimum(1.0, self.failing + (1.0 - self.failing) * below * _UP)
+        larger = np.nextafter((self.failing + (1.0 - self.failing) * below) * UP, 2.0)
+        return np.where(below > 0.0, np.minimum(1.0, larger), self.failing)
 
     def epsilon(self, delta: float) -> float:
         if delta < self.failing or self.promised == math.inf:
             return math.inf if delta < 1.0 else 0.0
         if delta >= 1.0:
             return 0.0
-        share = (delta - self.failing) / (1.0 - self.failing)  # solve `deltas` for epsilon
-        left = 1.0 - share * (1.0 + math.exp(-self.promised))
-        return min(self.promised, max(0.0, self.promised * _UP + math.log(left))) if left > 0.0 else 0.0
+        # Solve `deltas` for epsilon, in the form that keeps its digits: near the promise, or at a delta near 1.
+        more, lie = delta - self.failing, math.exp(-self.promised)
+        lost = more / (1.0 - self.failing) * (1.0 + lie)
+        left = ((1.0 - delta) - more * lie) / (1.0 - self.failing)
+        if left <= 0.0:
+            return 0.0
+        fall = math.log1p(-lost) if lost < 0.5 else math.log(left)
+        return min(self.promised, max(0.0, self.promised * UP + fall))
 
     def _false_negatives(self, false_positives: FloatArray) -> FloatArray:
         if self.promised == math.inf:
             return np.zeros(false_positives.shape)
-        pair = np.array([min(self.promised, _LARGEST_EXPONENT)]), np.array([self.failing])
+        pair = np.array([self.promised]), np.array([self.failing])
         return line_false_negatives(false_positives, *pair)
 
     def usual_growth(self) -> tuple[float, float]:
-        failure = min(1.0, USUAL_FAILURE * self.failing)
+        failure = usual_failure(self.failing)
         return self.odds_growth(failure), failure
 
     def corners(self) -> tuple[float, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,12 @@ from numpy.typing import ArrayLike
 from discreet._common.checks import at_least_zero, fraction
 from discreet._common.types import FloatArray
 from discreet.privacy.accounting.attacker import excess_bound
+from discreet.privacy.accounting.tradeoff_curve import epsilon_grid, line_true_positives
 from discreet.privacy.meaning import belief_after
 
 _PARTS = np.geomspace(0.01, 0.9, 12)  # of a probability of failure, that go to delta
 _CELLS = 500  # of the area under a curve
-USUAL_FAILURE = 10.0  # times delta: how often a belief may pass its bound, unless another probability is given
+_ROUNDING = 1e-15  # of a rate of errors close to 1
 
 
 class TradeOff(ABC):
@@ -124,14 +126,22 @@ class TradeOff(ABC):
         -------
         float
         """
-        found = 1.0 - float(self.false_negative([fraction("false_positive", false_positive)])[0])
+        found = self._found(fraction("false_positive", false_positive))
         right, wrong = fraction("prior", prior) * found, (1.0 - prior) * false_positive
         return 1.0 if wrong == 0.0 and right > 0.0 else right / max(right + wrong, 5e-324)
 
+    def _found(self, false_positive: float) -> float:
+        """The most true positives, rounded up, also where they are so few that 1 - false negatives has no digit."""
+        rate = np.array([false_positive])
+        smallest = min(1e-9, max(false_positive, 1e-300))  # a delta that matters beside so few false positives
+        epsilons = epsilon_grid(self.epsilon(smallest), self.corners())
+        lines = line_true_positives(rate, epsilons, self.deltas(epsilons))
+        return min(float(lines[0]), 1.0 - float(self.false_negative(rate)[0]) + _ROUNDING)
+
     def failure(self, epsilon: float) -> float:
-        """Return how often, at most, a result multiplies somebody's odds by more than exp(epsilon)."""
-        if self.delta(epsilon) == 0.0:
-            return 0.0
+        """Return how often, at most, a result multiplies the odds about one row by more than exp(epsilon)."""
+        if epsilon == math.inf or self.delta(epsilon) == 0.0:
+            return abs(self.delta(epsilon))
         return excess_bound(self.deltas, at_least_zero("epsilon", epsilon), self.corners())
 
     def odds_growth(self, failure: float | None = None) -> float:
@@ -143,8 +153,8 @@ class TradeOff(ABC):
         Parameters
         ----------
         failure : float, optional
-            By default 0 for a pure promise and ten times delta for one with a delta. For a guarantee the default is the
-            growth of exp(epsilon) that its statement tells, together with how often it is passed.
+            By default 0 for a pure promise and `usual_failure(delta)` for one with a delta. For a guarantee the default
+            is the growth of exp(epsilon) that its statement tells, together with how often it is passed.
 
         Returns
         -------
@@ -183,6 +193,14 @@ class TradeOff(ABC):
         return 0.0 if fraction("prior", prior) == 0.0 else belief_after(prior, growth)
 
 
+def usual_failure(delta: float) -> float:
+    """Return how often a belief may pass its bound, unless a probability is given: ten times delta.
+
+    Of a large delta it is halfway from delta to 1: a bound that may always be passed would say nothing.
+    """
+    return min(10.0 * delta, 0.5 + 0.5 * delta)
+
+
 def trade_off(promise: Any, delta: float | None = None, relation: Any = None) -> TradeOff:
     """Return what a promise, or what was really done to the rows, allows the best attacker.
 
@@ -210,15 +228,18 @@ def trade_off(promise: Any, delta: float | None = None, relation: Any = None) ->
     from discreet.privacy import tradeoff_kinds as kinds
     from discreet.privacy.budget import Budget
     from discreet.privacy.promise import Renyi
+    from discreet.privacy.relation import Relation
 
     promise = getattr(promise, "guarantee_", promise)
-    if delta is not None or isinstance(promise, int | float):
+    if delta is not None or isinstance(promise, Real):
         promise = Budget(promise, 0.0 if delta is None else delta)
     if isinstance(promise, Renyi):
         return kinds.RenyiTradeOff(promise)
     if isinstance(promise, Budget):
         return kinds.of_budget(promise)
     if hasattr(promise, "event") and hasattr(promise, "relation"):
+        if relation is not None and Relation(relation) is not promise.relation:
+            raise ValueError(f"the guarantee is about the relation {promise.relation}; leave out `relation`.")
         return kinds.of_guarantee(promise)
     if relation is None:
         raise ValueError("give the relation under which the event is meant, such as relation='replace'.")
@@ -260,7 +281,8 @@ def posterior(
     promise, delta, relation
         As for `trade_off`.
     failure : float, optional
-        How often a result may allow more; by default 0 for a pure promise and ten times delta for one with a delta.
+        How often a result may allow more; by default 0 for a pure promise and ten times delta for one with a delta
+        (`usual_failure`).
 
     Returns
     -------

@@ -51,6 +51,8 @@ def gaussian_epsilon(delta: float, mu: float) -> float:
         return 0.0
     spread = math.sqrt(max(0.0, -2.0 * math.log(2.0 * delta)))
     upper = mu * (spread + 0.5 * mu) * (1 + 1e-9) + 1e-300
+    if upper == math.inf:
+        return math.inf
 
     def excess_and_slope(epsilon: float) -> tuple[float, float]:
         s = epsilon / mu - 0.5 * mu
@@ -91,6 +93,8 @@ def log_gaussian_delta(epsilon: float, mu: float) -> float:
     s = epsilon / mu - 0.5 * mu
     # The first term covers the special functions, the second the rounding of s itself.
     slack = 1e-12 + 2e-15 * (abs(epsilon) / mu + 0.5 * mu) * (1.0 + abs(s))
+    if s > 1e100:  # its square may be too large for a number; Phi(-s) < e^(-s^2 / 2), and s is right to one half
+        return -1e199 if s == math.inf or 2e-15 * (epsilon / mu + 0.5 * mu) < 0.1 * s else 0.0
     if s < -5.0:
         value = 0.5 * math.erfc(s * _ROOT_HALF) - math.exp(_log_phi_mills(s, s + mu))
         return min(0.0, math.log(max(value, 0.5)) + slack)

@@ -23,7 +23,8 @@ def epsilon_bound(b: Array, cost: Array, log_delta: float) -> Array:
 
 def log_delta_bound(b: Array, cost: Array, epsilon: float) -> Array:
     """Return, for each order 1 + b with this Renyi cost, the logarithm of a delta that holds with epsilon."""
-    return b * (cost - epsilon - np.log1p(1 / b)) - np.log1p(b)
+    with np.errstate(over="ignore"):
+        return np.maximum(b * (cost - epsilon - np.log1p(1 / b)) - np.log1p(b), -1e300)
 
 
 def renyi_epsilon(order: float, cost: float, delta: float) -> float:
@@ -88,12 +89,11 @@ def renyi_advantage(b: Array, cost: Array) -> float:
 
 def _coins_allowed(false_positives: Array, false_negatives: Array, b: Array, cost: Array) -> Array:
     """Whether coins of heads 1 - false negatives and false positives keep every bound, in both directions."""
-    p, q = 1.0 - false_negatives[:, None], false_positives[:, None]
+    with np.errstate(divide="ignore"):  # each law as the logarithms of its two probabilities
+        p = np.log1p(-false_negatives)[:, None], np.log(false_negatives)[:, None]
+        q = np.log(false_positives)[:, None], np.log1p(-false_positives)[:, None]
     limit = b * cost * (1.0 + _ROUNDING) + _ROUNDING
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        there, back = (
-            np.logaddexp((1 + b) * np.log(x) - b * np.log(y), (1 + b) * np.log1p(-x) - b * np.log1p(-y))
-            for x, y in ((p, q), (q, p))
-        )
+        there, back = (np.logaddexp((1 + b) * x[0] - b * y[0], (1 + b) * x[1] - b * y[1]) for x, y in ((p, q), (q, p)))
     # A comparison with NaN (0 times infinity, at the very ends) is not a proof that the coins are refused.
     return np.asarray(~((there > limit) | (back > limit)).any(axis=1))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from discreet._common.rounding import UP
 from discreet.privacy.accounting.certificates import certify, deltas_of
 from discreet.privacy.accounting.composition import read_composition
 from discreet.privacy.accounting.pairs import Array
@@ -48,7 +49,7 @@ def gaussian_false_negatives(false_positives: Array, mu: float) -> Array:
     """Return the least type II errors of tests of N(0, 1) against N(mu, 1): exact."""
     if mu == np.inf:
         return np.zeros(false_positives.shape)
-    return np.asarray(ndtr(ndtri(1.0 - false_positives) - mu))
+    return np.asarray(ndtr(-ndtri(false_positives) - mu))
 
 
 def epsilon_grid(largest: float, also_at: tuple[float, ...] = ()) -> Array:
@@ -59,7 +60,21 @@ def epsilon_grid(largest: float, also_at: tuple[float, ...] = ()) -> Array:
 
 def line_false_negatives(false_positives: Array, epsilons: Array, deltas: Array) -> Array:
     """Return the largest of the lines that proved (epsilon, delta) put under the errors of every test."""
-    growth = np.exp(epsilons)[:, None]
-    steep = 1.0 - deltas[:, None] - growth * false_positives
-    flat = (1.0 - deltas[:, None] - false_positives) / growth
+    steep = 1.0 - _rising_lines(false_positives, epsilons, deltas)
+    flat = (1.0 - deltas[:, None] - false_positives) * np.exp(-epsilons)[:, None]
     return np.maximum(np.maximum(steep, flat).max(axis=0), 0.0)
+
+
+def line_true_positives(false_positives: Array, epsilons: Array, deltas: Array) -> Array:
+    """Return the least of the lines that proved (epsilon, delta) put above the true positives of every test.
+
+    For few false positives, of which 1 - `line_false_negatives` has no digit.
+    """
+    return np.minimum(1.0, _rising_lines(false_positives, epsilons, deltas).min(axis=0) * UP)
+
+
+def _rising_lines(false_positives: Array, epsilons: Array, deltas: Array) -> Array:
+    """delta + e^epsilon times the false positives; e^epsilon alone may be too large for a number."""
+    with np.errstate(divide="ignore"):
+        growing = np.exp(np.minimum(epsilons[:, None] + np.log(false_positives), 700.0))
+    return np.asarray(deltas[:, None] + growing)
