@@ -87,6 +87,8 @@ def fairness(
         warnings.warn(message, PrivacyLeakWarning, stacklevel=1)
     learned = None if train is None else _training_rows(train, stored, not no_header)
     evaluation = _evaluation(rows, values, failure, models, learned)
+    if plot is not None and learned is None:
+        _check_law(stored.estimator)
     found = _plain(stored.estimator, evaluation, twin, reference, public_rows, asked)
     if plot is not None:
         found["figures"] = _draw(stored.estimator, evaluation, plot, not json)
@@ -226,6 +228,15 @@ def _gradient(estimator: Any, train: tuple[Any, Any] | None) -> tuple[Any, str]:
             return gradient_distance(estimator, *train), ""
     except ValueError as refused:
         return None, str(refused)
+
+
+def _check_law(estimator: Any) -> None:
+    """Refuse figures for which models can neither be drawn from a law nor be fitted again."""
+    from discreet.fairness import linear_classifier
+
+    made = linear_classifier(estimator)
+    if made.law is None:
+        raise ValueError(f"--plot needs the training rows, --train FILE, for this model: {made.why_no_law}")
 
 
 def _draw(estimator: Any, evaluation: Evaluation, folder: Path, talks: bool) -> list[str]:

@@ -19,7 +19,7 @@ from discreet.estimators.stored_plan import plan_of
 from discreet.fairness.cells import row_cells
 from discreet.fairness.certificates import certificate
 from discreet.fairness.gradient_certificate import gradient_distance
-from discreet.fairness.parameters import linear_classifier
+from discreet.fairness.parameters import linear_classifier, unknown_distance
 from discreet.fairness.plots import Curve, Point
 from discreet.fairness.simulate import ModelValues, drawn_scores, refitted, scores_of, values_of
 
@@ -127,24 +127,33 @@ def _places(model: Any, evaluation: Evaluation, axis: str) -> Sequence[tuple[int
 
 def _points(model: Any, evaluation: Evaluation, axis: str, rows: int, epsilon: float) -> Iterator[tuple[str, Point]]:
     train = None if evaluation.train is None else _subset(evaluation.train, rows)
-    centre, form, law = model, "best", None
-    if train is not None:
-        from sklearn.base import clone
-
-        with said_before():
-            centre = refitted(clone(model).set_params(epsilon=epsilon), *train, 1)[0]
-            law = linear_classifier(centre).law
-            if law is None:
-                form, law = "gradient", gradient_distance(centre, *train)
+    if train is None:
+        centre, form, law = model, "best", law_at(model, rows, epsilon)
     else:
-        law = law_at(model, rows, epsilon)
+        centre, form, law = _fitted_again(model, epsilon, train)
     found = evaluation.certify(centre, law)
     band = evaluation.band(centre, law, train)
     at = float(rows) if axis == "rows" else epsilon
     for notion, total in found.aggregate.items():
-        bounds = {form: total.bound} | ({} if total.printed is None else {"printed": total.printed})
+        bounds = {form: total.bound} if form is not None else {}
+        bounds |= {} if total.printed is None else {"printed": total.printed}
         ends = {name: (max(0.0, total.value - most), min(1.0, total.value + most)) for name, most in bounds.items()}
         yield notion, Point(at, total.value, None if band is None else band.band(notion), ends)
+
+
+def _fitted_again(model: Any, epsilon: float, train: tuple[Any, Any]) -> tuple[Any, str | None, DistanceLaw]:
+    """One private model, which form its bounds have (None: none), and the law of its distance."""
+    from sklearn.base import clone
+
+    with said_before():
+        fitted = refitted(clone(model).set_params(epsilon=epsilon), *train, 1)[0]
+        made = linear_classifier(fitted)
+        if made.law is not None:
+            return fitted, "best", made.law
+        try:
+            return fitted, "gradient", gradient_distance(fitted, *train)
+        except ValueError:  # the gradient proves no distance either: the band alone is drawn
+            return fitted, None, unknown_distance(made)
 
 
 def _subset(train: tuple[Any, Any], rows: int) -> tuple[Any, Any]:

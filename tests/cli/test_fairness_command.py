@@ -147,3 +147,8 @@ def test_figures_are_drawn_and_never_overwritten():
         with open(f"figures/{name}", "rb") as file:
             assert file.read(4) == b"\x89PNG"
     assert "exists" in fairness("--public-rows", "--models", "4", "--plot", "figures", code=2).stderr
+
+
+def test_figures_of_a_model_without_a_law_need_its_training_rows():
+    told = fairness("--public-rows", "--plot", "none", model="newton.json", code=2).stderr
+    assert "--train FILE" in told
