@@ -127,8 +127,9 @@ def _places(model: Any, evaluation: Evaluation, axis: str) -> Sequence[tuple[int
 
 def _points(model: Any, evaluation: Evaluation, axis: str, rows: int, epsilon: float) -> Iterator[tuple[str, Point]]:
     train = None if evaluation.train is None else _subset(evaluation.train, rows)
+    form: str | None = "best"
     if train is None:
-        centre, form, law = model, "best", law_at(model, rows, epsilon)
+        centre, law = model, law_at(model, rows, epsilon)
     else:
         centre, form, law = _fitted_again(model, epsilon, train)
     found = evaluation.certify(centre, law)
