@@ -20,7 +20,14 @@ from discreet.problem.constraints import L1Ball
 from discreet.problem.losses import Logistic, Squared
 from discreet.problem.penalties import L2, Zero
 from discreet.problem.problem import Problem
-from discreet.solvers import FTRL, FrankWolfe, GreedyCoordinateDescent
+from discreet.solvers import (
+    FTRL,
+    CoordinateDescent,
+    FrankWolfe,
+    GradientDescent,
+    GreedyCoordinateDescent,
+    StochasticGradientDescent,
+)
 from discreet.theory import greedy_cd_bound, output_perturbation_bound
 from discreet.theory.noise_norm import NoiseNorm
 from discreet.theory.selection_error import SelectionError
@@ -130,3 +137,18 @@ def test_declared_smoothness_is_an_assumption():
     bound = declared.error_bound(planned(declared, RIDGE), 1.0)
     assert any("declared smoothness" in words for words in bound.assumptions)
     assert not any("mean square" in words for words in bound.assumptions)
+
+
+@pytest.mark.parametrize("solver", [GradientDescent(), StochasticGradientDescent(), CoordinateDescent()])
+def test_gradient_methods_assume_a_scale_of_a_target_that_is_yet_to_be_learned(solver):
+    """Their default thresholds grow with it, and with them the noise."""
+    problem = Problem(Squared(), L2(1.0), fit_intercept=False)
+
+    def assumes_a_scale(method, **bounds):
+        plan = method.plan(problem, Public(1_000, 2, **bounds), Budget(1.0, 1e-6))
+        return any("target has scale 1" in words for words in method.error_bound(plan, 1.0).assumptions)
+
+    declared = {"low": -np.ones(2), "high": np.ones(2), "target_low": -9.0, "target_high": 9.0}
+    assert assumes_a_scale(solver)
+    assert not assumes_a_scale(replace(solver, scale_share=0.0), **declared)
+    assert not assumes_a_scale(replace(solver, clip=10.0))
