@@ -77,8 +77,8 @@ def greedy_cd_bound(
     gap : float
         Bound on the excess of the start.
     radius : float, optional
-        With `failure`: bound on |w - w*|_(M,1) for all w whose objective is no larger than that of the start. Without:
-        for all iterates.
+        With `failure`: bound on |w - w*|_(M,1) for all w whose excess is at most `gap`. Without: bound on the root mean
+        square of |w - w*|_(M,1) over the runs, for the iterate w of every step.
     convexity : float, optional
         Strong convexity with respect to |.|_(M,2).
     l1_convexity : float, optional
@@ -113,8 +113,7 @@ def greedy_cd_bound(
     assumptions = ["no entry of a row's gradient is clipped", "the objective is convex and smooth in each coordinate"]
     if radius is not None:
         run = _Run(steps, gap, noise, number_in("radius", radius, 0.0, above=True), failure is not None)
-        where = "w that are no worse than the start" if failure else "iterates w"
-        assumptions.append(f"|w - w*|_(M,1) <= {radius:g} for all {where}")
+        assumptions.append(_reach(radius, gap if failure else None))
         values = run.convex(LOST_SHARES)
     else:
         sparse = _Sparsity(columns, convexity or 0.0, l1_convexity or 0.0, large, alpha, smoothness)
@@ -132,6 +131,13 @@ def greedy_cd_bound(
     )
 
 
+def _reach(radius: float, gap: float | None) -> str:
+    """What the radius is assumed to bound: below an excess, or in the mean over the runs."""
+    if gap is None:
+        return f"the root mean square of |w - w*|_(M,1) over the runs is at most {radius:g} for the iterates w"
+    return f"|w - w*|_(M,1) <= {radius:g} for all w whose excess is at most {gap:g}"
+
+
 @dataclass(frozen=True)
 class _StepNoise:
     """Bounds on the squared selection error and on the squared noise of an update, in units of M_j."""
@@ -147,7 +153,7 @@ class _StepNoise:
 def _noise_of(error: SelectionError, deviation: float, steps: int, failure: float | None) -> _StepNoise:
     """Expectations; or what holds in all steps together, with half the failure for either noise."""
     if failure is None:
-        return _StepNoise(error.mean_square, deviation**2)
+        return _StepNoise(error.mean_square, deviation * deviation)
     from scipy.stats import norm
 
     each = number_in("failure", failure, 0.0, 1.0, above=True) / (2.0 * steps)
@@ -204,7 +210,7 @@ class _Run:
     gap: float
     noise: _StepNoise
     radius: float = 0.0
-    within_start: bool = False  # whether the radius holds only where the objective is no larger than at the start
+    within_gap: bool = False  # whether the radius holds only where the excess is at most the gap
 
     def convex(self, share: FloatArray) -> FloatArray:
         added = self.noise.added(share)
@@ -213,7 +219,7 @@ class _Run:
         for _ in range(self.steps):
             turn = np.minimum(excess, 0.5 * width)  # x - x^2 / width grows up to there
             gained = turn - turn**2 / width
-            if self.within_start:  # above the start the radius may not hold, and nothing is sure to be gained
+            if self.within_gap:  # above it the radius may not hold, and nothing is sure to be gained
                 gained = np.where(excess > self.gap, excess, gained)
             excess = gained + added
         return excess

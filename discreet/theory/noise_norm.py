@@ -9,6 +9,7 @@ from typing import Literal
 from discreet._common.checks import number_in, one_of, whole
 
 NoiseKind = Literal["gaussian", "spherical"]
+MANY_ENTRIES = 10**6  # from here on the difference of the logarithms of Gamma functions loses too many digits
 
 
 @dataclass(frozen=True)
@@ -42,17 +43,19 @@ class NoiseNorm:
 
     @property
     def mean(self) -> float:
-        """The expected norm."""
+        """The expected norm; of a million normal entries or more the slightly larger root of its mean square."""
         p = self.entries
         if self.kind == "spherical":
             return self.scale * p
+        if p >= MANY_ENTRIES:
+            return self.scale * math.sqrt(p)
         return self.scale * math.sqrt(2.0) * math.exp(math.lgamma(0.5 * (p + 1)) - math.lgamma(0.5 * p))
 
     @property
     def mean_square(self) -> float:
         """The expected squared norm."""
         p = self.entries
-        return self.scale**2 * (p * (p + 1) if self.kind == "spherical" else p)
+        return self.scale * self.scale * (p * (p + 1) if self.kind == "spherical" else p)
 
     def quantile(self, failure: float) -> float:
         """Return what the norm exceeds with probability `failure`."""

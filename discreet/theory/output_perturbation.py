@@ -71,7 +71,7 @@ def output_perturbation_bound(
     norm = NoiseNorm(kind, noise, columns)
     if failure is None:
         bent = _product(0.5 * smoothness, norm.mean_square)
-        value = min(bent, _product(lipschitz, norm.mean)) + 0.5 * ridge * norm.mean_square
+        value = min(bent, _product(lipschitz, norm.mean)) + _product(0.5 * ridge, norm.mean_square)
         value += _product(0.5 * (smoothness + ridge), error**2)
     else:
         length = norm.quantile(failure) + error
@@ -92,5 +92,5 @@ def output_perturbation_bound(
 
 
 def _product(factor: float, square: float) -> float:
-    """A product in which no noise counts as none, even with an infinite factor."""
-    return 0.0 if square == 0.0 else factor * square
+    """A product in which a factor of 0 makes 0, whatever the other one is: no noise, or nothing that it acts on."""
+    return 0.0 if square == 0.0 or factor == 0.0 else factor * square

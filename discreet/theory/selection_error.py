@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from discreet._common.checks import number_in, whole
 
+MANY_CANDIDATES = 10**100  # for more, ln^2(candidates) + pi^2 / 3 stands for the dilogarithm
+
 
 @dataclass(frozen=True)
 class SelectionError:
@@ -47,7 +49,10 @@ class SelectionError:
         """A bound on the expected squared gap: -2 b^2 Li_2(1 - candidates), about b^2 (ln^2(candidates - 1) + 3.3)."""
         from scipy.special import spence
 
-        return -2.0 * self.scale**2 * float(spence(float(self.candidates)))
+        square = self.scale * self.scale  # infinite where ** would raise
+        if self.candidates > MANY_CANDIDATES:
+            return square * (math.log(self.candidates) ** 2 + math.pi**2 / 3.0)
+        return max(-2.0 * square * float(spence(float(self.candidates))), 0.0)
 
     def quantile(self, failure: float) -> float:
         """Return what the gap exceeds with probability at most `failure`."""

@@ -17,6 +17,7 @@ from discreet.problem.blockwise import scaled_penalty_terms
 from discreet.problem.column_scaling import ColumnScaling, identity_scaling
 from discreet.scaling.learn import declared_scaling
 from discreet.solvers._shared.clipping import curvature_bound
+from discreet.solvers._shared.planned_penalty import scales_of_clipping
 from discreet.solvers._shared.public_problem import PublicProblem
 from discreet.solvers.plan import Plan
 from discreet.theory.bound import Bound
@@ -63,7 +64,9 @@ def _unit_columns(columns: int) -> ColumnScaling:
 
 def assumptions_of(plan: Plan) -> tuple[str, ...]:
     """What must hold beside the assumptions of a theorem."""
-    found = () if has_known_scales(plan) else (UNIT_COLUMNS,)
+    found: tuple[str, ...] = ()
+    if not has_known_scales(plan):
+        found = (UNIT_COLUMNS, *scales_of_clipping(plan, getattr(plan.solver, "clip", None)))
     return (*found, AS_MANY_ROWS) if plan.public.relation is Relation.ADD_REMOVE else found
 
 

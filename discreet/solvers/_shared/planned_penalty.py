@@ -13,6 +13,13 @@ if TYPE_CHECKING:
 
 UNIT_SCALES = "the scaled columns have a mean square of at most 1, and the penalty is that of columns of scale 1"
 
+UNIT_TARGET = "the target has scale 1, declared or learned"
+
+
+def scales_of_clipping(plan: Plan, clip: float | None) -> tuple[str, ...]:
+    """What a bound assumes of the target where the threshold of a regression is the default, which grows with it."""
+    return () if plan.problem.loss.classification or clip is not None else (UNIT_TARGET,)
+
 
 def rows_are_counted(plan: Plan) -> bool:
     """Whether there is noise, and the number of rows is public, so that means of the losses are what is minimised."""

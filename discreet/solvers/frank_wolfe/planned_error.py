@@ -9,7 +9,7 @@ from discreet.privacy import mechanisms
 from discreet.problem.constraints import AxisPolytope
 from discreet.solvers._shared.clipping import planned_slope
 from discreet.solvers._shared.noise_rules import NoiseRule
-from discreet.solvers._shared.planned_penalty import least_gain, rows_are_counted
+from discreet.solvers._shared.planned_penalty import least_gain, rows_are_counted, scales_of_clipping
 
 if TYPE_CHECKING:
     from discreet.solvers.frank_wolfe.solver import FrankWolfe, FrankWolfePlan
@@ -43,5 +43,6 @@ def planned_bound(solver: FrankWolfe, plan: FrankWolfePlan, radius: float, rule:
     extra = (
         "the scaled columns have a mean square of at most 1",
         f"in scaled columns the vertices have L1 norms of at most {radius:g}",
+        *scales_of_clipping(plan, solver.clip),
     )
     return replace(bound, assumptions=bound.assumptions + extra)

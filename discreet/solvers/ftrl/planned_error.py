@@ -10,7 +10,7 @@ from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.aggregation import row_norm
 from discreet.solvers._shared.clipping import planned_slope
 from discreet.solvers._shared.noise_rules import BATCH_CLIP
-from discreet.solvers._shared.planned_penalty import UNIT_SCALES, planned_ridge
+from discreet.solvers._shared.planned_penalty import UNIT_SCALES, planned_ridge, scales_of_clipping
 
 if TYPE_CHECKING:
     from discreet.solvers.ftrl.solver import FTRL, FTRLPlan
@@ -42,4 +42,5 @@ def planned_bound(solver: FTRL, plan: FTRLPlan, radius: float) -> Bound | None:
         ridge=ridge,
         unpenalised=bool(problem.fit_intercept) and ridge > 0.0,
     )
-    return replace(bound, assumptions=(bound.assumptions[0], UNIT_SCALES))
+    assumptions = (bound.assumptions[0], UNIT_SCALES, *scales_of_clipping(plan, solver.clip))
+    return replace(bound, assumptions=assumptions)

@@ -11,7 +11,7 @@ import numpy as np
 from discreet.privacy import mechanisms
 from discreet.solvers._shared.clipping import planned_slope
 from discreet.solvers._shared.noise_rules import COORDINATE_CLIP
-from discreet.solvers._shared.planned_penalty import UNIT_SCALES, least_gain, planned_ridge
+from discreet.solvers._shared.planned_penalty import UNIT_SCALES, least_gain, planned_ridge, scales_of_clipping
 
 if TYPE_CHECKING:
     from discreet.solvers.greedy_coordinate_descent.solver import GreedyCoordinateDescent, GreedyPlan
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def planned_bound(solver: GreedyCoordinateDescent, plan: GreedyPlan, radius: float) -> Bound | None:
     """The bound on the expected excess of the objective; None for other steps, penalties and selections.
 
-    With an l2 penalty the update divides by M_j plus the penalty. That constant is taken for all coordinates, the
-    intercept too, whose noise stays that of its own, smaller one.
+    With an l2 penalty the update divides by M_j plus the penalty. Except for the scores of "gs-q" that constant is
+    taken for all coordinates, the intercept too, whose noise stays that of its own, smaller one.
     """
     from discreet.theory.greedy_cd import greedy_cd_bound
 
@@ -32,24 +32,40 @@ def planned_bound(solver: GreedyCoordinateDescent, plan: GreedyPlan, radius: flo
     smooth = np.full(coordinates, plan.problem.loss.smoothness)
     if solver.smoothness is not None:
         smooth = np.asarray(solver.smoothness, dtype=np.float64)
-        if ridge > 0.0 and np.ptp(smooth) > 0.0:  # the scores then rank coordinates in another way than the theorem
-            return None
+    unit = _score_unit(solver.rule, smooth, ridge, plan.problem.fit_intercept)
+    if unit is None:
+        return None
     noise = _noise(solver, plan, smooth)
     update = smooth + ridge
     reach = math.sqrt(coordinates * float(update.max())) * radius  # of |w|_(M,1) for |w|_2 <= radius
-    scale = noise * math.sqrt(float((smooth / update).max()))
+    scale = noise * unit
     gap = min(0.5 * reach**2, least_gain(plan) or math.inf)
     steps = plan.settings.steps
     bound = greedy_cd_bound(steps, coordinates, selection_scale=scale, deviation=noise, gap=gap, radius=2.0 * reach)
-    extra = (UNIT_SCALES, f"the optimum and all iterates have norms of at most {radius:g}")
+    columns = UNIT_SCALES if solver.smoothness is None else "the declared smoothness bounds the curvature of the loss"
+    told = (columns, *scales_of_clipping(plan, solver.clip), f"the optimum has a norm of at most {radius:g}")
+    extra: tuple[str, ...] = (f"the iterates have a root mean square norm of at most {radius:g} over the runs",)
     if ridge > 0.0 and not plan.problem.fit_intercept:
         convexity = ridge / float(update.max())
         strong = greedy_cd_bound(
             steps, coordinates, selection_scale=scale, deviation=noise, gap=gap, convexity=convexity
         )
         if strong.value < bound.value:
-            bound, extra = strong, (UNIT_SCALES, f"the optimum has a norm of at most {radius:g}")
-    return replace(bound, assumptions=(*bound.assumptions[:2], *extra))
+            bound, extra = strong, ()
+    return replace(bound, assumptions=(*bound.assumptions[:2], *told, *extra))
+
+
+def _score_unit(rule: str, smooth: np.ndarray, ridge: float, intercept: bool) -> float | None:
+    """What the solver's scores are multiplied by to be those of the theorem, |G_j| / sqrt(M_j + ridge).
+
+    None where no number does it for all coordinates: their ranking is then another one.
+    """
+    if ridge == 0.0 or rule == "gs-q":  # its scores are those of the theorem, without ridge for the intercept
+        return 1.0
+    if np.ptp(smooth) > 0.0 or (rule == "gs-r" and intercept):
+        return None
+    root = math.sqrt(float(smooth[0]) / (float(smooth[0]) + ridge))
+    return root if rule == "gs-s" else 1.0 / root
 
 
 def _noise(solver: GreedyCoordinateDescent, plan: GreedyPlan, smooth: np.ndarray) -> float:
