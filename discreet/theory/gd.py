@@ -59,7 +59,7 @@ def gd_bound(
         Largest curvature of the mean loss; without it only the Lipschitz constant is used. The bound then is for steps
         that are not projected.
     strong_convexity : float, default=0
-        Of the mean loss; needs `smoothness`.
+        Of the mean loss with its ridge; needs `smoothness`.
     steps, step : int and float, optional
         By default those with the least bound; fewer steps if the bound is within 1 % of it.
     relation : Relation or str
@@ -128,7 +128,8 @@ def least_bound(runs: Iterable[NoisyGradientSteps], *assumptions: str) -> Bound:
         "Lipschitz": "convex losses whose gradients have norm at most lipschitz",
         "smooth": "convex, smooth mean loss; no penalty and no constraint",
         "proximal": "convex, smooth mean loss; exact proximal map of the penalty",
-        "strongly convex": "strongly convex objective without a constraint, whose gradients are not clipped",
+        "strongly convex": "strongly convex objective without a constraint, whose gradients are not clipped: a loss of "
+        "each row with gradients of norm at most lipschitz, and a ridge that is the same for all rows",
     }
     settings = {"step": run.step, "steps": float(run.steps), "noise": run.noise}
     if run.squared_distance() < math.inf:

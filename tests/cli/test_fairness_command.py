@@ -115,7 +115,7 @@ def test_errors_say_what_to_do(arguments, told):
 
 
 def test_a_model_without_a_law_has_values_but_no_bounds(folder):
-    X, y, group = rows_of(folder)
+    X, y, _ = rows_of(folder)
     model = load_model("newton.json")
     told = fairness(model="newton.json").stdout
     assert f"{(model.predict(X) == y).mean():.4f}" in told
