@@ -15,6 +15,7 @@ import numpy as np
 from discreet._common.types import FloatArray, IndexArray
 from discreet.data import moments
 from discreet.data.rows import on_term_grid
+from discreet.fairness.notions import DEMOGRAPHIC_PARITY, EQUALISED_ODDS, EQUALITY_OF_OPPORTUNITY, spelled
 from discreet.privacy import mechanisms
 from discreet.privacy.relation import Relation
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from discreet.data.rows import Data
     from discreet.privacy.random.generator import RandomGenerator
 
-NOTIONS = ("demographic parity", "equality of opportunity", "equalised odds")
-SPELLINGS = {"equalized odds": "equalised odds"}
+# Those notions of `NOTIONS` that compare mean rows: of all people, of one label, or of every label in turn.
+COMPARED = (DEMOGRAPHIC_PARITY, EQUALITY_OF_OPPORTUNITY, EQUALISED_ODDS)
 
 
 @dataclass(frozen=True)
@@ -37,15 +38,15 @@ class Cells:
     @classmethod
     def of(cls, notion: str, groups: Any, favourable: Any, classes: Any) -> Cells:
         """The cells whose mean rows a notion of fairness compares."""
-        known = SPELLINGS.get(notion, notion)
-        if known not in NOTIONS:
-            raise ValueError(f"notion must be one of {', '.join(map(repr, NOTIONS))}; got {notion!r}.")
+        known = spelled(notion)
+        if known not in COMPARED:
+            raise ValueError(f"notion must be one of {', '.join(map(repr, COMPARED))}; got {notion!r}.")
         declared = _declared("groups", groups)
-        if known == "demographic parity":
+        if known == DEMOGRAPHIC_PARITY:
             return cls(declared)
-        if known == "equality of opportunity":
-            if favourable is None:
-                raise ValueError("notion='equality of opportunity' needs favourable=, the label that people hope for.")
+        if known == EQUALITY_OF_OPPORTUNITY:
+            if favourable is None or not _can_be_met(favourable):
+                raise ValueError(f"{known} needs favourable=, the label that people hope for; got {favourable!r}.")
             return cls(declared, (favourable,))
         return cls(declared, _declared("classes", classes))
 
@@ -132,17 +133,32 @@ def exact_sums(
 def _declared(name: str, values: Any) -> tuple[Hashable, ...]:
     """At least two different values, as a tuple of plain Python values."""
     listed = values.tolist() if hasattr(values, "tolist") else values
-    usable = isinstance(listed, Sequence) and not isinstance(listed, str | bytes)
+    usable = isinstance(listed, Sequence) and not isinstance(listed, str | bytes) and all(map(_can_be_met, listed))
     found = tuple(dict.fromkeys(listed)) if usable else ()
     if len(found) < 2 or len(found) != len(listed):
         raise ValueError(f"{name} must list at least two different values, from public knowledge; got {values!r}.")
     return found
 
 
+def _can_be_met(value: Any) -> bool:
+    """Whether a row's value can be equal to this one: NaN equals nothing, and lists are no labels."""
+    return _has_hash(value) and not (isinstance(value, float) and math.isnan(value))
+
+
+def _has_hash(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
 def _places(name: str, values: Any, declared: tuple[Hashable, ...], rows: int) -> IndexArray:
     """The place of each value in the list, -1 where it is not there."""
     listed = values.tolist() if hasattr(values, "tolist") else list(values)
-    if len(listed) != rows or any(isinstance(value, list) for value in listed[:1]):
+    if len(listed) != rows or all(isinstance(value, list) for value in listed):
         raise ValueError(f"{name} must have one value for each of the {rows} rows of X.")
     place = {value: number for number, value in enumerate(declared)}
-    return np.array([place.get(value, -1) for value in listed], dtype=np.int64)
+    # A value that cannot be looked up counts nowhere, too: an error would tell of that one row.
+    found = [place.get(value, -1) if _has_hash(value) else -1 for value in listed]
+    return np.array(found, dtype=np.int64)

@@ -11,12 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.checks import at_least_zero
 from discreet._common.types import FloatArray
-from discreet.data.validation import check_bounds, validate_features
+from discreet.data.validation import LARGEST_BOUND, check_bounds, validate_features
 from discreet.fairness.directions import ReleasedDirections
 from discreet.preprocessing.row_by_row import allow_row_by_row
 from discreet.problem.directional_l2 import checked_directions
 
 SMALLEST_LENGTH = 1e-12  # of the longest direction: what is shorter is rounding, as where directions add up to 0
+ROUNDING = 1e-13  # of the terms that cancel: a column with a smaller range holds nothing but rounding
 
 
 @dataclass(eq=False, repr=False)
@@ -116,10 +117,12 @@ class FairFeatures(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            Every row shrunk along the directions.
+            Every row shrunk along the directions. Entries beyond 1e100 in absolute value count as 1e100.
         """
         check_is_fitted(self, "axes_")
-        return self._shrunk(validate_features(self, X, reset=False, sparse=False))
+        rows = validate_features(self, X, reset=False, sparse=False)
+        # No bounds are wider than that. A sum over a row must not overflow: one row would stop a fit.
+        return self._shrunk(np.clip(rows, -LARGEST_BOUND, LARGEST_BOUND))
 
     def original_coef(self, coef: Any) -> FloatArray:
         """Return coefficients of the old features that give the scores of coefficients of the new ones.
@@ -148,7 +151,8 @@ class FairFeatures(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         tuple (low, high)
-            For `bounds=` of the estimator behind this step; no narrower ones hold for all rows.
+            For `bounds=` of the estimator behind this step; up to rounding, no narrower ones hold for all rows. A
+            column of which the directions leave nothing has low = high, and the estimator leaves it out.
         """
         check_is_fitted(self, "axes_")
         limits = check_bounds(bounds, self.n_features_in_)
@@ -158,6 +162,8 @@ class FairFeatures(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         centre, radius = low + 0.5 * (high - low), 0.5 * (high - low)
         matrix = np.abs(self._shrunk(np.eye(self.n_features_in_)))
         middle, reach = self._shrunk(centre), matrix @ radius
+        cancelled = radius + np.abs(self.axes_).T @ (np.abs(self.axes_) @ radius)
+        reach[reach <= ROUNDING * cancelled] = 0.0
         return middle - reach, middle + reach
 
     def _shrunk(self, rows: FloatArray) -> FloatArray:

@@ -12,7 +12,7 @@ from discreet._common.types import FloatArray
 from discreet.fairness.flip_curves import BallCurve, FlipCurve, NoiseCurve
 from discreet.fairness.harm_result import GroupChange
 from discreet.fairness.margin_profiles import LABELS
-from discreet.fairness.notions import Quantity
+from discreet.fairness.notions import EQUALISED_ODDS, EQUALITY_OF_OPPORTUNITY, Quantity
 from discreet.fairness.planned_noise import ScoreNoise
 from discreet.privacy import mechanisms
 from discreet.privacy.budget import budget_from
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from discreet.fairness.harm import HarmQuestion
     from discreet.solvers import Plan
 
-WITHIN_LABEL = ("equalised odds", "equality of opportunity")
+WITHIN_LABEL = (EQUALISED_ODDS, EQUALITY_OF_OPPORTUNITY)
 FAILURES = 10.0 ** -np.arange(0.5, 12.0, 0.5)  # tried for the mean, where only quantiles of the noise are known
 
 

@@ -14,6 +14,9 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.fairness.cells import CellTable
 
+EQUALISED_ODDS, EQUALITY_OF_OPPORTUNITY = "equalised odds", "equality of opportunity"
+DEMOGRAPHIC_PARITY, ACCURACY_PARITY, ACCURACY = "demographic parity", "accuracy parity", "accuracy"
+
 
 @dataclass(frozen=True, eq=False)
 class Quantity:
@@ -60,13 +63,13 @@ class Quantity:
 
 def equalised_odds(cells: CellTable, favourable: list[Any]) -> list[Quantity]:
     """P(correct | label, group) - P(correct | label), for each label and group."""
-    return [_within_label("equalised odds", cells, i, k) for i in range(len(cells.labels)) for k in _groups(cells)]
+    return [_within_label(EQUALISED_ODDS, cells, i, k) for i in range(len(cells.labels)) for k in _groups(cells)]
 
 
 def equality_of_opportunity(cells: CellTable, favourable: list[Any]) -> list[Quantity]:
     """P(correct | label, group) - P(correct | label), for the favourable labels and each group."""
     chosen = [i for i, label in enumerate(cells.labels.tolist()) if label in favourable]
-    return [_within_label("equality of opportunity", cells, i, k) for i in chosen for k in _groups(cells)]
+    return [_within_label(EQUALITY_OF_OPPORTUNITY, cells, i, k) for i in chosen for k in _groups(cells)]
 
 
 def demographic_parity(cells: CellTable, favourable: list[Any]) -> list[Quantity]:
@@ -82,7 +85,7 @@ def demographic_parity(cells: CellTable, favourable: list[Any]) -> list[Quantity
         weights = sign * (np.where(here, within, 0.0) - overall)
         constant = float(within[1 - chosen, k] - overall[1 - chosen].sum())
         rows = float(cells.counts[:, k].sum())
-        made.append(Quantity("demographic parity", favourable[0], cells.groups.tolist()[k], rows, constant, weights))
+        made.append(Quantity(DEMOGRAPHIC_PARITY, favourable[0], cells.groups.tolist()[k], rows, constant, weights))
     return made
 
 
@@ -93,23 +96,27 @@ def accuracy_parity(cells: CellTable, favourable: list[Any]) -> list[Quantity]:
     for k in _groups(cells):
         weights = np.where(np.arange(len(cells.groups)) == k, within, 0.0) - overall
         rows = float(cells.counts[:, k].sum())
-        made.append(Quantity("accuracy parity", None, cells.groups.tolist()[k], rows, 0.0, weights))
+        made.append(Quantity(ACCURACY_PARITY, None, cells.groups.tolist()[k], rows, 0.0, weights))
     return made
 
 
 def accuracy(cells: CellTable, favourable: list[Any]) -> list[Quantity]:
     """P(correct): one number about all rows."""
-    return [Quantity("accuracy", None, None, cells.total, 0.0, cells.counts / cells.total)]
+    return [Quantity(ACCURACY, None, None, cells.total, 0.0, cells.counts / cells.total)]
 
 
 NOTIONS: dict[str, Callable[[CellTable, list[Any]], list[Quantity]]] = {
-    "equalised odds": equalised_odds,
-    "equality of opportunity": equality_of_opportunity,
-    "demographic parity": demographic_parity,
-    "accuracy parity": accuracy_parity,
-    "accuracy": accuracy,
+    EQUALISED_ODDS: equalised_odds,
+    EQUALITY_OF_OPPORTUNITY: equality_of_opportunity,
+    DEMOGRAPHIC_PARITY: demographic_parity,
+    ACCURACY_PARITY: accuracy_parity,
+    ACCURACY: accuracy,
 }
-_SPELLINGS = {"equalized odds": "equalised odds"}
+
+
+def spelled(notion: str) -> str:
+    """The name of a notion as `NOTIONS` has it; American spelling is taken, too."""
+    return EQUALISED_ODDS if notion == "equalized odds" else notion
 
 
 def quantities(cells: CellTable, notions: Iterable[str] | str | None = None, favourable: Any = None) -> list[Quantity]:
@@ -129,7 +136,7 @@ def quantities(cells: CellTable, notions: Iterable[str] | str | None = None, fav
         names = [name for name in NOTIONS if _why_not(name, cells, chosen) is None]
     else:
         asked = [notions] if isinstance(notions, str) else list(notions)
-        names = [_SPELLINGS.get(name, name) for name in asked]
+        names = [spelled(name) for name in asked]
     for name in names:
         if name not in NOTIONS:
             raise ValueError(f"notions must be among {', '.join(map(repr, NOTIONS))}; got {name!r}.")
@@ -153,11 +160,11 @@ def favourable_labels(labels: Any, favourable: Any) -> list[Any]:
 
 
 def _why_not(name: str, cells: CellTable, favourable: list[Any]) -> str | None:
-    if name == "demographic parity" and len(cells.labels) != 2:
+    if name == DEMOGRAPHIC_PARITY and len(cells.labels) != 2:
         return "is a function of correct predictions for two labels only"
-    if name == "demographic parity" and len(favourable) != 1:
+    if name == DEMOGRAPHIC_PARITY and len(favourable) != 1:
         return "needs exactly one favourable label"
-    if name == "equality of opportunity" and not favourable:
+    if name == EQUALITY_OF_OPPORTUNITY and not favourable:
         return "needs favourable=..., the label or labels that are a good outcome"
     return None
 

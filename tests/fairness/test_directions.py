@@ -165,3 +165,23 @@ def test_what_does_not_fit_is_refused():
         private_directions(X, y, s, None, groups=GROUPS)
     with pytest.raises(ValueError, match="no row"):
         mean_differences(X, s, groups=["a", "nobody"])
+
+
+@pytest.mark.parametrize("odd", [["a"], {}, (["a"],), None, float("nan"), ("a",), b"a", pd.NA], ids=repr)
+def test_a_strange_value_of_one_row_counts_nowhere_and_stops_nothing(odd):
+    """Whether a release is made must not depend on one row's group or label."""
+    X, y, s = table(400)
+    asked = {"groups": GROUPS, "notion": "equalised odds", "classes": [0, 1]}
+    exact = mean_differences(X[:-1], s[:-1], y[:-1], **asked)
+    for groups, labels in (([*s[:-1], odd], y), (s, [*y[:-1], odd])):
+        np.testing.assert_allclose(mean_differences(X, groups, labels, **asked), exact)
+        assert private_directions(X, labels, groups, BOUNDS, 9.0, random_state=0, **asked).values.shape == (2, 3)
+
+
+@pytest.mark.parametrize("groups", [["a", float("nan")], [["a"], ["b"]], ["a", None, {}]], ids=repr)
+def test_declared_values_that_no_row_can_equal_are_refused(groups):
+    X, y, s = table(100)
+    with pytest.raises(ValueError, match="groups must list at least two different values"):
+        private_directions(X, y, s, BOUNDS, groups=groups)
+    with pytest.raises(ValueError, match="favourable"):
+        private_directions(X, y, s, BOUNDS, groups=GROUPS, notion="equality of opportunity", favourable=groups[-1])

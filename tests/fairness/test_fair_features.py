@@ -12,7 +12,7 @@ import scipy.optimize
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from discreet import Budget, LogisticRegression, Problem, Ridge, solve
+from discreet import Budget, LogisticRegression, Problem, Ridge, UtilityWarning, solve
 from discreet.fairness import FairFeatures, mean_differences, private_directions
 from discreet.preprocessing import check_pipeline, pipeline_guarantee
 from discreet.privacy import accounting
@@ -196,3 +196,41 @@ def test_what_does_not_fit_is_refused():
             FairFeatures(**settings).fit(X)
     with pytest.raises(ValueError, match="bounds is missing"):
         FairFeatures([[1.0, 2.0, 3.0]]).fit(X).transformed_bounds(None)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("huge", [1e308, -1.7e308])
+def test_one_huge_row_neither_stops_a_fit_nor_warns(huge):
+    """Estimators clip such a row to their bounds; whether there is a model must not depend on it."""
+    X, y, _ = table(200)
+    X[0], X[1] = huge, [huge, -huge, huge]
+    step = FairFeatures([[1.0, 2.0, 3.0], [1.0, -1.0, 1.0]]).fit(X)
+    new = step.transform(X)
+    assert np.isfinite(new).all()
+    np.testing.assert_array_equal(new[:2], step.transform(np.sign(X[:2]) * 1e100))
+    np.testing.assert_array_equal(new[2:], step.transform(X[2:]))
+    model = LogisticRegression(epsilon=5.0, classes=[-1.0, 1.0], bounds=step.transformed_bounds((-4.0, 4.0)))
+    with warnings.catch_warnings(action="ignore", category=UtilityWarning):
+        assert np.isfinite(make_pipeline(step, model).fit(X, y)[-1].coef_).all()
+
+
+@pytest.mark.parametrize("strength", [0.0, 1.0, 1e6, float("inf")])
+def test_no_vertex_of_the_box_leaves_the_new_bounds(strength):
+    """Wide and narrow columns far from 0, where rounding is largest beside the width."""
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        low = rng.standard_normal(4) * 10.0 ** rng.integers(-3, 7, 4)
+        high = low + rng.exponential(size=4) * 10.0 ** rng.integers(-3, 3, 4)
+        step = FairFeatures(rng.standard_normal((2, 4)), strength).fit(np.zeros((1, 4)))
+        new_low, new_high = step.transformed_bounds((low, high))
+        corners = step.transform(np.array(np.meshgrid(*zip(low, high, strict=True))).reshape(4, -1).T)
+        rounding = 1e-14 * np.abs([low, high]).max()
+        assert ((new_low - rounding <= corners) & (corners <= new_high + rounding)).all()
+
+
+def test_columns_of_which_nothing_is_left_are_constant_not_rounding():
+    """Scaled to unit size, the rounding would become a feature."""
+    step = FairFeatures([[1.0, 0.3, 0.0], [0.7, -1.0, 0.0]]).fit(np.zeros((1, 3)))
+    low, high = step.transformed_bounds((-1.0, [1.0, 2.0, 1e-9]))
+    assert (low == high).tolist() == [True, True, False]
+    assert high[2] == pytest.approx(1e-9)
