@@ -128,8 +128,7 @@ class BlockwiseProblem(ABC):
         """Proximal map of a penalty, or projection onto a set, that ties the coefficients of one output together."""
         penalty, constraint = self.problem.penalty, self.problem.constraint
         if isinstance(penalty, RescaledPenalty):
-            gain = np.where(self.scaling.frozen, 0.0, 1.0 / self.scaling.scale)
-            return _checked_prox(penalty, point, lambda: penalty.scaled_prox(point, step, gain))
+            return _checked_prox(penalty, point, lambda: penalty.scaled_prox(point, step, self._gain))
         # All columns have one scale here: w -> w / scale turns a step of the penalty into one of step / scale^2, and
         # projecting commutes with it.
         scale = float(self.scaling.scale[0])
@@ -143,7 +142,13 @@ class BlockwiseProblem(ABC):
         penalty, inner = self.problem.penalty, self.scaling.columns
         if penalty.separable or inner == 0:
             return 0.0
-        return sum(penalty.value(row[:inner] / self.scaling.scale) for row in np.atleast_2d(w))
+        gain = self._gain if isinstance(penalty, RescaledPenalty) else 1.0 / self.scaling.scale
+        return sum(penalty.value(row[:inner] * gain) for row in np.atleast_2d(w))
+
+    @property
+    def _gain(self) -> FloatArray:
+        """By what weights are multiplied to be the user's coefficients; that of a frozen column is released as 0."""
+        return np.where(self.scaling.frozen, 0.0, 1.0 / self.scaling.scale)
 
     def residual(self, w: FloatArray, curvature: FloatArray) -> float:
         """The largest scaled move of a proximal gradient step; 0 exactly at the optimum. Not private."""

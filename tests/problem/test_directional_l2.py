@@ -11,11 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from discreet import Problem, solve
+from discreet import Budget, Problem, solve
+from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.problem import L2, DirectionalL2, Logistic, Multinomial, Squared, TotalVariation
 from discreet.problem.column_scaling import ColumnScaling
 from discreet.problem.scaled_problem import scale_problem
+from discreet.solvers._shared.error_bounds import planned_problem
+from discreet.solvers.gradient_descent import GradientDescent
 from discreet.testing import check_penalty
 from discreet.testing.laws import LawBrokenError
 
@@ -160,6 +163,17 @@ def test_a_frozen_column_cannot_offset_the_others():
     assert w[0] == 5.0  # as it was: there is nothing to gain
     assert w[1] == pytest.approx(1.0 / (1.0 + 100.001))
     assert w[4] == 1.0  # the intercept
+    released = scaled.to_user(w)[0]
+    without = scale_problem(Problem(Logistic()), Data(X, y), scaling, len(y), "C")
+    assert scaled.value(w) - without.value(w) == pytest.approx(problem.penalty.value(released))
+
+
+def test_bounds_on_the_error_are_about_the_columns_in_which_the_problem_is_solved():
+    public = Public.of(1_000, 4, bounds=(-SCALES, SCALES))
+    for penalty, common in ((DirectionalL2(1e-3, 1.0, ONE), False), (TotalVariation(1.0), True)):
+        plan = GradientDescent(scale_share=0).plan(Problem(Logistic(), penalty), public, Budget(1.0, 1e-6))
+        planned = planned_problem(plan).scaling.scale
+        assert (np.unique(planned).size == 1) == common
 
 
 def test_every_output_has_its_own_penalty():

@@ -50,7 +50,7 @@ def planned_problem(plan: Plan) -> PublicProblem:
     problem, public = plan.problem, plan.public
     known = has_known_scales(plan)
     scaling = declared_scaling(plan.scaling_plan, public) if known else _unit_columns(public.columns)
-    if not problem.separable:
+    if problem.common_scale:
         scaling = scaling.uniform()
     terms = scaled_penalty_terms(problem, scaling)
     if not known:
