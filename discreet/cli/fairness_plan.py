@@ -51,7 +51,11 @@ def fairness_plan(
     failure: Annotated[float, typer.Option(help="Probability with which a bound may fail.")] = 0.01,
     deviation: Annotated[
         Pairs | None,
-        typer.Option(metavar="[NAME=]NUMBER", help="Standard deviation of the noise-free log-odds.", show_default="2"),
+        typer.Option(
+            metavar="[NAME=]NUMBER",
+            help="Standard deviation of the noise-free scores, which a ridge makes smaller.",
+            show_default="2",
+        ),
     ] = None,
     auc: Annotated[
         Pairs | None, typer.Option(metavar="[NAME=]NUMBER", help="Area under the ROC curve, instead of --deviation.")

@@ -46,8 +46,10 @@ class NoiseCurve:
     def bends(self) -> list[float]:
         from scipy.special import ndtri
 
-        kinks = () if self.failure is None else (-float(ndtri(self.failure)),)
-        return [self.error + self.noise * place for place in (*BENDS, *kinks)]
+        kink = 0.0 if self.failure is None else -float(ndtri(self.failure))
+        # Beyond a far kink the curve falls faster than the noise: within 1 / kink deviations.
+        beyond = [kink + part / max(1.0, kink) for part in (0.0, 1.0, 3.0, 10.0, 30.0)]
+        return [self.error + self.noise * place for place in (*BENDS, *beyond)]
 
 
 @dataclass(frozen=True)

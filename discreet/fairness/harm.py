@@ -14,14 +14,22 @@ import numpy as np
 from discreet._common.checks import number_in, one_of, whole
 from discreet._common.types import FloatArray
 from discreet.fairness.cells import CellTable
+from discreet.fairness.flip_curves import BallCurve
 from discreet.fairness.harm_result import Harm, Mode
 from discreet.fairness.harm_sums import HarmSums
 from discreet.fairness.margin_profiles import LABELS, MarginProfile
 from discreet.fairness.notions import Quantity, quantities
-from discreet.fairness.planned_noise import ScoreNoise, plan_of, score_noise
+from discreet.fairness.planned_noise import ScoreNoise, largest_score, plan_of, score_noise
 
 if TYPE_CHECKING:
     from discreet.solvers import Plan
+
+
+POSSIBLE = 0.9  # of a cell must have margins that the ridge allows; a normal law has a tail that it does not
+
+
+class ContradictoryMarginsError(ValueError):
+    """The assumed margins are larger than those of any noise-free model of the plan."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,8 @@ class HarmQuestion:
 
     def __post_init__(self) -> None:
         whole("columns", self.columns, least=1)
+        if not isinstance(self.groups, Mapping):
+            raise ValueError("groups must name each group and its rows, such as {'a': 9000, 'b': 1000}.")
         for group, size in self.groups.items():
             whole(f"groups[{group!r}]", size, least=1)
         if not isinstance(self.margins, MarginProfile):
@@ -70,6 +80,7 @@ class HarmQuestion:
         plan = plan_of(estimator, whole("rows", rows, least=2), self.columns, epsilon)
         noise = score_noise(plan, self.row_norm, predicted=self.mode == "expected")
         changes = HarmSums(self, noise)
+        self._check_margins(plan, changes, largest_score(plan, noise))
         groups = tuple(changes.of(statement, plan) for statement in self.statements)
         promised = plan.budget if plan.budget.epsilon is not None else plan.guarantee
         return Harm(
@@ -89,6 +100,16 @@ class HarmQuestion:
             assumptions=tuple(_assumptions(self, plan, noise)),
         )
 
+    def _check_margins(self, plan: Plan, changes: HarmSums, largest: float) -> None:
+        """Refuse margins that no noise-free model of the plan can have, since its ridge keeps scores small."""
+        if float(changes.sides(BallCurve(largest))[2].min()) >= POSSIBLE:
+            return
+        raise ContradictoryMarginsError(
+            f"margins contradict the plan: with the ridge {plan.settings.to_dict()['ridge']:.3g} no noise-free score "
+            f"exceeds {largest:.3g}, but more than {1.0 - POSSIBLE:.0%} of a label of a group are assumed to have "
+            "larger ones. Assume the scores that a model with this ridge has, or make the ridge smaller."
+        )
+
 
 def _assumptions(question: HarmQuestion, plan: Plan, noise: ScoreNoise) -> list[str]:
     counted = int(sum(question.groups.values()))
@@ -100,13 +121,20 @@ def _assumptions(question: HarmQuestion, plan: Plan, noise: ScoreNoise) -> list[
     if not noise.row_norm_proved:
         usual = "" if question.row_norm is not None else ", the root mean square of rows with columns of mean square 1"
         told.append(f"scaled rows have norm at most {noise.row_norm:.4g}{usual}")
+    if plan.scaling_plan.method not in ("declared", "none"):
+        told.append("the scales of the columns are taken as released: their own noise is no part of this change")
     if not noise.proved:
         told.append("the noise of a coefficient is the one that the plan predicts; no theorem proves it")
     settings = plan.settings.to_dict()
+    if "ridge" in settings:
+        told.append(
+            f"these margins are those of a model with the ridge {settings['ridge']:.3g}, whose scores are smaller than "
+            "the log-odds of the population"
+        )
     if "ridge" in settings and None in (getattr(plan.solver, "ridge", 0), getattr(plan.solver, "row_norm", 0)):
         told.append(
-            f"margins are those of the noise-free model at this epsilon: its ridge ({settings['ridge']:.3g}) and its "
-            f"row norm ({settings['row_norm']:.3g}) follow from epsilon unless the solver is given both"
+            f"they hold at this epsilon: its ridge ({settings['ridge']:.3g}) and its row norm "
+            f"({settings['row_norm']:.3g}) follow from epsilon unless the solver is given both"
         )
     return told
 

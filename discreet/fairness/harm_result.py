@@ -211,11 +211,17 @@ class HarmAnswer:
 
     def __str__(self) -> str:
         asked = "every group" if self.of == "groups" else "the aggregate"
-        if not self.reachable:
-            first = f"no {self.asked} found that keep{'s' if self.asked == 'epsilon' else ''} the change"
-        elif self.asked == "epsilon":
-            first = f"epsilon {self.epsilon:.4g} keeps the change"
-        else:
-            first = f"{self.rows} rows keep the change"
+        found = "epsilon" if self.asked == "epsilon" else "number of rows"
+        what = f"epsilon {self.epsilon:.4g}" if self.asked == "epsilon" else f"{self.rows} rows"
+        first = f"{what}: {self._promise(asked)}" if self.reachable else f"no {found} was found: {self._promise(asked)}"
         note = f"\n{self.note}" if self.note else ""
-        return f"{first} of {asked} below {self.at_most:g}{note}\n\n{self.harm}"
+        return f"{first}{note}\n\n{self.harm}"
+
+    def _promise(self, asked: str) -> str:
+        """What is said of the answer, and how surely: readers may look at the first line alone."""
+        harm = self.harm
+        if not harm.proved:
+            return f"predicted, not proved: a mean change of {asked} of at most {self.at_most:g}"
+        if harm.mode == "expected":
+            return f"a mean change of {asked} of at most {self.at_most:g}; a single fit may change more"
+        return f"a change of {asked} of at most {self.at_most:g}, with probability {1.0 - harm.failure:g}"

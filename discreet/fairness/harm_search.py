@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from discreet._common.checks import number_in, one_of
-from discreet.fairness.harm import HarmQuestion
+from discreet.fairness.harm import ContradictoryMarginsError, HarmQuestion
 from discreet.fairness.harm_result import HarmAnswer, Target
 
 SMALLEST, LARGEST = 1e-3, 1e3  # epsilons that are searched
@@ -61,7 +61,7 @@ def epsilon_for_harm(
     allowed = _check_target(at_most, of)
 
     def holds(epsilon: float) -> bool:
-        return asked.at(estimator, rows, epsilon).value(of) <= allowed
+        return _keeps(lambda: asked.at(estimator, rows, epsilon).value(of), allowed)
 
     decades = round(math.log10(LARGEST / SMALLEST))
     grid = [float(f"{value:.6g}") for value in np.geomspace(LARGEST, SMALLEST, PER_DECADE * decades + 1)]
@@ -109,7 +109,7 @@ def rows_for_harm(
     allowed = _check_target(at_most, of)
 
     def holds(rows: int) -> bool:
-        return asked.at(estimator, rows).value(of) <= allowed
+        return _keeps(lambda: asked.at(estimator, rows).value(of), allowed)
 
     decades = round(math.log10(MOST_ROWS / FEWEST_ROWS))
     grid = [round(value) for value in np.geomspace(MOST_ROWS, FEWEST_ROWS, PER_DECADE * decades + 1)]
@@ -133,6 +133,14 @@ def _last_that_holds(grid: list[Any], holds: Callable[[Any], bool]) -> tuple[Any
             return best, value
         best = value
     return best, None
+
+
+def _keeps(value: Callable[[], float], allowed: float) -> bool:
+    """Whether a plan keeps the bound; one whose default ridge contradicts the assumed margins does not."""
+    try:
+        return value() <= allowed
+    except ContradictoryMarginsError:
+        return False
 
 
 def _check_target(at_most: float, of: str) -> float:

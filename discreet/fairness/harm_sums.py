@@ -37,7 +37,7 @@ class HarmSums:
         question = self.question
 
         def down(curve: FlipCurve) -> float:
-            return -statement.change_within(*self.sides(curve)[:2])[0]
+            return 0.0 - statement.change_within(*self.sides(curve)[:2])[0]
 
         def up(curve: FlipCurve) -> float:
             return statement.change_within(*self.sides(curve)[:2])[1]

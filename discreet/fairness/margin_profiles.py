@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet._common.checks import number_in
+from discreet._common.checks import SMALLEST_THRESHOLD, number_in
 from discreet._common.types import FloatArray
 from discreet.fairness.flip_curves import BallCurve, integration_rule
-from discreet.fairness.normal_log_odds import FAR, LARGEST_DEVIATION, deviation_for, logistic, mean_for, normal
+from discreet.fairness.normal_log_odds import FAR, LARGEST_DEVIATION, RAREST, deviation_for, logistic, mean_for, normal
 
 if TYPE_CHECKING:
     from discreet.fairness.flip_curves import FlipCurve
@@ -72,7 +72,8 @@ class NormalMargins(MarginProfile):
         Share of the favourable label, for all groups or for each.
     deviation : float or dict, optional
         Standard deviation of the score inside a group, for all groups or for each; 2 if neither this nor `auc` is
-        given. Groups that a model knows less about have smaller ones.
+        given. Groups that a model knows less about have smaller ones. It is that of the noise-free model of the same
+        plan: a ridge makes scores smaller than the log-odds of the population.
     auc : float or dict, optional
         Area under the ROC curve inside a group, instead of the deviation.
 
@@ -91,11 +92,11 @@ class NormalMargins(MarginProfile):
     def __post_init__(self) -> None:
         if self.deviation is not None and self.auc is not None:
             raise ValueError("give deviation or auc, not both: each follows from the other.")
-        for name, low, high in (("base_rates", 0.0, 1.0), ("deviation", 0.0, LARGEST_DEVIATION), ("auc", 0.5, 1.0)):
+        for name, low, high in (("base_rates", RAREST, 1.0), ("deviation", 0.0, LARGEST_DEVIATION), ("auc", 0.5, 1.0)):
             given = getattr(self, name)
             for value in given.values() if isinstance(given, Mapping) else () if given is None else (given,):
                 number_in(name, value, low, high, above=True)
-                if high == 1.0 and value == 1.0:
+                if high == 1.0 and 1.0 - value < RAREST:
                     raise ValueError(f"{name} must be below 1, got {value!r}.")
 
     def base_rate(self, group: str) -> float:
@@ -161,7 +162,7 @@ class MarginDensity(MarginProfile):
 
     def __post_init__(self) -> None:
         for value in self.kappa.values() if isinstance(self.kappa, Mapping) else (self.kappa,):
-            number_in("kappa", value, 0.0, above=True)
+            number_in("kappa", value, SMALLEST_THRESHOLD)
         NormalMargins(self.base_rates)  # checks the base rates
 
     def base_rate(self, group: str) -> float:
@@ -218,8 +219,8 @@ class MarginSample(MarginProfile):
         if not scores.shape == labels.shape == groups.shape or scores.ndim != 1:
             raise ValueError("scores, labels and groups must be vectors of the same length.")
         cells = {
-            (label, str(group)): np.where(label == 1, 1.0, -1.0) * scores[(labels == label) & (groups == group)]
-            for group in np.unique(groups)
+            (label, group): np.where(label == 1, 1.0, -1.0) * scores[(labels == label) & (groups == group)]
+            for group in np.unique(groups).tolist()
             for label in np.unique(labels).tolist()
         }
         return cls({cell: values for cell, values in cells.items() if values.size})

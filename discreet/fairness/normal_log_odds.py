@@ -10,7 +10,8 @@ import numpy as np
 from discreet._common.types import FloatArray
 
 FAR = 9.0  # standard deviations beyond which a normal law has no mass that a double can see
-LARGEST_DEVIATION = 50.0  # of log-odds: a perfect classifier, for all purposes
+SMALLEST_DEVIATION, LARGEST_DEVIATION = 1e-6, 50.0  # of log-odds: nothing is known, or everything, for all purposes
+RAREST = 1e-12  # share of a label, beyond which grids see nothing of it
 
 
 def normal(score: FloatArray, mean: float, spread: float) -> FloatArray:
@@ -55,4 +56,7 @@ def deviation_for(auc: float, rate: float) -> float:
 
     if auc >= area_under_curve(rate, LARGEST_DEVIATION):
         raise ValueError(f"auc={auc:g} is too near to 1 for normal log-odds.")
-    return float(brentq(lambda spread: area_under_curve(rate, spread) - auc, 1e-6, LARGEST_DEVIATION, xtol=1e-9))
+    if auc <= area_under_curve(rate, SMALLEST_DEVIATION):
+        raise ValueError(f"auc={auc!r} is too near to 0.5: such a model knows nothing.")
+    limits = (SMALLEST_DEVIATION, LARGEST_DEVIATION)
+    return float(brentq(lambda spread: area_under_curve(rate, spread) - auc, *limits, xtol=1e-9))

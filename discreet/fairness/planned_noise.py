@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.privacy.budget import Budget
 from discreet.privacy.relation import Relation, relation_from
 from discreet.problem.column_scaling import identity_scaling
 from discreet.scaling.learn import learn_scaling
@@ -20,6 +21,7 @@ from discreet.theory.distance import DistanceLaw, GaussianDistance
 if TYPE_CHECKING:
     from discreet.solvers import Plan
 
+FAR_MARGIN = 50.0  # beyond it the slopes of the losses of labels vanish
 VAST = 1e150  # a scale so large that no user's penalty is left in a scaled column
 
 
@@ -59,9 +61,13 @@ def plan_of(estimator: Any, rows: int, columns: int, epsilon: float | None = Non
     """The plan of an estimator that stays as it is."""
     from sklearn.base import clone
 
+    if not callable(getattr(estimator, "plan", None)) or isinstance(estimator, type):
+        raise ValueError(
+            f"harm is planned for a classifier of discreet, such as LogisticRegression(); got {estimator!r}."
+        )
     model = clone(estimator)
     if epsilon is not None:
-        model.set_params(epsilon=epsilon)
+        model.set_params(epsilon=_with_own_delta(model.epsilon, epsilon))
     if relation_from(model.relation) is Relation.ADD_REMOVE:
         model.set_params(public_n=rows)
     plan: Plan = model.plan(rows, columns)
@@ -72,6 +78,15 @@ def plan_of(estimator: Any, rows: int, columns: int, epsilon: float | None = Non
     if not plan.is_noisy:
         raise ValueError("epsilon is infinite: there is no noise that could do harm.")
     return plan
+
+
+def _with_own_delta(own: Any, epsilon: float) -> Any:
+    """Another epsilon, with the delta that an estimator's budget was given."""
+    if not isinstance(own, Budget):
+        return epsilon
+    if own.delta is None:
+        raise ValueError(f"an epsilon is looked for, but the budget is in other units, {own}; give epsilon and delta.")
+    return replace(own, epsilon=epsilon)
 
 
 def planned_law(plan: Plan) -> DistanceLaw:
@@ -109,6 +124,15 @@ def score_noise(plan: Plan, row_norm: float | None, predicted: bool) -> ScoreNoi
     reference = "the noise-free model, with the noise that the plan predicts"
     law = GaussianDistance(np.ones(parameters), 1, reference, deviation=plan.standard_error)
     return ScoreNoise(law, norm, False, known)
+
+
+def largest_score(plan: Plan, noise: ScoreNoise) -> float:
+    """What no noise-free score exceeds, since its model has a ridge: docs/guarantees/harm.md, Theorem 7."""
+    if not (isinstance(plan.solver, OutputPerturbation) and noise.proved and plan.problem.constraint is None):
+        return math.inf
+    margins = np.linspace(0.0, FAR_MARGIN, 10_001)
+    most = float((-margins * plan.problem.loss.slope(margins, np.ones_like(margins))).max())
+    return noise.per_distance * math.sqrt(most)
 
 
 def has_proved_law(estimator: Any, rows: int, columns: int) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.pipeline import make_pipeline
 
 from discreet import LogisticRegression, Ridge
 from discreet.fairness import MarginDensity, MarginSample, NormalMargins, epsilon_for_harm, harm_of, rows_for_harm
@@ -204,7 +205,7 @@ def test_what_cannot_be_reached_and_what_asks_for_nothing_is_said():
     assert never.epsilon == math.inf
     assert never.to_dict()["epsilon"] == "inf"
     assert "even at epsilon 1000" in str(never)
-    assert "no epsilon found" in str(never)
+    assert "no epsilon was found" in str(never)
     always = epsilon_for_harm(FIXED, 10**9, 10, GROUPS, at_most=0.5, margins=margins)
     assert always.reachable
     assert always.epsilon == 1e-3
@@ -293,6 +294,9 @@ def test_assumptions_are_said():
         ({"columns": 0}, "columns"),
         ({"rows": 1}, "rows"),
         ({"estimator": Ridge()}, "predicts numbers"),
+        ({"estimator": make_pipeline(FIXED)}, "classifier of discreet"),
+        ({"estimator": LogisticRegression}, "classifier of discreet"),
+        ({"groups": ["a", "b"]}, "name each group"),
         ({"estimator": LogisticRegression(epsilon=math.inf)}, "infinite"),
         ({"estimator": LogisticRegression(classes=[0, 1, 2])}, "two classes"),
         ({"margins": MarginSample({(1, "a"): [1.0], (1, "b"): [1.0], (0, "a"): [1.0]})}, "no rows with label 0"),
@@ -309,6 +313,10 @@ def test_nonsense_is_refused(changed, message):
     [
         (lambda: NormalMargins(0.0), "base_rates"),
         (lambda: NormalMargins({"a": 1.0}), "below 1"),
+        (lambda: NormalMargins(1e-30), "base_rates"),
+        (lambda: NormalMargins(1.0 - 1e-16), "below 1"),
+        (lambda: NormalMargins(auc=0.5 + 1e-9).deviation_of("a"), "too near to 0.5"),
+        (lambda: MarginDensity(1e-320), "kappa"),
         (lambda: NormalMargins(deviation=0.0), "deviation"),
         (lambda: NormalMargins(auc=0.4), "auc"),
         (lambda: NormalMargins(deviation=1.0, auc=0.8), "not both"),
