@@ -18,6 +18,7 @@ from tests.fairness_tools import (
     direct_values,
     moved,
     plain_certificate,
+    plain_classifier,
     predictions,
     random_case,
     uncovered,
@@ -124,3 +125,14 @@ def test_the_refined_bound_is_far_below_the_ball_for_rows_across_the_change():
     found = plain_certificate(model, X, y, group, twin=twin, notions="accuracy").of("accuracy")[0]
     assert found.refined == found.exact == 0.0
     assert found.bound > 0.2
+
+
+@pytest.mark.parametrize("size", [1e-160, 1e-200, 5e-324])
+@pytest.mark.parametrize("weight", [1.0, 1e-90, 1e90])
+def test_rows_so_small_that_their_squares_vanish_can_change(size, weight):
+    model = plain_classifier([[1.0]], [0, 1])
+    X, y, group = np.array([[size], [0.0]]), np.array([1, 1]), np.array(["a", "b"])
+    law = KnownDistance(np.array([weight]), 1, "the other model", 2.0 * math.sqrt(weight))
+    assert moved(model, X, np.array([[-2.0]])).tolist() == [0, 0]
+    found = plain_certificate(model, X, y, group, distance=law, notions="accuracy").of("accuracy")[0]
+    assert (found.value, found.low, found.high) == (0.5, -0.5, 0.0)  # a row of zeros has score 0 in every model
