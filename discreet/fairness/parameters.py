@@ -78,10 +78,8 @@ class LinearClassifier:
 
     def features(self, X: Any) -> Any:
         """The table, checked as the estimator checks what it predicts for."""
-        if self.estimator is not None:
-            table = validate_features(self.estimator, X, reset=False)
-        else:
-            table = load_features(X).X
+        own = self.estimator
+        table = load_features(X).X if own is None else validate_features(own, X, reset=False)
         if table.shape[1] != self.scaling.columns:
             raise ValueError(f"X has {table.shape[1]} columns, the model {self.scaling.columns}.")
         if sp.issparse(table):
