@@ -92,7 +92,7 @@ def test_a_plan_that_cannot_be_made_again_is_a_value_error(tmp_path):
 
 
 def test_exact_bounds_of_a_target_stay_out_of_the_file(tmp_path):
-    """With y_bounds="data" the scaling holds the least and the largest target, and the plan's digest depends on them."""
+    """With y_bounds="data" the scaling holds the exact ends of the target, and the digest depends on them."""
     target = np.random.default_rng(1).normal(size=len(X))
     with pytest.warns(PrivacyLeakWarning):
         model = discreet.Ridge(epsilon=5.0, y_bounds="data").fit(X, target)
