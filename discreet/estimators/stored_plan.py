@@ -24,7 +24,7 @@ TARGET = ("target_low", "target_high", "target_shift", "target_scale")
 
 def write_scaling(estimator: Any, classifier: bool) -> dict[str, Any] | None:
     """The scaling of a fitted model as JSON values, without the ranges, which the file holds already."""
-    if not hasattr(estimator, "scaling_"):  # read from a file that lacks it
+    if not hasattr(estimator, "scaling_") or _has_exact_target_bounds(estimator):  # read from a file that lacks it
         return None
     scaling = estimator.scaling_
     names = ("shift", "scale", "second_moment", "frozen") + (() if classifier else TARGET)
@@ -51,7 +51,7 @@ def write_plan(estimator: Any) -> dict[str, Any] | None:
     plan = getattr(estimator, "plan_", None)
     if plan is None:
         return getattr(estimator, "_plan_facts", None)
-    if isinstance(estimator.bounds, str):  # bounds="data": the plan holds exact minima and maxima
+    if isinstance(estimator.bounds, str) or _has_exact_target_bounds(estimator):  # the plan depends on them
         return None
     public = plan.public
     return {"rows": public.rows, "sparse": public.sparse, "stored": public.stored, "digest": plan.digest.hex()}
@@ -102,6 +102,11 @@ def plan_of(estimator: Any) -> Plan:
             "was a stream, or another version of discreet planned it; fit and save it with this version."
         )
     return plan
+
+
+def _has_exact_target_bounds(estimator: Any) -> bool:
+    """Whether minimum and maximum of the target were read from the rows; the coefficients can do without them."""
+    return isinstance(getattr(estimator, "y_bounds", None), str)
 
 
 def _vector(content: Any, name: str, columns: int) -> FloatArray:

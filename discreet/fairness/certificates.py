@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -55,7 +56,8 @@ def certificate(
         distance between the coefficients and intercepts of the user's columns.
     twin : fitted linear classifier, optional
         The noise-free model, where it is known: adds the exact change and the bound that uses each row's own change of
-        score. Without `distance` and without a law of the fit, the distance between the two is used.
+        score. Without `distance` and without a law of the fit, the distance between the two is used; both must then
+        clip the rows alike.
     failure : float, default=0.01
         Probability over the noise of the fit with which a statement may be wrong.
     reference : {"private", "twin"}, default="private"
@@ -96,10 +98,12 @@ def certificate(
     failure = number_in("failure", failure, 0.0, 1.0, above=True)
     private = linear_classifier(model)
     other = None if twin is None else linear_classifier(twin)
+    measured = distance is None and private.law is None  # the distance is that of the twin given
     private, law = _columns_and_law(private, other, distance)
     table, first = private.features(X), private
-    if reference == "twin" and other is not None:
-        first, other = _in_columns_of(private, other, table), private
+    if other is not None and (measured or reference == "twin"):
+        moved = _in_columns_of(private, other, table)
+        first, other = (moved, private) if reference == "twin" else (private, other)
     rows = row_cells(y, sensitive, labels=private.classes)
     margins = margins_of(first, law, table, rows.label)
     leaking = is_leaking(law)
@@ -124,6 +128,8 @@ def _columns_and_law(
             "distance=, a law or a number; or twin=, the noise-free model; or the law that gradient_distance computes."
         )
     plain = private.in_user_columns()
+    if other is not None and other.intercept.any():
+        plain = replace(plain, has_intercept=True)
     shape = (np.ones(plain.size), plain.weights.shape[0])
     if distance is None:
         assert other is not None
@@ -139,7 +145,10 @@ def _in_columns_of(private: LinearClassifier, other: LinearClassifier, table: An
     moved = private.with_parameters(other.coef, other.intercept)
     scores = other.scores(table)
     if not np.allclose(moved.scores(table), scores, rtol=1e-6, atol=1e-9 * (1.0 + np.abs(scores).max())):
-        raise ValueError("the twin clips the rows in another way than the private model; fit it with the same bounds.")
+        raise ValueError(
+            "the twin clips the rows in another way than the private model, or only one of them has an intercept; fit "
+            "it with the same settings, and pass rows that are within the bounds."
+        )
     return moved
 
 

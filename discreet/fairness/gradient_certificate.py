@@ -17,8 +17,8 @@ from discreet._common.checks import check_threshold
 from discreet._common.exceptions import PrivacyLeakWarning
 from discreet._common.types import FloatArray
 from discreet.data.rows import Data
-from discreet.data.validation import encode_labels, load_features
 from discreet.fairness.gradient_laws import GradientDistance, PlainGradientDistance
+from discreet.fairness.training_rows import check_same_mean, training_rows
 from discreet.kernels.gradient import clipped_gradient_sum, margins_of, row_norms
 from discreet.preprocessing.release import WHOLE, Terms
 from discreet.privacy import mechanisms
@@ -183,6 +183,7 @@ def gradient_distance(
     ------
     ValueError
         The model has an intercept, a coefficient without an l2 penalty, or a penalty that ties coefficients together.
+        The number of rows or the weights cannot be those of its fit.
 
     Examples
     --------
@@ -200,11 +201,12 @@ def gradient_distance(
     objective = objective_of(model, row_norm)
     relation = model.relation if relation is None else relation
     public_n = model.public_n if public_n is None else public_n
-    data = Data(*_labelled(model, X, y, sample_weight))
+    data = training_rows(model, X, y, sample_weight)
     facts: dict[str, Any] = {"weights": objective.root**2, "outputs": objective.loss.outputs}
     facts["reference"] = _reference(row_norm)
     settings = {"relation": relation, "public_n": public_n, "ledger": ledger, "dataset": dataset}
     terms = Terms.of(data, None, epsilon=math.inf if epsilon is None else epsilon, delta=delta, **settings)
+    check_same_mean(model, terms.public.rows)
     if epsilon is None:
         warnings.warn(
             "the distance from the optimum is read from the rows without noise, which leaks; pass epsilon= to pay for "
@@ -252,16 +254,6 @@ def objective_of(model: Any, row_norm: float | None = None) -> Objective:
     if not np.allclose(point, inside, rtol=1e-9, atol=0.0):
         raise ValueError("the coefficients of the model lie outside its constraint; no distance can be stated.")
     return Objective(problem.loss, scaling, root, one_strong, inside, row_norm)
-
-
-def _labelled(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, FloatArray, FloatArray | None]:
-    data = load_features(X, sample_weight)
-    labels = np.asarray(y).ravel()
-    if data.columns != model.n_features_in_:
-        raise ValueError(f"X has {data.columns} columns, but the model was trained on {model.n_features_in_}.")
-    if labels.size != data.rows:
-        raise ValueError(f"y has {labels.size} values but X has {data.rows} rows; pass one value per row.")
-    return data.X, encode_labels(labels, model.classes_), data.weight
 
 
 def _noise(budget: Budget) -> OutputNoise:

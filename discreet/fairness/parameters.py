@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
 from discreet.data.rows import Data
-from discreet.data.validation import load_features, validate_features
+from discreet.data.validation import check_sparse_bounds, load_features, validate_features
 from discreet.estimators.stored_plan import plan_of
 from discreet.problem.column_scaling import ColumnScaling, identity_scaling
 from discreet.theory.distance import DistanceLaw, KnownDistance
@@ -78,15 +78,18 @@ class LinearClassifier:
 
     def features(self, X: Any) -> Any:
         """The table, checked as the estimator checks what it predicts for."""
-        if self.estimator is not None:
-            return validate_features(self.estimator, X, reset=False)
-        table = load_features(X).X
+        own = self.estimator
+        table = load_features(X).X if own is None else validate_features(own, X, reset=False)
         if table.shape[1] != self.scaling.columns:
             raise ValueError(f"X has {table.shape[1]} columns, the model {self.scaling.columns}.")
+        if sp.issparse(table):
+            check_sparse_bounds(self.scaling.low, self.scaling.high)
         return table
 
     def rows(self, X: Any) -> FloatArray:
         """The rows in the solver's columns, with a last 1 if there is an intercept; `X` is what `features` returned."""
+        if sp.issparse(X) and self.scaling.shift.any():
+            X = X.toarray()  # the scaling of sparse columns subtracts no centre
         table = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
         scaled = self.scaling.matrix(Data(table, np.zeros(table.shape[0])), "C", self.has_intercept)
         return np.asarray(scaled.toarray() if sp.issparse(scaled) else scaled, dtype=np.float64)

@@ -18,6 +18,7 @@ from discreet._common.types import FloatArray
 
 # In units of the noise: beyond it SciPy's noncentral quantiles fail, and the triangle inequality costs next to nothing.
 LARGEST_OFFSET = 1e4
+SMALLEST_NORM = 1e-150  # of a row that is not zero: smaller squares vanish, and a norm may never be understated
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +57,8 @@ class DistanceLaw(ABC):
 
     def row_norms(self, rows: FloatArray) -> FloatArray:
         """|x|_(1/Q) of each row: how far its score can move per unit of distance."""
-        return np.sqrt((np.square(rows) / self.weights).sum(axis=1))
+        norms = np.sqrt(np.square(rows / np.sqrt(self.weights)).sum(axis=1))
+        return np.where(np.any(rows, axis=1), np.maximum(norms, SMALLEST_NORM), 0.0)
 
 
 @dataclass(frozen=True, eq=False)

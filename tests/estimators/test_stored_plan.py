@@ -91,6 +91,22 @@ def test_a_plan_that_cannot_be_made_again_is_a_value_error(tmp_path):
         plan_of(loaded)
 
 
+def test_exact_bounds_of_a_target_stay_out_of_the_file(tmp_path):
+    """With y_bounds="data" the scaling holds the exact ends of the target, and the digest depends on them."""
+    target = np.random.default_rng(1).normal(size=len(X))
+    with pytest.warns(PrivacyLeakWarning):
+        model = discreet.Ridge(epsilon=5.0, y_bounds="data").fit(X, target)
+    save_model(model, tmp_path / "model.json")
+    text = (tmp_path / "model.json").read_text()
+    assert repr(float(target.max())) not in text
+    assert repr(float(target.min())) not in text
+    assert json.loads(text)["plan"] is None
+    loaded = load_model(tmp_path / "model.json")
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    with pytest.raises(ValueError, match="does not say how its fit was planned"):
+        plan_of(loaded)
+
+
 def test_a_stream_is_refused(tmp_path):
     model = discreet.LogisticRegression(classes=[0, 1], bounds=(-200.0, 200.0), public_n=600)
     model.partial_fit(X, Y)

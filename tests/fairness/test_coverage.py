@@ -18,6 +18,7 @@ from tests.fairness_tools import (
     direct_values,
     moved,
     plain_certificate,
+    plain_classifier,
     predictions,
     random_case,
     uncovered,
@@ -124,3 +125,36 @@ def test_the_refined_bound_is_far_below_the_ball_for_rows_across_the_change():
     found = plain_certificate(model, X, y, group, twin=twin, notions="accuracy").of("accuracy")[0]
     assert found.refined == found.exact == 0.0
     assert found.bound > 0.2
+
+
+@pytest.mark.parametrize("size", [1e-160, 1e-200, 5e-324])
+@pytest.mark.parametrize("weight", [1.0, 1e-90, 1e90])
+def test_rows_so_small_that_their_squares_vanish_can_change(size, weight):
+    model = plain_classifier([[1.0]], [0, 1])
+    X, y, group = np.array([[size], [0.0]]), np.array([1, 1]), np.array(["a", "b"])
+    law = KnownDistance(np.array([weight]), 1, "the other model", 2.0 * math.sqrt(weight))
+    assert moved(model, X, np.array([[-2.0]])).tolist() == [0, 0]
+    found = plain_certificate(model, X, y, group, distance=law, notions="accuracy").of("accuracy")[0]
+    assert (found.value, found.low, found.high) == (0.5, -0.5, 0.0)  # a row of zeros has score 0 in every model
+
+
+def test_the_distance_to_a_twin_with_an_intercept_counts_the_intercept():
+    model = plain_classifier([[1.0]], [0, 1])
+    twin = replace(model, intercept=np.array([0.5]), has_intercept=True)
+    X, y, group = np.array([[-0.25], [1.0]]), np.array([0, 1]), np.array(["a", "b"])
+    for reference in ("private", "twin"):
+        certified = plain_certificate(model, X, y, group, twin=twin, notions="accuracy", reference=reference)
+        found = certified.of("accuracy")[0]
+        assert certified.radius == pytest.approx(0.5)
+        assert abs(found.exact) == 0.5
+        assert found.low <= found.exact <= found.high
+
+
+@pytest.mark.parametrize("reference", ["private", "twin"])
+def test_the_distance_to_a_twin_that_clips_in_another_way_bounds_nothing(reference):
+    twin = plain_classifier([[1.0, 1.0]], [0, 1])
+    clipped = replace(twin.scaling, low=np.array([-1.0, -9.0]), high=np.array([1.0, 9.0]))
+    model = replace(twin, scaling=clipped)
+    X, y, group = np.array([[5.0, -3.0], [1.0, 1.0]]), np.array([1, 1]), np.array(["a", "b"])
+    with pytest.raises(ValueError, match="clips the rows in another way"):
+        plain_certificate(model, X, y, group, twin=twin, notions="accuracy", reference=reference)

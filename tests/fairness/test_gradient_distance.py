@@ -311,3 +311,25 @@ def test_other_mistakes_are_refused():
     boxed.coef_ = boxed.coef_ + 1.0
     with pytest.raises(ValueError, match="outside its constraint"):
         gradient_distance(boxed, X, Y)
+
+
+def test_rows_or_weights_of_another_objective_are_refused():
+    """The mean of the losses must be that of the fit: with another divisor or other weights it has another optimum."""
+    model = fitted()
+    for other in ({"relation": "add_remove", "public_n": 500}, {"relation": "add_remove", "public_n": 8000}):
+        with pytest.raises(ValueError, match="divides by 2000"):
+            gradient_distance(model, X, Y, epsilon=1.0, **other)
+    with pytest.raises(ValueError, match="divides by 2000"):
+        gradient_distance(model, X[:500], Y[:500], epsilon=1.0)
+    with pytest.warns(InsecureRandomnessWarning):
+        weighted = LogisticRegression(**KNOWN, classes=[0, 1], random_state=0).fit(
+            X, Y, sample_weight=np.full(2000, 0.5)
+        )
+    with pytest.raises(ValueError, match="sample_weight"):
+        gradient_distance(weighted, X, Y, epsilon=1.0)
+
+
+def test_sparse_rows_are_refused_where_a_zero_would_be_clipped():
+    model = fitted(bounds=([-1.0, -4.0, 0.5], [1.0, 4.0, 1.0]))
+    with pytest.raises(ValueError, match="must contain 0"):
+        gradient_distance(model, sp.csr_array(X), Y, epsilon=1.0)

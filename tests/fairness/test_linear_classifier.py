@@ -66,6 +66,28 @@ def test_scores_of_sparse_rows_and_frames(method):
         found.features(frame[["b", "a", "c", "d"]])
 
 
+@pytest.mark.parametrize("own_format", ["csr", "csc"])
+def test_sparse_rows_get_the_scores_of_a_model_of_centred_columns(own_format):
+    """A model of dense rows subtracts a centre, which sparse rows have too: their zeros are not stored."""
+    X = np.where(np.random.default_rng(0).uniform(size=(300, 4)) < 0.5, 0.0, table(2, rows=300)[0])
+    y = table(2, rows=300)[1]
+    model = discreet.LogisticRegression(bounds=(0.0, 150.0), classes=["no", "yes"], random_state=0, alpha=0.01)
+    model.fit(X, y)
+    found = linear_classifier(model)
+    assert model.scaling_.shift.any()
+    sparse = sp.csr_array(X).asformat(own_format)
+    np.testing.assert_allclose(found.scores(found.features(sparse)).ravel(), model.decision_function(X), atol=1e-12)
+    certified = plain_certificate(model, sparse, y, np.arange(len(X)) % 2, distance=0.0, notions="accuracy")
+    assert certified.of("accuracy")[0].value == pytest.approx(model.score(sparse, y), abs=1e-12)
+
+
+def test_sparse_rows_are_refused_where_a_zero_would_be_clipped():
+    X, y = table(2)
+    model = discreet.LogisticRegression(bounds=BOUNDS, classes=["no", "yes"], random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="must contain 0"):
+        linear_classifier(model).features(sp.csr_array(X))
+
+
 @pytest.mark.parametrize(
     "model",
     [
@@ -124,8 +146,9 @@ def test_a_model_without_a_law_says_what_to_do():
     for unknown in (model, linear_model.LogisticRegression(max_iter=10_000).fit(X, y)):
         with pytest.raises(ValueError, match=r"unknown: .*distance=.*twin=.*gradient_distance"):
             plain_certificate(unknown, X, y, group)
-    twin = linear_model.LogisticRegression(max_iter=10_000).fit(np.clip(X, *BOUNDS), y)
-    found = plain_certificate(model, X, y, group, twin=twin)
+    inside = np.clip(X, *BOUNDS)  # scikit-learn's model clips nothing
+    twin = linear_model.LogisticRegression(max_iter=10_000).fit(inside, y)
+    found = plain_certificate(model, inside, y, group, twin=twin)
     step = np.append(model.coef_ - twin.coef_, model.intercept_ - twin.intercept_)
     assert found.radius == pytest.approx(math.sqrt(float(step @ step)))
 

@@ -7,6 +7,7 @@ with less noise is found out. Seeds are fixed; with fresh seeds each statistical
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 
@@ -14,10 +15,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from discreet.data.public import Public
 from discreet.privacy.budget import Budget
 from discreet.problem import L1, L2, ElasticNet, Huber, Logistic, Multinomial, SmoothedHinge, Squared
 from discreet.problem.constraints import L2Ball
 from discreet.problem.problem import Problem
+from discreet.scaling.learn import declared_scaling
 from discreet.solvers import SOLVERS
 from discreet.solvers._shared.certified_minimum import clip_rows, minimum_within
 from discreet.theory.averaged_distance import AveragedContractionDistance
@@ -221,6 +224,14 @@ def test_the_setting_that_a_refusal_names_is_covered():
         better = make(name, **(settings | ({"clip": number} if name == "cd" else {"step": 2.5 / number})))
         law = better.distance_law(planned(better, RIDGE, X), _scaling(better, planned(better, RIDGE, X), X, y))
         assert law.radius(0.1) > 0.0
+
+
+def test_a_penalty_that_hardly_contracts_has_a_law_all_the_same():
+    """In columns as wide as these, 1 / (1 + step length * penalty) is 1 in double precision."""
+    solver = make("gd")
+    plan = solver.plan(RIDGE, Public.of(100, 2, bounds=(-1e90, 1e90)), BUDGET)
+    law = solver.distance_law(plan, declared_scaling(plan.scaling_plan, plan.public))
+    assert law.radius(0.1) < math.inf
 
 
 def test_a_private_number_of_rows_and_no_noise_are_refused():

@@ -188,9 +188,11 @@ class ProximalSteps:
 
     @property
     def error(self) -> float:
-        """How far the rounding of all steps can move an iterate."""
-        kept = self.contraction
-        return self.length * self.rounding * kept / (1.0 - kept)
+        """How far the rounding of all steps can move an iterate.
+
+        A step moves it by at most length * kept * rounding, and kept / (1 - kept) is 1 / (length * convexity).
+        """
+        return self.rounding / self.known.strong_convexity
 
     @property
     def reference(self) -> str:
