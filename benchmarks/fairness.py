@@ -24,7 +24,7 @@ from fairness_bounds import NOTIONS, Measured
 from fairness_cases import NAMES, Case, Regime, census_case, thesis, weak, with_ones
 from fairness_fits import MODELS, STORE, Cell, fits_of, spaced
 
-from discreet.fairness.plots import Curve, plot_curves
+from discreet.fairness.figures.plots import Curve, plot_curves
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "fairness.md"
 AXES, PROCESSES = ("rows", "epsilon"), 2

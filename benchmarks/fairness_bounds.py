@@ -15,10 +15,10 @@ from fairness_fits import Cell, Fits, private_model
 from discreet import Problem
 from discreet.fairness import FairnessCertificate, certificate, linear_classifier
 from discreet.fairness.cells import RowCells, row_cells
-from discreet.fairness.change import chernoff_bound
-from discreet.fairness.parameters import LinearClassifier
-from discreet.fairness.plots import Interval, Point
-from discreet.fairness.simulate import ModelValues, values_of
+from discreet.fairness.certificates.change import chernoff_bound
+from discreet.fairness.certificates.classifier import LinearClassifier
+from discreet.fairness.figures.plots import Interval, Point
+from discreet.fairness.figures.simulate import ModelValues, values_of
 from discreet.problem.losses import Logistic
 from discreet.problem.penalties import L2
 

@@ -22,7 +22,7 @@ from fairness_bounds import (
 from fairness_cases import FloatArray
 
 from discreet import Problem
-from discreet.fairness.simulate import values_of
+from discreet.fairness.figures.simulate import values_of
 from discreet.problem.losses import Logistic
 from discreet.problem.penalties import L2
 

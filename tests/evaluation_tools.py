@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from discreet._common.exceptions import DiscreetWarning
-from discreet.fairness.private_evaluation import private_certificate
+from discreet.fairness.evaluation.private_certificate import private_certificate
 from discreet.theory.distance import KnownDistance
 from tests.fairness_tools import plain_classifier
 

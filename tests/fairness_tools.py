@@ -7,8 +7,8 @@ import warnings
 import numpy as np
 
 import discreet
-from discreet.fairness.certificates import certificate
-from discreet.fairness.parameters import LinearClassifier
+from discreet.fairness.certificates.certify import certificate
+from discreet.fairness.certificates.classifier import LinearClassifier
 from discreet.problem.column_scaling import identity_scaling
 
 

@@ -13,7 +13,7 @@ from discreet.cli.console import check_free, print_json
 from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
-    from discreet.fairness.margin_profiles import MarginProfile
+    from discreet.fairness.harm.margin_profiles import MarginProfile
 
 EXAMPLE = (
     "Example: discreet fairness-plan --rows 45000 --columns 10 --group men=25000 --group women=20000 --at-most 0.02"
@@ -95,9 +95,9 @@ def fairness_plan(
     It rests on an assumption about how near people are to the decision boundary, which you make from public knowledge
     and which is printed with the answer.
     """
-    from discreet.fairness.harm import harm_of
-    from discreet.fairness.harm_search import epsilon_for_harm, rows_for_harm
-    from discreet.fairness.planned_noise import has_proved_law
+    from discreet.fairness.harm.at_plan import harm_of
+    from discreet.fairness.harm.planned_noise import has_proved_law
+    from discreet.fairness.harm.search import epsilon_for_harm, rows_for_harm
 
     if plot is not None:
         check_free(plot, force)
@@ -126,7 +126,7 @@ def fairness_plan(
             raise ValueError("--plot shows epsilons: give --rows instead of --epsilon.")
         found = rows_for_harm(model, columns, **target, **question)
     elif plot is not None:
-        from discreet.fairness.harm_plots import plot_harm
+        from discreet.fairness.harm.plots import plot_harm
 
         found = plot_harm(model, rows, columns, path=plot, **target, **question)
     else:
@@ -169,7 +169,7 @@ def _model(
 
 
 def _margins(deviation: Pairs | None, auc: Pairs | None, kappa: Pairs | None, base_rate: Pairs | None) -> MarginProfile:
-    from discreet.fairness.margin_profiles import MarginDensity, NormalMargins
+    from discreet.fairness.harm.margin_profiles import MarginDensity, NormalMargins
 
     rates = _per_group("--base-rate", base_rate)
     given: dict[str, Any] = {} if rates is None else {"base_rates": rates}

@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from discreet.fairness.certificate_record import FairnessCertificate, FairnessStatement
-    from discreet.fairness.simulate import ModelValues
+    from discreet.fairness.certificates.record import FairnessCertificate, FairnessStatement
+    from discreet.fairness.figures.simulate import ModelValues
 
 
 BOUNDS = ["other model: from", "to", "bound", "by", "thesis"]  # columns that need a distance
@@ -29,7 +29,7 @@ def as_json(found: dict[str, Any]) -> dict[str, Any]:
 
 def as_text(found: dict[str, Any]) -> str:
     """A table for people, and what it means."""
-    from discreet.fairness.certificate_record import aligned
+    from discreet.fairness.certificates.record import aligned
 
     told: FairnessCertificate = found["certificate"]
     band: ModelValues | None = found["band"]

@@ -8,8 +8,8 @@ import pytest
 from discreet.audit import replay
 from discreet.audit.evaluations import BUDGET, counts_case, gradient_case
 from discreet.audit.faults import halved_sensitivity
-from discreet.fairness.private_evaluation import EvaluationRows
-from discreet.fairness.private_record import PrivateCertificate
+from discreet.fairness.evaluation.private_certificate import EvaluationRows
+from discreet.fairness.evaluation.record import PrivateCertificate
 from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.relation import Relation

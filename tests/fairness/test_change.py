@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm
 
-from discreet.fairness import change
 from discreet.fairness.cells import row_cells
-from discreet.fairness.margins import Margins, gaps_of
+from discreet.fairness.certificates import change
+from discreet.fairness.certificates.margins import Margins, gaps_of
 from discreet.theory.distance import GaussianDistance, KnownDistance
 
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from discreet.fairness import change
 from discreet.fairness.cells import row_cells
-from discreet.fairness.margins import margins_of
+from discreet.fairness.certificates import change
+from discreet.fairness.certificates.margins import margins_of
 from discreet.fairness.notions import quantities
 from discreet.theory.distance import KnownDistance
 from tests.fairness_tools import (

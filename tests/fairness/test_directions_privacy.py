@@ -20,7 +20,7 @@ from discreet.audit.lower_bound import epsilon_lower_bound
 from discreet.data import moments
 from discreet.data.public import Public
 from discreet.data.rows import Data
-from discreet.fairness.cell_sums import CellPlan, Cells, count_weight, exact_sums
+from discreet.fairness.fairer.cell_sums import CellPlan, Cells, count_weight, exact_sums
 from discreet.preprocessing.release import WHOLE
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.budget import Budget

@@ -21,8 +21,8 @@ from discreet._common.exceptions import (
     PrivacyLeakWarning,
 )
 from discreet.fairness import certificate, gradient_distance, private_certificate
-from discreet.fairness.gradient_certificate import GradientPlan, Objective, objective_of
-from discreet.fairness.gradient_laws import GradientDistance
+from discreet.fairness.evaluation.gradient_distance import GradientPlan, Objective, objective_of
+from discreet.fairness.evaluation.gradient_laws import GradientDistance
 from discreet.problem.constraints import Box, L2Ball
 
 LEVEL = 1e-4

@@ -13,7 +13,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 import discreet
 from discreet.fairness import linear_classifier
-from discreet.fairness.parameters import LinearClassifier
+from discreet.fairness.certificates.classifier import LinearClassifier
 from discreet.problem.column_scaling import identity_scaling
 from discreet.theory.distance import DistanceLaw, GaussianDistance
 from tests.fairness_tools import plain_certificate

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from discreet.fairness import change
 from discreet.fairness.cells import row_cells
-from discreet.fairness.margins import Margins, margins_of
+from discreet.fairness.certificates import change
+from discreet.fairness.certificates.margins import Margins, margins_of
 from discreet.fairness.notions import quantities
 from discreet.theory.distance import GaussianDistance, KnownDistance
 from tests.fairness_tools import aligned_case, moved, plain_certificate, plain_classifier, random_case, uncovered

@@ -15,7 +15,7 @@ import numpy as np
 from discreet._common.types import BoolArray, FloatArray, IndexArray
 
 if TYPE_CHECKING:
-    from discreet.fairness.parameters import LinearClassifier
+    from discreet.fairness.certificates.classifier import LinearClassifier
     from discreet.theory.distance import DistanceLaw
 
 ROUNDING = 2.0**-50  # of a sum of products, relative to the product of the norms and the number of terms

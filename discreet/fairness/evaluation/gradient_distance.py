@@ -17,8 +17,8 @@ from discreet._common.checks import check_threshold
 from discreet._common.exceptions import PrivacyLeakWarning
 from discreet._common.types import FloatArray
 from discreet.data.rows import Data
-from discreet.fairness.gradient_laws import GradientDistance, PlainGradientDistance
-from discreet.fairness.training_rows import check_same_mean, training_rows
+from discreet.fairness.evaluation.gradient_laws import GradientDistance, PlainGradientDistance
+from discreet.fairness.evaluation.training_rows import check_same_mean, training_rows
 from discreet.kernels.gradient import clipped_gradient_sum, margins_of, row_norms
 from discreet.preprocessing.release import WHOLE, Terms
 from discreet.privacy import mechanisms

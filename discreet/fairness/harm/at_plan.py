@@ -14,12 +14,12 @@ import numpy as np
 from discreet._common.checks import number_in, one_of, whole
 from discreet._common.types import FloatArray
 from discreet.fairness.cells import CellTable
-from discreet.fairness.flip_curves import BallCurve
-from discreet.fairness.harm_result import Harm, Mode
-from discreet.fairness.harm_sums import HarmSums
-from discreet.fairness.margin_profiles import LABELS, MarginProfile
+from discreet.fairness.harm.flip_curves import BallCurve
+from discreet.fairness.harm.margin_profiles import LABELS, MarginProfile
+from discreet.fairness.harm.planned_noise import ScoreNoise, largest_score, plan_of, score_noise
+from discreet.fairness.harm.result import Harm, Mode
+from discreet.fairness.harm.sums import HarmSums
 from discreet.fairness.notions import Quantity, quantities
-from discreet.fairness.planned_noise import ScoreNoise, largest_score, plan_of, score_noise
 
 if TYPE_CHECKING:
     from discreet.solvers import Plan

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.fairness.cells import CellTable
-from discreet.fairness.evaluation_bins import RIGHT, RIGHT_IN_DOUBT, WRONG, WRONG_IN_DOUBT, Bins, Mask
+from discreet.fairness.evaluation.bins import RIGHT, RIGHT_IN_DOUBT, WRONG, WRONG_IN_DOUBT, Bins, Mask
+from discreet.fairness.evaluation.record import PrivateStatement
 from discreet.fairness.notions import favourable_labels, quantities
-from discreet.fairness.private_record import PrivateStatement
 
 if TYPE_CHECKING:
-    from discreet.fairness.noisy_ratios import NoisyCounts
+    from discreet.fairness.evaluation.noisy_ratios import NoisyCounts
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,11 +17,19 @@ import numpy as np
 
 from discreet._common.checks import SMALLEST_THRESHOLD, number_in
 from discreet._common.types import FloatArray
-from discreet.fairness.flip_curves import BallCurve, integration_rule
-from discreet.fairness.normal_log_odds import FAR, LARGEST_DEVIATION, RAREST, deviation_for, logistic, mean_for, normal
+from discreet.fairness.harm.flip_curves import BallCurve, integration_rule
+from discreet.fairness.harm.normal_log_odds import (
+    FAR,
+    LARGEST_DEVIATION,
+    RAREST,
+    deviation_for,
+    logistic,
+    mean_for,
+    normal,
+)
 
 if TYPE_CHECKING:
-    from discreet.fairness.flip_curves import FlipCurve
+    from discreet.fairness.harm.flip_curves import FlipCurve
 
 LABELS = (0, 1)
 
@@ -152,7 +160,7 @@ class MarginDensity(MarginProfile):
     Examples
     --------
     >>> from discreet.fairness import MarginDensity
-    >>> from discreet.fairness.flip_curves import BallCurve
+    >>> from discreet.fairness.harm.flip_curves import BallCurve
     >>> MarginDensity(kappa=0.4).sides(1, "a", BallCurve(0.5)).total
     0.2
     """

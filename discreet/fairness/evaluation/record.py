@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.fairness.certificate_record import AggregateStatement, FairnessCertificate, FairnessStatement, aligned
+from discreet.fairness.certificates.record import AggregateStatement, FairnessCertificate, FairnessStatement, aligned
 
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee

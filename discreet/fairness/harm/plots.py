@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from discreet._common.plotting import pyplot
-from discreet.fairness.harm import HarmQuestion
-from discreet.fairness.harm_result import HarmAnswer, Target
-from discreet.fairness.harm_search import LARGEST, SMALLEST, epsilon_for_harm
+from discreet.fairness.harm.at_plan import HarmQuestion
+from discreet.fairness.harm.result import HarmAnswer, Target
+from discreet.fairness.harm.search import LARGEST, SMALLEST, epsilon_for_harm
 
 EPSILONS = 41  # of the curve
 SIZES = 9  # points of each of the other two pictures

@@ -17,12 +17,12 @@ from discreet._common.checks import at_least_zero, number_in, one_of
 from discreet._common.exceptions import PrivacyLeakWarning
 from discreet._common.types import BoolArray, FloatArray
 from discreet.fairness.cells import RowCells, row_cells
-from discreet.fairness.certificate_record import FairnessCertificate
-from discreet.fairness.gradient_laws import is_leaking
-from discreet.fairness.margins import gaps_of, margins_of
+from discreet.fairness.certificates.classifier import LinearClassifier, linear_classifier
+from discreet.fairness.certificates.margins import gaps_of, margins_of
+from discreet.fairness.certificates.record import FairnessCertificate
+from discreet.fairness.certificates.statements import AroundReference
+from discreet.fairness.evaluation.gradient_laws import is_leaking
 from discreet.fairness.notions import quantities
-from discreet.fairness.parameters import LinearClassifier, linear_classifier
-from discreet.fairness.statements import AroundReference
 from discreet.theory.distance import DistanceLaw, KnownDistance
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from discreet._common.checks import number_in, one_of
-from discreet.fairness.harm import ContradictoryMarginsError, HarmQuestion
-from discreet.fairness.harm_result import HarmAnswer, Target
+from discreet.fairness.harm.at_plan import ContradictoryMarginsError, HarmQuestion
+from discreet.fairness.harm.result import HarmAnswer, Target
 
 SMALLEST, LARGEST = 1e-3, 1e3  # epsilons that are searched
 FEWEST_ROWS, MOST_ROWS = 100, 10**10

@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from discreet._common.types import BoolArray, FloatArray
-from discreet.fairness import change
 from discreet.fairness.cells import RowCells
-from discreet.fairness.certificate_record import AggregateStatement, FairnessCertificate, FairnessStatement
-from discreet.fairness.change import Reach
-from discreet.fairness.margins import Margins
+from discreet.fairness.certificates import change
+from discreet.fairness.certificates.change import Reach
+from discreet.fairness.certificates.margins import Margins
+from discreet.fairness.certificates.record import AggregateStatement, FairnessCertificate, FairnessStatement
 from discreet.fairness.notions import Quantity
 from discreet.theory.distance import DistanceLaw, GaussianDistance
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.fairness.flip_curves import BallCurve, FlipCurve, NoiseCurve
-from discreet.fairness.harm_result import GroupChange
-from discreet.fairness.margin_profiles import LABELS
+from discreet.fairness.harm.flip_curves import BallCurve, FlipCurve, NoiseCurve
+from discreet.fairness.harm.margin_profiles import LABELS
+from discreet.fairness.harm.planned_noise import ScoreNoise
+from discreet.fairness.harm.result import GroupChange
 from discreet.fairness.notions import EQUALISED_ODDS, EQUALITY_OF_OPPORTUNITY, Quantity
-from discreet.fairness.planned_noise import ScoreNoise
 from discreet.privacy import mechanisms
 from discreet.privacy.budget import budget_from
 
 if TYPE_CHECKING:
-    from discreet.fairness.harm import HarmQuestion
+    from discreet.fairness.harm.at_plan import HarmQuestion
     from discreet.solvers import Plan
 
 WITHIN_LABEL = (EQUALISED_ODDS, EQUALITY_OF_OPPORTUNITY)

@@ -17,14 +17,14 @@ from discreet._common.exceptions import PrivacyLeakWarning
 from discreet.data.table import Table
 from discreet.estimators.stored_plan import plan_of
 from discreet.fairness.cells import row_cells
-from discreet.fairness.certificates import certificate
-from discreet.fairness.gradient_certificate import gradient_distance
-from discreet.fairness.parameters import linear_classifier, unknown_distance
-from discreet.fairness.plots import Curve, Point
-from discreet.fairness.simulate import ModelValues, drawn_scores, refitted, scores_of, values_of
+from discreet.fairness.certificates.certify import certificate
+from discreet.fairness.certificates.classifier import linear_classifier, unknown_distance
+from discreet.fairness.evaluation.gradient_distance import gradient_distance
+from discreet.fairness.figures.plots import Curve, Point
+from discreet.fairness.figures.simulate import ModelValues, drawn_scores, refitted, scores_of, values_of
 
 if TYPE_CHECKING:
-    from discreet.fairness.certificate_record import FairnessCertificate
+    from discreet.fairness.certificates.record import FairnessCertificate
     from discreet.theory.distance import DistanceLaw
 
 POINTS = 8  # of a curve

@@ -12,7 +12,7 @@ from discreet._common.exceptions import UtilityWarning
 from discreet._common.types import FloatArray
 from discreet.data.public import public_facts
 from discreet.data.validation import load_features
-from discreet.fairness.cell_sums import CellPlan, Cells, CellSums, exact_sums, limits_of
+from discreet.fairness.fairer.cell_sums import CellPlan, Cells, CellSums, exact_sums, limits_of
 from discreet.preprocessing.release import WHOLE, Released, Terms
 from discreet.privacy import mechanisms
 

@@ -15,14 +15,14 @@ from discreet._common.checks import number_in
 from discreet._common.types import FloatArray
 from discreet.data.rows import Data, on_term_grid
 from discreet.data.validation import check_weights
-from discreet.fairness.change import all_rows_reach
-from discreet.fairness.evaluation_bins import Bins, codes_of, declared_groups, states_of
-from discreet.fairness.evaluation_statements import questions_of, statements_of
-from discreet.fairness.gradient_laws import is_leaking
-from discreet.fairness.margins import margins_of
-from discreet.fairness.noisy_ratios import NoisyCounts
-from discreet.fairness.parameters import LinearClassifier, linear_classifier
-from discreet.fairness.private_record import PrivateCertificate
+from discreet.fairness.certificates.change import all_rows_reach
+from discreet.fairness.certificates.classifier import LinearClassifier, linear_classifier
+from discreet.fairness.certificates.margins import margins_of
+from discreet.fairness.evaluation.bins import Bins, codes_of, declared_groups, states_of
+from discreet.fairness.evaluation.gradient_laws import is_leaking
+from discreet.fairness.evaluation.noisy_ratios import NoisyCounts
+from discreet.fairness.evaluation.record import PrivateCertificate
+from discreet.fairness.evaluation.statements import questions_of, statements_of
 from discreet.preprocessing.release import WHOLE, Terms
 from discreet.privacy import mechanisms
 from discreet.privacy.relation import Relation

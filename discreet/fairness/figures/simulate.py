@@ -11,9 +11,9 @@ import numpy as np
 from discreet._common.checks import whole
 from discreet._common.types import FloatArray
 from discreet.fairness.cells import RowCells
-from discreet.fairness.margins import gaps_of
+from discreet.fairness.certificates.classifier import LinearClassifier, linear_classifier
+from discreet.fairness.certificates.margins import gaps_of
 from discreet.fairness.notions import Quantity, quantities
-from discreet.fairness.parameters import LinearClassifier, linear_classifier
 
 if TYPE_CHECKING:
     from discreet._common.types import Progress

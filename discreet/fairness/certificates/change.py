@@ -13,7 +13,7 @@ import numpy as np
 from discreet._common.checks import number_in, whole
 from discreet._common.types import BoolArray, FloatArray
 from discreet.fairness.cells import RowCells
-from discreet.fairness.margins import Margins
+from discreet.fairness.certificates.margins import Margins
 from discreet.fairness.notions import Quantity
 from discreet.theory.distance import DistanceLaw, GaussianDistance
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from discreet._common.checks import at_least_zero
 from discreet._common.types import FloatArray
 from discreet.data.validation import LARGEST_BOUND, check_bounds, validate_features
-from discreet.fairness.directions import ReleasedDirections
+from discreet.fairness.fairer.directions import ReleasedDirections
 from discreet.preprocessing.row_by_row import allow_row_by_row
 from discreet.problem.directional_l2 import checked_directions
 

@@ -1,0 +1,1 @@
+"""Fairer models: directions between groups, and features without them."""

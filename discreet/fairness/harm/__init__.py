@@ -1,0 +1,1 @@
+"""How much unfairness planned noise can add, before any row is read."""
