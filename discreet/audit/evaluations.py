@@ -86,8 +86,8 @@ def gradient_case(relation: Relation, budget: Budget = BUDGET) -> EvaluationCase
 
 
 def _still_model() -> Any:
-    """A released classifier whose coefficients are all 0: they are public, so any will do."""
-    X, y = np.array([[1.0, 1.0], [-1.0, -1.0]] * 10), np.array([1.0, -1.0] * 10)
+    """A classifier of so many rows whose coefficients are all 0: they are public, so any will do."""
+    X, y = np.tile([[1.0, 1.0], [-1.0, -1.0]], (ROWS // 2, 1)), np.tile([1.0, -1.0], ROWS // 2)
     settings: dict[str, Any] = {"bounds": (-1.0, 1.0), "classes": [-1.0, 1.0], "fit_intercept": False, "alpha": 0.1}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiscreetWarning)
