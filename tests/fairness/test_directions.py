@@ -167,9 +167,7 @@ def test_what_does_not_fit_is_refused():
         mean_differences(X, s, groups=["a", "nobody"])
 
 
-@pytest.mark.filterwarnings(
-    "ignore:of the direction:discreet.UtilityWarning"
-)  # its size is not the point
+@pytest.mark.filterwarnings("ignore:of the direction:discreet.UtilityWarning")  # its size is not the point
 @pytest.mark.parametrize("odd", [["a"], {}, (["a"],), None, float("nan"), ("a",), b"a", pd.NA], ids=repr)
 def test_a_strange_value_of_one_row_counts_nowhere_and_stops_nothing(odd):
     """Whether a release is made must not depend on one row's group or label."""
