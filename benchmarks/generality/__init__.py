@@ -1,0 +1,1 @@
+"""Defaults on several hundred tables that nobody developed against."""

