@@ -8,6 +8,7 @@ from discreet.data.public import Public
 from discreet.privacy.budget import Budget
 from discreet.problem.problem import Problem
 from discreet.solvers import SOLVERS, Solver
+from discreet.solvers.newton.solver import enough_rows
 
 FEW_COLUMNS = 200  # up to which `auto` preconditions: docs/benchmarks/solvers.md
 
@@ -27,9 +28,11 @@ def make_solver(solver: Any, problem: Problem, public: Public, budget: Budget) -
 def _automatic(problem: Problem, public: Public, budget: Budget) -> str:
     """Preconditioned steps for few columns, coordinate descent for many, gradient steps for sets it cannot take.
 
-    Coordinate descent needs all rows at hand, so gradient steps also stand in for it where rows stay in files.
+    Where rows are too few to learn the limits of the preconditioned steps, plain gradient steps are better:
+    docs/benchmarks/generality.md. Coordinate descent needs all rows at hand, so gradient steps also stand in for it where
+    rows stay in files.
     """
     few = 0 < public.columns <= FEW_COLUMNS and not budget.is_infinite
     if few and SOLVERS["newton"]().why_incompatible(problem, budget) is None:
-        return "newton"
+        return "newton" if enough_rows(budget, public) else "gd"
     return "cd" if problem.separable and not public.stored else "gd"
