@@ -70,7 +70,8 @@ def losses(part: pd.DataFrame) -> str:
 def slopes_and_warnings(part: pd.DataFrame) -> str:
     worse = part[part["ratio"] > WORSE]
     warned = "none worse" if worse.empty else f"{worse['warned'].astype(bool).mean():.0%} warned"
-    return f"{part['slope'].astype(float).median():.2f} ({warned})"
+    slope = part["slope"].astype(float).median()  # of most tables there is none where all columns are lost in noise
+    return f"{'-' if np.isnan(slope) else f'{slope:.2f}'} ({warned})"
 
 
 def replaced(text: str, name: str, content: str) -> str:

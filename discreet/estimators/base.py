@@ -58,8 +58,8 @@ class PrivateLinearModel(InheritedDocstring, StreamLearner, NoGeneratorInPickles
     constraint : Constraint, optional
         A set from `discreet.problem.constraints` that the coefficients must lie in, such as `L1Ball(10.0)`.
     solver : str or Solver, default="auto"
-        "auto" ("newton" up to 200 columns, else "cd", or "gd" for sets that "cd" cannot take), a name from
-        `discreet.solvers.SOLVERS`, or an object from there with settings of your own.
+        "auto" ("newton" up to 200 columns, or "gd" where rows are few; beyond them "cd", or "gd" for sets that it
+        cannot take), a name from `discreet.solvers.SOLVERS`, or an object from there with settings of your own.
     relation : {"replace", "zero_out", "add_remove"}, default="replace"
         Which tables count as neighbours: one row replaced, one row turned into an empty one, or one row more or
         less. The number of rows is public, except under "add_remove".

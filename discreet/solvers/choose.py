@@ -28,9 +28,9 @@ def make_solver(solver: Any, problem: Problem, public: Public, budget: Budget) -
 def _automatic(problem: Problem, public: Public, budget: Budget) -> str:
     """Preconditioned steps for few columns, coordinate descent for many, gradient steps for sets it cannot take.
 
-    Where rows are too few to learn the limits of the preconditioned steps, plain gradient steps are better:
-    docs/benchmarks/generality.md. Coordinate descent needs all rows at hand, so gradient steps also stand in for it where
-    rows stay in files.
+    Where rows are too few to learn the limits of preconditioned steps, plain ones are better
+    (docs/benchmarks/generality.md). Coordinate descent needs all rows at hand, so gradient steps also stand in for it
+    where rows stay in files.
     """
     few = 0 < public.columns <= FEW_COLUMNS and not budget.is_infinite
     if few and SOLVERS["newton"]().why_incompatible(problem, budget) is None:
