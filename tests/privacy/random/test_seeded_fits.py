@@ -189,7 +189,7 @@ def test_every_difference_between_plans_changes_their_digest():
     models = [
         ridge(epsilon=1.0000001),
         ridge(delta=1e-7),
-        ridge(solver="gd"),
+        ridge(solver="newton"),
         ridge(solver=GradientDescent(steps=7)),
         ridge(solver=CoordinateDescent(passes=3)),
         ridge(solver=CoordinateDescent(passes=3, clip=1.0, smoothness=[1.0, 2.0, 3.0, 4.0])),
