@@ -95,9 +95,7 @@ def fairness_plan(
     It rests on an assumption about how near people are to the decision boundary, which you make from public knowledge
     and which is printed with the answer.
     """
-    from discreet.fairness.harm.at_plan import harm_of
     from discreet.fairness.harm.planned_noise import has_proved_law
-    from discreet.fairness.harm.search import epsilon_for_harm, rows_for_harm
 
     if plot is not None:
         check_free(plot, force)
@@ -113,28 +111,43 @@ def fairness_plan(
         "mode": mode or ("bound" if has_proved_law(model, rows or SOME_ROWS, columns) else "expected"),
     }
     target: dict[str, Any] = {"at_most": at_most, "of": "aggregate" if aggregate else "groups"}
-    if epsilon is not None and rows is not None:
-        if plot is not None or at_most is not None:
-            raise ValueError("--epsilon with --rows tells the harm there; leave out --at-most and --plot.")
-        found: Any = harm_of(model, rows, columns, **question)
-    elif at_most is None:
-        raise ValueError("say what is bounded, --at-most 0.02, or what to look at, --epsilon with --rows.")
-    elif epsilon is None and rows is None:
-        raise ValueError("give --rows to look for epsilon, or --epsilon to look for the number of rows.")
-    elif rows is None:
-        if plot is not None:
-            raise ValueError("--plot shows epsilons: give --rows instead of --epsilon.")
-        found = rows_for_harm(model, columns, **target, **question)
-    elif plot is not None:
-        from discreet.fairness.harm.plots import plot_harm
-
-        found = plot_harm(model, rows, columns, path=plot, **target, **question)
-    else:
-        found = epsilon_for_harm(model, rows, columns, **target, **question)
+    found = _answer(model, rows, columns, epsilon, plot, target, question)
     if json:
         print_json(found.to_dict())
     else:
         print(found)
+
+
+def _answer(
+    model: Any,
+    rows: int | None,
+    columns: int,
+    epsilon: float | None,
+    plot: Path | None,
+    target: dict[str, Any],
+    question: dict[str, Any],
+) -> Any:
+    """What is asked for: the harm at a point, or the epsilon or the rows that keep it below the target."""
+    from discreet.fairness.harm.at_plan import harm_of
+    from discreet.fairness.harm.search import epsilon_for_harm, rows_for_harm
+
+    if epsilon is not None and rows is not None:
+        if plot is not None or target["at_most"] is not None:
+            raise ValueError("--epsilon with --rows tells the harm there; leave out --at-most and --plot.")
+        return harm_of(model, rows, columns, **question)
+    if target["at_most"] is None:
+        raise ValueError("say what is bounded, --at-most 0.02, or what to look at, --epsilon with --rows.")
+    if rows is None:
+        if epsilon is None:
+            raise ValueError("give --rows to look for epsilon, or --epsilon to look for the number of rows.")
+        if plot is not None:
+            raise ValueError("--plot shows epsilons: give --rows instead of --epsilon.")
+        return rows_for_harm(model, columns, **target, **question)
+    if plot is None:
+        return epsilon_for_harm(model, rows, columns, **target, **question)
+    from discreet.fairness.harm.plots import plot_harm
+
+    return plot_harm(model, rows, columns, path=plot, **target, **question)
 
 
 def _model(

@@ -91,7 +91,7 @@ def _notes(found: dict[str, Any]) -> list[str]:
         *told.notes(),
         f"value: of the {'private model' if told.reference == 'private' else 'noise-free twin'}; other model: the "
         f"{other}. bound: on the absolute change. by: distance of the models, or noise of each row's score.",
-        "thesis: the bound as printed there, for comparison; - where it prints none.",
+        "thesis: the bound as printed in P. Mangold's thesis (2023), chapter 6, to compare; - where it prints none.",
     ]
     if band is not None:
         notes.append(f"models: smallest and largest value of {band.models} {_band_from(found)}.")

@@ -165,6 +165,11 @@ class PrivateCertificate(FairnessCertificate):
         """Return the certificate as JSON values."""
         return super().to_dict() | {"guarantee": self.guarantee.to_dict()}
 
+    def _certain_rows(self) -> str:
+        if self.radius == math.inf:
+            return "The last two columns say nothing: the distance of the twin is not known, so every row may change."
+        return f"A row counts as certain if no model within {self.radius:.4g} predicts otherwise ({self.norm})."
+
     def __str__(self) -> str:
         lines = [["notion", "about", "private model: from", "to", "change of the twin: from", "to"]]
         for found in self.statements:
@@ -174,7 +179,7 @@ class PrivateCertificate(FairnessCertificate):
         notes = [
             f"All lines hold together with probability {chance:g} over the noise of the fit and of the counts.",
             f"Noise-free twin: {self.distance_to}.",
-            f"A row counts as certain if no model within {self.radius:.4g} predicts otherwise ({self.norm}).",
+            self._certain_rows(),
             f"This release: epsilon {promise.epsilon:g}, delta {promise.delta:g}, relation {promise.relation}.",
             *(
                 ["NOT PRIVATE: " + ", ".join(promise.leaks or ("no noise was added",)) + "."]
