@@ -45,6 +45,7 @@ class ColumnScaling:
     target_high: float = np.inf
     target_shift: float = 0.0
     target_scale: float = 1.0
+    target_noise: float = np.inf  # standard deviation of the noise in the shift; infinite: it is not a measured mean
 
     @property
     def columns(self) -> int:

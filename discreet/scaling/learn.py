@@ -47,13 +47,15 @@ def _scaling_of(
     found: ranges.Ranges, scaling_plan: ScalingPlan, public: Public, source: tuple[Rows, RandomGenerator] | None
 ) -> ColumnScaling:
     """The column scaling for these ranges; moments, if planned, are released from the source."""
-    limits = _limits_between(found.low, found.high, scaling_plan)
+    limits, noise = _limits_between(found.low, found.high, scaling_plan), np.inf
     mean, spread = np.zeros(limits.size), np.ones(limits.size)
     if scaling_plan.target:
         spread[-1] = GUESSED_SPREAD
     if scaling_plan.moments is not None and source is not None:
         measured = slice(0 if scaling_plan.measures_columns else public.columns, limits.size)
-        mean[measured], spread[measured] = _learn_moments(limits, measured, scaling_plan, source[0], public, source[1])
+        mean[measured], spread[measured], noise = _learn_moments(
+            limits, measured, scaling_plan, source[0], public, source[1]
+        )
     radius = np.where(limits.known, limits.radius, 1.0)
     shift = limits.centre + mean * radius if scaling_plan.centred else limits.centre
     scale = radius * spread
@@ -67,16 +69,17 @@ def _scaling_of(
         scale=scale[:p],
         second_moment=np.ones(p),
         frozen=~limits.known[:p],
-        **_target_fields(found, shift, scale) if scaling_plan.target else {},
+        **_target_fields(found, shift, scale, noise * radius) if scaling_plan.target else {},
     )
 
 
-def _target_fields(found: ranges.Ranges, shift: FloatArray, scale: FloatArray) -> dict[str, float]:
+def _target_fields(found: ranges.Ranges, shift: FloatArray, scale: FloatArray, noise: FloatArray) -> dict[str, float]:
     return {
         "target_low": float(found.outer_low[-1]),
         "target_high": float(found.outer_high[-1]),
         "target_shift": float(shift[-1]),
         "target_scale": float(scale[-1]),
+        "target_noise": float(noise[-1]),
     }
 
 
@@ -129,8 +132,8 @@ def histogram_groups(scaling_plan: ScalingPlan, public: Public) -> list[range]:
 
 def _learn_moments(
     limits: moments.Limits, measured: slice, scaling_plan: ScalingPlan, data: Rows, public: Public, rng: RandomGenerator
-) -> tuple[FloatArray, FloatArray]:
-    """Means and spreads (in units of the radius) of the measured columns, from one joint release."""
+) -> tuple[FloatArray, FloatArray, float]:
+    """Means, spreads and the means' noise (in units of the radius) of the measured columns, from one joint release."""
     assert scaling_plan.moments is not None
     sums = moments.moment_sums(data, limits, measured, rounded=scaling_plan.moments.multiplier > 0.0)
     sensitivity = mechanisms.bounded_moments(public.relation, sums.shape[1]).rounded(TERM_STEP, sums.size)
@@ -143,4 +146,4 @@ def _learn_moments(
     else:
         mean = np.zeros_like(mean)
     # Below twice the noise the estimate says only "small": the floor keeps the steps safe (within 2/M).
-    return mean, np.sqrt(np.maximum(square, 2.0 * noise + SMALLEST_SPREAD**2))
+    return mean, np.sqrt(np.maximum(square, 2.0 * noise + SMALLEST_SPREAD**2)), noise

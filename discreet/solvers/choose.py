@@ -34,5 +34,5 @@ def _automatic(problem: Problem, public: Public, budget: Budget) -> str:
     """
     few = 0 < public.columns <= FEW_COLUMNS and not budget.is_infinite
     if few and SOLVERS["newton"]().why_incompatible(problem, budget) is None:
-        return "newton" if enough_rows(budget, public) else "gd"
+        return "newton"
     return "cd" if problem.separable and not public.stored else "gd"

@@ -33,6 +33,11 @@ LABEL_MARGIN, TARGET_MARGIN = 2.0, 1.0
 class Settings:
     """What a solver fixes beside its noise: a frozen dataclass of numbers, words and flags for each solver."""
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether the whole budget goes into a constant prediction, because the rows are too few for more."""
+        return False
+
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as JSON values: what is None is left out, an infinite number is written as "inf"."""
         pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
@@ -121,7 +126,19 @@ class Plan(Generic[M, S]):
 
     def warnings(self) -> list[str]:
         """Say what a person should know before the budget is spent; from public facts alone."""
-        return [warning for warning in (self._warn_of_common_scale(), self._warn_of_noise()) if warning]
+        return [warning for warning in self._all_warnings() if warning]
+
+    def _all_warnings(self) -> list[str | None]:
+        return [self._warn_of_constant(), self._warn_of_common_scale(), self._warn_of_noise()]
+
+    def _warn_of_constant(self) -> str | None:
+        if not self.settings.is_constant:
+            return None
+        what = "the shares of the labels" if self.problem.loss.classification else "the mean of the target"
+        return (
+            f"{self.public.rows} rows are too few at this budget to learn privately what the columns tell, so all of it "
+            f"goes into {what}, and the model predicts the same for every row; use more rows or a larger epsilon."
+        )
 
     def weaknesses(self, rows_are_known: bool = True) -> list[str]:
         """Say why the promise itself protects little: epsilon > 10, or delta > 1/rows; from public facts alone."""

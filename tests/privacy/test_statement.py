@@ -82,6 +82,7 @@ def test_the_number_of_rows_is_only_told_where_it_is_public():
     assert "the number of rows," not in section(statement, "Not covered")
 
 
+@pytest.mark.filterwarnings("ignore::discreet.UtilityWarning")  # a small table
 def test_every_percentage_is_on_the_safe_side():
     for epsilon in (0.1, 0.73, 2.0, 9.0):
         promise = fitted(epsilon=epsilon).guarantee_

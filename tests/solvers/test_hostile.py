@@ -85,6 +85,7 @@ def test_degenerate_tables_work(solver):
         assert np.isfinite(quietly(bounded, rows, target).coef_).all()
 
 
+@pytest.mark.filterwarnings("ignore::discreet.UtilityWarning")  # a small table
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -224,6 +225,7 @@ def test_the_callers_memory_is_left_alone():
         np.testing.assert_array_equal(table_, before)
 
 
+@pytest.mark.filterwarnings("ignore::discreet.UtilityWarning")  # a small table
 def test_the_statement_owns_up_to_what_was_read_from_the_rows():
     X, y = small()
     with pytest.warns(discreet.PrivacyLeakWarning):

@@ -199,6 +199,7 @@ def test_every_plan_spends_its_budget_and_no_more(solver, budget, relation):
         assert outside <= promised * 1.005  # their grid of 1e-4 rounds losses up
 
 
+@pytest.mark.filterwarnings("ignore::discreet.UtilityWarning")  # a small table
 def test_an_unplanned_read_is_impossible_before_the_reservation(tmp_path, monkeypatch):
     """A ledger that refuses must leave the rows untouched: the solver is never called."""
     calls, run = [], Solver.solve

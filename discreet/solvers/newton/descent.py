@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,13 +18,26 @@ from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock
 from discreet.scaling import second_moment
-from discreet.scaling.norm_bound import norm_bound_at, norm_counts, private_norm_bound
+from discreet.scaling.norm_bound import norm_counts, private_norm_bound
 from discreet.scaling.second_moment import Metric, SecondMoment
 from discreet.solvers._shared.clipping import typical_slope
+from discreet.solvers._shared.constant_score import ConstantScore, learn_label_scores
 from discreet.solvers._shared.quadratic_model import QuadraticModel
-from discreet.solvers.newton.releases import CLIP, CURVATURE_RADIUS, GRADIENTS, HESSIAN, MOMENT, NEW_CLIP, RADIUS
+from discreet.solvers.newton.releases import (
+    CLIP,
+    CURVATURE_RADIUS,
+    GRADIENTS,
+    HESSIAN,
+    LABELS,
+    MOMENT,
+    NEW_CLIP,
+    RADIUS,
+)
+from discreet.solvers.newton.shrinkage import Columns, Estimate, NoisyWeights, averaged_noise, settled
+from discreet.solvers.plan import LABEL_MARGIN, TARGET_MARGIN
 
 if TYPE_CHECKING:
+    from discreet.problem.penalties import PenaltyTerms
     from discreet.problem.problem import Problem
     from discreet.solvers.base import Run
     from discreet.solvers.newton.solver import Newton, NewtonPlan
@@ -33,6 +47,9 @@ if TYPE_CHECKING:
 # Tuned on public tables, and never read from rows: docs/defaults.md.
 LEAST_CURVATURE = 0.05  # in units of its bound: no step is more than 20 times as long as one that is safe everywhere
 LONG_ROWS = 0.05  # fraction of the rows that the second moment may clip at most
+UNCLIPPED = 0.5  # of the rows: only these have a curvature, and a threshold near the median leaves half of them
+UNLEARNED_RADIUS = math.sqrt(0.5)  # in usual norms, where rows are too few to learn it: steps stay safe
+MEDIAN_RESIDUAL = 0.6745  # of normal residuals, in standard deviations
 CLIPPED_ROWS = 6.0  # gradients that may be clipped, in units of the total noise: fewer would not pay for the noise
 
 
@@ -45,16 +62,53 @@ class Descent:
         self.metric = self._learn_metric()
         self.model = QuadraticModel(scaled.problem.loss.smoothness * self.metric.matrix, scaled.penalty_terms)
         self.w, self.clip = scaled.start(), math.inf
+        self.constant = self._learn_constant()
 
     def step(self, t: int) -> None:
         """Gradient step t, and before the first and the middle one what is learned for the steps to come."""
         if t == 0:
+            # Before the start: there all slopes are equal, and where labels are rare theirs must not be clipped.
             self.clip = self._learn_clip(CLIP)
+            if self.constant is not None:
+                self.w[-1] = self.constant.value[0]
         elif t == self.plan.settings.halfway:
             self.clip = max(self._learn_clip(NEW_CLIP), self.clip * least_shrinkage(self.scaled.problem))
             if self.split.shares[HESSIAN] > 0.0:
                 self.model = QuadraticModel(self._learn_hessian(), self.scaled.penalty_terms)
         self._move(self._noisy_gradient(t))
+
+    def settled(self, w: FloatArray, weights: FloatArray) -> FloatArray:
+        """The weighted mean of the iterates, shrunk towards the constant by its known noise.
+
+        Where weights have bounds, they are left as they are.
+        """
+        terms, labels = self.scaled.penalty_terms, self.scaled.problem.loss.classification
+        if not self.plan.is_noisy or not is_free(terms):
+            return w
+        usual = LABEL_MARGIN if labels else TARGET_MARGIN * self.scaled.scaling.target_scale
+        noise = self._noise_of(weights)
+        if not self.scaled.problem.fit_intercept:
+            return NoisyWeights(w, noise).expected(usual)
+        return settled(w, noise, Columns(self.metric.matrix, self.mean_noise), self._constant_estimate(), usual, labels)
+
+    def _noise_of(self, weights: FloatArray) -> FloatArray:
+        """The covariance of the noise in the weighted mean of the iterates."""
+        smoothness, vectors, model = self.scaled.problem.loss.smoothness, self.curvature.vectors, self.curvature.model
+        steps = np.array([self._gradient_grid(t).scale for t in range(weights.size)]) / self.scaled.rows
+        variances = averaged_noise(self.curvature.progress, steps, weights) / (smoothness * model) ** 2
+        back = (self.metric.vectors / np.sqrt(self.metric.values)) @ vectors
+        penalised = self.model.matrix + np.diag(self.scaled.penalty_terms.l2)
+        shortened = np.linalg.solve(penalised, self.model.matrix)  # what the penalty leaves of every step
+        back = shortened @ back
+        return np.asarray((back * variances) @ back.T)
+
+    def _constant_estimate(self) -> Estimate | None:
+        """The constant's score; that of a target which was centred at its noisy mean is 0."""
+        if self.constant is not None:
+            return Estimate(float(self.constant.value[0]), float(self.constant.deviation[0]) ** 2)
+        if self.scaled.problem.loss.classification:
+            return None
+        return Estimate(0.0, self.scaled.scaling.target_noise**2)
 
     def exact_steps(self) -> Iterator[FloatArray]:
         """The weights after each step without end, epsilon being infinite: no noise, and nothing is clipped."""
@@ -108,7 +162,19 @@ class Descent:
                 block.X, block.norms, radius, block.weight, self._table_rows
             )
         )
-        return Metric.from_second_moment(self._release(total, radius, MOMENT))
+        moment = self._release(total, radius, MOMENT)
+        metric = Metric.from_second_moment(moment)
+        self.mean_noise = moment.deviation / math.sqrt(2.0)  # off the diagonal
+        along = np.clip(np.einsum("ij,ik,kj->j", metric.vectors, moment.matrix, metric.vectors) / metric.values, 0.0, 1.0)
+        self.mean_square = float(along.sum())
+        self.curvature = Curvature(np.eye(along.size), np.ones(along.size), UNCLIPPED * along)
+        return metric
+
+    def _learn_constant(self) -> ConstantScore | None:
+        """One release, if it is planned: the counts of the labels."""
+        if self.split.shares[LABELS] == 0.0:
+            return None
+        return learn_label_scores(self.scaled, self.split.part(LABELS), self.relation, self.run.rng)
 
     def _learn_hessian(self) -> FloatArray:
         """Two releases: a bound on the norms of the rows times their root curvatures, and the Hessian in the metric."""
@@ -121,7 +187,8 @@ class Descent:
             return second_moment.whitened_second_moment(block.X, self.metric, *rows)
 
         moment = self._release(self.scaled.sum(of_block), radius, HESSIAN)
-        return self.scaled.problem.loss.smoothness * self.metric.unwhitened(safe_curvature(moment))
+        self.curvature = safe_curvature(moment)
+        return self.scaled.problem.loss.smoothness * self.metric.unwhitened(self.curvature.matrix)
 
     @property
     def _table_rows(self) -> int | None:
@@ -138,6 +205,8 @@ class Descent:
         unit = math.sqrt(self.scaled.columns)
         if self.plan.budget.is_infinite:
             return float(max(norms(block).max() for block in self.scaled.blocks()))
+        if not self.plan.settings.learns_norm_bounds:
+            return UNLEARNED_RADIUS * unit
         allowed = min(LONG_ROWS * self.scaled.rows, self._worth_clipping())
         return self._norm_bound(which, norms, unit, allowed)
 
@@ -148,6 +217,9 @@ class Descent:
         if self.plan.budget.is_infinite:
             return math.inf
         unit = math.sqrt(self.scaled.columns) * typical_slope(self.plan.problem, self.scaled.scaling)
+        if not self.plan.settings.learns_norm_bounds:
+            usual = math.sqrt(max(self.mean_square, 1.0)) * typical_slope(self.plan.problem, self.scaled.scaling)
+            return first_slope(self.plan.problem) * usual
 
         def norms(block: ScaledBlock) -> FloatArray:
             return np.abs(block.slopes(self.w)) * self._norms(block)
@@ -155,9 +227,7 @@ class Descent:
         return self._norm_bound(which, norms, unit, self._worth_clipping())
 
     def _norm_bound(self, which: int, norms: NormsOf, unit: float, allowed: float) -> float:
-        """A bound that about the allowed number of rows exceed; the lowest one where rows are too few to learn it."""
-        if not self.plan.settings.learns_norm_bounds:
-            return norm_bound_at(0, unit)
+        """A bound that about the allowed number of rows exceed."""
         counts = self.scaled.sum(lambda block: norm_counts(norms(block), block.weight, unit))
         return private_norm_bound(counts, unit, allowed, self.split.part(which), self.relation, self.run.rng)
 
@@ -181,6 +251,17 @@ class Descent:
         return np.sqrt(np.where(clipped, 0.0, curvature))
 
 
+def is_free(terms: PenaltyTerms) -> bool:
+    """Whether no weight has bounds."""
+    return bool((np.isneginf(terms.low) & np.isposinf(terms.high)).all())
+
+
+def first_slope(problem: Problem) -> float:
+    """The median of the slopes at the start, in units of a usual one: that of all labels at margin 0, or of residuals."""
+    loss = problem.loss
+    return abs(float(loss.slope(0.0, 1.0))) / loss.lipschitz if loss.classification else MEDIAN_RESIDUAL
+
+
 def least_shrinkage(problem: Problem) -> float:
     """By how much the threshold may fall halfway.
 
@@ -190,12 +271,31 @@ def least_shrinkage(problem: Problem) -> float:
     return 1.0 if problem.loss.classification else 0.5
 
 
-def safe_curvature(moment: SecondMoment) -> FloatArray:
+@dataclass(frozen=True, eq=False)
+class Curvature:
+    """The curvature of the model in the metric, in units of its bound: eigenvectors and values.
+
+    `progress` is the part of the way to the minimum that a step goes along each of them: what is expected of the
+    gradients' curvature, over that of the model.
+    """
+
+    vectors: FloatArray
+    model: FloatArray
+    progress: FloatArray
+
+    @property
+    def matrix(self) -> FloatArray:
+        return np.asarray((self.vectors * self.model) @ self.vectors.T)
+
+
+def safe_curvature(moment: SecondMoment) -> Curvature:
     """The noisy Hessian in the metric, in units of the bound on the curvature; so large that steps do not overshoot.
 
     It is lifted by the edge of its noise. In directions of little curvature few rows have a say, and the mean of all
-    directions keeps the steps short there.
+    directions keeps the steps short there. The progress is that of the Hessian without noise, or half of the way where
+    the noise hides it.
     """
     values, vectors = np.linalg.eigh(moment.matrix)
     lifted = np.maximum(values + moment.noise_edge, max(float(values.mean()), LEAST_CURVATURE))
-    return np.asarray((vectors * np.minimum(lifted, 1.0)) @ vectors.T)
+    model = np.minimum(lifted, 1.0)
+    return Curvature(vectors, model, np.clip(values / model, 0.5, 1.0))

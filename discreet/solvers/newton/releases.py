@@ -17,7 +17,8 @@ CLIP = 2  # counts of the norms of the gradients, before the first step
 NEW_CLIP = 3  # the same halfway
 CURVATURE_RADIUS = 4  # counts of the norms of the rows times their root curvatures, halfway
 HESSIAN = 5  # the Hessian, halfway
-GRADIENTS = 6  # the first of the gradient steps
+LABELS = 6  # counts of the labels, where rows are too few for norm bounds
+GRADIENTS = 7  # the first of the gradient steps
 
 
 def releases_of(plan: NewtonPlan) -> list[PlannedRelease]:
@@ -33,6 +34,7 @@ def releases_of(plan: NewtonPlan) -> list[PlannedRelease]:
         NEW_CLIP: ("counts of gradient lengths", counts, "rows per count"),
         CURVATURE_RADIUS: ("counts of row lengths by curvature", counts, "rows per count"),
         HESSIAN: ("Hessian of the loss", matrix, SQUARED_LENGTH),
+        LABELS: ("counts of labels", counts, "rows per count"),
     }
     step = ("mean gradients of all rows", gradient, OF_THE_THRESHOLD)
     planned: list[PlannedRelease] = []

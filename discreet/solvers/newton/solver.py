@@ -20,16 +20,17 @@ from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.budget_split import BudgetSplit
 from discreet.privacy.planned_release import PlannedRelease
 from discreet.problem.blockwise import BlockwiseProblem
-from discreet.scaling.norm_bound import norm_bound_at, noticeable
-from discreet.scaling.plan import ScalingPlan
+from discreet.scaling.norm_bound import noticeable
+from discreet.scaling.plan import ScalingPlan, unscaled
 from discreet.scaling.second_moment import check_columns, noise_edge
 from discreet.solvers._shared.averaging import TailAverage
 from discreet.solvers._shared.clipping import planned_slope
+from discreet.solvers._shared.constant_score import counts_labels, learn_label_scores, wanted_share
 from discreet.solvers._shared.noise_rules import NoiseRule
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Run, Solver, calibrated
-from discreet.solvers.newton.descent import Descent
-from discreet.solvers.newton.releases import GRADIENTS, HESSIAN, releases_of
+from discreet.solvers.newton.descent import Descent, first_slope, is_free
+from discreet.solvers.newton.releases import GRADIENTS, HESSIAN, LABELS, releases_of
 from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
@@ -41,24 +42,29 @@ if TYPE_CHECKING:
 # Tuned on public tables (electricity, california, adult, acsincome), and never read from rows: docs/defaults.md.
 STEPS, FEW_STEPS, FEWEST_STEPS = NoiseRule(0.6, 0.5, 30.0), NoiseRule(0.6, 1.0, 14.0), 4
 GROWTH, MOST_GROWTH = 1.2, 100.0  # of the share from step to step, and in all: early steps need not be exact
+MOST_LABELS = 0.5  # of the budget, for the counts of the labels; if they need more, they get all of it
 NORM_BOUND_SHARE = 0.03  # for each of the up to four histograms of sizes
 MOMENT_SHARE = 0.1  # for the second-moment matrix
 HESSIAN_SHARE = 0.03  # for the Hessian halfway
 LEAST_SHARE, MOST_SHARE = 1e-6, 0.8  # of the moment, and of both together
 NOISIEST_HESSIAN = 0.5  # the edge of its noise, over the bound on the curvature; noisier ones are left out
 LONG_RESIDUALS = 2.5  # what all but a few residuals keep below, in units of the usual one; normal ones: 2 to 3
-LONG_ROWS_AT_LEAST = 0.16  # a histogram that cannot tell this fraction from noise is left out
+LONG_ROWS_AT_LEAST = 0.5  # a histogram that cannot tell this fraction from noise is left out
 
 
 @dataclass(frozen=True)
 class NewtonSettings(Settings):
     """The gradient steps, and what is learned beside them."""
 
-    steps: int
-    learns_norm_bounds: bool  # from noisy counts of lengths; else the lowest bounds are used
+    steps: int  # 0: the model is a constant
+    learns_norm_bounds: bool  # from noisy counts of lengths; else usual lengths are used
     halfway: int  # the step before which threshold and curvature are learned anew; 0: never
     moment_share: float
     hessian_share: float
+
+    @property
+    def is_constant(self) -> bool:
+        return self.steps == 0
 
 
 NewtonPlan = Plan[BudgetSplit, NewtonSettings]
@@ -118,6 +124,10 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
     ) -> tuple[BudgetSplit, NewtonSettings]:
         check_columns(self.name, public.columns)
+        if self._fits_constant(problem, public, budget):
+            shares = tuple(float(k == LABELS) for k in range(GRADIENTS))
+            mechanism = calibrated(lambda z: BudgetSplit(z, shares), scaling_plan, budget, public)
+            return mechanism, NewtonSettings(0, False, 0, 0.0, 0.0)
         columns = public.columns + problem.fit_intercept
         steps = int(self.steps) if self.steps is not None else default_steps(budget, public, columns)
         learned = enough_rows(budget, public)
@@ -127,31 +137,61 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
             and quiet_hessian(self.hessian_share, budget, public, columns)
         )
         hessian = self.hessian_share if wanted else 0.0
-        shares = self._shares(steps, NORM_BOUND_SHARE if learned else 0.0, hessian)
+        labels = self._labels_share(problem, public, budget)
+        shares = self._shares(steps, NORM_BOUND_SHARE if learned else 0.0, hessian, labels)
         mechanism = calibrated(lambda z: BudgetSplit(z, shares), scaling_plan, budget, public)
         return mechanism, NewtonSettings(steps, learned, _halfway(steps), self.moment_share, shares[HESSIAN])
+
+    def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
+        if self._fits_constant(problem, public, budget):
+            return unscaled(target)
+        return super()._plan_scaling(problem, public, budget, target)
+
+    def _fits_constant(self, problem: Problem, public: Public, budget: Budget) -> bool:
+        """Whether the constant alone needs so much of the budget that nothing can be told about the columns."""
+        asked = (self.steps, self.clip, self.radius, self.scale_share)
+        if any(setting is not None for setting in asked):
+            return False
+        return self._labels_share(problem, public, budget) > MOST_LABELS
+
+    def _labels_share(self, problem: Problem, public: Public, budget: Budget) -> float:
+        """For the counts of the labels; 0 where they are of no use."""
+        if budget.is_infinite or not counts_labels(problem) or not is_free(problem.penalty_terms(public.columns)):
+            return 0.0
+        share = wanted_share(public, budget)
+        return share if self.steps is None else min(share, MOST_LABELS)
 
     def _releases(self, plan: NewtonPlan) -> list[PlannedRelease]:
         return releases_of(plan)
 
     def _standard_error(self, plan: NewtonPlan) -> float | None:
         """Every step goes all the way to the minimum; those of the second half are averaged by their shares."""
-        if self.clip is not None and not plan.problem.loss.classification:
+        if plan.settings.is_constant or (self.clip is not None and not plan.problem.loss.classification):
             return None
-        columns, steps = plan.public.columns + plan.problem.fit_intercept, plan.settings.steps
+        columns = plan.public.columns + plan.problem.fit_intercept
         usual = math.sqrt(columns) * planned_slope(plan.problem)
-        if not plan.problem.loss.classification:
-            usual *= LONG_RESIDUALS
-        clip = self.clip or (usual if plan.settings.learns_norm_bounds else norm_bound_at(0, usual))
-        sensitivity = mechanisms.clipped_sum(plan.public.relation) * clip
-        kept = range(GRADIENTS + (steps // 2 if self.average else steps - 1), GRADIENTS + steps)
-        weights = np.array([plan.mechanism.shares[k] for k in kept])
-        deviations = np.array([plan.mechanism.part(k).deviation(sensitivity) for k in kept]) / plan.public.rows
-        mean = float(np.sqrt(((weights * deviations) ** 2).sum()) / weights.sum())
-        return mean / plan.problem.loss.smoothness
+        learned = 1.0 if plan.problem.loss.classification else LONG_RESIDUALS
+        clip = self.clip or usual * (learned if plan.settings.learns_norm_bounds else first_slope(plan.problem))
+        return float(np.linalg.norm(self._weights(plan) * self._step_noise(plan, clip)))
 
-    def _shares(self, steps: int, limit: float, hessian: float) -> tuple[float, ...]:
-        """Shares of the budget in the order of the releases, summing to 1; what is not learned costs 0."""
+    def _weights(self, plan: NewtonPlan) -> FloatArray:
+        """With which weight the iterate after each step is part of the result."""
+        weights = np.array(plan.mechanism.shares[GRADIENTS:])
+        weights[: plan.settings.steps // 2 if self.average else -1] = 0.0
+        return weights / weights.sum()
+
+    def _step_noise(self, plan: NewtonPlan, clip: float) -> FloatArray:
+        """Standard deviation of the noise that each step adds to the weights, in the metric."""
+        sensitivity = mechanisms.clipped_sum(plan.public.relation) * clip
+        parts = (plan.mechanism.part(GRADIENTS + t) for t in range(plan.settings.steps))
+        deviations = np.array([part.deviation(sensitivity) for part in parts])
+        return deviations / (plan.public.rows * plan.problem.loss.smoothness)
+
+    def _shares(self, steps: int, limit: float, hessian: float, labels: float) -> tuple[float, ...]:
+        """Shares of the budget in the order of the releases, summing to 1; what is not learned costs 0.
+
+        The labels' share is taken first; the others are of what it leaves.
+        """
         later = _halfway(steps) > 0
         before = (
             limit if self.radius is None else 0.0,
@@ -162,22 +202,34 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
             hessian if later else 0.0,
         )
         growing = min(GROWTH, MOST_GROWTH ** (1.0 / steps)) ** np.arange(steps)
-        return (*before, *((1.0 - sum(before)) * growing / growing.sum()).tolist())
+        others = (1.0 - labels) * np.array(before)
+        return (*others.tolist(), labels, *((1.0 - labels - others.sum()) * growing / growing.sum()).tolist())
 
     def _descend(self, scaled: BlockwiseProblem, plan: NewtonPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.steps is None:
             return until_optimal(scaled, run, Descent(self, scaled, plan, run).exact_steps(), every=5)
         steps, shares = plan.settings.steps, plan.mechanism.shares
+        if plan.settings.is_constant:
+            return only_constant(scaled, plan, run), 0
         descent, average = Descent(self, scaled, plan, run), TailAverage(steps, scaled.shape)
         for t in range(steps):
             descent.step(t)
             average.add(descent.w, shares[GRADIENTS + t])
             run.report(t + 1, steps, scaled, descent.w)
-        return (average.mean() if self.average else descent.w), steps
+        return descent.settled(average.mean() if self.average else descent.w, self._weights(plan)), steps
+
+
+def only_constant(scaled: BlockwiseProblem, plan: NewtonPlan, run: Run) -> FloatArray:
+    """Weights that predict the constant alone: the labels' shares, or the mean to which the target was shifted."""
+    w = scaled.start()
+    if plan.mechanism.shares[LABELS] > 0.0:
+        w[-1] = learn_label_scores(scaled, plan.mechanism.part(LABELS), plan.public.relation, run.rng).value[0]
+    run.report(1, 1, scaled, w)
+    return w
 
 
 def enough_rows(budget: Budget, public: Public) -> bool:
-    """Whether the longest rows can be told from noise while they are few; else the lowest limits are used."""
+    """Whether the longest rows can be told from noise while they are few; else usual lengths are the limits."""
     if budget.is_infinite:
         return True
     part = mechanisms.Gaussian(1.0 / (math.sqrt(NORM_BOUND_SHARE) * budget.gaussian_mu()))

@@ -1,0 +1,99 @@
+"""The best constant score of a table, released with noise: where a model starts, and where it falls back to.
+
+Every entry of a gradient has the noise that all columns together need; counts of labels have their own alone.
+Sensitivity and proof: docs/guarantees/newton.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet._common.types import FloatArray
+from discreet.data.rows import exact_weights
+from discreet.privacy import mechanisms
+from discreet.privacy.relation import Relation
+from discreet.problem.losses import Logistic, Multinomial
+
+if TYPE_CHECKING:
+    from discreet.data.public import Public
+    from discreet.privacy.budget import Budget
+    from discreet.privacy.mechanisms import Gaussian
+    from discreet.privacy.random.generator import RandomGenerator
+    from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock
+    from discreet.problem.problem import Problem
+
+# Where these come from: docs/defaults.md.
+SPREAD = 0.03  # of the noisy share of a label: a constant's log-loss is then within 2 % for shares of a tenth and more
+LEAST_SHARE = 0.01  # of the budget
+GRID = 2_000  # shares over which the posterior mean is summed
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantScore:
+    """The score of a constant for each output, and the standard deviation that the noise gives it."""
+
+    value: FloatArray
+    deviation: FloatArray
+
+
+def counts_labels(problem: Problem) -> bool:
+    """Whether shares of labels tell the best constant."""
+    return isinstance(problem.loss, (Logistic, Multinomial)) and problem.fit_intercept
+
+
+def wanted_share(public: Public, budget: Budget) -> float:
+    """The share of the budget with which the noisy share of a label has the wanted spread; above 1 if none is enough."""
+    counts = mechanisms.one_hot_counts(public.relation, 1)
+    alone = mechanisms.additive(budget, 1.0).deviation(counts) / (math.sqrt(2.0) * public.rows)
+    return max(LEAST_SHARE, (alone / SPREAD) ** 2)
+
+
+def learn_label_scores(
+    scaled: BlockwiseProblem, mechanism: Gaussian, relation: Relation, rng: RandomGenerator
+) -> ConstantScore:
+    """The log-odds of two labels, or the centred logarithms of the shares of several.
+
+    Guarantee: reads the labels only through one histogram of them, which costs one event of the mechanism.
+    """
+    sensitivity = mechanisms.one_hot_counts(relation, 1)
+    noisy = mechanism.release(rng, scaled.sum(label_counts), sensitivity)
+    weighted = next(iter(scaled.blocks())).weight is not None
+    known = None if weighted or relation is Relation.ADD_REMOVE else scaled.rows
+    shares, spreads = noisy_shares(noisy, mechanism.deviation(sensitivity), known)
+    expected = np.array([expected_share(*pair, noisy.size) for pair in zip(shares, spreads, strict=True)])
+    expected /= expected.sum()
+    if noisy.size == 2:
+        odds = math.log(expected[1] / expected[0])
+        return ConstantScore(np.array([odds]), spreads[1:] / (expected[1] * expected[0]))
+    logs = np.log(expected)
+    return ConstantScore(logs - logs.mean(), spreads / expected)
+
+
+def noisy_shares(counts: FloatArray, deviation: float, known: int | None) -> tuple[FloatArray, FloatArray]:
+    """The shares of noisy counts, and their standard deviations; `known` is what the counts without noise sum to."""
+    if known is not None:
+        shares = counts / known
+        shares += (1.0 - shares.sum()) / counts.size  # the nearest ones that sum to 1
+        return shares, np.full(counts.size, deviation / known * math.sqrt(1.0 - 1.0 / counts.size))
+    total = max(float(counts.sum()), deviation)
+    inside = np.clip(counts / total, 0.0, 1.0)
+    return counts / total, deviation / total * np.sqrt((1.0 - inside) ** 2 + (counts.size - 1) * inside**2)
+
+
+def expected_share(noisy: float, spread: float, labels: int = 2) -> float:
+    """The mean of a share given its noisy value, if all shares of so many labels were equally likely before."""
+    grid = (np.arange(GRID) + 0.5) / GRID
+    exponent = -0.5 * ((grid - noisy) / spread) ** 2 + (labels - 2) * np.log1p(-grid)
+    weights = np.exp(exponent - exponent.max())
+    return float((grid * weights).sum() / weights.sum())
+
+
+def label_counts(block: ScaledBlock) -> FloatArray:
+    """The weighted number of rows of each label: every row is in exactly one bin."""
+    outputs = block.loss.outputs
+    label = (block.y > 0.0).astype(np.int64) if outputs == 1 else block.y.astype(np.int64)
+    return np.bincount(label, weights=exact_weights(block.weight), minlength=max(outputs, 2)).astype(np.float64)

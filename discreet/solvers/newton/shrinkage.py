@@ -1,0 +1,118 @@
+"""What the known noise says about released weights: how far to shrink each direction, and where the intercept is.
+
+Post-processing of released numbers: it costs nothing. Derivation: docs/guarantees/newton.md, step 4.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet._common.types import FloatArray
+
+# Where these come from: docs/defaults.md.
+NOTHING = 0.5  # probability, before the rows are read, that the columns tell nothing
+SIGNALS = 2.0 ** np.arange(-10.0, 3.5, 0.5)  # else: variances of the scores, over the usual one, all equally likely
+PROBIT = math.pi / 8.0  # a logistic function averaged over scores of variance v is one of score / sqrt(1 + v PROBIT)
+CURVED = 0.1  # how wrong that rule may be about the intercept, times the variance of the scores
+SMALLEST_NOISE = 1e-300  # a variance that is 0 must not be divided by
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyWeights:
+    """Released weights of the columns, with the covariance of their noise."""
+
+    slopes: FloatArray
+    noise: FloatArray
+
+    def expected(self, usual: float) -> FloatArray:
+        """The mean of the weights without noise, given the noisy ones.
+
+        Before the rows are read the weights are independent and normal, with mean 0 and a common variance that is 0 or
+        one of `SIGNALS`; `usual` is the standard deviation that scores usually have.
+        """
+        noises, vectors = np.linalg.eigh(self.noise)
+        noises = np.maximum(noises, SMALLEST_NOISE)
+        along = vectors.T @ self.slopes
+        signals = np.append(0.0, SIGNALS * usual**2 / self.slopes.size)
+        prior = np.append(NOTHING, np.full(SIGNALS.size, (1.0 - NOTHING) / SIGNALS.size))
+        total = signals[:, None] + noises
+        likelihood = np.log(prior) - 0.5 * (np.log(total) + along**2 / total).sum(axis=1)
+        posterior = np.exp(likelihood - likelihood.max())
+        kept = (posterior / posterior.sum()) @ (signals[:, None] / total)
+        found = np.asarray(vectors @ (kept * along))
+        return np.where(self.slopes == 0.0, 0.0, found)  # what a penalty has left out stays out
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number and the variance of its error."""
+
+    value: float
+    variance: float
+
+    def combined(self, other: Estimate) -> float:
+        """The mean of two estimates, weighted by the inverse of their variances."""
+        if math.isinf(other.variance):
+            return self.value
+        share = other.variance / max(self.variance + other.variance, SMALLEST_NOISE)
+        return share * self.value + (1.0 - share) * other.value
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The means and covariances of the columns, as a noisy second moment with a last column of ones has them.
+
+    `noise` is the standard deviation of the noise in each mean.
+    """
+
+    moment: FloatArray
+    noise: float
+
+    @property
+    def means(self) -> FloatArray:
+        return np.asarray(self.moment[-1, :-1] / self.moment[-1, -1])
+
+    def variance_of(self, slopes: FloatArray) -> float:
+        """The variance of the scores."""
+        within = float(slopes @ self.moment[:-1, :-1] @ slopes)
+        return max(within - self.moment[-1, -1] * float(self.means @ slopes) ** 2, 0.0)
+
+    def intercept_for(self, constant: Estimate, slopes: FloatArray, labels: bool) -> Estimate:
+        """The intercept with which the mean prediction is that of the constant."""
+        variance = self.variance_of(slopes) if labels else 0.0
+        value = constant.value * math.sqrt(1.0 + PROBIT * variance) - float(self.means @ slopes)
+        doubt = (CURVED * variance) ** 2 + self.noise**2 * float(slopes @ slopes)
+        return Estimate(value, constant.variance + doubt)
+
+
+def settled(
+    w: FloatArray, noise: FloatArray, columns: Columns, constant: Estimate | None, usual: float, labels: bool
+) -> FloatArray:
+    """Weights, intercept last, with slopes shrunk by their noise; the constant's score has a say in the intercept.
+
+    What the slopes lose takes the noise of the intercept along, so far as both have it in common.
+    """
+    slopes = w[:-1]
+    shrunk = NoisyWeights(slopes, noise[:-1, :-1]).expected(usual)
+    common = np.linalg.lstsq(noise[:-1, :-1], noise[-1, :-1], rcond=None)[0]
+    own = Estimate(
+        float(w[-1] - common @ (slopes - shrunk)), max(float(noise[-1, -1] - common @ noise[-1, :-1]), 0.0)
+    )
+    if constant is None:
+        return np.append(shrunk, own.value)
+    return np.append(shrunk, own.combined(columns.intercept_for(constant, shrunk, labels)))
+
+
+def averaged_noise(progress: FloatArray, steps: FloatArray, weights: FloatArray) -> FloatArray:
+    """The variance, along each direction, of the weighted mean of the iterates.
+
+    Step t adds noise of standard deviation `steps[t]`, and leaves the part 1 - progress of what it finds.
+    """
+    kept, variance = 1.0 - progress, np.zeros_like(progress)
+    for t, deviation in enumerate(steps):
+        in_mean = kept[:, None] ** np.arange(steps.size - t) @ weights[t:]
+        variance += (deviation * in_mean) ** 2
+    return variance
