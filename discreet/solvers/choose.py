@@ -8,7 +8,6 @@ from discreet.data.public import Public
 from discreet.privacy.budget import Budget
 from discreet.problem.problem import Problem
 from discreet.solvers import SOLVERS, Solver
-from discreet.solvers.newton.solver import enough_rows
 
 FEW_COLUMNS = 200  # up to which `auto` preconditions: docs/benchmarks/solvers.md
 

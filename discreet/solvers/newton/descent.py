@@ -33,7 +33,7 @@ from discreet.solvers.newton.releases import (
     NEW_CLIP,
     RADIUS,
 )
-from discreet.solvers.newton.shrinkage import Columns, Estimate, NoisyWeights, averaged_noise, settled
+from discreet.solvers.newton.shrinkage import Columns, Estimate, NoisyWeights, averaged_noise, part_of_the_way, settled
 from discreet.solvers.plan import LABEL_MARGIN, TARGET_MARGIN
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ class Descent:
             if self.constant is not None:
                 self.w[-1] = self.constant.value[0]
         elif t == self.plan.settings.halfway:
-            self.clip = max(self._learn_clip(NEW_CLIP), self.clip * least_shrinkage(self.scaled.problem))
+            if self.split.shares[NEW_CLIP] > 0.0:
+                self.clip = max(self._learn_clip(NEW_CLIP), self.clip * least_shrinkage(self.scaled.problem))
             if self.split.shares[HESSIAN] > 0.0:
                 self.model = QuadraticModel(self._learn_hessian(), self.scaled.penalty_terms)
         self._move(self._noisy_gradient(t))
@@ -93,9 +94,15 @@ class Descent:
 
     def _noise_of(self, weights: FloatArray) -> FloatArray:
         """The covariance of the noise in the weighted mean of the iterates."""
+        labels = self.scaled.problem.loss.classification
         smoothness, vectors, model = self.scaled.problem.loss.smoothness, self.curvature.vectors, self.curvature.model
         steps = np.array([self._gradient_grid(t).scale for t in range(weights.size)]) / self.scaled.rows
-        variances = averaged_noise(self.curvature.progress, steps, weights) / (smoothness * model) ** 2
+        progress = self.curvature.progress
+        variances = averaged_noise(progress, steps, weights) / (smoothness * model) ** 2
+        # The rows themselves are a sample: the variance of their mean gradient, so far as the steps have followed it.
+        followed = part_of_the_way(progress, weights) ** 2 / (progress * model)
+        slope = 0.5 if labels else self.scaled.scaling.target_scale
+        variances += slope**2 / (self.scaled.rows * smoothness**2) * followed
         back = (self.metric.vectors / np.sqrt(self.metric.values)) @ vectors
         penalised = self.model.matrix + np.diag(self.scaled.penalty_terms.l2)
         shortened = np.linalg.solve(penalised, self.model.matrix)  # what the penalty leaves of every step
@@ -165,9 +172,9 @@ class Descent:
         moment = self._release(total, radius, MOMENT)
         metric = Metric.from_second_moment(moment)
         self.mean_noise = moment.deviation / math.sqrt(2.0)  # off the diagonal
-        along = np.clip(np.einsum("ij,ik,kj->j", metric.vectors, moment.matrix, metric.vectors) / metric.values, 0.0, 1.0)
+        along = np.minimum(likely_values(moment) / metric.values, 1.0)
         self.mean_square = float(along.sum())
-        self.curvature = Curvature(np.eye(along.size), np.ones(along.size), UNCLIPPED * along)
+        self.curvature = Curvature(np.eye(along.size), np.ones(along.size), np.maximum(UNCLIPPED * along, 1e-3))
         return metric
 
     def _learn_constant(self) -> ConstantScore | None:
@@ -286,6 +293,15 @@ class Curvature:
     @property
     def matrix(self) -> FloatArray:
         return np.asarray((self.vectors * self.model) @ self.vectors.T)
+
+
+def likely_values(moment: SecondMoment) -> FloatArray:
+    """What the eigenvalues would be without noise.
+
+    Within the edge of the noise it is the noise that orders them, and only their mean says where they lie.
+    """
+    values, edge = np.linalg.eigvalsh(moment.matrix), moment.noise_edge
+    return np.maximum(values - edge, max(float(np.minimum(values, edge).mean()), 0.0))
 
 
 def safe_curvature(moment: SecondMoment) -> Curvature:

@@ -14,7 +14,9 @@ from discreet._common.types import FloatArray
 
 # Where these come from: docs/defaults.md.
 NOTHING = 0.5  # probability, before the rows are read, that the columns tell nothing
-SIGNALS = 2.0 ** np.arange(-10.0, 3.5, 0.5)  # else: variances of the scores, over the usual one, all equally likely
+SIGNALS = 2.0 ** np.arange(-10.0, 3.5, 0.5)  # variances of the scores, over the usual one, that are equally likely
+STRENGTHS = 2.0 ** np.arange(-4.0, 12.0, 0.5)  # the same for variances of the weights over those of their noise
+LEFT = 0.8  # of the weights: clipping has shortened them already, by a part that is not known
 PROBIT = math.pi / 8.0  # a logistic function averaged over scores of variance v is one of score / sqrt(1 + v PROBIT)
 CURVED = 0.1  # how wrong that rule may be about the intercept, times the variance of the scores
 SMALLEST_NOISE = 1e-300  # a variance that is 0 must not be divided by
@@ -28,20 +30,23 @@ class NoisyWeights:
     noise: FloatArray
 
     def expected(self, usual: float) -> FloatArray:
-        """The mean of the weights without noise, given the noisy ones.
+        """The mean of the weights without noise, given the noisy ones, under a prior that knows no column.
 
-        Before the rows are read the weights are independent and normal, with mean 0 and a common variance that is 0 or
-        one of `SIGNALS`; `usual` is the standard deviation that scores usually have.
+        Before the rows are read, all weights are 0 (with probability `NOTHING`), or normal around 0: with one variance
+        for all directions, or with one that is in proportion to that of the noise. How large it is, is open. `usual`
+        is the standard deviation that scores usually have.
         """
         noises, vectors = np.linalg.eigh(self.noise)
         noises = np.maximum(noises, SMALLEST_NOISE)
         along = vectors.T @ self.slopes
-        signals = np.append(0.0, SIGNALS * usual**2 / self.slopes.size)
-        prior = np.append(NOTHING, np.full(SIGNALS.size, (1.0 - NOTHING) / SIGNALS.size))
-        total = signals[:, None] + noises
+        equal = np.outer(SIGNALS * usual**2 / along.size, np.ones(along.size))
+        signals = np.vstack([np.zeros(along.size), equal, np.outer(STRENGTHS, noises)])
+        parts = (NOTHING, 1), (0.5 * (1.0 - NOTHING), SIGNALS.size), (0.5 * (1.0 - NOTHING), STRENGTHS.size)
+        prior = np.concatenate([np.full(size, mass / size) for mass, size in parts])
+        total = signals + noises
         likelihood = np.log(prior) - 0.5 * (np.log(total) + along**2 / total).sum(axis=1)
         posterior = np.exp(likelihood - likelihood.max())
-        kept = (posterior / posterior.sum()) @ (signals[:, None] / total)
+        kept = np.minimum((posterior / posterior.sum()) @ (signals / total) / LEFT, 1.0)
         found = np.asarray(vectors @ (kept * along))
         return np.where(self.slopes == 0.0, 0.0, found)  # what a penalty has left out stays out
 
@@ -98,9 +103,7 @@ def settled(
     slopes = w[:-1]
     shrunk = NoisyWeights(slopes, noise[:-1, :-1]).expected(usual)
     common = np.linalg.lstsq(noise[:-1, :-1], noise[-1, :-1], rcond=None)[0]
-    own = Estimate(
-        float(w[-1] - common @ (slopes - shrunk)), max(float(noise[-1, -1] - common @ noise[-1, :-1]), 0.0)
-    )
+    own = Estimate(float(w[-1] - common @ (slopes - shrunk)), max(float(noise[-1, -1] - common @ noise[-1, :-1]), 0.0))
     if constant is None:
         return np.append(shrunk, own.value)
     return np.append(shrunk, own.combined(columns.intercept_for(constant, shrunk, labels)))
@@ -116,3 +119,8 @@ def averaged_noise(progress: FloatArray, steps: FloatArray, weights: FloatArray)
         in_mean = kept[:, None] ** np.arange(steps.size - t) @ weights[t:]
         variance += (deviation * in_mean) ** 2
     return variance
+
+
+def part_of_the_way(progress: FloatArray, weights: FloatArray) -> FloatArray:
+    """How far, along each direction, the weighted mean of the iterates has come from the start to the minimum."""
+    return np.asarray(1.0 - (1.0 - progress)[:, None] ** np.arange(1, weights.size + 1) @ weights)

@@ -31,7 +31,7 @@ from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.newton.descent import Descent, first_slope, is_free
 from discreet.solvers.newton.releases import GRADIENTS, HESSIAN, LABELS, releases_of
-from discreet.solvers.plan import Plan, Settings
+from discreet.solvers.plan import LABEL_MARGIN, TARGET_MARGIN, Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
 STEPS, FEW_STEPS, FEWEST_STEPS = NoiseRule(0.6, 0.5, 30.0), NoiseRule(0.6, 1.0, 14.0), 4
 GROWTH, MOST_GROWTH = 1.2, 100.0  # of the share from step to step, and in all: early steps need not be exact
 MOST_LABELS = 0.5  # of the budget, for the counts of the labels; if they need more, they get all of it
-NORM_BOUND_SHARE = 0.03  # for each of the up to four histograms of sizes
+NORM_BOUND_SHARE, MOST_NORM_BOUND_SHARE = 0.03, 0.1  # for each of the up to four histograms of sizes
 MOMENT_SHARE = 0.1  # for the second-moment matrix
 HESSIAN_SHARE = 0.03  # for the Hessian halfway
 LEAST_SHARE, MOST_SHARE = 1e-6, 0.8  # of the moment, and of both together
 NOISIEST_HESSIAN = 0.5  # the edge of its noise, over the bound on the curvature; noisier ones are left out
 LONG_RESIDUALS = 2.5  # what all but a few residuals keep below, in units of the usual one; normal ones: 2 to 3
-LONG_ROWS_AT_LEAST = 0.5  # a histogram that cannot tell this fraction from noise is left out
+FULL_BIN = 0.25  # of the rows, in the fullest bin of a histogram of sizes: it must stand out of the noise
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,9 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
             mechanism = calibrated(lambda z: BudgetSplit(z, shares), scaling_plan, budget, public)
             return mechanism, NewtonSettings(0, False, 0, 0.0, 0.0)
         columns = public.columns + problem.fit_intercept
-        steps = int(self.steps) if self.steps is not None else default_steps(budget, public, columns)
-        learned = enough_rows(budget, public)
+        steps = int(self.steps) if self.steps is not None else default_steps(problem, budget, public, columns)
+        limit = norm_bound_share(budget, public)
+        learned = limit <= MOST_NORM_BOUND_SHARE
         wanted = (
             learned
             and not problem.loss.discontinuous_curvature
@@ -138,7 +139,7 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         )
         hessian = self.hessian_share if wanted else 0.0
         labels = self._labels_share(problem, public, budget)
-        shares = self._shares(steps, NORM_BOUND_SHARE if learned else 0.0, hessian, labels)
+        shares = self._shares(steps, limit if learned else 0.0, hessian, labels)
         mechanism = calibrated(lambda z: BudgetSplit(z, shares), scaling_plan, budget, public)
         return mechanism, NewtonSettings(steps, learned, _halfway(steps), self.moment_share, shares[HESSIAN])
 
@@ -197,7 +198,7 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
             limit if self.radius is None else 0.0,
             self.moment_share,
             limit if self.clip is None else 0.0,
-            limit if self.clip is None and later else 0.0,
+            limit if self.clip is None and later and limit == NORM_BOUND_SHARE else 0.0,
             limit if hessian > 0.0 and later else 0.0,
             hessian if later else 0.0,
         )
@@ -228,22 +229,27 @@ def only_constant(scaled: BlockwiseProblem, plan: NewtonPlan, run: Run) -> Float
     return w
 
 
-def enough_rows(budget: Budget, public: Public) -> bool:
-    """Whether the longest rows can be told from noise while they are few; else usual lengths are the limits."""
+def norm_bound_share(budget: Budget, public: Public) -> float:
+    """The share of the budget with which a histogram shows where most rows are, as far as possible a few of them."""
     if budget.is_infinite:
-        return True
-    part = mechanisms.Gaussian(1.0 / (math.sqrt(NORM_BOUND_SHARE) * budget.gaussian_mu()))
-    return noticeable(part, public.relation) <= LONG_ROWS_AT_LEAST * public.rows
+        return NORM_BOUND_SHARE
+    whole = mechanisms.Gaussian(1.0 / budget.gaussian_mu())
+    return max(NORM_BOUND_SHARE, (noticeable(whole, public.relation) / (FULL_BIN * public.rows)) ** 2)
 
 
-def default_steps(budget: Budget, public: Public, columns: int) -> int:
+def default_steps(problem: Problem, budget: Budget, public: Public, columns: int) -> int:
     """Directions of little curvature need many steps and collect noise in each: the noise level decides.
 
-    Some steps are needed anyhow, unless the noise is about as large as the gradients.
+    The noise of one step may move scores by half of what is usual for them. Beyond that labels would have no curvature
+    left, and steps would not undo the noise of those before them.
     """
     unit = mechanisms.clipped_sum(public.relation)
     noise = mechanisms.additive(budget, 1.0).deviation(unit) * math.sqrt(columns) / public.rows
-    return max(FEWEST_STEPS, round(max(STEPS.at(noise), FEW_STEPS.at(noise))))
+    clip = math.sqrt(columns) * planned_slope(problem) * first_slope(problem)
+    moved = clip * noise / problem.loss.smoothness  # by a single step with the whole budget
+    usual = LABEL_MARGIN if problem.loss.classification else TARGET_MARGIN
+    quiet = (0.5 * usual / moved) ** 2 if moved > 0.0 else math.inf
+    return max(FEWEST_STEPS, round(min(quiet, max(STEPS.at(noise), FEW_STEPS.at(noise)))))
 
 
 def quiet_hessian(share: float, budget: Budget, public: Public, columns: int) -> bool:
