@@ -136,8 +136,8 @@ class Plan(Generic[M, S]):
             return None
         what = "the shares of the labels" if self.problem.loss.classification else "the mean of the target"
         return (
-            f"{self.public.rows} rows are too few at this budget to learn privately what the columns tell, so all of it "
-            f"goes into {what}, and the model predicts the same for every row; use more rows or a larger epsilon."
+            f"{self.public.rows} rows are too few at this budget to learn privately what the columns tell, so all of "
+            f"it goes into {what}, and the model predicts the same for every row; use more rows or a larger epsilon."
         )
 
     def weaknesses(self, rows_are_known: bool = True) -> list[str]:

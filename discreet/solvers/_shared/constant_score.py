@@ -46,7 +46,7 @@ def counts_labels(problem: Problem) -> bool:
 
 
 def wanted_share(public: Public, budget: Budget) -> float:
-    """The share of the budget with which the noisy share of a label has the wanted spread; above 1 if none is enough."""
+    """The share of the budget with which the noisy share of a label has the wanted spread; above 1: none will do."""
     counts = mechanisms.one_hot_counts(public.relation, 1)
     alone = mechanisms.additive(budget, 1.0).deviation(counts) / (math.sqrt(2.0) * public.rows)
     return max(LEAST_SHARE, (alone / SPREAD) ** 2)

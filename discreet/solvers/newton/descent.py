@@ -47,7 +47,9 @@ if TYPE_CHECKING:
 # Tuned on public tables, and never read from rows: docs/defaults.md.
 LEAST_CURVATURE = 0.05  # in units of its bound: no step is more than 20 times as long as one that is safe everywhere
 LONG_ROWS = 0.05  # fraction of the rows that the second moment may clip at most
-UNCLIPPED = 0.5  # of the rows: only these have a curvature, and a threshold near the median leaves half of them
+UNCLIPPED = (
+    0.25  # of the bound on the curvature: half of the rows are clipped, and growing scores leave half of the rest
+)
 UNLEARNED_RADIUS = math.sqrt(0.5)  # in usual norms, where rows are too few to learn it: steps stay safe
 MEDIAN_RESIDUAL = 0.6745  # of normal residuals, in standard deviations
 CLIPPED_ROWS = 6.0  # gradients that may be clipped, in units of the total noise: fewer would not pay for the noise
@@ -96,7 +98,9 @@ class Descent:
         """The covariance of the noise in the weighted mean of the iterates."""
         labels = self.scaled.problem.loss.classification
         smoothness, vectors, model = self.scaled.problem.loss.smoothness, self.curvature.vectors, self.curvature.model
-        steps = np.array([self._gradient_grid(t).scale for t in range(weights.size)]) / self.scaled.rows
+        sensitivity = mechanisms.clipped_sum(self.relation) * self.clip
+        parts = (self.split.part(GRADIENTS + t) for t in range(weights.size))
+        steps = np.array([part.deviation(sensitivity) for part in parts]) / self.scaled.rows
         progress = self.curvature.progress
         variances = averaged_noise(progress, steps, weights) / (smoothness * model) ** 2
         # The rows themselves are a sample: the variance of their mean gradient, so far as the steps have followed it.
@@ -264,7 +268,7 @@ def is_free(terms: PenaltyTerms) -> bool:
 
 
 def first_slope(problem: Problem) -> float:
-    """The median of the slopes at the start, in units of a usual one: that of all labels at margin 0, or of residuals."""
+    """The median of the slopes at the start, in units of a usual one: those of labels at margin 0, or residuals."""
     loss = problem.loss
     return abs(float(loss.slope(0.0, 1.0))) / loss.lipschitz if loss.classification else MEDIAN_RESIDUAL
 

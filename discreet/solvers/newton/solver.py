@@ -30,7 +30,7 @@ from discreet.solvers._shared.noise_rules import NoiseRule
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.newton.descent import Descent, first_slope, is_free
-from discreet.solvers.newton.releases import GRADIENTS, HESSIAN, LABELS, releases_of
+from discreet.solvers.newton.releases import GRADIENTS, LABELS, releases_of
 from discreet.solvers.plan import LABEL_MARGIN, TARGET_MARGIN, Plan, Settings
 
 if TYPE_CHECKING:
@@ -138,10 +138,13 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
             and quiet_hessian(self.hessian_share, budget, public, columns)
         )
         hessian = self.hessian_share if wanted else 0.0
-        labels = self._labels_share(problem, public, budget)
+        counted = self._counts_labels(problem, public, budget)
+        labels = min(wanted_share(public, budget), MOST_LABELS) if counted else 0.0
         shares = self._shares(steps, limit if learned else 0.0, hessian, labels)
         mechanism = calibrated(lambda z: BudgetSplit(z, shares), scaling_plan, budget, public)
-        return mechanism, NewtonSettings(steps, learned, _halfway(steps), self.moment_share, shares[HESSIAN])
+        return mechanism, NewtonSettings(
+            steps, learned, _halfway(steps), self.moment_share, hessian if _halfway(steps) else 0.0
+        )
 
     def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
         if self._fits_constant(problem, public, budget):
@@ -151,16 +154,13 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
     def _fits_constant(self, problem: Problem, public: Public, budget: Budget) -> bool:
         """Whether the constant alone needs so much of the budget that nothing can be told about the columns."""
         asked = (self.steps, self.clip, self.radius, self.scale_share)
-        if any(setting is not None for setting in asked):
+        if not self._counts_labels(problem, public, budget) or any(setting is not None for setting in asked):
             return False
-        return self._labels_share(problem, public, budget) > MOST_LABELS
+        return wanted_share(public, budget) > MOST_LABELS
 
-    def _labels_share(self, problem: Problem, public: Public, budget: Budget) -> float:
-        """For the counts of the labels; 0 where they are of no use."""
-        if budget.is_infinite or not counts_labels(problem) or not is_free(problem.penalty_terms(public.columns)):
-            return 0.0
-        share = wanted_share(public, budget)
-        return share if self.steps is None else min(share, MOST_LABELS)
+    def _counts_labels(self, problem: Problem, public: Public, budget: Budget) -> bool:
+        """Whether the labels are counted; weights with bounds are left where the gradients put them."""
+        return not budget.is_infinite and counts_labels(problem) and is_free(problem.penalty_terms(public.columns))
 
     def _releases(self, plan: NewtonPlan) -> list[PlannedRelease]:
         return releases_of(plan)
