@@ -135,13 +135,13 @@ def test_a_doubtful_bin_serves_where_no_other_is_seen():
     """The highest bin beyond doubt wins, and its neighbours above; without one, the fullest; else nothing."""
     counts = np.zeros(histograms.BINS)
     counts[[60, 70, 90]] = 50.0, 40.0, 8.0
-    assert histograms.radius_of(counts, 30.0, 5.0) == 2.0 ** (70 + histograms.LOWEST_EXPONENT + 1)
-    assert histograms.radius_of(counts, 60.0, 5.0) == 2.0 ** (60 + histograms.LOWEST_EXPONENT + 1)
-    assert histograms.radius_of(counts, 60.0, 55.0) == 0.0
+    assert histograms.radius_of(counts, 30.0, [5.0]) == 2.0 ** (70 + histograms.LOWEST_EXPONENT + 1)
+    assert histograms.radius_of(counts, 60.0, [5.0]) == 2.0 ** (60 + histograms.LOWEST_EXPONENT + 1)
+    assert histograms.radius_of(counts, 60.0, [55.0]) == 0.0
     counts[[71, 72, 74]] = 20.0, 9.0, 9.0
-    assert histograms.radius_of(counts, 30.0, 5.0, 8.0) == 2.0 ** (72 + histograms.LOWEST_EXPONENT + 1)
+    assert histograms.radius_of(counts, 30.0, [5.0], 8.0) == 2.0 ** (72 + histograms.LOWEST_EXPONENT + 1)
     counts[-1] = 1e3  # zeros say nothing about the size of the others
-    assert histograms.radius_of(counts, 60.0, 55.0) == 0.0
+    assert histograms.radius_of(counts, 60.0, [55.0]) == 0.0
 
 
 def test_frozen_columns_have_no_say_in_the_common_scale():
