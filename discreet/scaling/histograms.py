@@ -81,12 +81,12 @@ def upper_octaves(noisy_counts: FloatArray, radius: float) -> float:
     return float(noisy_counts[max(place - 1, 0) : place + 1].sum())
 
 
-def nearest(noisy_counts: FloatArray, radius: float, level: float) -> float:
+def nearest(noisy_counts: FloatArray, radius: float, level: float, zeros: float) -> float:
     """The lower end of the lowest bin that passes the level, of those below the two octaves below the radius.
 
-    0 for the bin of zeros; infinite if none passes.
+    0 if the bin of zeros passes a level of its own; infinite if none passes.
     """
-    if noisy_counts[-1] > level:
+    if noisy_counts[-1] > zeros:
         return 0.0
     visible = np.flatnonzero(noisy_counts[: max(_place_of(radius) - 1, 0)] > level)
     return 0.5 * upper_end(int(visible[0])) if visible.size else math.inf
@@ -123,13 +123,15 @@ def relative_counts(rows: Rows, origin: FloatArray, unit: FloatArray) -> FloatAr
         if not block.sparse:
 
             def bins_of(piece: Data) -> npt.NDArray[np.int32]:
-                distances = np.abs(piece.X.astype(np.float64) - origin[:p]) / unit
-                return _exponent_bins(distances.max(axis=1, initial=0.0))[:, None]
+                with np.errstate(over="ignore"):
+                    distances = np.abs(piece.X.astype(np.float64) - origin[:p]) / unit
+                return _exponent_bins(np.minimum(distances.max(axis=1, initial=0.0), LARGEST_RADIUS))[:, None]
 
             return _dense_counts(block, bins_of, BINS)
-        relative = sp.csr_array(abs(sp.csr_array(block.X)).multiply(1.0 / unit[None, :]))
-        farthest = np.asarray(relative.max(axis=1).toarray(), dtype=np.float64).ravel()
-        return _counts(_exponent_bins(farthest)[:, None], block.weight, BINS)
+        with np.errstate(over="ignore"):
+            relative = sp.csr_array(abs(sp.csr_array(block.X, dtype=np.float64)).multiply(1.0 / unit[None, :]))
+        farthest = np.asarray(relative.max(axis=1).toarray()).ravel()
+        return _counts(_exponent_bins(np.minimum(farthest, LARGEST_RADIUS))[:, None], block.weight, BINS)
 
     return rows.sum(of_block)
 

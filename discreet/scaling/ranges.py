@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 FALSE_BINS = 1e-6  # expected number of empty bins that noise alone lifts above the level: one makes a scale too large
 DOUBTFUL_BINS = 1e-3  # the same where a false bin does little harm, and for the clearest run of bins
+FALSE_ZEROS = 0.01  # how often noise alone looks like zeros in a column far from zero, which then keeps its wide range
 TAIL = 4.0  # deviations of the noise that a bin must exceed to lengthen the bulk by an octave
 LONGEST_WINDOW = 6  # octaves that are added up to stand out together
 MARGIN = math.sqrt(2.0)  # at which entries are clipped at least, in radii of the bulk: room for a tail that is not seen
@@ -188,10 +189,11 @@ def cut_around_origin(
         _cut_exactly(ranges, groups, origin, counter)
         return {}
     counts, noise = counter.counts(groups, origin, mechanism)
+    zeros = mechanism.level(noise.sensitivity, FALSE_ZEROS)
     known, margin = ranges.known, noise.margin(counter.public.rows)
     radii = [histograms.radius_of(row, *noise.levels(known[j])) for row, j in zip(counts, columns, strict=True)]
     far = {
-        j: histograms.nearest(row, radius, noise.doubtful)
+        j: histograms.nearest(row, radius, noise.doubtful, zeros)
         for j, row, radius in zip(columns, counts, radii, strict=True)
         if radius > 0.0 and histograms.upper_octaves(row, radius) >= FAR * row[row > noise.doubtful].sum()
     }

@@ -98,7 +98,8 @@ def test_constant_zero_and_rare_columns_are_harmless():
     X[:3, 2] = 1e308
     _, scaling = learned(X)
     assert not scaling.frozen.any()
-    np.testing.assert_allclose(scaling.high[[0, 2]], 8.0 * ranges.MARGIN)
+    np.testing.assert_allclose(scaling.high[[0, 2]], scaling.high[0])
+    assert 8.0 * ranges.MARGIN <= scaling.high[0] <= 80.0
     matrix = scaling.matrix(Data(X, np.zeros(50_000)), "F", True)
     assert np.abs(matrix).max() < 1e4
     _, scaling = learned(X[:, :1])

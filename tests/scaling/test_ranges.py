@@ -33,7 +33,10 @@ def scaling_of(X, y=None, budget=BUDGET, centred=True, without=(), seed=1, **pub
     """The frame that is learned; `without` names releases that are left out, as a planted fault."""
     facts = Public(X.shape[0], X.shape[1], **public)
     scaling_plan = plan_scaling(facts, budget, None, centred, y is not None)
-    scaling_plan = replace(scaling_plan, **dict.fromkeys(without))
+    target_plan = scaling_plan.target_plan
+    if target_plan is not None:
+        target_plan = replace(target_plan, **dict.fromkeys(set(without) & {"location", "closer"}))
+    scaling_plan = replace(scaling_plan, **dict.fromkeys(without), target_plan=target_plan)
     data = Data(X, np.zeros(X.shape[0]) if y is None else y)
     return scaling_plan, learn_scaling(scaling_plan, data, facts, seeded_generator(seed))
 
