@@ -44,15 +44,29 @@ def radius_of(noisy_counts: FloatArray, sure: float, windows: Sequence[float] = 
     """The upper end of the highest bin that stands out of the noise; 0 if none does.
 
     Where none does beyond doubt (`sure`), the clearest run of adjacent bins will do if it passes its level; `windows`
-    holds one level for each length. Bins above, without a gap, need to pass the level `tail` only.
+    holds one level for each length. Bins above, without a gap, need to pass the level `tail` only; see `end_of_bulk`.
     """
     counts = noisy_counts[:-1]
     visible = np.flatnonzero(counts > sure)
     last = int(visible[-1]) if visible.size else clearest_window(counts, windows)[2]
-    if last < 0:
-        return 0.0
-    beyond = np.append(counts[last + 1 :], -np.inf)
-    return upper_end(last + int(np.argmax(beyond <= tail)))
+    return upper_end(end_of_bulk(counts, last, windows, tail)) if last >= 0 else 0.0
+
+
+def end_of_bulk(counts: FloatArray, last: int, windows: Sequence[float], tail: float) -> int:
+    """The last bin of the bulk, which is lengthened while the next bin passes the level `tail`.
+
+    Or while the next few bins together pass their level of `windows`: a long tail has few rows in each.
+    """
+    while last + 1 < counts.size:
+        sums = np.cumsum(counts[last + 1 : last + 1 + max(len(windows), 1)])
+        clear = np.flatnonzero(sums[: len(windows)] > np.asarray(windows[: sums.size]))
+        if sums[0] > tail:
+            last += 1
+        elif clear.size:
+            last += int(clear[0]) + 1
+        else:
+            break
+    return last
 
 
 def clearest_window(counts: FloatArray, levels: Sequence[float]) -> tuple[float, int, int]:

@@ -61,28 +61,21 @@ def signed_range(noisy_counts: FloatArray, noise: ranges.Noise) -> tuple[float, 
     }
     signs = max(runs, key=lambda signs: runs[signs][0])
     deviation = noise.mechanism.deviation(noise.sensitivity)
-    ends = []
-    if runs[signs][0] > 0.0:
-        counts, doubled = sides[signs]
-        ends += _with_neighbours(counts, runs[signs][1:], TARGET_TAIL * math.sqrt(doubled) * deviation, signs)
     sure = noise.level(ranges.FALSE_BINS)
+    found = [(signs, runs[signs][1], runs[signs][2])] if runs[signs][0] > 0.0 else []
     for sign, counts in ((-1, negative), (1, positive)):
-        for place in np.flatnonzero(counts > sure):
-            ends += _with_neighbours(counts, (int(place), int(place)), TARGET_TAIL * deviation, (sign,))
+        found += [((sign,), int(place), int(place)) for place in np.flatnonzero(counts > sure)]
+    ends: list[float] = []
+    for signs, first, last in found:
+        counts, doubled = sides[signs]
+        tail = TARGET_TAIL * math.sqrt(doubled) * deviation
+        nearer = first - int(np.argmin(np.append(counts[:first][::-1] > tail, False)))  # down to the first that fails
+        end = histograms.end_of_bulk(counts, last, noise.windows(doubled, 3), tail)
+        both = 0.5 * histograms.upper_end(nearer), histograms.upper_end(end)
+        ends += [sign * end for sign in signs for end in both]
     if ends and noisy_counts[zero] > ranges.TAIL * deviation:
         ends.append(0.0)
     return (min(ends), max(ends)) if ends else (0.0, 0.0)
-
-
-def _with_neighbours(counts: FloatArray, run: tuple[int, int], tail: float, signs: tuple[int, ...]) -> list[float]:
-    """The ends of a run of bins after it has been lengthened by the bins next to it that pass the level."""
-    first, last = run
-    while last + 1 < counts.size and counts[last + 1] > tail:
-        last += 1
-    while first > 0 and counts[first - 1] > tail:
-        first -= 1
-    outer, inner = histograms.upper_end(last), 0.5 * histograms.upper_end(first)
-    return [sign * end for sign in signs for end in (inner, outer)]
 
 
 def expected_mean(noisy: FloatArray, deviation: float) -> FloatArray:

@@ -102,6 +102,16 @@ def test_a_bin_that_stands_out_belongs_to_the_range_of_a_target_gap_or_no_gap():
     assert signed_range(*noisy(counts)) == (-2.0, 1024.0)
 
 
+def test_a_long_tail_is_seen_by_the_sum_of_its_bins():
+    """Four octaves above the bulk, 3.5 deviations each: none passes the level of a neighbour, which is 4."""
+    noise = ranges.Noise(mechanisms.Gaussian(1.0), mechanisms.counted_rows(), histograms.BINS)
+    counts = np.zeros(histograms.BINS)
+    counts[60], counts[61:65] = 1_000.0, 3.5
+    assert histograms.radius_of(counts, *noise.levels(known=False)) == histograms.upper_end(64)
+    counts[61:65] = 1.5
+    assert histograms.radius_of(counts, *noise.levels(known=False)) == histograms.upper_end(60)
+
+
 def test_expected_means_are_those_of_a_truncated_normal_law():
     grid = np.linspace(-1.0, 1.0, 200_001)
     for value, deviation in ((0.3, 0.05), (-0.8, 0.5), (4.0, 1.0), (50.0, 2.0), (0.0, 10.0)):

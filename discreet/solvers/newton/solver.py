@@ -85,7 +85,7 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
     average : bool
         Return the average of the later iterates, weighted by their shares of the budget, instead of the last one.
     scale_share : float, optional
-        Share of the budget for learning scales (default 0.1; 0 needs declared bounds).
+        Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
     name: ClassVar[str] = "newton"
