@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class TargetPlan:
     """By which mechanisms the range, the mean and the spread of a regression target will be learned."""
 
-    histogram: mechanisms.Additive
+    histogram: mechanisms.Additive | None
     location: mechanisms.Additive | None
     closer: mechanisms.Additive | None
     moments: mechanisms.Additive
@@ -89,7 +89,7 @@ class ScalingPlan:
                 "one common scale is used; if limits of the columns are known, pass them as bounds=(low, high), which "
                 "gives each column its own scale."
             )
-        if self.target_plan is not None and not public.target_bounded:
+        if self.target_plan is not None and self.target_plan.histogram is not None and not public.target_bounded:
             counts = self.target_plan.histogram.deviation(mechanisms.one_hot_counts(public.relation, 1))
             if counts > shares.NOISIEST_TARGET * public.rows * (1.0 + 1e-9):
                 told.append(
@@ -125,7 +125,8 @@ def plan_scaling(public: Public, budget: Budget, share: float | None, centred: b
         {name: mechanisms.additive(budget, part) if part else None for name, part in parts.items()}
         for parts in (found.columns, found.target)
     )
-    target_plan = TargetPlan(**of_target) if target else None  # type: ignore[arg-type]  # both ends are always planned
+    moments = of_target.pop("moments")
+    target_plan = None if moments is None else TargetPlan(**of_target, moments=moments)
     return ScalingPlan(found.method, **own, centred=centred, target=target, target_plan=target_plan)
 
 

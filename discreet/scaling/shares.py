@@ -79,11 +79,14 @@ def _target(public: Public, budget: Budget, usual: float, most: float, centred: 
     than any noise in the coefficients: the share grows to its end even where that may not be enough, and there is no
     closer look then.
     """
-    parts = _parts(True, centred, centred, True)
+    parts, least = _parts(True, centred, centred, True), TARGET_PART * usual
     needed = _needed(budget, mechanisms.one_hot_counts(public.relation, 1), NOISIEST_TARGET * public.rows)
+    if public.target_bounded and needed > least * parts["histogram"]:
+        moments = mechanisms.additive(budget, least).deviation(mechanisms.bounded_moments(public.relation, 1))
+        return least, _parts(False, False, False, moments <= NOISIEST_MOMENT * public.rows)
     if needed > most * parts["histogram"]:
         return most, _parts(True, False, False, True)
-    return max(needed / parts["histogram"], TARGET_PART * usual), parts
+    return max(needed / parts["histogram"], least), parts
 
 
 def _columns(public: Public, budget: Budget, usual: float, most: float, part: float) -> tuple[str, float]:
@@ -98,7 +101,10 @@ def _columns(public: Public, budget: Budget, usual: float, most: float, part: fl
     needed = _needed(budget, sensitivity, NOISIEST_HISTOGRAM * public.rows) / part
     if needed <= most:
         return "narrowed" if public.bounded else "columns", max(usual, needed)
-    return "factor" if public.bounded else "common", usual
+    if not public.bounded:
+        return "common", usual
+    together = mechanisms.additive(budget, usual).deviation(mechanisms.one_hot_counts(public.relation, 1))
+    return ("factor", usual) if together <= NOISIEST_HISTOGRAM * public.rows else ("declared", 0.0)
 
 
 def _needed(budget: Budget, sensitivity: Sensitivity, deviation: float) -> float:

@@ -27,6 +27,8 @@ def cut_target(found: ranges.Ranges, plan: TargetPlan, counter: ranges.Counter) 
     Where nothing stands out of the noise, a declared range stays and an unknown one becomes the point 0.
     """
     p = counter.public.columns
+    if plan.histogram is None:
+        return
     if plan.histogram.multiplier == 0.0:
         if not found.known[p]:
             origin = np.zeros(p + 1)

@@ -57,12 +57,13 @@ def test_a_lost_target_gives_a_constant_without_noise_and_a_warning():
         assert np.abs(model.predict(10.0 * X)).max() < 1e-6
 
 
-def test_declared_bounds_of_a_target_that_is_lost_leave_its_private_mean():
+def test_declared_bounds_of_a_target_take_no_larger_share_and_leave_its_private_mean():
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((300, 2)), rng.uniform(20.0, 30.0, 300)
+    X, y = rng.standard_normal((1_000, 2)), rng.uniform(20.0, 30.0, 1_000)
     errors = []
     for seed in range(20):
-        _, scaling = learned(X, y, epsilon=0.3, seed=seed, target_low=0.0, target_high=100.0)
+        plan, scaling = learned(X, y, epsilon=1.0, seed=seed, target_low=0.0, target_high=100.0)
+        assert plan.target_plan.histogram is None  # its range is declared: the usual share must do
         assert 0.0 <= scaling.target_low <= scaling.target_high <= 100.0
         errors.append(abs(scaling.target_shift - 25.0))
     assert np.median(errors) < 25.0  # what the middle of the bounds would have
@@ -190,11 +191,11 @@ def test_columns_declared_as_zero_to_one_cost_no_histogram():
 def test_loose_bounds_are_no_worse_than_none_where_rows_are_few():
     """Bounds that are a thousand times too wide: one factor is learned, as one radius would be without them."""
     rng = np.random.default_rng(0)
-    X = rng.uniform(-1.0, 1.0, (150, 30))
-    plan, scaling = learned(X, epsilon=1.0, low=np.full(30, -1_000.0), high=np.full(30, 1_000.0))
+    X = rng.uniform(-1.0, 1.0, (400, 100))
+    plan, scaling = learned(X, epsilon=1.0, low=np.full(100, -1_000.0), high=np.full(100, 1_000.0))
     assert plan.method == "factor"
     assert scaling.scale.max() < 4.0
-    plan, scaling = learned(X, epsilon=1.0, low=np.full(30, -1.0), high=np.full(30, 1.0))
+    plan, scaling = learned(X, epsilon=1.0, low=np.full(100, -1.0), high=np.full(100, 1.0))
     np.testing.assert_allclose(scaling.scale, 1.0)  # tight bounds stay
 
 
