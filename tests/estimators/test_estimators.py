@@ -267,7 +267,7 @@ def test_what_is_read_from_the_rows_is_said():
         Ridge(bounds=(-3e3, 3e3), y_bounds="data").fit(X, y)
     with pytest.warns(InsecureRandomnessWarning):
         LogisticRegression(classes=[0, 1], bounds=(-3e3, 3e3), random_state=1).fit(X, y)
-    with pytest.warns(UtilityWarning, match=r"pass bounds="):
+    with pytest.warns(UtilityWarning, match=r"bounds=\(low, high\)"):
         LogisticRegression(classes=[0, 1]).fit(X[:100], y[:100])
 
 
