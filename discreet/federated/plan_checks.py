@@ -33,7 +33,7 @@ def declared_scaling(problem: Problem, public: Public) -> ColumnScaling:
     from discreet.scaling.plan import ScalingPlan
 
     target = not problem.loss.classification
-    declared = ScalingPlan("declared", None, None, None, None, problem.fit_intercept, target, False)
+    declared = ScalingPlan("declared", None, None, None, None, problem.fit_intercept, target)
     no_rows, no_noise = cast(Any, None), cast(Any, None)  # declared bounds need neither
     scaling = learn_scaling(declared, no_rows, public, no_noise)
     return scaling.uniform() if problem.common_scale else scaling

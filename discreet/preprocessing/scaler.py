@@ -18,7 +18,7 @@ from discreet.preprocessing.ranges import RangePlan, declared_or_learned, plan_r
 from discreet.preprocessing.release import WHOLE
 from discreet.privacy import accounting, mechanisms
 from discreet.problem.column_scaling import SMALLEST_SPREAD
-from discreet.scaling.plan import NOISIEST_MOMENT
+from discreet.scaling.shares import NOISIEST_MOMENT
 
 if TYPE_CHECKING:
     from discreet.data.public import Public

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,20 +40,48 @@ def exponent_counts(rows: Rows, groups: list[range], origin: FloatArray) -> Floa
     return rows.sum(of_block)
 
 
-def radius_of(noisy_counts: FloatArray, sure: float, doubtful: float = np.inf, tail: float = np.inf) -> float:
+def radius_of(noisy_counts: FloatArray, sure: float, windows: Sequence[float] = (), tail: float = np.inf) -> float:
     """The upper end of the highest bin that stands out of the noise; 0 if none does.
 
-    Where none does beyond doubt (`sure`), the fullest will do if it passes the lower level `doubtful`. Bins above it,
-    without a gap, need to pass the level `tail` only.
+    Where none does beyond doubt (`sure`), the clearest run of adjacent bins will do if it passes its level; `windows`
+    holds one level for each length. Bins above, without a gap, need to pass the level `tail` only; see `end_of_bulk`.
     """
     counts = noisy_counts[:-1]
     visible = np.flatnonzero(counts > sure)
-    if visible.size == 0:
-        visible = np.flatnonzero((counts > doubtful) & (counts == counts.max()))
-    if visible.size == 0:
-        return 0.0
-    beyond = np.append(counts[visible[-1] + 1 :], -np.inf)
-    return upper_end(visible[-1] + int(np.argmax(beyond <= tail)))
+    last = int(visible[-1]) if visible.size else clearest_window(counts, windows)[2]
+    return upper_end(end_of_bulk(counts, last, windows, tail)) if last >= 0 else 0.0
+
+
+def end_of_bulk(counts: FloatArray, last: int, windows: Sequence[float], tail: float) -> int:
+    """The last bin of the bulk, which is lengthened while the next bin passes the level `tail`.
+
+    Or while the next few bins together pass their level of `windows`: a long tail has few rows in each.
+    """
+    while last + 1 < counts.size:
+        sums = np.cumsum(counts[last + 1 : last + 1 + max(len(windows), 1)])
+        clear = np.flatnonzero(sums[: len(windows)] > np.asarray(windows[: sums.size]))
+        if sums[0] > tail:
+            last += 1
+        elif clear.size:
+            last += int(clear[0]) + 1
+        else:
+            break
+    return last
+
+
+def clearest_window(counts: FloatArray, levels: Sequence[float]) -> tuple[float, int, int]:
+    """The run of adjacent bins whose sum exceeds the level for its length by the largest factor.
+
+    Returns that factor, the first bin and the last; (0, -1, -1) where no run passes its level.
+    """
+    below = np.concatenate([[0.0], np.cumsum(counts)])
+    best = (0.0, -1, -1)
+    for length, level in enumerate(levels, 1):
+        ratios = (below[length:] - below[:-length]) / level
+        first = int(np.argmax(ratios))
+        if ratios[first] > max(1.0, best[0]):
+            best = (float(ratios[first]), first, first + length - 1)
+    return best
 
 
 def upper_end(place: int) -> float:
@@ -64,6 +93,17 @@ def upper_octaves(noisy_counts: FloatArray, radius: float) -> float:
     """How many rows lie in the two octaves below the radius."""
     place = _place_of(radius)
     return float(noisy_counts[max(place - 1, 0) : place + 1].sum())
+
+
+def nearest(noisy_counts: FloatArray, radius: float, level: float, zeros: float) -> float:
+    """The lower end of the lowest bin that passes the level, of those below the two octaves below the radius.
+
+    0 if the bin of zeros passes a level of its own; infinite if none passes.
+    """
+    if noisy_counts[-1] > zeros:
+        return 0.0
+    visible = np.flatnonzero(noisy_counts[: max(_place_of(radius) - 1, 0)] > level)
+    return 0.5 * upper_end(int(visible[0])) if visible.size else math.inf
 
 
 def fill_missing_radii(radii: list[float], noisy_counts: FloatArray) -> list[float]:
@@ -83,6 +123,36 @@ def fill_missing_radii(radii: list[float], noisy_counts: FloatArray) -> list[flo
 def _place_of(radius: float) -> int:
     """The bin that ends at the radius."""
     return int(np.log2(radius)) - 1 - LOWEST_EXPONENT
+
+
+def relative_counts(rows: Rows, origin: FloatArray, unit: FloatArray) -> FloatArray:
+    """The weighted number of rows by the binary exponent of their largest distance from the origin, in units.
+
+    Each column has its own public unit; a column of infinite unit takes no part. One histogram, of shape (1, bins);
+    every row adds its weight to exactly one bin, as in `exponent_counts`.
+    """
+    p = unit.size
+
+    def of_block(block: Data) -> FloatArray:
+        if not block.sparse:
+
+            def bins_of(piece: Data) -> npt.NDArray[np.int32]:
+                with np.errstate(over="ignore"):
+                    distances = np.abs(piece.X.astype(np.float64) - origin[:p]) / unit
+                return _exponent_bins(np.minimum(distances.max(axis=1, initial=0.0), LARGEST_RADIUS))[:, None]
+
+            return _dense_counts(block, bins_of, BINS)
+        with np.errstate(over="ignore"):
+            relative = sp.csr_array(abs(sp.csr_array(block.X, dtype=np.float64)).multiply(1.0 / unit[None, :]))
+        farthest = np.asarray(relative.max(axis=1).toarray()).ravel()
+        return _counts(_exponent_bins(np.minimum(farthest, LARGEST_RADIUS))[:, None], block.weight, BINS)
+
+    return rows.sum(of_block)
+
+
+def signed_target_counts(rows: Rows) -> FloatArray:
+    """The weighted number of rows by the sign and the binary exponent of their target, of shape (1, bins)."""
+    return rows.sum(lambda block: _counts(_signed_bins(block.y[:, None]), block.weight, SIGNED_BINS))
 
 
 def signed_exponent_counts(rows: Rows) -> FloatArray:

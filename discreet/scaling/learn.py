@@ -5,6 +5,7 @@ Everything here but the planned releases is post-processing. Sensitivities and p
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,12 +17,15 @@ from discreet.data.rows import TERM_STEP, Rows
 from discreet.privacy import mechanisms
 from discreet.problem.column_scaling import SMALLEST_SPREAD, ColumnScaling, identity_scaling
 from discreet.scaling import ranges
+from discreet.scaling.shares import binary
+from discreet.scaling.target import cut_target, expected_mean
 
 if TYPE_CHECKING:
     from discreet.privacy.random.generator import RandomGenerator
-from discreet.scaling.plan import ScalingPlan
+    from discreet.scaling.plan import ScalingPlan
 
 GUESSED_SPREAD = 0.5  # of the radius, for a target whose spread is not learned
+LOST_SCALE = 2.0**-64  # of a target that is not found, or constant: nothing but the constant is left of the model
 
 
 def learn_scaling(scaling_plan: ScalingPlan, data: Rows, public: Public, rng: RandomGenerator) -> ColumnScaling:
@@ -36,7 +40,7 @@ def learn_scaling(scaling_plan: ScalingPlan, data: Rows, public: Public, rng: Ra
 
 def declared_scaling(scaling_plan: ScalingPlan, public: Public) -> ColumnScaling:
     """The column scaling where declared bounds decide it, and nothing is learned."""
-    if scaling_plan.histogram is not None or scaling_plan.moments is not None:
+    if scaling_plan.learns:
         raise ValueError("these scales will be learned from the rows.")
     if scaling_plan.method == "none":
         return identity_scaling(public.columns)
@@ -47,29 +51,36 @@ def _scaling_of(
     found: ranges.Ranges, scaling_plan: ScalingPlan, public: Public, source: tuple[Rows, RandomGenerator] | None
 ) -> ColumnScaling:
     """The column scaling for these ranges; moments, if planned, are released from the source."""
-    limits, noise = _limits_between(found.low, found.high, scaling_plan), np.inf
-    mean, spread = np.zeros(limits.size), np.ones(limits.size)
+    limits = _limits_between(found.low, found.high, scaling_plan)
+    mean, spread, noise = np.zeros(limits.size), np.ones(limits.size), np.full(limits.size, np.inf)
+    p = public.columns
     if scaling_plan.target:
         spread[-1] = GUESSED_SPREAD
-    if scaling_plan.moments is not None and source is not None:
-        measured = slice(0 if scaling_plan.measures_columns else public.columns, limits.size)
-        mean[measured], spread[measured], noise = _learn_moments(
-            limits, measured, scaling_plan, source[0], public, source[1]
-        )
+    if source is not None:
+        of_target = None if scaling_plan.target_plan is None else scaling_plan.target_plan.moments
+        parts = (slice(0, p), scaling_plan.moments), (slice(p, p + 1), of_target)
+        for measured, mechanism in parts:
+            if mechanism is not None:
+                found_moments = _learn_moments(limits, measured, mechanism, scaling_plan.centred, public, source)
+                mean[measured], spread[measured], noise[measured] = found_moments
     radius = np.where(limits.known, limits.radius, 1.0)
-    shift = limits.centre + mean * radius if scaling_plan.centred else limits.centre
+    # What is constant becomes 0.
+    constant = limits.low if scaling_plan.centred else np.zeros(limits.size)
+    shift = np.where(limits.known, limits.centre + mean * radius, constant)
     scale = radius * spread
-    p = public.columns
+    lost = scaling_plan.target and not limits.known[-1]
+    wide = np.where(limits.known, scale, LOST_SCALE)
+    target_fields = _target_fields(found, shift, wide, noise * radius) if scaling_plan.target else {}
+    if scaling_plan.method == "target":
+        return replace(identity_scaling(p), **target_fields)
     return ColumnScaling(
         low=found.outer_low[:p],
         high=found.outer_high[:p],
-        shift=np.where(limits.known, shift, limits.low if scaling_plan.centred else 0.0)[
-            :p
-        ],  # what is constant becomes 0
+        shift=shift[:p],
         scale=scale[:p],
         second_moment=np.ones(p),
-        frozen=~limits.known[:p],
-        **_target_fields(found, shift, scale, noise * radius) if scaling_plan.target else {},
+        frozen=~limits.known[:p] | lost,  # of a target that is not found, columns can tell nothing
+        **target_fields,
     )
 
 
@@ -86,11 +97,18 @@ def _target_fields(found: ranges.Ranges, shift: FloatArray, scale: FloatArray, n
 def _learn_ranges(scaling_plan: ScalingPlan, data: Rows, public: Public, rng: RandomGenerator) -> ranges.Ranges:
     """Declared ranges, narrowed or completed by the planned histograms."""
     found = _declared_ranges(scaling_plan, public)
-    if scaling_plan.histogram is not None:
-        counter = ranges.Counter(data, public, rng)
-        far = ranges.cut_around_origin(found, histogram_groups(scaling_plan, public), scaling_plan.histogram, counter)
-        if scaling_plan.location is not None and scaling_plan.closer is not None:
-            ranges.cut_around_means(found, far, scaling_plan.location, scaling_plan.closer, counter)
+    counter = ranges.Counter(data, public, rng)
+    if scaling_plan.target_plan is not None:
+        cut_target(found, scaling_plan.target_plan, counter)
+    if scaling_plan.histogram is None:
+        return found
+    columns = counted_columns(public)
+    if scaling_plan.method in ("common", "factor"):
+        ranges.cut_together(found, columns, scaling_plan.histogram, counter)
+        return found
+    far = ranges.cut_around_origin(found, columns, scaling_plan.histogram, counter)
+    if scaling_plan.location is not None and scaling_plan.closer is not None:
+        ranges.cut_around_means(found, far, scaling_plan.location, scaling_plan.closer, counter)
     return found
 
 
@@ -119,29 +137,27 @@ def _limits_between(low: FloatArray, high: FloatArray, scaling_plan: ScalingPlan
     return moments.Limits(low, high, centre, np.maximum(high - centre, centre - low))
 
 
-def histogram_groups(scaling_plan: ScalingPlan, public: Public) -> list[range]:
-    """Each group of columns shares one histogram: its rows are counted by their largest entry."""
-    p = public.columns
-    groups: list[range] = []
-    if scaling_plan.method in ("narrowed", "columns"):
-        groups += [range(j, j + 1) for j in range(p)]
-    elif scaling_plan.method == "common":
-        groups += [range(p)]
-    return groups + ([range(p, p + 1)] if scaling_plan.learns_target else [])
+def counted_columns(public: Public) -> list[int]:
+    """The columns whose ends are looked for: all but those that are declared to lie between 0 and 1."""
+    return np.flatnonzero(~binary(public)).tolist()
 
 
 def _learn_moments(
-    limits: moments.Limits, measured: slice, scaling_plan: ScalingPlan, data: Rows, public: Public, rng: RandomGenerator
+    limits: moments.Limits,
+    measured: slice,
+    mechanism: mechanisms.Additive,
+    centred: bool,
+    public: Public,
+    source: tuple[Rows, RandomGenerator],
 ) -> tuple[FloatArray, FloatArray, float]:
     """Means, spreads and the means' noise (in units of the radius) of the measured columns, from one joint release."""
-    assert scaling_plan.moments is not None
-    sums = moments.moment_sums(data, limits, measured, rounded=scaling_plan.moments.multiplier > 0.0)
+    sums = moments.moment_sums(source[0], limits, measured, rounded=mechanism.multiplier > 0.0)
     sensitivity = mechanisms.bounded_moments(public.relation, sums.shape[1]).rounded(TERM_STEP, sums.size)
-    sums = scaling_plan.moments.release(rng, sums, sensitivity)
-    noise = scaling_plan.moments.deviation(sensitivity) / public.rows
-    mean = np.clip(sums[0] / public.rows, -1.0, 1.0)
+    sums = mechanism.release(source[1], sums, sensitivity)
+    noise = mechanism.deviation(sensitivity) / public.rows
+    mean = expected_mean(sums[0] / public.rows, noise)
     square = np.clip(sums[1] / public.rows, 0.0, 1.0)
-    if scaling_plan.centred:
+    if centred:
         square -= mean**2
     else:
         mean = np.zeros_like(mean)

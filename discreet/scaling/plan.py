@@ -3,10 +3,10 @@
 Releases that are each optional and fixed in advance by public facts:
 
 1. histograms that show where the values of each column end, also inside declared bounds (ranges.py);
-2. the mean and the second moment of each column, clipped to that range.
+2. the mean and the second moment of each column, clipped to that range;
+3. the same for the target of a regression, with a share of its own (target.py).
 
-Everything else here is post-processing. The target of a regression is treated as one more column.
-Sensitivities and proofs: docs/guarantees/scales.md.
+Everything else here is post-processing. Sensitivities and proofs: docs/guarantees/scales.md.
 """
 
 from __future__ import annotations
@@ -16,16 +16,20 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.data.public import Public
 from discreet.privacy import accounting, mechanisms
+from discreet.scaling import shares
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
 
 
-# Where these come from: docs/defaults.md.
-DEFAULT_SHARE = 0.1  # of the budget, as in the papers
-NOISIEST_HISTOGRAM = 1 / 12  # noise deviation per bin, as a fraction of the rows
-NOISIEST_MOMENT = 1 / 5  # noise deviation of a moment, as a fraction of the squared radius
-HISTOGRAM, LOCATION, CLOSER, MOMENTS = 7, 2, 4, 7  # how the share is divided between the releases that are made
+@dataclass(frozen=True)
+class TargetPlan:
+    """By which mechanisms the range, the mean and the spread of a regression target will be learned."""
+
+    histogram: mechanisms.Additive | None
+    location: mechanisms.Additive | None
+    closer: mechanisms.Additive | None
+    moments: mechanisms.Additive
 
 
 @dataclass(frozen=True)
@@ -36,9 +40,12 @@ class ScalingPlan:
       "declared"  bounds were given, nothing is learned about the columns;
       "moments"   bounds were given, centres and widths inside them are learned;
       "narrowed"  bounds were given: where values end inside them, centres and widths are learned;
+      "factor"    bounds were given, too little data for that: one factor by which all are too wide is learned;
       "columns"   nothing was given: radius, centre and width of each column are learned;
       "common"    too little data for that: one radius for all columns is learned;
-      "none"      the columns are used as they are.
+      "none"      the columns are used as they are;
+      "target"    the same, but the target is learned.
+    `target` says that there is a regression target; `target_plan` is None where nothing is learned about it.
     """
 
     method: str
@@ -48,86 +55,93 @@ class ScalingPlan:
     moments: mechanisms.Additive | None
     centred: bool
     target: bool
-    learns_target: bool
+    target_plan: TargetPlan | None = None
+
+    @property
+    def parts(self) -> dict[str, mechanisms.Additive | None]:
+        """All releases by name, in their order."""
+        own = {name: getattr(self, name) for name in shares.NAMES}
+        return own | {f"target_{name}": getattr(self.target_plan, name, None) for name in shares.NAMES}
 
     @property
     def event(self) -> Any:
-        parts = (self.histogram, self.location, self.closer, self.moments)
-        return accounting.compose([part.event for part in parts if part is not None])
+        return accounting.compose([part.event for part in self.parts.values() if part is not None])
+
+    @property
+    def learns(self) -> bool:
+        """Whether anything is learned from the rows."""
+        return any(part is not None for part in self.parts.values())
+
+    @property
+    def learns_target(self) -> bool:
+        return self.target_plan is not None
 
     @property
     def measures_columns(self) -> bool:
-        """Whether moments are learned for every column, not only for the target."""
+        """Whether moments are learned for every column."""
         return self.method in ("moments", "narrowed", "columns")
 
+    def warnings(self, public: Public) -> list[str]:
+        """Say what public facts tell about the scales before they are learned."""
+        told = []
+        if self.method == "common":
+            told.append(
+                f"{public.rows} rows are too few to learn a scale for each of {public.columns} columns privately, so "
+                "one common scale is used; if limits of the columns are known, pass them as bounds=(low, high), which "
+                "gives each column its own scale."
+            )
+        if self.target_plan is not None and self.target_plan.histogram is not None and not public.target_bounded:
+            counts = self.target_plan.histogram.deviation(mechanisms.one_hot_counts(public.relation, 1))
+            if counts > shares.NOISIEST_TARGET * public.rows * (1.0 + 1e-9):
+                told.append(
+                    f"{public.rows} rows are too few to be sure to find privately where the target lies, and the model "
+                    "predicts 0 if it is not found; pass y_bounds=(low, high), use more rows or a larger epsilon."
+                )
+        return told
+
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "method": self.method,
-            "histogram_multiplier": _multiplier(self.histogram),
-            "location_multiplier": _multiplier(self.location),
-            "closer_multiplier": _multiplier(self.closer),
-            "moments_multiplier": _multiplier(self.moments),
-            "centred": self.centred,
-            "learns_target": self.learns_target,
+        multipliers = {
+            f"{name}_multiplier": None if part is None else part.multiplier for name, part in self.parts.items()
         }
+        return {"method": self.method, **multipliers, "centred": self.centred, "learns_target": self.learns_target}
 
 
 def plan_scaling(public: Public, budget: Budget, share: float | None, centred: bool, target: bool) -> ScalingPlan:
     """Decide what to learn from public facts: the data is not an argument.
 
     `centred` asks for centred columns (an intercept takes up the shift); `target` says that the loss is a
-    regression, whose target needs a scale as well.
+    regression, whose target needs a scale as well. `share` of the budget is spent; by default a tenth, and more where
+    that lets the target or the columns stand out of the noise (shares.py).
     """
-    share = DEFAULT_SHARE if share is None else share
-    if not isinstance(share, (int, float)) or not 0.0 <= share < 1.0:
+    if share is not None and (not isinstance(share, (int, float)) or not 0.0 <= share < 1.0):
         raise ValueError(f"scale_share must be at least 0 and below 1 (or None); got {share!r}.")
-    learns_target = target and not public.target_bounded
-    if share == 0.0 and (learns_target or not public.bounded):
+    if share == 0.0 and ((target and not public.target_bounded) or not public.bounded):
         missing = "y_bounds" if public.bounded else "bounds"
         raise ValueError(f"scale_share=0 needs {missing}=(low, high); declare them or leave scale_share=None.")
-    method = _method(public, budget, share, target)
-    needs_histogram = learns_target or method in ("narrowed", "columns", "common")
-    needs_moments = learns_target or method in ("moments", "narrowed", "columns")
     centred = centred and not public.sparse
-    # One histogram for several columns shows no place: there is nothing to look at more closely.
-    places = centred and (learns_target or method in ("narrowed", "columns"))
-    weights = {
-        "histogram": HISTOGRAM * needs_histogram,
-        "location": LOCATION * places,
-        "closer": CLOSER * places,
-        "moments": MOMENTS * needs_moments,
-    }
-    whole = sum(weights.values())
-    return ScalingPlan(
-        method=method,
-        **{name: mechanisms.additive(budget, share * part / whole) if part else None for name, part in weights.items()},
-        centred=centred,
-        target=target,
-        learns_target=learns_target,
+    if share == 0.0:
+        return ScalingPlan("declared", None, None, None, None, centred, target)
+    found = shares.share_out(public, budget, share, centred, target)
+    own, of_target = (
+        {name: mechanisms.additive(budget, part) if part else None for name, part in parts.items()}
+        for parts in (found.columns, found.target)
     )
+    moments = of_target.pop("moments")
+    target_plan = None if moments is None else TargetPlan(**of_target, moments=moments)
+    return ScalingPlan(found.method, **own, centred=centred, target=target, target_plan=target_plan)
 
 
-def _multiplier(part: mechanisms.Additive | None) -> float | None:
-    return None if part is None else part.multiplier
+def plan_target(public: Public, budget: Budget) -> ScalingPlan:
+    """Spend the whole budget on the mean of the target; the columns are used as they are."""
+    found = shares.share_out_to_target(public, budget)
+    parts = {name: mechanisms.additive(budget, part) if part else None for name, part in found.items()}
+    moments = parts.pop("moments")
+    assert moments is not None
+    return ScalingPlan(
+        "target", None, None, None, None, centred=True, target=True, target_plan=TargetPlan(**parts, moments=moments)
+    )
 
 
 def unscaled(target: bool) -> ScalingPlan:
     """Learn nothing and use the columns as they are."""
-    return ScalingPlan("none", None, None, None, None, centred=False, target=target, learns_target=False)
-
-
-def _method(public: Public, budget: Budget, share: float, target: bool) -> str:
-    """The most that can be learned with noise small against the number of rows."""
-    if share == 0.0:
-        return "declared"
-    columns = public.columns + target
-    counts = mechanisms.additive(budget, share * HISTOGRAM / (HISTOGRAM + LOCATION + CLOSER + MOMENTS))
-    if counts.deviation(mechanisms.one_hot_counts(public.relation, columns)) <= NOISIEST_HISTOGRAM * public.rows:
-        return "narrowed" if public.bounded else "columns"
-    if not public.bounded:
-        return "common"
-    alone = 1.0 if not target or public.target_bounded else MOMENTS / (HISTOGRAM + LOCATION + CLOSER + MOMENTS)
-    moments = mechanisms.additive(budget, share * alone)
-    if moments.deviation(mechanisms.bounded_moments(public.relation, columns)) <= NOISIEST_MOMENT * public.rows:
-        return "moments"
-    return "declared"
+    return ScalingPlan("none", None, None, None, None, centred=False, target=target)

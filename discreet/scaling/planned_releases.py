@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import Sensitivity
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
-from discreet.scaling.learn import histogram_groups
+from discreet.scaling.learn import counted_columns
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -23,21 +23,34 @@ def scaling_releases(scaling_plan: ScalingPlan, public: Public) -> list[PlannedR
     The closer look is at those columns only that turn out to lie far from zero; their noise is told for the case that
     all do.
     """
-    relation = public.relation
-    groups = len(histogram_groups(scaling_plan, public))
-    measured = (public.columns if scaling_plan.measures_columns else 0) + scaling_plan.target
-    counts = mechanisms.one_hot_counts(relation, groups)
-    means = mechanisms.bounded_values(relation, groups) * (1.0 / public.rows)
-    moments = mechanisms.bounded_moments(relation, measured) * (1.0 / public.rows)
-    parts: list[tuple[str, mechanisms.Additive | None, Sensitivity, str]] = [
-        ("scales: histograms of where values end", scaling_plan.histogram, counts, COUNT),
-        ("scales: location of columns far from 0", scaling_plan.location, means, RANGE),
-        ("scales: closer histograms of these", scaling_plan.closer, counts, COUNT),
-        ("scales: means and mean squares", scaling_plan.moments, moments, RANGE),
-    ]
+    together = scaling_plan.method in ("common", "factor")
+    groups = 1 if together else len(counted_columns(public))
+    told = {
+        "target_histogram": ("scales: histogram of where the target lies", _counts(public, 1), COUNT),
+        "target_location": ("scales: location of a target far from 0", _means(public, 1), RANGE),
+        "target_closer": ("scales: closer histogram of it", _counts(public, 1), COUNT),
+        "histogram": ("scales: histograms of where values end", _counts(public, groups), COUNT),
+        "location": ("scales: location of columns far from 0", _means(public, groups), RANGE),
+        "closer": ("scales: closer histograms of these", _counts(public, groups), COUNT),
+        "moments": ("scales: means and mean squares", _moments(public, public.columns), RANGE),
+        "target_moments": ("scales: mean and mean square of the target", _moments(public, 1), RANGE),
+    }
+    parts = scaling_plan.parts
     return [
         release
-        for what, mechanism, sensitivity, unit in parts
-        if mechanism is not None
-        for release in planned_releases(what, mechanism.event, relation, sensitivity, unit)
+        for name, (what, sensitivity, unit) in told.items()
+        if (mechanism := parts[name]) is not None
+        for release in planned_releases(what, mechanism.event, public.relation, sensitivity, unit)
     ]
+
+
+def _counts(public: Public, groups: int) -> Sensitivity:
+    return mechanisms.one_hot_counts(public.relation, groups)
+
+
+def _means(public: Public, columns: int) -> Sensitivity:
+    return mechanisms.bounded_values(public.relation, columns) * (1.0 / public.rows)
+
+
+def _moments(public: Public, columns: int) -> Sensitivity:
+    return mechanisms.bounded_moments(public.relation, columns) * (1.0 / public.rows)

@@ -84,7 +84,7 @@ class BoltOn(Solver[OutputNoise, BoltOnSettings]):
     average : bool
         Return the average over the second half of the passes instead of the last iterate.
     scale_share : float, optional
-        Share of the budget for learning scales (default 0.1; 0 needs declared bounds).
+        Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
     name: ClassVar[str] = "bolt-on"

@@ -56,7 +56,7 @@ class GradientDescent(Solver[mechanisms.Additive, FullBatchSettings]):
     average : bool
         Return the average of the second half of the iterates instead of the last one.
     scale_share : float, optional
-        Share of the budget for learning scales (default 0.1; 0 needs declared bounds).
+        Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
     name: ClassVar[str] = "gd"

@@ -70,7 +70,7 @@ class ObjectivePerturbation(MinimiserRelease[ObjectiveNoise, ObjectivePerturbati
         Least l2 penalty of a coordinate, intercept included, in the solver's (scaled) columns. The guarantee needs
         one; the default is what a tenth of epsilon asks for.
     scale_share : float, optional
-        Share of the budget for learning scales (default 0.1; 0 needs declared bounds).
+        Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
     name: ClassVar[str] = "objective-perturbation"

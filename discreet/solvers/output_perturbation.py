@@ -76,7 +76,7 @@ class OutputPerturbation(MinimiserRelease[OutputNoise, OutputPerturbationSetting
         Least l2 penalty of a coordinate, intercept included, in the solver's (scaled) columns. The default weighs
         its bias against the noise, which falls with it; both are public.
     scale_share : float, optional
-        Share of the budget for learning scales (default 0.1; 0 needs declared bounds).
+        Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
     name: ClassVar[str] = "output-perturbation"

@@ -126,14 +126,14 @@ class Plan(Generic[M, S]):
 
     def warnings(self) -> list[str]:
         """Say what a person should know before the budget is spent; from public facts alone."""
-        return [warning for warning in self._all_warnings() if warning]
+        if self.budget.is_infinite:
+            return []
+        if self.settings.is_constant:
+            return [self._warn_of_constant()]
+        noise = self._warn_of_noise()
+        return self.scaling_plan.warnings(self.public) + ([noise] if noise else [])
 
-    def _all_warnings(self) -> list[str | None]:
-        return [self._warn_of_constant(), self._warn_of_common_scale(), self._warn_of_noise()]
-
-    def _warn_of_constant(self) -> str | None:
-        if not self.settings.is_constant:
-            return None
+    def _warn_of_constant(self) -> str:
         what = "the shares of the labels" if self.problem.loss.classification else "the mean of the target"
         return (
             f"{self.public.rows} rows are too few at this budget to learn privately what the columns tell, so all of "
@@ -144,14 +144,6 @@ class Plan(Generic[M, S]):
         """Say why the promise itself protects little: epsilon > 10, or delta > 1/rows; from public facts alone."""
         rows = self.public.rows if rows_are_known else None
         return weaknesses(self.guarantee.epsilon, self.guarantee.delta, rows)
-
-    def _warn_of_common_scale(self) -> str | None:
-        if self.budget.is_infinite or self.scaling_plan.method != "common":
-            return None
-        return (
-            f"{self.public.rows} rows are too few to learn a scale for each of {self.public.columns} columns "
-            "privately, so one common scale is used; pass bounds=(low, high) for a better model."
-        )
 
     def _warn_of_noise(self) -> str | None:
         """Compare the noise of a prediction, sqrt(columns) times that of a coefficient, with usual predictions."""

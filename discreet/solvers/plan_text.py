@@ -21,6 +21,7 @@ SCALING_WORDS = {
     "declared": "declared bounds; nothing is learned about them",
     "moments": "declared bounds; centres and widths are learned privately",
     "narrowed": "declared bounds; ends of the bulk, centres and widths inside them are learned privately",
+    "factor": "declared bounds, too little data for more: one factor by which they are too wide is learned privately",
     "columns": "radius, centre and width of every column are learned privately",
     "common": "too little data for scales per column: one common radius is learned privately",
     "none": "columns as they are",

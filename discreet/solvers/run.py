@@ -79,12 +79,19 @@ def warn_about(plan: Plan, rows_are_known: bool = True) -> None:
 
 
 def warn_of_nothing_learned(solution: Solution) -> None:
-    """Warn that the noise hid all columns; the column scaling has been released, so this tells nothing more."""
-    scaling = solution.scaling
-    if scaling.columns and scaling.frozen.all():
+    """Warn that the noise hid the target or all columns; the scaling has been released, so this tells nothing more."""
+    scaling, learned = solution.scaling, solution.plan.scaling_plan.learns_target
+    if learned and scaling.target_low == scaling.target_high and solution.plan.is_noisy:
         warnings.warn(
-            "no column could be told from noise, so the model is a constant; pass bounds=(low, high), or spend more "
-            "epsilon on more rows.",
+            f"the target could not be told from noise, so the model predicts {scaling.target_shift:g} for every row; "
+            "pass y_bounds=(low, high), or spend more epsilon on more rows.",
+            UtilityWarning,
+            stacklevel=3,
+        )
+    elif scaling.columns and scaling.frozen.all():
+        warnings.warn(
+            "no column could be told from noise, so the model is a constant; if limits of the columns are known, pass "
+            "them as bounds=(low, high), or spend more epsilon on more rows.",
             UtilityWarning,
             stacklevel=3,
         )

@@ -62,7 +62,7 @@ class SufficientStatistics(Solver[BudgetSplit, SufficientStatisticsSettings]):
     radius : float, optional
         Norm to which rows (columns and target, both scaled) are clipped; learned privately by default.
     scale_share : float, optional
-        Share of the budget for learning scales (default 0.1; 0 needs declared bounds).
+        Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
     name: ClassVar[str] = "sufficient-statistics"

@@ -78,7 +78,7 @@ class SVRG(Solver[mechanisms.AnchoredGaussian, SVRGSettings]):
     average : bool
         Return the average of the iterates after the second half of the anchors instead of the last one.
     scale_share : float, optional
-        Share of the budget for learning scales (default 0.1; 0 needs declared bounds).
+        Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
     name: ClassVar[str] = "svrg"

@@ -267,8 +267,7 @@ def test_what_is_read_from_the_rows_is_said():
         Ridge(bounds=(-3e3, 3e3), y_bounds="data").fit(X, y)
     with pytest.warns(InsecureRandomnessWarning):
         LogisticRegression(classes=[0, 1], bounds=(-3e3, 3e3), random_state=1).fit(X, y)
-    told = (pytest.warns(UtilityWarning, match=words) for words in (r"pass bounds=", "a constant may predict better"))
-    with next(told), next(told):
+    with pytest.warns(UtilityWarning, match="predicts the same for every row"):
         LogisticRegression(classes=[0, 1]).fit(X[:100], y[:100])
 
 

@@ -205,7 +205,7 @@ def plan_vertical(
     sweeps : int, optional
         How often slopes and margins are exchanged; by default 1 to 4, the more the less noise there is.
     scale_share : float, optional
-        Share of each budget for learning scales (default 0.1; 0 needs declared bounds).
+        Share of each budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
 
     Returns
     -------

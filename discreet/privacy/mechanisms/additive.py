@@ -35,11 +35,11 @@ class Gaussian(AdditiveMechanism):
 
     deviation = scale
 
-    def level(self, sensitivity: Sensitivity, probability: float) -> float:
-        """The level that the noise of one entry exceeds with this probability, at most 1/2."""
+    def level(self, sensitivity: Sensitivity, probability: float, entries: int = 1) -> float:
+        """The level that the noise in a sum of so many entries exceeds with this probability, at most 1/2."""
         from scipy.special import ndtri
 
-        return -float(ndtri(probability)) * self.scale(sensitivity)
+        return -float(ndtri(probability)) * math.sqrt(entries) * self.scale(sensitivity)
 
     def grid(self, sensitivity: Sensitivity, entries: int, rows: float = 1, loose: float = 1.0) -> NoisyGrid:
         """Rounded normal noise; rounding moves a vector by at most sqrt(entries) steps more."""
@@ -68,9 +68,15 @@ class Laplace(AdditiveMechanism):
         """Standard deviation of the noise."""
         return math.sqrt(2.0) * self.scale(sensitivity)
 
-    def level(self, sensitivity: Sensitivity, probability: float) -> float:
-        """The level that the noise of one entry exceeds with this probability, at most 1/2."""
-        return math.log(0.5 / probability) * self.scale(sensitivity)
+    def level(self, sensitivity: Sensitivity, probability: float, entries: int = 1) -> float:
+        """The level that the noise in a sum of so many entries exceeds with this probability (at most), at most 1/2."""
+        if entries == 1:
+            return math.log(0.5 / probability) * self.scale(sensitivity)
+        bounds = (  # Chernoff: the moment generating function of one entry of scale 1 is 1 / (1 - t^2)
+            (math.log(1.0 / probability) - entries * math.log1p(-((step / 64) ** 2))) / (step / 64)
+            for step in range(1, 64)
+        )
+        return min(bounds) * self.scale(sensitivity)
 
     def grid(self, sensitivity: Sensitivity, entries: int, rows: float = 1, loose: float = 1.0) -> NoisyGrid:
         """Rounded Laplace noise; rounding moves a vector by at most `entries` steps more in L1."""

@@ -82,7 +82,7 @@ class CoordinateDescent(Solver[mechanisms.Additive, CoordinateDescentSettings]):
         Public coordinate-wise smoothness constants M_j in the user's columns (intercept last, if any); the
         columns are then neither scaled nor centred.
     scale_share : float, optional
-        Share of the budget for learning scales (default 0.1; 0 needs declared bounds).
+        Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
     name: ClassVar[str] = "cd"

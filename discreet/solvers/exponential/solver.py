@@ -80,7 +80,7 @@ class ExponentialMechanism(Solver[PointSelection, ExponentialSettings]):
     row_size : float
         Rows are clipped until no margin in the set exceeds that of a row with all entries equal to this.
     scale_share : float, optional
-        Share of the budget for learning scales (default 0.1; 0 needs declared bounds).
+        Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
     name: ClassVar[str] = "exponential"

@@ -81,7 +81,7 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
     vertices : sequence of points, optional
         The set is their convex hull, in the user's columns; the problem must then have no constraint.
     scale_share : float, optional
-        Share of the budget for learning scales (default 0.1; 0 needs declared bounds).
+        Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
     name: ClassVar[str] = "frank-wolfe"

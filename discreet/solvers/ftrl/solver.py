@@ -75,7 +75,7 @@ class FTRL(Solver[RunningSumGaussian, FTRLSettings]):
     average : bool
         Return the average of the latest half of the iterates or more, instead of the last one.
     scale_share : float, optional
-        Share of the budget for learning scales (default 0.1; 0 needs declared bounds).
+        Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
     name: ClassVar[str] = "ftrl"

@@ -21,8 +21,9 @@ from discreet.privacy.mechanisms.budget_split import BudgetSplit
 from discreet.privacy.planned_release import PlannedRelease
 from discreet.problem.blockwise import BlockwiseProblem
 from discreet.scaling.norm_bound import noticeable
-from discreet.scaling.plan import ScalingPlan, unscaled
+from discreet.scaling.plan import ScalingPlan, plan_target, unscaled
 from discreet.scaling.second_moment import check_columns, noise_edge
+from discreet.scaling.shares import hides_target
 from discreet.solvers._shared.averaging import TailAverage
 from discreet.solvers._shared.clipping import planned_slope
 from discreet.solvers._shared.constant_score import counts_labels, learn_label_scores, wanted_share
@@ -91,7 +92,7 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
     average : bool
         Return the average of the later iterates, weighted by their shares of the budget, instead of the last one.
     scale_share : float, optional
-        Share of the budget for learning scales (default 0.1; 0 needs declared bounds).
+        Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
     name: ClassVar[str] = "newton"
@@ -125,9 +126,12 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
     ) -> tuple[BudgetSplit, NewtonSettings]:
         check_columns(self.name, public.columns)
         if self._fits_constant(problem, public, budget):
+            nothing = NewtonSettings(0, False, 0, 0.0, 0.0)
+            if not problem.loss.classification:
+                return BudgetSplit(1.0, (0.0,) * GRADIENTS), nothing  # all is spent on the target's mean
             shares = tuple(float(k == LABELS) for k in range(GRADIENTS))
             mechanism = calibrated(lambda z: BudgetSplit(z, shares), scaling_plan, budget, public)
-            return mechanism, NewtonSettings(0, False, 0, 0.0, 0.0)
+            return mechanism, nothing
         columns = public.columns + problem.fit_intercept
         steps = int(self.steps) if self.steps is not None else default_steps(problem, budget, public, columns)
         limit = norm_bound_share(budget, public)
@@ -148,15 +152,17 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
 
     def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
         if self._fits_constant(problem, public, budget):
-            return unscaled(target)
+            return plan_target(public, budget) if target else unscaled(target)
         return super()._plan_scaling(problem, public, budget, target)
 
     def _fits_constant(self, problem: Problem, public: Public, budget: Budget) -> bool:
         """Whether the constant alone needs so much of the budget that nothing can be told about the columns."""
         asked = (self.steps, self.clip, self.radius, self.scale_share)
-        if not self._counts_labels(problem, public, budget) or any(setting is not None for setting in asked):
+        if budget.is_infinite or not problem.fit_intercept or any(setting is not None for setting in asked):
             return False
-        return wanted_share(public, budget) > MOST_LABELS
+        if not problem.loss.classification:
+            return hides_target(public, budget)
+        return self._counts_labels(problem, public, budget) and wanted_share(public, budget) > MOST_LABELS
 
     def _counts_labels(self, problem: Problem, public: Public, budget: Budget) -> bool:
         """Whether the labels are counted; weights with bounds are left where the gradients put them."""
