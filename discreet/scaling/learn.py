@@ -6,7 +6,7 @@ Everything here but the planned releases is post-processing. Sensitivities and p
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -84,7 +84,7 @@ def _scaling_of(
     )
 
 
-def _target_fields(found: ranges.Ranges, shift: FloatArray, scale: FloatArray, noise: FloatArray) -> dict[str, float]:
+def _target_fields(found: ranges.Ranges, shift: FloatArray, scale: FloatArray, noise: FloatArray) -> dict[str, Any]:
     return {
         "target_low": float(found.outer_low[-1]),
         "target_high": float(found.outer_high[-1]),
