@@ -88,18 +88,6 @@ def test_the_private_choice_stays_within_its_epsilon_and_the_audit_notices_missi
     assert bound(replace(plan.selection, multiplier=0.1 * plan.selection.multiplier)) > epsilon
 
 
-def test_a_row_moves_every_score_by_at_most_one():
-    rng = np.random.default_rng(0)
-    search = PrivateGridSearch(Ridge(y_bounds=(-1.0, 3.0)), {})
-    target, predicted = rng.normal(0.0, 1e3, 200), rng.normal(0.0, 1e3, 200)
-    predicted[:3] = np.nan, np.inf, -np.inf
-    scores = search._score_rows(predicted, target)
-    assert ((scores >= 0.0) & (scores <= 1.0)).all()
-    assert search._score_rows(np.array([1.0]), np.array([1.0])) == 1.0
-    labels = PrivateGridSearch(MODEL, {})._score_rows(np.array([0, 1]), np.array([1, 1]))
-    assert labels.tolist() == [0.0, 1.0]
-
-
 @pytest.mark.parametrize("relation", ["replace", "zero_out"])
 @pytest.mark.parametrize("budget", [Budget(1.0, 1e-6), Budget.zcdp(0.05), Budget.pure(1.0)], ids=str)
 def test_everything_that_is_fitted_and_chosen_is_paid_for(budget, relation):
