@@ -20,7 +20,7 @@ from discreet.privacy.accounting.certificates import (
     pure_epsilon_of,
     rho_of,
 )
-from discreet.privacy.accounting.event_tree import flatten
+from discreet.privacy.accounting.event_tree import flatten, has_best_of_trials
 from discreet.privacy.accounting.events import (
     best_of_trials_event,
     compose,
@@ -66,6 +66,7 @@ __all__ = [
     "gaussian_mu",
     "google_epsilon",
     "guess_accuracy",
+    "has_best_of_trials",
     "laplace_event",
     "mixture_event",
     "mu_of",

@@ -69,6 +69,14 @@ def length(event: DpEvent) -> int:
     return 1
 
 
+def has_best_of_trials(event: DpEvent) -> bool:
+    """Whether somewhere the best of a random number of trials is released, so that their number must stay unknown."""
+    kind = type(event).__name__
+    if kind == "ComposedDpEvent":
+        return any(has_best_of_trials(part) for part in event.events)
+    return has_best_of_trials(event.event) if kind == "SelfComposedDpEvent" else kind == "BestOfTrialsDpEvent"
+
+
 def read_release(event: DpEvent) -> Release | None:
     """Return what an elementary event costs, or None if it is free; refuse what is not known."""
     reader = _readers().get(type(event))
