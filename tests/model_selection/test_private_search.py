@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from discreet import Budget, BudgetExceededError, Ledger, LinearSVC, LogisticRegression, Ridge, load_model, save_model
 from discreet.model_selection import PrivateGridSearch, PrivateSearchCV
-from discreet.model_selection.row_scores import CLASSIFICATION, REGRESSION, RowScore
+from discreet.model_selection.row_scores import RowScore
 from discreet.model_selection.trials import Split
 from discreet.preprocessing import pipeline_guarantee
 from discreet.privacy import accounting

@@ -27,6 +27,8 @@ _SHIFTS = 300
 _LOWEST_SHIFT = 14.0  # below the largest one; a chord goes from there to w = 0
 _EPSILONS = 700
 _FURTHEST = 500.0
+_MIRRORED = 20.0  # up to this epsilon a bound is also used at -epsilon, where 1 - e^-epsilon has digits left
+_SLACK = 1.0 + 1e-9  # for the rounding of slopes and sums
 _TAILS = (1e-20, 1e-15, 1e-10, 1e-6)  # deltas at which the profile of one trial may end
 
 
@@ -61,7 +63,7 @@ class TrialProfile:
     def largest(self, probabilities: Array) -> Array:
         """The most that an event of such a probability can have under the neighbouring table."""
         if self.mu is not None:
-            return np.minimum(1.0, (1.0 + 1e-9) * ndtr(ndtri(probabilities) + self.mu))
+            return np.minimum(1.0, _SLACK * ndtr(ndtri(probabilities) + self.mu))
         best = np.ones(probabilities.shape)
         for epsilon, delta in zip(self.epsilons, self.values, strict=True):
             rising = math.exp(epsilon) * probabilities + delta
@@ -110,7 +112,7 @@ def best_profile(trials: tuple[Composition, ...], law: TrialsLaw) -> tuple[Array
     summed = np.sum(weights * one.delta(epsilons[:, None] - shifts), axis=1)
     # The same with the largest shift for all, and at most one event of its kind in all trials.
     once = law.any_of(one.delta(epsilons - shifts[0]))
-    return epsilons, np.minimum(1.0, UP * np.minimum(summed, once))
+    return epsilons, np.minimum(1.0, _SLACK * np.minimum(summed, once))
 
 
 @lru_cache(maxsize=64)
@@ -118,11 +120,10 @@ def best_pair(trials: tuple[Composition, ...], law: TrialsLaw) -> Atoms:
     """A pair, the same for both orders of the tables, that dominates the best of K trials."""
     epsilons, deltas = best_profile(trials, law)
     x = np.exp(epsilons)
-    # What holds for both orders of the tables holds at 1/x as well; and the least convex bound is one.
-    points = (
-        np.concatenate([[0.0], 1.0 / x[:0:-1], x]),
-        np.concatenate([[1.0], (1.0 - 1.0 / x + deltas / x)[:0:-1], deltas]),
-    )
+    # What holds for both orders of the tables holds at 1/x as well; and the largest convex function below is a bound.
+    near = (epsilons > 0.0) & (epsilons <= _MIRRORED)
+    mirrored = (1.0 - 1.0 / x[near] + deltas[near] / x[near])[::-1]
+    points = np.concatenate([[0.0], 1.0 / x[near][::-1], x]), np.concatenate([[1.0], mirrored, deltas])
     corners = _lower_hull(*points)
     x, height = points[0][corners], points[1][corners]
     slopes = np.append(np.diff(height) / np.diff(x), 0.0)
