@@ -2,8 +2,9 @@
 
     .venv/bin/python benchmarks/private_search.py
 
-Prints, for tables that scikit-learn has or draws, the mean accuracy and log-loss on rows that no search has seen, and what
-one trial has of the mu of the whole budget. No table was used to choose a constant of the search.
+Prints, for tables that scikit-learn has or draws, the mean accuracy and log-loss on rows that no search has seen, and
+what one trial has of the mu of the whole budget. The defaults of `refit` and `search_share` were chosen with these
+tables in view.
 """
 
 from __future__ import annotations
@@ -28,9 +29,7 @@ def tables():
     yield "breast cancer", *load_breast_cancer(return_X_y=True)
     digits = load_digits()
     yield "digits, below five", digits.data, (digits.target < 5).astype(int)
-    for rows, columns in ((2_000, 10), (10_000, 20)):
-        X, y = make_classification(rows, columns, n_informative=5, flip_y=0.1, random_state=rows)
-        yield f"drawn, {rows:,} x {columns}", X, y
+    yield "drawn, 2,000 x 10", *make_classification(2_000, 10, n_informative=5, flip_y=0.1, random_state=2_000)
 
 
 def searches(epsilon, seed):
@@ -64,8 +63,9 @@ def main():
         for label, results in found.items():
             mean, error = np.mean(results, axis=0), np.std(results, axis=0) / np.sqrt(len(results))
             print(f"  {label:<26} accuracy {mean[0]:.3f} +- {error[0]:.3f}  log-loss {mean[1]:.3f} +- {error[1]:.3f}")
-    grid = PrivateGridSearch(LogisticRegression(classes=[0, 1]), CANDIDATES, epsilon=options.epsilon, delta=1e-6)
-    ours = PrivateSearchCV(LogisticRegression(classes=[0, 1]), CANDIDATES, n_iter=20, epsilon=options.epsilon, delta=1e-6)
+    model, shared = LogisticRegression(classes=[0, 1]), {"epsilon": options.epsilon, "delta": 1e-6}
+    grid = PrivateGridSearch(model, CANDIDATES, **shared)
+    ours = PrivateSearchCV(model, CANDIDATES, n_iter=20, **shared)
     whole = accounting.gaussian_mu(options.epsilon, 1e-6)
     shares = [accounting.mu_of(plan, "replace") / whole for plan in _trials(grid, ours)]
     print(f"mu of one trial over that of the whole budget: grid {shares[0]:.3f}, search {shares[1]:.3f}")

@@ -56,7 +56,7 @@ class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEsti
     refit : bool, default=False
         False keeps the model of the best trial, which costs nothing more. True fits the best settings again on all
         rows, with what the search leaves of the budget.
-    search_share : float, default=0.5
+    search_share : float, default=0.2
         With `refit=True`: the share of the budget for the search.
     held_out : float, default=0.2
         Share of the rows that the trials are scored on.
@@ -119,7 +119,7 @@ class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEsti
         n_iter: int = 10,
         scoring: str | None = None,
         refit: bool = False,
-        search_share: float = 0.5,
+        search_share: float = 0.2,
         held_out: float = 0.2,
         trials_law: str = "geometric",
         epsilon: Any = 1.0,
