@@ -20,29 +20,44 @@ def leaks_of_search() -> tuple[str, ...]:
     Warns if there is something. Empty outside a search, and for the models that a search only compares: it keeps the
     last fit alone, that of the winner.
     """
-    name = _refitting_search()
-    if name is None:
+    search = _refitting_search()
+    if search is None:
         return ()
+    name = type(search.f_locals["self"]).__name__
     warnings.warn(
-        f"{name} chose these settings by exact scores of the rows, and the guarantee does not cover the choice; "
-        "use discreet.model_selection.PrivateGridSearch.",
+        f"{name} chose these settings by exact scores of the rows, and the guarantee covers neither the choice nor the "
+        "other fits; use discreet.model_selection.PrivateSearchCV.",
         PrivacyLeakWarning,
         stacklevel=3,
     )
-    return (f"the settings, which {name} chose by exact scores,",)
+    return (
+        f"the settings, which {name} chose by exact scores,",
+        f"{name} also fitted {_other_fits(search)} to these rows in order to choose. This promise is about the last "
+        "fit alone: it counts neither the cost of the others nor what their scores tell. A ledger, if one was used, "
+        "has booked the fits, and not the scores.",
+    )
 
 
-def _refitting_search() -> str | None:
-    """The class of the search that is now fitting its winner, if one is among the callers."""
+def _refitting_search() -> FrameType | None:
+    """The call of `fit` of the search that is now fitting its winner, if there is one among the callers."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         function = frame.f_code.co_name
         if function == "_fit_and_score":  # one of the models that are compared
             return None
         if function == "fit" and _is_search(frame.f_locals.get("self")):
-            return type(frame.f_locals["self"]).__name__
+            return frame
         frame = frame.f_back
     return None
+
+
+def _other_fits(search: FrameType) -> str:
+    """How many models were compared, where this version of scikit-learn lets it be seen."""
+    results = search.f_locals.get("results")
+    if not isinstance(results, dict) or "params" not in results:
+        return "other models"
+    folds = {name.partition("_")[0] for name in results if name.startswith("split")}
+    return f"{len(folds) * len(results['params'])} other models"
 
 
 def _is_search(caller: object) -> bool:

@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.model_selection import ParameterGrid, train_test_split
-from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.types import FloatArray
 from discreet.data.public import Public
 from discreet.data.validation import only_weights
-from discreet.estimators.base import PrivateLinearModel
+from discreet.model_selection.row_scores import RowScore
 from discreet.model_selection.search_plan import SearchPlan, TableShape, plan_search
+from discreet.model_selection.winner import Winner, check_event, check_searchable
 from discreet.preprocessing.release import Terms
 from discreet.privacy.budget import Budget, budget_from
-from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms import bounded_fractions
 from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.random.pickling import NoGeneratorInPickles
 from discreet.privacy.relation import Relation
 
-# What the search sets itself, or what must be the same for all candidates to be comparable.
-FIXED = {"epsilon", "delta", "relation", "public_n", "ledger", "dataset", "random_state", "classes", "y_bounds"}
 
-
-def _winner_has(method: str) -> Any:
-    return available_if(lambda search: hasattr(search.estimator, method))
-
-
-class PrivateGridSearch(NoGeneratorInPickles, MetaEstimatorMixin, BaseEstimator):
+class PrivateGridSearch(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEstimator):
     """Search over a grid of settings with differential privacy.
 
     Some rows are held out. Every candidate is fitted privately on the others and scored on those held out; one is
@@ -182,7 +171,7 @@ class PrivateGridSearch(NoGeneratorInPickles, MetaEstimatorMixin, BaseEstimator)
             chosen, _ = plan.selection.choose(rng, -scores, np.ones(scores.size, dtype=np.int64), bounded_fractions(1))
             self.best_index_, self.best_params_ = chosen, self._candidates()[chosen]
             self.best_estimator_ = self._model(plan.finals[chosen], self.best_params_, rng).fit(X, y, **metadata)
-        _check_event(self.best_estimator_, plan.finals[chosen])
+        check_event(self.best_estimator_, plan.finals[chosen])
         self.plan_, self.weighted_ = plan, "sample_weight" in metadata
         whole, leaks = plan.guarantee, self.best_estimator_.guarantee_.leaks
         release = terms.guarantee(plan.event, rng).release
@@ -202,22 +191,17 @@ class PrivateGridSearch(NoGeneratorInPickles, MetaEstimatorMixin, BaseEstimator)
         scores = []
         for settings, trial in zip(self._candidates(), plan.trials, strict=True):
             model = self._model(trial, settings, rng).fit(X_fit, y_fit, **passed)
-            _check_event(model, trial)
-            scores.append(math.fsum(w_out * self._score_rows(model.predict(X_out), np.asarray(y_out))))
+            check_event(model, trial)
+            scores.append(self._row_score().total(model, X_out, y_out, w_out))
         return np.array(scores)
-
-    def _score_rows(self, predicted: Any, target: Any) -> FloatArray:
-        """One number in [0, 1] for each row, from that row alone."""
-        if is_classifier(self.estimator):
-            return np.asarray(predicted == target, dtype=np.float64)
-        low, high = map(float, self.estimator.y_bounds)
-        error = np.abs(predicted - np.clip(target, low, high)) / (high - low)
-        return np.where(error <= 1.0, 1.0 - error, 0.0)  # NaN counts as the largest error
 
     def _model(self, plan: Any, settings: dict[str, Any], rng: RandomGenerator) -> Any:
         """A candidate with the budget of its plan; seeded runs share one generator, others draw their own keys."""
         state = None if self.random_state is None else rng
         return clone(self.estimator).set_params(**settings, epsilon=plan.budget, delta=None, random_state=state)
+
+    def _row_score(self) -> RowScore:
+        return RowScore.of(self.estimator, "accuracy" if is_classifier(self.estimator) else "neg_mean_absolute_error")
 
     def _candidates(self) -> list[dict[str, Any]]:
         return list(ParameterGrid(self.param_grid))
@@ -228,67 +212,11 @@ class PrivateGridSearch(NoGeneratorInPickles, MetaEstimatorMixin, BaseEstimator)
     def _check(self) -> None:
         """Refuse what the proof does not cover."""
         model = self.estimator
-        if not isinstance(model, PrivateLinearModel):
-            raise ValueError(f"estimator must be one of discreet's; got {type(model).__name__}.")
-        needed = "classes" if is_classifier(model) else "y_bounds"
-        declared = getattr(model, needed)
-        if declared is None or isinstance(declared, str):
-            raise ValueError(f"a private search needs {needed} to be declared: the scores depend on them.")
+        check_searchable(model, {name for settings in self._candidates() for name in settings}, "param_grid")
         if Relation(model.relation) is Relation.ADD_REMOVE:
             raise ValueError("relation='add_remove': a row more or less would change who is held out; use 'replace'.")
-        fixed = sorted(FIXED & {name for settings in self._candidates() for name in settings})
-        if fixed:
-            raise ValueError(f"param_grid cannot vary {fixed[0]!r}: set it once, for the whole search.")
-        if model.ledger is not None:
-            raise ValueError("pass ledger= to the search, which books all fits at once, and not to its estimator.")
         budget = self._budget(2)
         if budget.is_infinite or budget.kind == "gdp":
             raise ValueError(f"a private search cannot keep the budget {budget}; use a finite epsilon or rho.")
         if not 0.0 < self.search_share < 1.0:
             raise ValueError(f"search_share must lie between 0 and 1; got {self.search_share!r}.")
-
-    def predict(self, X: Any) -> Any:
-        """Return what the winner predicts."""
-        return self._winner().predict(X)
-
-    @_winner_has("predict_proba")
-    def predict_proba(self, X: Any) -> Any:
-        """Return the winner's class probabilities."""
-        return self._winner().predict_proba(X)
-
-    @_winner_has("decision_function")
-    def decision_function(self, X: Any) -> Any:
-        """Return the winner's linear predictor."""
-        return self._winner().decision_function(X)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the winner's score: accuracy, or R^2 for regressors. Not private."""
-        return float(self._winner().score(X, y, sample_weight))
-
-    def _winner(self) -> Any:
-        check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_
-
-    @property
-    def guarantee_(self) -> Guarantee:
-        """The promise that holds for the winner and the choice together."""
-        promise: Guarantee = self._winner().guarantee_
-        return promise
-
-    @property
-    def classes_(self) -> Any:
-        """The labels of a classifier."""
-        return self._winner().classes_
-
-    def __sklearn_tags__(self) -> Any:
-        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
-        tags.input_tags.sparse = inner.input_tags.sparse
-        return tags
-
-
-def _check_event(model: Any, plan: Any) -> None:
-    """The fit cost what was planned and paid for; anything else is an error of this package."""
-    if model.plan_.event != plan.event:
-        raise RuntimeError(f"{type(model).__name__} cost something else than was planned; do not publish the result.")

@@ -64,6 +64,8 @@ class TableShape:
         """The plan of a model that gets this budget, for all rows or for those that are not held out."""
         rows = self.rows if everything else self.rows - self.held_out
         priced = model.set_params(epsilon=budget, delta=None)
+        if Relation(model.relation) is Relation.ADD_REMOVE:
+            priced.set_params(public_n=rows)
         plan: Plan = priced.plan(rows, self.columns, n_classes=self.classes, sparse=self.sparse)
         return plan
 
@@ -80,8 +82,8 @@ def plan_search(models: Sequence[Any], shape: TableShape, budget: Budget, share:
         selection = QuantileSelection(2.0 / _choice_epsilon(budget, kept * share * CHOICE_SHARE), 1)
         trials = tuple(shape.plan(model, trial, everything=False) for model in models)
         finals = tuple(shape.plan(model, last, everything=True) for model in models)
-        costliest = _costliest([plan.event for plan in finals], budget, relation)
-        event = accounting.compose([*(plan.event for plan in trials), selection.event, costliest])
+        last_fit = costliest([plan.event for plan in finals], budget, relation)
+        event = accounting.compose([*(plan.event for plan in trials), selection.event, last_fit])
         if accounting.fits(event, budget, relation):
             promise = guarantee_for(event, budget, relation, shape.rows)
             return SearchPlan(shape.held_out, trials, selection, finals, promise)
@@ -97,7 +99,7 @@ def _choice_epsilon(budget: Budget, share: float) -> float:
     return 2.0 * budget.gaussian_mu() * math.sqrt(share)
 
 
-def _costliest(events: list[Any], budget: Budget, relation: Relation) -> Any:
+def costliest(events: list[Any], budget: Budget, relation: Relation) -> Any:
     """The event that covers the last fit whichever candidate wins."""
     if all(event == events[0] for event in events):
         return events[0]

@@ -29,7 +29,7 @@ EXACT_SCORES = "by exact scores of the rows, which no guarantee covers"
 # By the names of classes and of their bases, so that nothing is imported for the sake of a message. A class that is not
 # here is refused as well, in general words.
 REASONS = {
-    "BaseSearchCV": f"chose among settings {EXACT_SCORES}; use discreet.model_selection.PrivateGridSearch",
+    "BaseSearchCV": f"chose among settings {EXACT_SCORES}; use discreet.model_selection.PrivateSearchCV",
     "TunedThresholdClassifierCV": f"chose a threshold {EXACT_SCORES}; set one from public facts",
     "CalibratedClassifierCV": "fitted its calibration to exact scores of held-out rows, which no guarantee covers; use "
     "the probabilities of LogisticRegression as they are",

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from discreet._common.text import one_line
+from discreet.privacy import accounting
 from discreet.privacy.meaning import Meaning, percent_at_most, weaknesses
 from discreet.privacy.relation import Relation
 
@@ -127,6 +128,7 @@ def _not_covered(guarantee: Guarantee) -> list[str]:
         public = f"the number of rows, {public}"
     return [
         *(_leak(leak) for leak in guarantee.leaks),
+        *(_UNCOUNTED_TRIALS if accounting.has_best_of_trials(guarantee.event) else []),
         f"- What was declared as public: {public}. Nobody may have looked at the rows to choose them.",
         "- Persons with several rows: each row is protected on its own, so such a person is protected less.",
         "- The person for whom a prediction is made: the prediction describes that person to whoever sees it.",
@@ -135,9 +137,17 @@ def _not_covered(guarantee: Guarantee) -> list[str]:
     ]
 
 
+_UNCOUNTED_TRIALS = [
+    "- How many models the search tried, and what would tell it, such as the time that it took: of all trials only the "
+    "best one is released, and their number must not become known."
+]
+
+
 def _leak(leak: str) -> str:
     if leak == SEEDED:
         return f"- ATTENTION, the promise does not hold against everybody: {leak}."
+    if leak.endswith("."):  # a sentence of its own
+        return f"- ATTENTION: {one_line(leak)}"
     return f"- ATTENTION: {one_line(leak)} were read from the rows without noise, and the promise does not cover them."
 
 

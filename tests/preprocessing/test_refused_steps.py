@@ -117,8 +117,8 @@ ALLOWED = [
     FeatureUnion([("part", Normalizer()), ("private", PrivateScaler())]),
 ]
 REFUSED = [
-    (GridSearchCV(MODEL, {}), "exact scores .*PrivateGridSearch"),
-    (RandomizedSearchCV(MODEL, {}), "exact scores .*PrivateGridSearch"),
+    (GridSearchCV(MODEL, {}), "exact scores .*PrivateSearchCV"),
+    (RandomizedSearchCV(MODEL, {}), "exact scores .*PrivateSearchCV"),
     (TunedThresholdClassifierCV(MODEL), "exact scores"),
     (CalibratedClassifierCV(MODEL), "calibration to exact scores of held-out rows"),
     (OneVsRestClassifier(MODEL), "multi_class='ovr'"),

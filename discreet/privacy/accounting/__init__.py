@@ -20,8 +20,9 @@ from discreet.privacy.accounting.certificates import (
     pure_epsilon_of,
     rho_of,
 )
-from discreet.privacy.accounting.event_tree import flatten
+from discreet.privacy.accounting.event_tree import flatten, has_best_of_trials
 from discreet.privacy.accounting.events import (
+    best_of_trials_event,
     compose,
     fixed_size_event,
     gaussian_event,
@@ -39,12 +40,15 @@ from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilo
 from discreet.privacy.accounting.google import google_epsilon
 from discreet.privacy.accounting.serialise import event_from_dict, event_to_dict
 from discreet.privacy.accounting.tradeoff_curve import tradeoff
+from discreet.privacy.accounting.trials_law import TrialsLaw
 from discreet.privacy.budget import Budget
 
 __all__ = [
     "BoundedRangeDpEvent",
     "Budget",
     "Certificate",
+    "TrialsLaw",
+    "best_of_trials_event",
     "calibrate",
     "certify",
     "compose",
@@ -62,6 +66,7 @@ __all__ = [
     "gaussian_mu",
     "google_epsilon",
     "guess_accuracy",
+    "has_best_of_trials",
     "laplace_event",
     "mixture_event",
     "mu_of",

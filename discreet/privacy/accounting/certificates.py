@@ -40,7 +40,7 @@ def certify(event: DpEvent, delta: float, relation: Relation | str, in_order: bo
     """
     if not 0.0 <= delta < 1.0:
         raise ValueError(f"delta must be at least 0 and below 1, got {delta!r}")
-    return _certify(read_composition(event, relation, in_order), float(delta))
+    return certify_composition(read_composition(event, relation, in_order), float(delta))
 
 
 def epsilon_of(event: DpEvent, delta: float, relation: Relation | str, in_order: bool = True) -> float:
@@ -113,7 +113,7 @@ def fits(event: DpEvent, budget: Budget, relation: Relation | str) -> bool:
         return mu_of(event, relation) <= budget.amount * (1.0 + _ROUNDING)
     if budget.kind == "pure":
         return composition.pure_epsilon() <= budget.amount * (1.0 + _ROUNDING)
-    return _certify(composition, budget.delta or 0.0).epsilon <= budget.amount * (1.0 + _ROUNDING)
+    return certify_composition(composition, budget.delta or 0.0).epsilon <= budget.amount * (1.0 + _ROUNDING)
 
 
 def _refuse_unbooked(composition: Composition, currency: str, costs: list[float]) -> None:
@@ -141,7 +141,8 @@ def deltas_of(composition: Composition, epsilons: Array) -> Array:
 
 
 @lru_cache(maxsize=512)
-def _certify(composition: Composition, delta: float) -> Certificate:
+def certify_composition(composition: Composition, delta: float) -> Certificate:
+    """Return the least epsilon proved for a composition at delta, and by which route."""
     if not composition.totals:
         return Certificate(0.0, delta, "nothing is released")
     best = Certificate(math.inf, delta, "no guarantee")

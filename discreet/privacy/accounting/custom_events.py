@@ -43,3 +43,18 @@ class ObjectiveDpEvent(DpEvent):
     shift: float
     noise_multiplier: float
     tails: int
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class BestOfTrialsDpEvent(DpEvent):
+    """The best of a random number of independent trials; the number and the other trials are not released.
+
+    Each trial costs one of `events`. The number of trials is a truncated negative binomial with the parameters eta
+    (1: geometric, 0: logarithmic) and gamma.
+
+    Guarantee: the profile of docs/guarantees/private-search.md.
+    """
+
+    events: list[DpEvent]
+    eta: float
+    gamma: float

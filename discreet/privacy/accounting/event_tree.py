@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from discreet._common.checks import at_least_zero, fraction, whole
 from discreet.privacy.accounting import releases
 from discreet.privacy.accounting.releases import Release
+from discreet.privacy.accounting.trials_law import TrialsLaw
 from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
@@ -68,6 +69,14 @@ def length(event: DpEvent) -> int:
     return 1
 
 
+def has_best_of_trials(event: DpEvent) -> bool:
+    """Whether somewhere the best of a random number of trials is released, so that their number must stay unknown."""
+    kind = type(event).__name__
+    if kind == "ComposedDpEvent":
+        return any(has_best_of_trials(part) for part in event.events)
+    return has_best_of_trials(event.event) if kind == "SelfComposedDpEvent" else kind == "BestOfTrialsDpEvent"
+
+
 def read_release(event: DpEvent) -> Release | None:
     """Return what an elementary event costs, or None if it is free; refuse what is not known."""
     reader = _readers().get(type(event))
@@ -112,16 +121,17 @@ def _readers() -> dict[Any, Any]:
     """Return the table of known elementary events; a subclass is not its parent, so it is unknown."""
     from dp_accounting import dp_event as dp
 
-    from discreet.privacy.accounting.custom_events import BoundedRangeDpEvent, ObjectiveDpEvent, PureDpEvent
+    from discreet.privacy.accounting import custom_events as own
 
     return {
         dp.NoOpDpEvent: lambda event: None,
         dp.NonPrivateDpEvent: lambda event: releases.NonPrivate(),
         dp.GaussianDpEvent: lambda event: _noisy(releases.GaussianNoise, event.noise_multiplier),
         dp.LaplaceDpEvent: lambda event: _noisy(releases.LaplaceNoise, event.noise_multiplier),
-        BoundedRangeDpEvent: _read_selection,
-        PureDpEvent: lambda event: _pure(event.epsilon),
-        ObjectiveDpEvent: _read_objective,
+        own.BoundedRangeDpEvent: _read_selection,
+        own.PureDpEvent: lambda event: _pure(event.epsilon),
+        own.ObjectiveDpEvent: _read_objective,
+        own.BestOfTrialsDpEvent: _read_best,
         dp.PoissonSampledDpEvent: _read_poisson,
         dp.SampledWithoutReplacementDpEvent: _read_fixed_size,
         dp.RandomizedResponseDpEvent: _read_response,
@@ -159,6 +169,24 @@ def _read_objective(event: Any) -> Release | None:
     if multiplier < _LEAST_NOISE or shift > _LARGEST_EPSILON:
         return releases.NonPrivate()
     return releases.Objective(shift, multiplier, tails)
+
+
+def _read_best(event: Any) -> Release | None:
+    """Nothing is released if no trial releases anything; one without noise makes the whole so."""
+    law = TrialsLaw(event.eta, event.gamma)
+    if not event.events or len(event.events) > _MOST_PARTS:
+        raise ValueError(f"a trial must cost one of 1 to {_MOST_PARTS} events, got {len(event.events)}")
+    trials = []
+    for part in event.events:
+        totals: dict[Release, int] = {}
+        _count(part, 1, totals)
+        if any(isinstance(release, releases.BestOfTrials) for release in totals):
+            raise ValueError("cannot account for a search inside the trials of a search")
+        if any(isinstance(release, releases.NonPrivate) for release in totals):
+            return releases.NonPrivate()
+        trials.append(tuple(totals.items()))
+    kept = tuple(trial for trial in trials if trial)
+    return releases.BestOfTrials(kept, law) if kept else None
 
 
 def _inner_multiplier(event: Any) -> Any:

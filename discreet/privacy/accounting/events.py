@@ -107,6 +107,21 @@ def mixture_event(
     return _repeat(MixtureOfGaussiansDpEvent(at_least_zero("multiplier", multiplier), moves, weights), count)
 
 
+def best_of_trials_event(events: Sequence[DpEvent], eta: float, gamma: float) -> DpEvent:
+    """Return the best of a random number of trials, each of which costs one of `events`, it is not said which.
+
+    The number of trials is a truncated negative binomial with parameters eta and gamma: `TrialsLaw`.
+    """
+    from discreet.privacy.accounting.custom_events import BestOfTrialsDpEvent
+    from discreet.privacy.accounting.trials_law import TrialsLaw
+
+    law = TrialsLaw(eta, gamma)
+    different = [event for i, event in enumerate(events) if event not in events[:i]]
+    if not different:
+        raise ValueError("a trial must cost something; pass at least one event")
+    return BestOfTrialsDpEvent(different, law.eta, law.gamma)
+
+
 def no_event() -> DpEvent:
     """Return the event of releasing nothing."""
     from dp_accounting import NoOpDpEvent

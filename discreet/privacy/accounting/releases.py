@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from discreet.privacy.accounting.pairs import (
     BoundedRangePair,
@@ -23,7 +24,11 @@ from discreet.privacy.accounting.pairs import (
     pure,
     randomised_response,
 )
+from discreet.privacy.accounting.trials_law import TrialsLaw
 from discreet.privacy.relation import Relation
+
+if TYPE_CHECKING:
+    from discreet.privacy.accounting.composition import Composition
 
 
 class Release:
@@ -237,3 +242,35 @@ class GaussianMixture(_Sampled):
     def pairs(self) -> tuple[Pair, Pair]:
         removed = GaussianMixturePair(self.shifts, self.weights)
         return removed, ReversedPair(removed)
+
+
+@dataclass(frozen=True)
+class BestOfTrials(Release):
+    """The best of a random number of trials, each of which has one of several compositions of releases."""
+
+    trials: tuple[tuple[tuple[Release, int], ...], ...]
+    law: TrialsLaw
+
+    def resolve(self, relation: Relation) -> Release:
+        resolved = (tuple((release.resolve(relation), n) for release, n in trial) for trial in self.trials)
+        return BestOfTrials(tuple(dict.fromkeys(resolved)), self.law)
+
+    def rho(self) -> float:
+        """Known for trials with pure DP alone."""
+        return 0.5 * self.pure_epsilon() ** 2
+
+    def pure_epsilon(self) -> float:
+        from discreet.privacy.accounting.best_of_trials import pure_cost
+
+        return pure_cost(max(trial.pure_epsilon() for trial in self._compositions()), self.law)
+
+    def pairs(self) -> tuple[Pair, Pair]:
+        from discreet.privacy.accounting.best_of_trials import best_pair
+
+        pair = best_pair(self._compositions(), self.law)
+        return pair, pair
+
+    def _compositions(self) -> tuple[Composition, ...]:
+        from discreet.privacy.accounting.composition import Composition
+
+        return tuple(Composition(trial) for trial in self.trials)

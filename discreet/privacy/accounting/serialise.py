@@ -21,6 +21,8 @@ _FIELDS = {
     "sampling_probability": "number",
     "standard_deviation": "number",
     "shift": "number",
+    "eta": "number",
+    "gamma": "number",
     "tails": "whole",
     "num_buckets": "whole",
     "count": "whole",
@@ -51,7 +53,12 @@ def event_from_dict(fields: dict[str, Any]) -> DpEvent:
 def _types() -> dict[str, Any]:
     from dp_accounting import dp_event as dp
 
-    from discreet.privacy.accounting.custom_events import BoundedRangeDpEvent, ObjectiveDpEvent, PureDpEvent
+    from discreet.privacy.accounting.custom_events import (
+        BestOfTrialsDpEvent,
+        BoundedRangeDpEvent,
+        ObjectiveDpEvent,
+        PureDpEvent,
+    )
 
     known = [
         dp.NoOpDpEvent,
@@ -61,6 +68,7 @@ def _types() -> dict[str, Any]:
         BoundedRangeDpEvent,
         PureDpEvent,
         ObjectiveDpEvent,
+        BestOfTrialsDpEvent,
         dp.PoissonSampledDpEvent,
         dp.SampledWithoutReplacementDpEvent,
         dp.RandomizedResponseDpEvent,

@@ -11,6 +11,7 @@ docs/guarantees/mechanisms.md.
 from discreet.privacy.mechanisms.additive import Additive, Gaussian, Laplace, additive
 from discreet.privacy.mechanisms.base import AdditiveMechanism, Mechanism, SampledMechanism
 from discreet.privacy.mechanisms.greedy_selections import GumbelGreedy, LaplaceGreedy
+from discreet.privacy.mechanisms.random_trials import RandomTrials
 from discreet.privacy.mechanisms.sampled import AnchoredGaussian, FixedSizeGaussian, PoissonGaussian, anchored_ratio
 from discreet.privacy.mechanisms.selections import PointSelection, QuantileSelection, VertexSelections
 from discreet.privacy.mechanisms.sensitivity import (
@@ -39,6 +40,7 @@ __all__ = [
     "PointSelection",
     "PoissonGaussian",
     "QuantileSelection",
+    "RandomTrials",
     "SampledMechanism",
     "Sensitivity",
     "VertexSelections",

@@ -1,0 +1,298 @@
+"""A random search whose cost hardly grows with the number of trials: only the best of them is released."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.model_selection import ParameterGrid, ParameterSampler
+
+from discreet.data.public import Public
+from discreet.data.validation import only_weights
+from discreet.model_selection.row_scores import RowScore
+from discreet.model_selection.search_plan import TableShape
+from discreet.model_selection.trials import Parts, Split, Trial
+from discreet.model_selection.trials_plan import TrialsPlan, TrialsTerms, plan_trials
+from discreet.model_selection.winner import Winner, check_searchable
+from discreet.preprocessing.release import Terms
+from discreet.privacy.budget import Budget, budget_from
+from discreet.privacy.mechanisms import RandomTrials, bounded_fractions
+from discreet.privacy.random.generator import RandomGenerator
+from discreet.privacy.random.pickling import NoGeneratorInPickles
+from discreet.privacy.relation import Relation
+
+MOST_LISTED = 200  # candidates that are planned one by one before the search
+
+
+class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEstimator):
+    """Random search over settings with differential privacy, by scikit-learn's interface of `RandomizedSearchCV`.
+
+    Some rows are held out. A trial draws settings at random, fits them privately on the other rows and scores the model
+    on the rows held out, with noise. The number of trials is random as well, and only the trial with the best noisy
+    score is released: its settings, its score and its model. Twenty trials then cost little more than one.
+
+    Guarantee: `best_estimator_`, `best_params_`, `best_score_` and `cv_results_` are differentially private together,
+    as `guarantee_` states. Who learns how many trials there were, for example from the time that `fit` took, is outside
+    the guarantee.
+
+    Parameters
+    ----------
+    estimator : estimator of discreet
+        A classifier with `classes=[...]`, or a regressor with `y_bounds=(low, high)`. Its own `epsilon` and `delta` are
+        replaced.
+    param_distributions : dict or list of dict
+        Lists of settings, or distributions with a method `rvs`, by parameter. Every trial draws anew, so that settings
+        may repeat.
+    n_iter : int, default=10
+        Expected number of trials, at least 2.
+    scoring : str, optional
+        "neg_brier_score" (the default where there are probabilities) or "accuracy"; for regressors
+        "neg_mean_absolute_error" (the default) or "neg_mean_squared_error", with errors limited to the width of
+        `y_bounds`.
+    refit : bool, default=False
+        False keeps the model of the best trial, which costs nothing more. True fits the best settings again on all
+        rows, with what the search leaves of the budget.
+    search_share : float, default=0.2
+        With `refit=True`: the share of the budget for the search.
+    held_out : float, default=0.2
+        Share of the rows that the trials are scored on.
+    trials_law : {"geometric", "logarithmic"}, default="geometric"
+        The law of the number of trials. The logarithmic law costs a little less and has one trial more often.
+    epsilon : float or Budget, default=1.0
+        Privacy budget of the whole, in (epsilon, delta) or pure epsilon. Other budgets are refused: the best of
+        several trials has no useful cost in Gaussian or zero-concentrated DP.
+    delta : float, optional
+        Failure probability of the promise; None means 1/n^2, 0 asks for pure epsilon-DP.
+    ledger : Ledger or str, optional
+        Where the cost of the whole is booked, once, before any row is used. Needs `dataset`.
+    dataset : str, optional
+        The name under which the data set's budget was opened in the ledger.
+    random_state : int, optional
+        None draws cryptographically secure noise. A seed makes the run reproducible, and whoever knows it can
+        remove the noise: for tests only, with a warning. `guarantee_.leaks` then names it, and a ledger refuses the
+        search unless it was made with `allow_seeded=True`.
+
+    Attributes
+    ----------
+    best_params_ : dict
+        The settings of the best trial.
+    best_score_ : float
+        Its noisy score, in the unit of `scoring`; larger is better. The best of several noisy scores is somewhat too
+        good.
+    best_estimator_ : estimator
+        Its model, or with `refit=True` that of its settings on all rows; its `guarantee_` is that of the search.
+    best_index_ : int
+        0: the only trial that is released.
+    cv_results_ : dict
+        The released trial alone, in scikit-learn's form.
+    plan_ : TrialsPlan
+        What was fixed before any row was read.
+    guarantee_ : Guarantee
+        What is promised for the winner, its settings and its score together.
+    weighted_ : bool
+        Whether `fit` was given `sample_weight`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet import LogisticRegression
+    >>> from discreet.model_selection import PrivateSearchCV
+    >>> X = np.random.default_rng(0).uniform(-1.0, 1.0, (2000, 3))
+    >>> model = LogisticRegression(bounds=(-1.0, 1.0), classes=[0, 1])
+    >>> search = PrivateSearchCV(model, {"alpha": [1e-5, 1.0, 100.0]}, n_iter=20, epsilon=1.0, random_state=0)
+    >>> search = search.fit(X, (X[:, 0] > 0.0).astype(int))  # a seed, so that this example repeats; leave it out
+    >>> search.best_params_, search.guarantee_.epsilon
+    ({'alpha': 1e-05}, 1.0)
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_distributions: Any,
+        *,
+        n_iter: int = 10,
+        scoring: str | None = None,
+        refit: bool = False,
+        search_share: float = 0.2,
+        held_out: float = 0.2,
+        trials_law: str = "geometric",
+        epsilon: Any = 1.0,
+        delta: float | None = None,
+        ledger: Any = None,
+        dataset: str | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_distributions = param_distributions
+        self.n_iter = n_iter
+        self.scoring = scoring
+        self.refit = refit
+        self.search_share = search_share
+        self.held_out = held_out
+        self.trials_law = trials_law
+        self.epsilon = epsilon
+        self.delta = delta
+        self.ledger = ledger
+        self.dataset = dataset
+        self.random_state = random_state
+
+    def plan(self, n_samples: int, n_features: int, sparse: bool = False) -> TrialsPlan:
+        """Return what `fit` would do with a table of this size, and its `guarantee`. No data is needed.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            Number of rows and of columns; under "add_remove" the number of rows is `public_n`.
+        sparse : bool, default=False
+            Whether the table would be sparse.
+
+        Returns
+        -------
+        TrialsPlan
+            Printable; its `guarantee` is that of the whole.
+        """
+        self._check()
+        rows = self._public(n_samples, n_features).rows
+        held_out = round(self.held_out * rows)
+        if not 0 < held_out < rows:
+            raise ValueError(f"held_out={self.held_out} of {rows} rows leaves no row to fit on, or none to score on.")
+        classes = len(self.estimator.classes) if is_classifier(self.estimator) else 2
+        shape = TableShape(rows, held_out, n_features, classes, sparse)
+        listed = self._listed()
+        models = [clone(self.estimator).set_params(**settings) for settings in listed or [{}]]
+        share = self.search_share if self.refit else None
+        trials = RandomTrials.expecting(self.n_iter, self.trials_law)
+        return plan_trials(models, shape, TrialsTerms(self._budget(rows), trials, share, listed is not None))
+
+    def fit(self, X: Any, y: Any, **metadata: Any) -> Self:
+        """Search, and keep the best trial.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or table of shape (n_samples, n_features)
+            The private rows; finite numbers.
+        y : array of shape (n_samples,)
+            The target.
+        sample_weight : array of shape (n_samples,), optional
+            Weights between 0 and 1, passed by name; as private as the rows.
+
+        Returns
+        -------
+        self
+            The fitted search itself.
+
+        Guarantee: what is learned is differentially private as `guarantee_` states; the ledger, if there is one,
+        grants the cost before anything is computed from the rows.
+        """
+        self._check()
+        rows = clone(self.estimator)._load(X, y, metadata, reset=True)  # refuses a bad table before any release
+        plan, public = self.plan(rows.rows, rows.columns, rows.sparse), self._public(rows.rows, rows.columns)
+        terms, name = Terms(public, self._budget(public.rows), self.ledger, self.dataset), type(self).__name__
+        rng = terms.generator(self.random_state, name, plan)
+        with terms.booked(plan.event, name, rng):
+            best = self._best_trial(plan, X, y, only_weights(metadata, rows.rows), rng)
+            for warning in best.warnings:
+                warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+            model = best.model
+            if plan.final is not None:
+                model = self._model(plan.final, best.settings, plan.rows, rng).fit(X, y, **metadata)
+                plan.check_fit(model, plan.final, plan.final_events)
+        self.plan_, self.weighted_ = plan, "sample_weight" in metadata
+        self.best_params_, self.best_score_, self.best_index_ = best.settings, best.score, 0
+        self.cv_results_ = _results(best.settings, best.score)
+        self.best_estimator_ = model
+        leaks = model.guarantee_.leaks
+        model.guarantee_ = replace(plan.guarantee, leaks=leaks, release=terms.guarantee(plan.event, rng).release)
+        # A generator and the part of the budget belong to this run, not to the model.
+        model.set_params(random_state=None, public_n=self.estimator.public_n)
+        return self
+
+    def _best_trial(self, plan: TrialsPlan, X: Any, y: Any, weight: Any, rng: RandomGenerator) -> Trial:
+        """The trial with the best noisy score; ties go to the first. Nothing of the others is kept."""
+        split = Split.draw(plan, len(y), Relation(self.estimator.relation), rng)
+        parts = split.parts(X, y, np.ones(len(y)) if weight is None else weight)
+        best: Trial | None = None
+        for _ in range(plan.trials.draw(rng)):
+            trial = self._trial(plan, parts, weight is not None, rng)
+            best = trial if best is None or trial.score > best.score else best
+        assert best is not None  # there is at least one trial
+        return best
+
+    def _trial(self, plan: TrialsPlan, parts: Parts, weighted: bool, rng: RandomGenerator) -> Trial:
+        """Draw settings, fit them, score the model with noise: costs one of `plan.trial_events`."""
+        settings = self._draw(rng)
+        model = self._model(plan.trial, settings, plan.rows - plan.held_out, rng)
+        passed = {"sample_weight": parts.weight_fit} if weighted else {}
+        with warnings.catch_warnings(record=True) as caught:  # the number of warnings would tell that of the trials
+            warnings.simplefilter("always")
+            model.fit(parts.X_fit, parts.y_fit, **passed)
+        plan.check_fit(model, plan.trial, plan.trial_events)
+        score = RowScore.of(self.estimator, self.scoring)
+        exact = np.array([score.total(model, parts.X_out, parts.y_out, parts.weight_out)])
+        noisy = float(plan.score.release(rng, exact, bounded_fractions(1))[0])
+        return Trial(settings, model, score.in_units(noisy / plan.held_out), tuple(caught))
+
+    def _draw(self, rng: RandomGenerator) -> dict[str, Any]:
+        """Settings for one trial, whatever the trials before it were."""
+        seed = int(rng.integers(2**31, 1)[0])
+        settings: dict[str, Any] = next(iter(ParameterSampler(self.param_distributions, 1, random_state=seed)))
+        return settings
+
+    def _listed(self) -> list[dict[str, Any]] | None:
+        """All candidates, if there are not too many; None if they are drawn from distributions."""
+        options = self._options()
+        if any(hasattr(values, "rvs") for option in options for values in option.values()):
+            return None
+        grid = ParameterGrid(options)
+        return list(grid) if len(grid) <= MOST_LISTED else None
+
+    def _options(self) -> list[Mapping[str, Any]]:
+        given = self.param_distributions
+        return [given] if isinstance(given, Mapping) else list(given)
+
+    def _model(self, budget: Budget, settings: dict[str, Any], rows: int, rng: RandomGenerator) -> Any:
+        """A candidate with its budget; seeded runs share one generator, others draw their own keys."""
+        model = clone(self.estimator).set_params(**settings, epsilon=budget, delta=None)
+        if Relation(model.relation) is Relation.ADD_REMOVE:
+            model.set_params(public_n=rows)
+        return model.set_params(random_state=None if rng.secure else rng)
+
+    def _public(self, rows: int, columns: int) -> Public:
+        relation, public_n = Relation(self.estimator.relation), self.estimator.public_n
+        return Public.of(
+            rows, columns, relation=relation, public_n=public_n if relation is Relation.ADD_REMOVE else None
+        )
+
+    def _budget(self, rows: int) -> Budget:
+        return budget_from(self.epsilon, self.delta, rows)
+
+    def _check(self) -> None:
+        """Refuse what the proof does not cover."""
+        check_searchable(self.estimator, {name for o in self._options() for name in o}, "param_distributions")
+        RowScore.of(self.estimator, self.scoring)
+        budget = self._budget(2)
+        if budget.is_infinite or budget.kind in ("gdp", "zcdp"):
+            raise ValueError(
+                f"a private search cannot keep the budget {budget}; use a finite epsilon with delta, or pure epsilon. "
+                "The best of a random number of trials has no useful cost in Gaussian or zero-concentrated DP."
+            )
+        if isinstance(self.n_iter, bool) or not isinstance(self.n_iter, int | np.integer) or self.n_iter < 2:
+            raise ValueError(f"n_iter must be a whole number of at least 2; got {self.n_iter!r}.")
+        if self.refit and not 0.0 < self.search_share < 1.0:
+            raise ValueError(f"search_share must lie between 0 and 1; got {self.search_share!r}.")
+
+
+def _results(settings: dict[str, Any], score: float) -> dict[str, Any]:
+    """The released trial as scikit-learn's `cv_results_`."""
+    columns = {f"param_{name}": np.array([value], dtype=object) for name, value in settings.items()}
+    return columns | {
+        "params": [settings],
+        "mean_test_score": np.array([score]),
+        "rank_test_score": np.array([1], dtype=np.int32),
+    }

@@ -1,0 +1,148 @@
+"""What a search with a random number of trials will do and cost, fixed before a row is read.
+
+Proof: docs/guarantees/private-search.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.estimators.task import SHRINK
+from discreet.model_selection.search_plan import TableShape, costliest
+from discreet.privacy import accounting
+from discreet.privacy.budget import Budget
+from discreet.privacy.guarantee import Guarantee, guarantee_for
+from discreet.privacy.mechanisms import Additive, RandomTrials, additive, bounded_fractions
+from discreet.privacy.relation import Relation
+
+LESS = (*SHRINK, 0.5, 0.7, 0.9)  # of a trial's budget, given up in turn until the accountant agrees
+
+
+@dataclass(frozen=True, eq=False)
+class TrialsPlan:
+    """What a search releases, and its cost; `print(plan)` shows it.
+
+    Attributes
+    ----------
+    rows, held_out : int
+        How many rows there are, and how many of them the candidates are scored on.
+    trials : RandomTrials
+        The law of the number of trials.
+    trial : Budget
+        The budget of one trial: of its fit, and of its score. A row is used for one of the two.
+    score : Gaussian or Laplace
+        The noise on a score.
+    final : Budget or None
+        The budget of the winner's fit on all rows; None if the winner is the best trial's own model.
+    trial_events, final_events : tuple of DpEvent
+        What one trial may cost, and the last fit.
+    guarantee : Guarantee
+        What is promised for the winner, its settings and its score together.
+    """
+
+    rows: int
+    held_out: int
+    trials: RandomTrials
+    trial: Budget
+    score: Additive
+    final: Budget | None
+    trial_events: tuple[Any, ...]
+    final_events: tuple[Any, ...]
+    guarantee: Guarantee
+
+    @property
+    def event(self) -> Any:
+        """What the search costs, in the vocabulary of dp-accounting."""
+        return self.guarantee.event
+
+    def check_fit(self, model: Any, budget: Budget, events: tuple[Any, ...]) -> None:
+        """The fit cost what was planned and paid for; anything else is an error of this package."""
+        event, known = model.plan_.event, budget.kind in ("gdp", "pure")
+        if event not in events and not (known and accounting.fits(event, budget, self.guarantee.relation)):
+            raise RuntimeError(f"{type(model).__name__} cost something else than planned; do not publish the result.")
+
+    def __str__(self) -> str:
+        law, deviation = self.trials.law, self.score.deviation(bounded_fractions(1))
+        name = "geometric" if law.eta == 1.0 else "logarithmic"
+        last = "the model of the best trial" if self.final is None else f"fitted again on all rows with {self.final}"
+        lines = {
+            "trials": f"{law.mean:.4g} expected, at least 1 ({name} law); their number is not released",
+            "fit of a trial": f"{self.rows - self.held_out:,} rows with {self.trial}",
+            "score of a trial": f"{self.held_out:,} rows, noise of standard deviation {deviation / self.held_out:.2g}",
+            "winner": last,
+            "in all": f"epsilon = {self.guarantee.epsilon:g}, delta = {self.guarantee.delta:g}, "
+            f"relation {str(self.guarantee.relation)!r}",
+        }
+        return "\n".join(f"{label:<18}{text}" for label, text in lines.items())
+
+
+@dataclass(frozen=True)
+class TrialsTerms:
+    """What the user asked for: the whole budget, the number of trials, and the share of the search if it refits."""
+
+    budget: Budget
+    trials: RandomTrials
+    search_share: float | None
+    listed: bool  # whether all candidates are known beforehand
+
+
+def plan_trials(models: Sequence[Any], shape: TableShape, terms: TrialsTerms) -> TrialsPlan:
+    """Give every trial as much as the budget allows; `models` are not fitted: all candidates, or an example.
+
+    Guarantee: the best of the trials, with the last fit if there is one, keeps the budget.
+    """
+    relation, share = Relation(models[0].relation), terms.search_share
+    noise = _trial_noise(terms.budget if share is None else terms.budget.part(share), terms.trials, relation)
+    for less in LESS:
+        plan = _planned(models, shape, terms, noise / math.sqrt(1.0 - less), less)
+        if accounting.fits(plan.event, terms.budget, relation):
+            return plan
+    raise ValueError("the costs of these candidates do not add up to the budget; search over settings of one solver.")
+
+
+def _planned(models: Sequence[Any], shape: TableShape, terms: TrialsTerms, noise: float, less: float) -> TrialsPlan:
+    """The plan with this noise for each trial; the last fit gets what is left, and `less` than that."""
+    relation, budget, final = Relation(models[0].relation), terms.budget, None
+    trial = _part(budget, noise, terms.listed)
+    score = additive(trial, 1.0)
+    events = [score.event, *_events(models, shape, trial, False, terms.listed)]
+    best = event = terms.trials.event(events)
+    last: list[Any] = []
+    if terms.search_share is not None:
+        left = accounting.calibrate(lambda z: accounting.compose([best, _event(budget, z)]), budget, relation)
+        final = _part(budget, left / math.sqrt(1.0 - less), terms.listed)
+        last = _events(models, shape, final, True, terms.listed) or [_event(budget, left)]
+        event = accounting.compose([best, costliest(last, budget, relation)])
+    promise = guarantee_for(event, budget, relation, shape.rows)
+    law, rows = terms.trials, (shape.rows, shape.held_out)
+    return TrialsPlan(*rows, law, trial, score, final, tuple(events), tuple(last), promise)
+
+
+def _events(models: Sequence[Any], shape: TableShape, budget: Budget, everything: bool, listed: bool) -> list[Any]:
+    """What each candidate costs with this budget; an example that stands for others only has to have a plan."""
+    events = [shape.plan(model, budget, everything).event for model in models]
+    return events if listed else []
+
+
+def _trial_noise(budget: Budget, trials: RandomTrials, relation: Relation) -> float:
+    """The noise of one trial, as a multiplier, if it has Gaussian noise, or Laplace noise for a pure budget."""
+    return accounting.calibrate(lambda z: trials.event([_event(budget, z)]), budget, relation)
+
+
+def _event(budget: Budget, noise: float) -> Any:
+    return accounting.pure_event(1.0 / noise) if budget.kind == "pure" else accounting.gaussian_event(noise)
+
+
+def _part(budget: Budget, noise: float, listed: bool) -> Budget:
+    """The budget that this noise spends, in the definition in which the candidates are planned.
+
+    Candidates that are not known beforehand must keep it whatever they are, in Gaussian DP; of those that are known
+    the accountant is asked, so that sampled fits keep their amplification.
+    """
+    if budget.kind == "pure":
+        return Budget.pure(1.0 / noise)
+    epsilon = accounting.gaussian_epsilon(budget.delta, 1.0 / noise) if budget.delta else 0.0
+    return Budget(epsilon, budget.delta) if listed and epsilon > 0.0 else Budget.gdp(1.0 / noise)
