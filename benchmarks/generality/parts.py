@@ -1,0 +1,110 @@
+"""The three parts of the benchmark, table by table: rivals, our defaults, and tuned settings."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from discreet import UtilityWarning
+from discreet.solvers import SOLVERS
+from generality import adassp, models
+from generality.cells import Cell, cells_of
+from generality.environments import ENVIRONMENTS, Rival
+from generality.settings import RUNS, settings
+from generality.tables import Table
+
+OWN_SOLVERS = ("newton", "gd", "cd", "sgd")
+SLOW = ("opacus",)  # rivals that are run on fewer tables
+Row = dict[str, Any]
+
+
+def rivals(table: Table, sizes: Sequence[int], epsilons: Sequence[float], slow_sizes: Sequence[int] = ()) -> list[Row]:
+    """What others offer; the two without privacy are run once for all epsilons."""
+    found = []
+    for cell in cells_of(table, sizes):
+        found.append(tried("constant without privacy", cell, None, lambda c, _: models.constant_without_privacy(c)))
+        found.append(tried("without privacy", cell, None, lambda c, _: models.without_privacy(c)))
+        for epsilon in epsilons:
+            found.append(tried("AdaSSP", cell, epsilon, adassp.scores))
+            boosted = functools.partial(adassp.scores, rounds=adassp.BOOSTING_ROUNDS)
+            found.append(tried("BoostedAdaSSP", cell, epsilon, boosted))
+            for environment in ENVIRONMENTS:
+                if environment.ready and (environment.name not in SLOW or cell.rows in slow_sizes):
+                    found.append(tried(environment.name, cell, epsilon, process_of(environment.name).scores))
+    return found
+
+
+@functools.cache
+def process_of(name: str) -> Rival:
+    """One process for each library and worker."""
+    return Rival(next(environment for environment in ENVIRONMENTS if environment.name == name))
+
+
+def defaults(table: Table, sizes: Sequence[int], epsilons: Sequence[float]) -> list[Row]:
+    """Private constants, and our estimators with nothing passed but epsilon and a solver.
+
+    `auto` is run a second time, with the true ranges as bounds.
+    """
+    solvers = ("auto", *OWN_SOLVERS, *(["constant"] if "constant" in SOLVERS else []))
+    found = []
+    for cell in cells_of(table, sizes):
+        for epsilon in epsilons:
+            found.append(tried("private constant", cell, epsilon, models.private_constant))
+            told = functools.partial(models.private_constant, told=True)
+            found.append(tried("private constant, told", cell, epsilon, told))
+            found += [tried(solver, cell, epsilon, functools.partial(own, solver=solver)) for solver in solvers]
+            found.append(tried("auto, told", cell, epsilon, functools.partial(own, solver="auto", told=True)))
+    return found
+
+
+def own(cell: Cell, epsilon: float, **settings: Any) -> np.ndarray:
+    return models.scores_of(models.fitted(cell, epsilon, **settings), cell)
+
+
+def tuned(table: Table, sizes: Sequence[int], epsilons: Sequence[float]) -> list[Row]:
+    """Mean losses of `auto` and of every setting of the grid over runs with different noise."""
+    found = []
+    choices = [("auto", "auto", {}), *settings()]
+    for cell in cells_of(table, sizes):
+        best_known = tried("without privacy", cell, None, lambda c, _: models.without_privacy(c))
+        constant = tried("constant without privacy", cell, None, lambda c, _: models.constant_without_privacy(c))
+        for epsilon in epsilons:
+            losses = {name: mean_loss(cell, epsilon, solver, extra) for name, solver, extra in choices}
+            known = {name: loss for name, loss in losses.items() if loss is not None and name != "auto"}
+            best = min(known, key=lambda name: known[name])
+            about = {"auto": losses["auto"], "best": known[best], "setting": best}
+            about |= {"without privacy": best_known["loss"], "constant": constant["loss"]}
+            found.append(described(cell, epsilon) | about)
+    return found
+
+
+def mean_loss(cell: Cell, epsilon: float, solver: Any, extra: dict[str, Any]) -> float | None:
+    """None where a solver refuses the problem or a run's loss is not finite."""
+    losses = []
+    for seed in range(RUNS):
+        row = tried("", cell, epsilon, functools.partial(own, solver=solver, seed=seed, **extra))
+        if row["loss"] is None:
+            return None
+        losses.append(row["loss"])
+    return float(np.mean(losses))
+
+
+def tried(name: str, cell: Cell, epsilon: float | None, scores: Callable[[Cell, Any], np.ndarray]) -> Row:
+    """The row of one model: its figures, whether it warned of noise, and the error where it failed."""
+    row = described(cell, epsilon) | {"model": name}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            row |= models.judged(scores(cell, epsilon), cell)
+        except Exception as error:  # a failure is a result
+            row |= {"loss": None, "failed": f"{type(error).__name__}: {error}"[:200]}
+    return row | {"warned": any(issubclass(one.category, UtilityWarning) for one in caught)}
+
+
+def described(cell: Cell, epsilon: float | None) -> Row:
+    about = {"table": cell.name, "columns": cell.X.shape[1], "classes": cell.classes, "rows": cell.rows}
+    return about | {"epsilon": epsilon}
