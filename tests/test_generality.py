@@ -11,12 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-BENCHMARKS = str(Path(__file__).resolve().parents[1] / "benchmarks")
-sys.path.insert(0, BENCHMARKS)
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 from generality import adassp, cells, summary, tables
 from generality.rivals import exchange
 
-sys.path.remove(BENCHMARKS)
+sys.path.pop(0)
 
 
 class Recorder:

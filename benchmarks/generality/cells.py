@@ -21,13 +21,12 @@ class Extent:
     """How much of the benchmark is run."""
 
     tables: int = MOST_TABLES  # for each number of rows
-    slow_tables: int = 50  # the same, for rivals that take long
     tuned_tables: int = 8  # the same, for tuned settings
     tuned_rows: int = 10_000  # the most rows for tuned settings
     epsilons: tuple[float, ...] = EPSILONS
 
 
-QUICK = Extent(tables=10, slow_tables=4, tuned_tables=1, tuned_rows=1_000, epsilons=(0.3, 3.0))
+QUICK = Extent(tables=10, tuned_tables=1, tuned_rows=1_000, epsilons=(0.3, 3.0))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,11 +19,10 @@ from generality.settings import RUNS, settings
 from generality.tables import Table
 
 OWN_SOLVERS = ("newton", "gd", "cd", "sgd")
-SLOW = ("opacus",)  # rivals that are run on fewer tables
 Row = dict[str, Any]
 
 
-def rivals(table: Table, sizes: Sequence[int], epsilons: Sequence[float], slow_sizes: Sequence[int] = ()) -> list[Row]:
+def rivals(table: Table, sizes: Sequence[int], epsilons: Sequence[float]) -> list[Row]:
     """What others offer; the two without privacy are run once for all epsilons."""
     found = []
     for cell in cells_of(table, sizes):
@@ -33,7 +33,7 @@ def rivals(table: Table, sizes: Sequence[int], epsilons: Sequence[float], slow_s
             boosted = functools.partial(adassp.scores, rounds=adassp.BOOSTING_ROUNDS)
             found.append(tried("BoostedAdaSSP", cell, epsilon, boosted))
             for environment in ENVIRONMENTS:
-                if environment.ready and (environment.name not in SLOW or cell.rows in slow_sizes):
+                if environment.ready:
                     found.append(tried(environment.name, cell, epsilon, process_of(environment.name).scores))
     return found
 
@@ -95,14 +95,15 @@ def mean_loss(cell: Cell, epsilon: float, solver: Any, extra: dict[str, Any]) ->
 
 def tried(name: str, cell: Cell, epsilon: float | None, scores: Callable[[Cell, Any], np.ndarray]) -> Row:
     """The row of one model: its figures, whether it warned of noise, and the error where it failed."""
-    row = described(cell, epsilon) | {"model": name}
+    row, start = described(cell, epsilon) | {"model": name}, time.process_time()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             row |= models.judged(scores(cell, epsilon), cell)
         except Exception as error:  # a failure is a result
             row |= {"loss": None, "failed": f"{type(error).__name__}: {error}"[:200]}
-    return row | {"warned": any(issubclass(one.category, UtilityWarning) for one in caught)}
+    warned = any(issubclass(one.category, UtilityWarning) for one in caught)
+    return row | {"warned": warned, "seconds": round(time.process_time() - start, 4)}
 
 
 def described(cell: Cell, epsilon: float | None) -> Row:

@@ -93,7 +93,6 @@ def do_all(waiting: list[Job], processes: int) -> None:
 def jobs(found: list[Table], chosen: Iterable[str], extent: Extent, folder: Path) -> list[Job]:
     """All jobs, the largest tables first, so that none is left for the end."""
     sizes = sizes_of(found, extent.tables)
-    slow = sizes_of(found, extent.slow_tables)
     few = sizes_of(found, extent.tuned_tables, extent.tuned_rows)
     made = []
     for part in chosen:
@@ -102,8 +101,6 @@ def jobs(found: list[Table], chosen: Iterable[str], extent: Extent, folder: Path
             if own is None:
                 continue
             run = functools.partial(getattr(parts, part), table, own, extent.epsilons)
-            if part == "rivals":
-                run.keywords["slow_sizes"] = slow.get(table.name, [])
             made.append((table.X.size, Job(folder / part / f"{table.name.replace('/', '-')}.json", code_of(part), run)))
     return [job for _, job in sorted(made, key=lambda pair: -pair[0])]
 

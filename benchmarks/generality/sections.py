@@ -126,17 +126,16 @@ def of(summaries: Summaries, half: str, kind: str, model: str) -> Figures | None
 def grid(summaries: Summaries, kind: str, model: str, cell: Callable[[Figures | None], str]) -> str:
     """A line for each number of rows, a column for each epsilon; development and kept-back half in each cell."""
     known = {half: summaries.get(half, {}).get("grids", {}).get(kind, {}).get(model, {}) for half in HALVES}
+    run = {epsilon for found in known.values() for line in found.values() for epsilon in line["cells"]}
+    epsilons = [name for name in (f"{epsilon:g}" for epsilon in EPSILONS) if name in run]
     lines = []
     for rows in map(str, ROWS):
         found = [known[half].get(rows) for half in HALVES]
         if any(found):
             tables = " / ".join(str(line["tables"]) if line else "0" for line in found)
-            cells = [
-                " / ".join(cell(line["cells"].get(f"{epsilon:g}")) if line else "-" for line in found)
-                for epsilon in EPSILONS
-            ]
+            cells = [" / ".join(cell(line["cells"].get(name)) if line else "-" for line in found) for name in epsilons]
             lines.append([f"{int(rows):,}", tables, *cells])
-    return markdown(["rows", "tables", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS)], lines)
+    return markdown(["rows", "tables", *(f"epsilon {name}" for name in epsilons)], lines)
 
 
 def ratio_cell(cell: Figures | None) -> str:
@@ -223,6 +222,7 @@ def changed(summaries: Summaries) -> str:
     rows = [
         [row["table"], f"{row['rows']:,}", f"{row['epsilon']:g}", ratio(row["earlier"]), ratio(row["loss"])]
         for row in found["auto"]["most"]
+        if row["change"] > WORSE
     ]
     return text + markdown(["table", "rows", "epsilon", "loss before", "loss now"], rows)
 
@@ -250,8 +250,8 @@ def number(value: float | None) -> str:
 
 
 def ratio(value: float | None) -> str:
-    """Two digits after the point, or the order of magnitude of a lost run."""
-    return "-" if value is None else f"{value:.2f}" if value < 1000.0 else f"{value:.0e}"
+    """Three digits after the point, or the order of magnitude of a lost run."""
+    return "-" if value is None else f"{value:.3f}" if value < 1000.0 else f"{value:.0e}"
 
 
 def plain(value: float | None) -> str:

@@ -24,6 +24,13 @@ TOLERANCE = 0.02  # of epsilon, in the search for the noise
 torch.set_num_threads(1)
 
 
+class Rows(TensorDataset):
+    """Rows that are read a batch at a time, which is much faster than one by one."""
+
+    def __getitems__(self, places: list[int]) -> tuple[torch.Tensor, ...]:
+        return self[places]
+
+
 def scores(asked: dict[str, np.ndarray]) -> np.ndarray:
     warnings.simplefilter("ignore")
     torch.manual_seed(int(asked["seed"]))
@@ -39,7 +46,7 @@ def scores(asked: dict[str, np.ndarray]) -> np.ndarray:
 def train(X: torch.Tensor, y: torch.Tensor, classes: int, epsilon: float) -> torch.nn.Module:
     loss = torch.nn.BCEWithLogitsLoss() if classes else torch.nn.MSELoss()
     model = torch.nn.Linear(X.shape[1], 1)
-    loader = DataLoader(TensorDataset(X, y), batch_size=round(SHARE * len(y)))
+    loader = DataLoader(Rows(X, y), batch_size=round(SHARE * len(y)), collate_fn=lambda batch: batch)
     model, optimizer, loader = PrivacyEngine().make_private(
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=STEP),
