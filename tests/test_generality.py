@@ -120,7 +120,7 @@ def test_ratios_compare_models_that_know_the_same():
     assert not found["lost"].to_dict()["auto, told"]
 
 
-def test_gaps_below_one_percent_of_the_constant_count_as_that():
+def test_gaps_below_two_percent_of_the_constant_count_as_those():
     row = {
         "table": "a",
         "rows": 100,

@@ -15,7 +15,7 @@ from generality.adassp import centred
 from generality.cells import Cell
 from generality.rivals.exchange import receive, send
 
-FOLDER = Path("build/bench-generality")
+FOLDER = Path(__file__).resolve().parents[2] / "build" / "bench-generality"
 SCRIPTS = Path(__file__).resolve().parent / "rivals"
 
 
@@ -63,8 +63,8 @@ class Rival:
     """A process in the environment of a library; it ends when this one does."""
 
     def __init__(self, environment: Environment) -> None:
-        settings = os.environ | {"NOISE_MULTIPLIERS": str((FOLDER / "noise_multipliers").resolve())}
-        command = [str(environment.python.absolute()), str(SCRIPTS / environment.script)]
+        settings = os.environ | {"NOISE_MULTIPLIERS": str(FOLDER / "noise_multipliers")}
+        command = [str(environment.python), str(SCRIPTS / environment.script)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=settings
         )

@@ -18,6 +18,7 @@ SHOWN = (
     "gd",
     "cd",
     "sgd",
+    "constant",
     "AdaSSP",
     "BoostedAdaSSP",
     "diffprivlib",
@@ -52,12 +53,13 @@ def ratio_to_constant(summaries: dict[str, Figures], kind: str, path: Path) -> N
         panel.minorticks_off()
     for panel in panels.flat[len(shown) :]:
         panel.set_visible(False)
-    for panel in panels[-1]:
+    for panel in panels.flat[max(0, len(shown) - columns) : len(shown)]:  # the last of each column
         panel.set_xlabel("rows x epsilon")
+        panel.tick_params(labelbottom=True)
     for line in panels:
         line[0].set_ylabel("loss / private constant")
-    figure.legend(*panels.flat[0].get_legend_handles_labels(), loc="lower right", frameon=False)
-    _save(figure, path)
+    figure.legend(*panels.flat[0].get_legend_handles_labels(), loc="upper center", ncols=2, frameon=False)
+    _save(figure, path, top=1.0 - 0.3 / figure.get_figheight())
 
 
 def ratio_to_best(summaries: dict[str, Figures], kind: str, path: Path) -> None:
@@ -77,7 +79,7 @@ def ratio_to_best(summaries: dict[str, Figures], kind: str, path: Path) -> None:
     _save(figure, path)
 
 
-def _save(figure: plt.Figure, path: Path) -> None:
-    figure.tight_layout()
+def _save(figure: plt.Figure, path: Path, top: float = 1.0) -> None:
+    figure.tight_layout(rect=(0.0, 0.0, 1.0, top))
     figure.savefig(path, dpi=110)
     plt.close(figure)

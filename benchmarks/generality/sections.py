@@ -25,7 +25,8 @@ NAMES = {
     "without privacy": "scikit-learn without privacy",
     "constant without privacy": "constant without privacy",
 }
-HALVES = {"development": "development", "final": "kept back"}
+HALVES = {"development": "development", "final": "kept-back"}
+PREDICTED = {"labels": "labels", "targets": "numbers to predict"}
 Summaries = dict[str, Figures]
 
 
@@ -61,7 +62,9 @@ def short(summaries: Summaries) -> str:
     lines = []
     for half, name in HALVES.items():
         if half in summaries:
-            lines += [f"- {name} half, {kind}: {default_in_short(summaries[half], kind)}" for kind in KINDS.values()]
+            lines += [
+                f"- {name} half, {told}: {default_in_short(summaries[half], kind)}" for kind, told in PREDICTED.items()
+            ]
         near = summaries.get(half, {}).get("tuned")
         if near:
             lines.append(

@@ -19,7 +19,7 @@ LARGEST = 5.0  # larger ratios count as this in means, so that one lost run does
 WORSE = 1.02  # than the private constant
 LOST = 5.0  # times the loss of a constant without privacy: the run diverged
 NEAR = 1.5  # times the best
-SMALLEST_GAP = 0.01  # of the constant's loss; smaller gaps to the model without privacy count as this
+SMALLEST_GAP = 0.02  # of the constant's loss; smaller gaps to the model without privacy count as this
 WORST = 10  # tables that are listed
 QUANTILES = tuple(range(0, 101, 2))
 
@@ -141,7 +141,10 @@ def worst(frame: pd.DataFrame) -> list[Figures]:
 def tuned_figures(frame: pd.DataFrame) -> Figures:
     """How far `auto` is from the best setting: losses, and gaps to the model without privacy."""
     auto = frame["auto"].astype(float).fillna(math.inf)
-    best, least = frame["best"].astype(float), np.minimum(frame["without privacy"], frame["constant"]).astype(float)
+    best, least = (
+        frame["best"].astype(float).fillna(math.inf),
+        np.minimum(frame["without privacy"], frame["constant"]).astype(float),
+    )
     unit = SMALLEST_GAP * frame["constant"].astype(float)
     ratio, gap = auto / best, np.maximum(auto - least, unit) / np.maximum(best - least, unit)
     solvers = frame["setting"].str.split(" ").str[0].value_counts(normalize=True)
