@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
-from generality import adassp, cells, summary, tables
+from generality import adassp, cells, settings, summary, tables
 from generality.rivals import exchange
 
 sys.path.pop(0)
@@ -134,3 +134,8 @@ def test_gaps_below_two_percent_of_the_constant_count_as_those():
     assert found["gap_near"] == 0.5
     assert found["near"] == 1.0
     assert found["solvers"] == {"newton": 1.0}
+
+
+def test_every_tuned_setting_is_one_that_its_solver_takes():
+    found = [name for name, _, _ in settings.settings()]
+    assert len(found) == len(set(found)) > 40
