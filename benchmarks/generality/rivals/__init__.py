@@ -1,0 +1,1 @@
+"""Other libraries, each in its own environment and process."""
