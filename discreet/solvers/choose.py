@@ -9,11 +9,14 @@ from discreet.data.public import Public
 from discreet.privacy.budget import Budget
 from discreet.problem.problem import Problem
 from discreet.solvers import SOLVERS, Plan, Solver
-from discreet.solvers.newton.solver import enough_rows
+from discreet.solvers.newton.planned_metric import hidden_part
+from discreet.solvers.newton.solver import MOMENT_SHARE, enough_rows
 
 # Measured: docs/defaults.md.
-FEW_COLUMNS = 200  # up to which `auto` preconditions
-MANY_SPARSE_COLUMNS = 4_000  # from which on most entries are noise for steps that move all columns at once
+FEW_COLUMNS = 200  # up to which `auto` preconditions for a target
+MOST_COLUMNS = 2_000  # the same for labels: the eigenvectors of a larger matrix take minutes
+MANY_SPARSE_COLUMNS = 2_000  # from which on steps on one column at a time are better
+MOST_HIDDEN = 0.5  # of the rows' squared length: in a table that is worth a metric, no single direction holds more
 
 
 def make_plan(solver: Any, problem: Problem, public: Public, budget: Budget) -> Plan:
@@ -37,26 +40,55 @@ def make_solver(solver: Any, problem: Problem, public: Public, budget: Budget) -
 
 
 def _automatic(problem: Problem, public: Public, budget: Budget) -> tuple[str, str]:
-    """The name of a solver, and why it is taken.
-
-    Coordinate descent needs all rows at hand, so gradient steps stand in for it where rows stay in files.
-    """
-    takes_cd = SOLVERS["cd"]().why_incompatible(problem, budget) is None and not public.stored
+    """The name of a solver, and why it is taken."""
     if public.columns == 0:
         return "gd", "there are no columns"
-    if budget.is_infinite and takes_cd:
-        return "cd", "without noise, it is the fastest way to the optimum"
-    if not problem.separable:
-        return "gd", "the set or the penalty ties coefficients together"
-    if budget.kind == "pure" and takes_cd:
-        return "cd", "with delta = 0, a step on one coordinate needs less noise than one on all of them"
-    if takes_cd and public.sparse and public.columns >= MANY_SPARSE_COLUMNS:
-        return "cd", f"{public.columns:,} sparse columns: steps on one column at a time skip those that say little"
-    why_not = SOLVERS["newton"]().why_incompatible(problem, budget)
+    why_cd = _why_cd(problem, public, budget)
+    if why_cd is not None:
+        return "cd", why_cd
+    why_not = _why_not_newton(problem, public, budget)
     if why_not is not None:
-        return "gd", f"newton cannot be used: {why_not}"
-    if public.columns > FEW_COLUMNS:
-        return "gd", f"{public.columns:,} columns are too many to learn how they are correlated"
+        return "gd", why_not
+    told = f"directions with more than {_hidden(problem, public, budget):.2g} of the rows' squared length will be seen"
+    return "newton", f"{told} through the noise of the second moment, so that few steps are needed"
+
+
+def _why_cd(problem: Problem, public: Public, budget: Budget) -> str | None:
+    """Why steps on one coordinate at a time are planned; None if they are not.
+
+    They need all rows at hand, so gradient steps stand in for them where rows stay in files.
+    """
+    if public.stored or SOLVERS["cd"]().why_incompatible(problem, budget) is not None:
+        return None
+    if budget.is_infinite:
+        return "without noise, it is the fastest way to the optimum"
+    if budget.kind == "pure":
+        return "with delta = 0, a step on one coordinate needs less noise than one on all of them"
+    if public.sparse and public.columns >= MANY_SPARSE_COLUMNS:
+        return f"of {public.columns:,} sparse columns most say little, and steps on one at a time leave them alone"
+    return None
+
+
+def _why_not_newton(problem: Problem, public: Public, budget: Budget) -> str | None:
+    """Why plain gradient steps are planned instead of preconditioned ones; None if they are not."""
+    newton = SOLVERS["newton"]()
+    reason = newton.why_incompatible(problem, budget)
+    if reason is not None or budget.is_infinite:
+        return f"newton cannot be used: {reason}" if reason else "without noise, nothing has to be learned first"
+    labels = problem.loss.classification
+    if public.columns > (MOST_COLUMNS if labels else FEW_COLUMNS):
+        wanted = "few steps on labels" if labels else "few steps on a target"
+        return f"{public.columns:,} columns are too many for {wanted}: many short ones follow the largest directions"
     if not enough_rows(budget, public):
-        return "gd", "rows are too few to learn the limits of newton under this budget"
-    return "newton", "rows are many enough to learn how columns are correlated, so that few steps are needed"
+        return "rows are too few to learn the limits of newton under this budget"
+    hidden = _hidden(problem, public, budget)
+    if hidden > MOST_HIDDEN:
+        return (
+            f"the noise of the second moment would hide every direction with less than {hidden:.2g} of the rows' "
+            "squared length, so that newton would learn nothing from it"
+        )
+    return None
+
+
+def _hidden(problem: Problem, public: Public, budget: Budget) -> float:
+    return hidden_part(MOMENT_SHARE, budget, public, public.columns + problem.fit_intercept)

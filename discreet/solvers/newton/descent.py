@@ -22,6 +22,7 @@ from discreet.scaling.second_moment import Metric, SecondMoment
 from discreet.solvers._shared.clipping import typical_slope
 from discreet.solvers._shared.quadratic_model import QuadraticModel
 from discreet.solvers.newton.releases import CLIP, CURVATURE_RADIUS, GRADIENTS, HESSIAN, MOMENT, NEW_CLIP, RADIUS
+from discreet.solvers.newton.several_outputs import learn_curvatures, slope_norms
 
 if TYPE_CHECKING:
     from discreet.problem.problem import Problem
@@ -43,7 +44,7 @@ class Descent:
         self.solver, self.scaled, self.plan, self.run = solver, scaled, plan, run
         self.split, self.relation = plan.mechanism, plan.public.relation
         self.metric = self._learn_metric()
-        self.model = QuadraticModel(scaled.problem.loss.smoothness * self.metric.matrix, scaled.penalty_terms)
+        self.models = self._models(np.full(scaled.outputs, scaled.problem.loss.smoothness))
         self.w, self.clip = scaled.start(), math.inf
 
     def step(self, t: int) -> None:
@@ -53,7 +54,7 @@ class Descent:
         elif t == self.plan.settings.halfway:
             self.clip = max(self._learn_clip(NEW_CLIP), self.clip * least_shrinkage(self.scaled.problem))
             if self.split.shares[HESSIAN] > 0.0:
-                self.model = QuadraticModel(self._learn_hessian(), self.scaled.penalty_terms)
+                self.models = self._learn_models()
         self._move(self._noisy_gradient(t))
 
     def exact_steps(self) -> Iterator[FloatArray]:
@@ -63,8 +64,23 @@ class Descent:
             yield self.w
 
     def _move(self, gradient: FloatArray) -> None:
-        """Minimise the quadratic model around the current weights."""
-        self.w = self.model.minimise(self.model.matrix @ self.w - gradient, self.w)
+        """Minimise the quadratic model around the current weights, output by output."""
+        outputs = zip(self.models, np.atleast_2d(self.w), np.atleast_2d(gradient), strict=True)
+        moved = [model.minimise(model.matrix @ w - slope, w) for model, w, slope in outputs]
+        self.w = np.reshape(moved, self.scaled.shape)
+
+    def _models(self, curvatures: FloatArray) -> list[QuadraticModel]:
+        """The metric times the curvature of each output."""
+        matrix = self.metric.matrix
+        made = {h: QuadraticModel(h * matrix, self.scaled.penalty_terms) for h in set(curvatures.tolist())}
+        return [made[h] for h in curvatures.tolist()]
+
+    def _learn_models(self) -> list[QuadraticModel]:
+        """With one output the Hessian in the metric, with several one curvature for each."""
+        if self.scaled.outputs == 1:
+            return [QuadraticModel(self._learn_hessian(), self.scaled.penalty_terms)]
+        found = learn_curvatures(self.scaled, self.w, self.split.part(HESSIAN), self.relation, self.run.rng)
+        return self._models(np.maximum(found, LEAST_CURVATURE * self.scaled.problem.loss.smoothness))
 
     def _norms(self, block: ScaledBlock) -> FloatArray:
         """The norms of the rows in the metric."""
@@ -91,12 +107,13 @@ class Descent:
         change of coordinates itself adds at most 2 * columns more: docs/guarantees/newton.md.
         """
         columns, condition = self.scaled.columns, self.metric.condition
+        entries = self.scaled.outputs * columns
         if not self.plan.is_noisy:
-            return mechanisms.Gaussian(0.0).grid(mechanisms.clipped_sum(self.relation), columns)
+            return mechanisms.Gaussian(0.0).grid(mechanisms.clipped_sum(self.relation), entries)
         norm_error = 1.0 + condition * columns**1.5 * 2.0**-50  # of the norms by which the rows are clipped
-        sensitivity = mechanisms.clipped_sum(self.relation, columns) * (self.clip * norm_error)
+        sensitivity = mechanisms.clipped_sum(self.relation, entries) * (self.clip * norm_error)
         part = self.split.part(GRADIENTS + t)
-        return part.grid(sensitivity, columns, 4.0 * self.scaled.rows * condition, loose=2.0 + 2.0 * columns)
+        return part.grid(sensitivity, entries, 4.0 * self.scaled.rows * condition, loose=2.0 + 2.0 * columns)
 
     def _learn_metric(self) -> Metric:
         """Two releases: a bound on the norms of the rows, and their second moment."""
@@ -150,7 +167,7 @@ class Descent:
         unit = math.sqrt(self.scaled.columns) * typical_slope(self.plan.problem, self.scaled.scaling)
 
         def norms(block: ScaledBlock) -> FloatArray:
-            return np.abs(block.slopes(self.w)) * self._norms(block)
+            return slope_norms(block.slopes(self.w)) * self._norms(block)
 
         return self._norm_bound(which, norms, unit, self._worth_clipping())
 
@@ -165,10 +182,10 @@ class Descent:
         """How many rows may be clipped.
 
         A row more that is clipped costs at most its excess; a lower threshold saves noise in proportion to the total
-        noise and to the root of the number of columns. The number balances the two.
+        noise and to the root of the number of weights. The number balances the two.
         """
         noise = self.split.whole.deviation(mechanisms.clipped_sum(self.relation))
-        return CLIPPED_ROWS * noise * math.sqrt(self.scaled.columns)
+        return CLIPPED_ROWS * noise * math.sqrt(self.scaled.outputs * self.scaled.columns)
 
     def _root_curvatures(self, block: ScaledBlock) -> FloatArray:
         """The roots of the rows' curvatures, in units of their bound.

@@ -30,11 +30,13 @@ from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.newton.descent import Descent
 from discreet.solvers.newton.releases import GRADIENTS, HESSIAN, releases_of
+from discreet.solvers.newton.several_outputs import quiet_curvatures
 from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
+    from discreet.problem.losses import Loss
     from discreet.problem.problem import Problem
 
 
@@ -80,8 +82,9 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
     moment_share : float
         Share of the budget (after the scales) for the second-moment matrix.
     hessian_share : float
-        Share for one noisy Hessian halfway, which then replaces the bound on the curvature; 0 leaves it out. It is
-        left out, too, where the table is too small for it, and for losses whose curvature jumps.
+        Share for one noisy Hessian halfway, which then replaces the bound on the curvature; with several outputs, for
+        one curvature of each. 0 leaves it out. It is left out, too, where the table is too small for it, and for
+        losses whose curvature jumps.
     average : bool
         Return the average of the later iterates, weighted by their shares of the budget, instead of the last one.
     scale_share : float, optional
@@ -92,7 +95,6 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
     order: ClassVar[Literal["C", "F"]] = "C"
     needs_separable: ClassVar[bool] = True
     pure: ClassVar[bool] = False
-    single_output: ClassVar[bool] = True
     needs_all_rows: ClassVar[bool] = False
 
     steps: int | None = None
@@ -121,13 +123,10 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         columns = public.columns + problem.fit_intercept
         steps = int(self.steps) if self.steps is not None else default_steps(budget, public, columns)
         learned = enough_rows(budget, public)
-        wanted = (
-            learned
-            and not problem.loss.discontinuous_curvature
-            and quiet_hessian(self.hessian_share, budget, public, columns)
-        )
+        smooth = not problem.loss.discontinuous_curvature
+        wanted = learned and smooth and self._quiet(problem.loss, public, budget, columns)
         hessian = self.hessian_share if wanted else 0.0
-        shares = self._shares(steps, NORM_BOUND_SHARE if learned else 0.0, hessian)
+        shares = self._shares(steps, NORM_BOUND_SHARE if learned else 0.0, hessian, problem.loss.outputs)
         mechanism = calibrated(lambda z: BudgetSplit(z, shares), scaling_plan, budget, public)
         return mechanism, NewtonSettings(steps, learned, _halfway(steps), self.moment_share, shares[HESSIAN])
 
@@ -150,15 +149,24 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         mean = float(np.sqrt(((weights * deviations) ** 2).sum()) / weights.sum())
         return mean / plan.problem.loss.smoothness
 
-    def _shares(self, steps: int, limit: float, hessian: float) -> tuple[float, ...]:
-        """Shares of the budget in the order of the releases, summing to 1; what is not learned costs 0."""
+    def _quiet(self, loss: Loss, public: Public, budget: Budget, columns: int) -> bool:
+        """Whether the Hessian, or with several outputs the curvature of each, stands out of its noise."""
+        if loss.outputs == 1:
+            return quiet_hessian(self.hessian_share, budget, public, columns)
+        return quiet_curvatures(self.hessian_share, budget, public.rows, public.relation, loss)
+
+    def _shares(self, steps: int, limit: float, hessian: float, outputs: int = 1) -> tuple[float, ...]:
+        """Shares of the budget in the order of the releases, summing to 1; what is not learned costs 0.
+
+        The curvatures of several outputs have a bound that is known, the Hessian of one has not.
+        """
         later = _halfway(steps) > 0
         before = (
             limit if self.radius is None else 0.0,
             self.moment_share,
             limit if self.clip is None else 0.0,
             limit if self.clip is None and later else 0.0,
-            limit if hessian > 0.0 and later else 0.0,
+            limit if hessian > 0.0 and later and outputs == 1 else 0.0,
             hessian if later else 0.0,
         )
         growing = min(GROWTH, MOST_GROWTH ** (1.0 / steps)) ** np.arange(steps)
