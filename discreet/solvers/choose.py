@@ -64,7 +64,8 @@ def _why_cd(problem: Problem, public: Public, budget: Budget) -> str | None:
         return "without noise, it is the fastest way to the optimum"
     if budget.kind == "pure":
         return "with delta = 0, a step on one coordinate needs less noise than one on all of them"
-    if public.sparse and public.columns >= MANY_SPARSE_COLUMNS:
+    hides_all = public.columns > FEW_COLUMNS and _hidden(problem, public, budget) > MOST_HIDDEN
+    if public.sparse and (public.columns >= MANY_SPARSE_COLUMNS or hides_all):
         return f"of {public.columns:,} sparse columns most say little, and steps on one at a time leave them alone"
     return None
 
@@ -79,7 +80,7 @@ def _why_not_newton(problem: Problem, public: Public, budget: Budget) -> str | N
     if public.columns > (MOST_COLUMNS if labels else FEW_COLUMNS):
         wanted = "few steps on labels" if labels else "few steps on a target"
         return f"{public.columns:,} columns are too many for {wanted}: many short ones follow the largest directions"
-    if not enough_rows(budget, public):
+    if problem.loss.outputs == 1 and not enough_rows(budget, public):
         return "rows are too few to learn the limits of newton under this budget"
     hidden = _hidden(problem, public, budget)
     if hidden > MOST_HIDDEN:
