@@ -16,7 +16,7 @@ from discreet.data.rows import Data
 from discreet.privacy.budget import Budget
 from discreet.privacy.relation import Relation
 from discreet.problem.constraints import Box, L1Ball
-from discreet.problem.losses import Huber, Logistic, SmoothedHinge, Squared
+from discreet.problem.losses import Huber, Logistic, Multinomial, SmoothedHinge, Squared
 from discreet.problem.penalties import L2
 from discreet.problem.problem import Problem
 from discreet.solvers import (
@@ -110,6 +110,10 @@ SOLVER_CASES: Mapping[str, tuple[Solver[Any, Any], dict[str, Any]]] = {
     ),
     "svrg": (SVRG(anchors=4, inner=1, anchor_share=0.95, **_LAST), {}),
     "newton": (Newton(steps=1, clip=1e-3, radius=1.0, moment_share=0.02, scale_share=0.0), {}),
+    "newton-classes": (  # a gradient of two outputs: what differs between the two coefficients is what the row moves
+        Newton(steps=1, clip=1e-3, radius=1.0, moment_share=0.02, scale_share=0.0),
+        {"problem": Problem(Multinomial(2), fit_intercept=False)},
+    ),
     "frank-wolfe": (FrankWolfe(steps=4, clip=0.25, vertices=((1e-6,), (-1e-6,)), scale_share=0.0), {}),
     "mirror-descent": (
         MirrorDescent(steps=3, **(_LAST | {"step": 1e-3})),

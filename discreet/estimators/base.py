@@ -29,7 +29,7 @@ from discreet.problem.penalties import L1, L2, Penalty, Zero
 from discreet.problem.penalties import ElasticNet as ElasticNetPenalty
 from discreet.problem.problem import Problem
 from discreet.solvers import Plan, Solution
-from discreet.solvers.choose import make_solver
+from discreet.solvers.choose import make_plan
 from discreet.solvers.run import run_plan
 
 
@@ -58,8 +58,8 @@ class PrivateLinearModel(InheritedDocstring, StreamLearner, NoGeneratorInPickles
     constraint : Constraint, optional
         A set from `discreet.problem.constraints` that the coefficients must lie in, such as `L1Ball(10.0)`.
     solver : str or Solver, default="auto"
-        "auto" ("newton" up to 200 columns, or "gd" where rows are few; beyond them "cd", or "gd" for sets that it
-        cannot take), a name from `discreet.solvers.SOLVERS`, or an object from there with settings of your own.
+        "auto" (chosen by rows, columns and budget; the plan says why), a name from `discreet.solvers.SOLVERS`, or an
+        object from there with settings of your own.
     relation : {"replace", "zero_out", "add_remove"}, default="replace"
         Which tables count as neighbours: one row replaced, one row turned into an empty one, or one row more or
         less. The number of rows is public, except under "add_remove".
@@ -216,8 +216,7 @@ class PrivateLinearModel(InheritedDocstring, StreamLearner, NoGeneratorInPickles
         return budget_from(self.epsilon, self.delta, public.rows)
 
     def _make_plan(self, public: Public, classes: int, budget: Budget) -> Plan:
-        problem = self._problem(classes)
-        return make_solver(self.solver, problem, public, budget).plan(problem, public, budget)
+        return make_plan(self.solver, self._problem(classes), public, budget)
 
     def _fit_planned(self, plan: Plan, rows: Rows) -> Self:
         """Run a plan that was made for these rows, and keep what it releases.

@@ -183,9 +183,9 @@ class Metric:
         return math.sqrt(float(self.values.max() / self.values.min()))
 
     def whiten(self, gradient: FloatArray) -> FloatArray:
-        """A gradient as it is in the metric, where its Euclidean norm is the one that is clipped."""
-        return np.asarray(self.vectors.T @ gradient) / np.sqrt(self.values)
+        """A gradient, or one per output, as in the metric, where its Euclidean norm is the one that is clipped."""
+        return np.asarray(gradient @ self.vectors) / np.sqrt(self.values)
 
     def unwhiten(self, gradient: FloatArray) -> FloatArray:
         """The gradient that is as given in the metric: L^(1/2) along the eigenvectors."""
-        return np.asarray(self.vectors @ (np.sqrt(self.values) * gradient))
+        return np.asarray((np.sqrt(self.values) * gradient) @ self.vectors.T)

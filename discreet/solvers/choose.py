@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from discreet.data.public import Public
 from discreet.privacy.budget import Budget
 from discreet.problem.problem import Problem
-from discreet.solvers import SOLVERS, Solver
+from discreet.solvers import SOLVERS, Plan, Solver
+from discreet.solvers.newton.planned_metric import hidden_part
+from discreet.solvers.newton.solver import MOMENT_SHARE
 
-FEW_COLUMNS = 200  # up to which `auto` preconditions: docs/benchmarks/solvers.md
+# Measured: docs/defaults.md.
+FEW_COLUMNS = 200  # up to which `auto` preconditions for a target
+MOST_COLUMNS = 2_000  # the same for labels: the eigenvectors of a larger matrix take minutes
+MANY_SPARSE_COLUMNS = 2_000  # from which on steps on one column at a time are better
+MOST_HIDDEN = 0.5  # of the rows' squared length: in a table that is worth a metric, no single direction holds more
+
+
+def make_plan(solver: Any, problem: Problem, public: Public, budget: Budget) -> Plan:
+    """The plan of a solver by name or as an object; "auto" decides by public facts, and the plan says why."""
+    if solver == "auto":
+        name, reason = _automatic(problem, public, budget)
+        return replace(SOLVERS[name]().plan(problem, public, budget), chosen_because=reason)
+    return make_solver(solver, problem, public, budget).plan(problem, public, budget)
 
 
 def make_solver(solver: Any, problem: Problem, public: Public, budget: Budget) -> Solver:
@@ -17,21 +32,62 @@ def make_solver(solver: Any, problem: Problem, public: Public, budget: Budget) -
     if isinstance(solver, Solver):
         return solver
     if solver == "auto":
-        return SOLVERS[_automatic(problem, public, budget)]()
+        return SOLVERS[_automatic(problem, public, budget)[0]]()
     if isinstance(solver, str) and solver in SOLVERS:
         return SOLVERS[solver]()
     known = ", ".join(repr(name) for name in ("auto", *SOLVERS))
     raise ValueError(f"solver must be one of {known} or a solver object; got {solver!r}.")
 
 
-def _automatic(problem: Problem, public: Public, budget: Budget) -> str:
-    """Preconditioned steps for few columns, coordinate descent for many, gradient steps for sets it cannot take.
+def _automatic(problem: Problem, public: Public, budget: Budget) -> tuple[str, str]:
+    """The name of a solver, and why it is taken."""
+    if public.columns == 0:
+        return "gd", "there are no columns"
+    why_cd = _why_cd(problem, public, budget)
+    if why_cd is not None:
+        return "cd", why_cd
+    why_not = _why_not_newton(problem, public, budget)
+    if why_not is not None:
+        return "gd", why_not
+    told = f"directions with more than {_hidden(problem, public, budget):.2g} of the rows' squared length will be seen"
+    return "newton", f"{told} through the noise of the second moment, so that few steps are needed"
 
-    Where rows are too few to learn the limits of preconditioned steps, plain ones are better
-    (docs/benchmarks/generality.md). Coordinate descent needs all rows at hand, so gradient steps also stand in for it
-    where rows stay in files.
+
+def _why_cd(problem: Problem, public: Public, budget: Budget) -> str | None:
+    """Why steps on one coordinate at a time are planned; None if they are not.
+
+    They need all rows at hand, so gradient steps stand in for them where rows stay in files.
     """
-    few = 0 < public.columns <= FEW_COLUMNS and not budget.is_infinite
-    if few and SOLVERS["newton"]().why_incompatible(problem, budget) is None:
-        return "newton"
-    return "cd" if problem.separable and not public.stored else "gd"
+    if public.stored or SOLVERS["cd"]().why_incompatible(problem, budget) is not None:
+        return None
+    if budget.is_infinite:
+        return "without noise, it is the fastest way to the optimum"
+    if budget.kind == "pure":
+        return "with delta = 0, a step on one coordinate needs less noise than one on all of them"
+    hides_all = public.columns > FEW_COLUMNS and _hidden(problem, public, budget) > MOST_HIDDEN
+    if public.sparse and (public.columns >= MANY_SPARSE_COLUMNS or hides_all):
+        return f"of {public.columns:,} sparse columns most say little, and steps on one at a time leave them alone"
+    return None
+
+
+def _why_not_newton(problem: Problem, public: Public, budget: Budget) -> str | None:
+    """Why plain gradient steps are planned instead of preconditioned ones; None if they are not."""
+    newton = SOLVERS["newton"]()
+    reason = newton.why_incompatible(problem, budget)
+    if reason is not None or budget.is_infinite:
+        return f"newton cannot be used: {reason}" if reason else "without noise, nothing has to be learned first"
+    labels = problem.loss.classification
+    if public.columns > (MOST_COLUMNS if labels else FEW_COLUMNS):
+        wanted = "few steps on labels" if labels else "few steps on a target"
+        return f"{public.columns:,} columns are too many for {wanted}: many short ones follow the largest directions"
+    hidden = _hidden(problem, public, budget)
+    if hidden > MOST_HIDDEN:
+        return (
+            f"the noise of the second moment would hide every direction with less than {hidden:.2g} of the rows' "
+            "squared length, so that newton would learn nothing from it"
+        )
+    return None
+
+
+def _hidden(problem: Problem, public: Public, budget: Budget) -> float:
+    return hidden_part(MOMENT_SHARE, budget, public, public.columns + problem.fit_intercept)

@@ -68,6 +68,8 @@ class Plan(Generic[M, S]):
         What draws the noise of the solver and states its cost.
     settings : Settings
         Steps, batches and whatever else the solver fixed from public facts.
+    chosen_because : str
+        Why "auto" took this solver; empty where the caller named it.
     """
 
     solver: Solver[M, S]
@@ -77,6 +79,7 @@ class Plan(Generic[M, S]):
     scaling_plan: ScalingPlan
     mechanism: M
     settings: S
+    chosen_because: str = ""
 
     @cached_property
     def event(self) -> Any:
@@ -175,6 +178,7 @@ class Plan(Generic[M, S]):
         """Return the plan as JSON values."""
         return {
             "solver": self.solver.name,
+            "chosen_because": self.chosen_because,
             "needs_all_rows": self.solver.needs_all_rows,
             "public": self.public.to_dict(),
             "budget": self.budget.to_dict(),

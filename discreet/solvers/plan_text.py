@@ -66,7 +66,9 @@ def _facts(plan: Plan) -> list[str]:
         "scales": SCALING_WORDS[plan.scaling_plan.method],
     }
     facts |= {name.replace("_", " "): _value(value) for name, value in plan.settings.to_dict().items()}
-    return [_line(name, value) for name, value in facts.items()]
+    lines = [_line(name, value) for name, value in facts.items()]
+    reason = _wrapped("chosen because", plan.chosen_because) if plan.chosen_because else []
+    return [*lines[:1], *reason, *lines[1:]]
 
 
 def _value(value: object) -> str:

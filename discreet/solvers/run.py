@@ -19,7 +19,7 @@ from discreet.privacy.relation import Relation
 from discreet.privacy.release_record import ReleaseRecord, record_of
 from discreet.problem.problem import Problem
 from discreet.solvers import Plan, Solution, Solver
-from discreet.solvers.choose import make_solver
+from discreet.solvers.choose import make_plan
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Ledger
@@ -176,6 +176,6 @@ def solve(
     limits = None if problem.loss.classification else y_bounds
     public = public_facts(data, relation=relation, bounds=bounds, y_bounds=limits, public_n=public_n)
     granted = budget_from(budget, None, public.rows)
-    plan = make_solver(solver, problem, public, granted).plan(problem, public, granted)
+    plan = make_plan(solver, problem, public, granted)
     rng, note = generator_from(random_state), "coefficients, by solve"
     return run_plan(plan, data, rng, ledger, dataset, note, callback, trace)

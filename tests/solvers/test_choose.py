@@ -2,28 +2,78 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from discreet.data.public import Public
 from discreet.privacy.budget import Budget
-from discreet.problem.losses import Logistic, Squared
+from discreet.problem.losses import Logistic, Multinomial, Squared
 from discreet.problem.penalties import L2
 from discreet.problem.problem import Problem
-from discreet.solvers.choose import make_solver
+from discreet.solvers.choose import make_plan, make_solver
+
+LOGISTIC, SQUARED, CLASSES = Logistic(), Squared(), Multinomial(3)
+PURE, INFINITE = Budget.pure(1.0), Budget(math.inf, 1e-8)
 
 
-@pytest.mark.parametrize("loss", [Logistic(), Squared()], ids=lambda loss: loss.name)
+@pytest.mark.parametrize("loss", [LOGISTIC, SQUARED, CLASSES], ids=lambda loss: loss.name)
 @pytest.mark.parametrize(
     ("rows", "columns", "epsilon", "name"),
     [
         (45_312, 8, 1.0, "newton"),
         (300, 8, 10.0, "newton"),
-        (300, 8, 1.0, "gd"),
-        (10_000, 8, 0.1, "gd"),
-        (45_312, 500, 1.0, "cd"),
-        (300, 500, 1.0, "cd"),
+        (1_600, 1_000, 1.0, "gd"),  # nothing of the second moment would be seen
+        (45_312, 3_000, 10.0, "gd"),
     ],
 )
 def test_auto_follows_rows_columns_and_epsilon(loss, rows, columns, epsilon, name):
     budget = Budget(epsilon, 1.0 / rows**2)
     assert make_solver("auto", Problem(loss, L2(1e-3)), Public(rows, columns), budget).name == name
+
+
+@pytest.mark.parametrize(("rows", "epsilon"), [(300, 1.0), (10_000, 0.1)])
+def test_auto_takes_short_steps_for_one_output_where_rows_are_few(rows, epsilon):
+    budget, public = Budget(epsilon, 1.0 / rows**2), Public(rows, 8)
+    names = [make_solver("auto", Problem(loss), public, budget).name for loss in (LOGISTIC, SQUARED, CLASSES)]
+    assert names == ["gd", "gd", "newton"]
+
+
+def test_auto_takes_single_columns_of_a_sparse_table_that_is_all_noise():
+    for sparse, name in ((True, "cd"), (False, "gd")):
+        public = Public(1_600, 1_000, sparse=sparse)
+        assert make_solver("auto", Problem(LOGISTIC), public, Budget(1.0, 1e-6)).name == name
+
+
+@pytest.mark.parametrize(
+    ("loss", "columns", "public", "budget", "name"),
+    [
+        (LOGISTIC, 500, {}, Budget(1.0, 1e-8), "newton"),
+        (SQUARED, 500, {}, Budget(1.0, 1e-8), "gd"),
+        (CLASSES, 500, {}, Budget(1.0, 1e-8), "newton"),
+        (LOGISTIC, 1_000, {"sparse": True}, Budget(1.0, 1e-8), "newton"),
+        (LOGISTIC, 50_000, {"sparse": True}, Budget(1.0, 1e-8), "cd"),
+        (LOGISTIC, 50_000, {"sparse": True, "stored": True}, Budget(1.0, 1e-8), "gd"),
+        (LOGISTIC, 1_000, {}, PURE, "cd"),
+        (LOGISTIC, 1_000, {"stored": True}, PURE, "gd"),
+        (LOGISTIC, 8, {}, INFINITE, "cd"),
+        (LOGISTIC, 8, {"stored": True}, INFINITE, "gd"),
+        (LOGISTIC, 0, {}, Budget(1.0, 1e-8), "gd"),
+    ],
+)
+def test_auto_follows_outputs_sparsity_and_the_kind_of_budget(loss, columns, public, budget, name):
+    plan = make_plan("auto", Problem(loss, L2(1e-3)), Public(20_000, columns, **public), budget)
+    assert plan.solver.name == name
+    assert plan.chosen_because
+
+
+def test_the_plan_says_why_a_solver_was_taken():
+    problem, public, budget = Problem(Logistic(), L2(1e-3)), Public(45_312, 3_000), Budget(1.0, 1e-8)
+    plan = make_plan("auto", problem, public, budget)
+    assert "3,000 columns" in plan.chosen_because
+    assert plan.to_dict()["chosen_because"] == plan.chosen_because
+    assert f"chosen because      {plan.chosen_because[:60]}" in str(plan)
+    named = make_plan("gd", problem, public, budget)
+    assert named.chosen_because == ""
+    assert "chosen because" not in str(named)
+    assert named.digest == plan.digest  # the reason changes nothing in a run

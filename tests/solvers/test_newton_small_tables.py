@@ -30,7 +30,7 @@ from discreet.solvers._shared.constant_score import (
     wanted_share,
 )
 from discreet.solvers.newton.releases import LABELS, MOMENT
-from discreet.solvers.newton.shrinkage import Columns, Estimate, NoisyWeights, averaged_noise, settled
+from discreet.solvers.newton.shrinkage import Columns, Estimate, NoisyWeights, averaged_noise, with_intercept
 from tests.neighbours import CASE, scaled_neighbours
 
 
@@ -187,9 +187,9 @@ def test_what_a_penalty_left_out_stays_out():
 def test_strong_noise_leaves_the_log_odds_and_weak_noise_the_weights():
     w, columns = np.array([1.0, -0.5, 0.2]), Columns(np.eye(3), 0.1)
     odds = Estimate(-1.5, 0.05**2)
-    strong = settled(w, 25.0 * np.eye(3), columns, odds, 2.0, labels=True)
+    strong = with_intercept(w, 25.0 * np.eye(3), columns, odds, 2.0, labels=True)
     assert strong == pytest.approx([0.0, 0.0, -1.5], abs=0.1)
-    weak = settled(w, 1e-12 * np.eye(3), columns, odds, 2.0, labels=True)
+    weak = with_intercept(w, 1e-12 * np.eye(3), columns, odds, 2.0, labels=True)
     assert weak == pytest.approx(w, abs=1e-3)
 
 
@@ -198,7 +198,9 @@ def test_columns_that_are_not_centred_keep_the_score_of_the_mean_row():
     means = np.array([3.0, -2.0])
     moment = np.block([[np.eye(2) + np.outer(means, means), means[:, None]], [means[None, :], np.ones((1, 1))]])
     noise = 0.16 * np.linalg.inv(moment)
-    found = settled(np.array([0.5, 0.5, 1.0]), noise, Columns(moment, 0.0), Estimate(0.7, 1e-12), 2.0, labels=True)
+    found = with_intercept(
+        np.array([0.5, 0.5, 1.0]), noise, Columns(moment, 0.0), Estimate(0.7, 1e-12), 2.0, labels=True
+    )
     scores_vary = float(found[:2] @ found[:2])
     assert found[:2] @ means + found[2] == pytest.approx(0.7 * math.sqrt(1.0 + math.pi / 8.0 * scores_vary), rel=0.05)
 

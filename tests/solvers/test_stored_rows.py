@@ -35,6 +35,7 @@ def solved(solver, problem, data, public, budget):
 CASES = {
     "newton-logistic": (Newton(), Problem(Logistic(), L2(1e-3))),
     "newton-squared": (Newton(), Problem(Squared(), L2(1e-3))),
+    "newton-multinomial": (Newton(), Problem(Multinomial(3), L2(1e-3))),
     "newton-given-thresholds": (Newton(steps=3, clip=2.0, radius=3.0), Problem(Logistic())),
     "gd-logistic": (GradientDescent(steps=20), Problem(Logistic(), L2(1e-3))),
     "gd-ball": (GradientDescent(steps=20), Problem(Squared(), constraint=L2Ball(1.0))),
@@ -63,7 +64,9 @@ def test_stored_rows_give_the_same_model_to_the_last_bit(case, budget, weighted)
 
 
 @pytest.mark.parametrize("epsilon", [np.inf])
-@pytest.mark.parametrize("case", ["newton-logistic", "gd-logistic", "admm-logistic", "sufficient-statistics"])
+@pytest.mark.parametrize(
+    "case", ["newton-logistic", "newton-multinomial", "gd-logistic", "admm-logistic", "sufficient-statistics"]
+)
 def test_without_noise_stored_rows_reach_the_same_optimum(case, epsilon):
     solver, problem = CASES[case]
     X, y = table(problem.loss, rows=500, columns=4)

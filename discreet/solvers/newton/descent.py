@@ -33,8 +33,7 @@ from discreet.solvers.newton.releases import (
     NEW_CLIP,
     RADIUS,
 )
-from discreet.solvers.newton.shrinkage import Columns, Estimate, NoisyWeights, averaged_noise, part_of_the_way, settled
-from discreet.solvers.plan import LABEL_MARGIN, TARGET_MARGIN
+from discreet.solvers.newton.several_outputs import learn_curvatures, slope_norms
 
 if TYPE_CHECKING:
     from discreet.problem.penalties import PenaltyTerms
@@ -62,7 +61,7 @@ class Descent:
         self.solver, self.scaled, self.plan, self.run = solver, scaled, plan, run
         self.split, self.relation = plan.mechanism, plan.public.relation
         self.metric = self._learn_metric()
-        self.model = QuadraticModel(scaled.problem.loss.smoothness * self.metric.matrix, scaled.penalty_terms)
+        self.models = self._models(np.full(scaled.outputs, scaled.problem.loss.smoothness))
         self.w, self.clip = scaled.start(), math.inf
         self.constant = self._learn_constant()
 
@@ -72,54 +71,13 @@ class Descent:
             # Before the start: there all slopes are equal, and where labels are rare theirs must not be clipped.
             self.clip = self._learn_clip(CLIP)
             if self.constant is not None:
-                self.w[-1] = self.constant.value[0]
+                self.w[..., -1] = self.constant.value if self.scaled.outputs > 1 else self.constant.value[0]
         elif t == self.plan.settings.halfway:
             if self.split.shares[NEW_CLIP] > 0.0:
                 self.clip = max(self._learn_clip(NEW_CLIP), self.clip * least_shrinkage(self.scaled.problem))
             if self.split.shares[HESSIAN] > 0.0:
-                self.model = QuadraticModel(self._learn_hessian(), self.scaled.penalty_terms)
+                self.models = self._learn_models()
         self._move(self._noisy_gradient(t))
-
-    def settled(self, w: FloatArray, weights: FloatArray) -> FloatArray:
-        """The weighted mean of the iterates, shrunk towards the constant by its known noise.
-
-        Where weights have bounds, they are left as they are.
-        """
-        terms, labels = self.scaled.penalty_terms, self.scaled.problem.loss.classification
-        if not self.plan.is_noisy or not is_free(terms):
-            return w
-        usual = LABEL_MARGIN if labels else TARGET_MARGIN * self.scaled.scaling.target_scale
-        noise = self._noise_of(weights)
-        if not self.scaled.problem.fit_intercept:
-            return NoisyWeights(w, noise).expected(usual)
-        return settled(w, noise, Columns(self.metric.matrix, self.mean_noise), self._constant_estimate(), usual, labels)
-
-    def _noise_of(self, weights: FloatArray) -> FloatArray:
-        """The covariance of the noise in the weighted mean of the iterates."""
-        labels = self.scaled.problem.loss.classification
-        smoothness, vectors, model = self.scaled.problem.loss.smoothness, self.curvature.vectors, self.curvature.model
-        sensitivity = mechanisms.clipped_sum(self.relation) * self.clip
-        parts = (self.split.part(GRADIENTS + t) for t in range(weights.size))
-        steps = np.array([part.deviation(sensitivity) for part in parts]) / self.scaled.rows
-        progress = self.curvature.progress
-        variances = averaged_noise(progress, steps, weights) / (smoothness * model) ** 2
-        # The rows themselves are a sample: the variance of their mean gradient, so far as the steps have followed it.
-        followed = part_of_the_way(progress, weights) ** 2 / (progress * model)
-        slope = 0.5 if labels else self.scaled.scaling.target_scale
-        variances += slope**2 / (self.scaled.rows * smoothness**2) * followed
-        back = (self.metric.vectors / np.sqrt(self.metric.values)) @ vectors
-        penalised = self.model.matrix + np.diag(self.scaled.penalty_terms.l2)
-        shortened = np.linalg.solve(penalised, self.model.matrix)  # what the penalty leaves of every step
-        back = shortened @ back
-        return np.asarray((back * variances) @ back.T)
-
-    def _constant_estimate(self) -> Estimate | None:
-        """The constant's score; that of a target which was centred at its noisy mean is 0."""
-        if self.constant is not None:
-            return Estimate(float(self.constant.value[0]), float(self.constant.deviation[0]) ** 2)
-        if self.scaled.problem.loss.classification:
-            return None
-        return Estimate(0.0, self.scaled.scaling.target_noise**2)
 
     def exact_steps(self) -> Iterator[FloatArray]:
         """The weights after each step without end, epsilon being infinite: no noise, and nothing is clipped."""
@@ -128,8 +86,23 @@ class Descent:
             yield self.w
 
     def _move(self, gradient: FloatArray) -> None:
-        """Minimise the quadratic model around the current weights."""
-        self.w = self.model.minimise(self.model.matrix @ self.w - gradient, self.w)
+        """Minimise the quadratic model around the current weights, output by output."""
+        outputs = zip(self.models, np.atleast_2d(self.w), np.atleast_2d(gradient), strict=True)
+        moved = [model.minimise(model.matrix @ w - slope, w) for model, w, slope in outputs]
+        self.w = np.reshape(moved, self.scaled.shape)
+
+    def _models(self, curvatures: FloatArray) -> list[QuadraticModel]:
+        """The metric times the curvature of each output."""
+        matrix = self.metric.matrix
+        made = {h: QuadraticModel(h * matrix, self.scaled.penalty_terms) for h in set(curvatures.tolist())}
+        return [made[h] for h in curvatures.tolist()]
+
+    def _learn_models(self) -> list[QuadraticModel]:
+        """With one output the Hessian in the metric, with several one curvature for each."""
+        if self.scaled.outputs == 1:
+            return [QuadraticModel(self._learn_hessian(), self.scaled.penalty_terms)]
+        found = learn_curvatures(self.scaled, self.w, self.split.part(HESSIAN), self.relation, self.run.rng)
+        return self._models(np.maximum(found, LEAST_CURVATURE * self.scaled.problem.loss.smoothness))
 
     def _norms(self, block: ScaledBlock) -> FloatArray:
         """The norms of the rows in the metric."""
@@ -156,12 +129,13 @@ class Descent:
         change of coordinates itself adds at most 2 * columns more: docs/guarantees/newton.md.
         """
         columns, condition = self.scaled.columns, self.metric.condition
+        entries = self.scaled.outputs * columns
         if not self.plan.is_noisy:
-            return mechanisms.Gaussian(0.0).grid(mechanisms.clipped_sum(self.relation), columns)
+            return mechanisms.Gaussian(0.0).grid(mechanisms.clipped_sum(self.relation), entries)
         norm_error = 1.0 + condition * columns**1.5 * 2.0**-50  # of the norms by which the rows are clipped
-        sensitivity = mechanisms.clipped_sum(self.relation, columns) * (self.clip * norm_error)
+        sensitivity = mechanisms.clipped_sum(self.relation, entries) * (self.clip * norm_error)
         part = self.split.part(GRADIENTS + t)
-        return part.grid(sensitivity, columns, 4.0 * self.scaled.rows * condition, loose=2.0 + 2.0 * columns)
+        return part.grid(sensitivity, entries, 4.0 * self.scaled.rows * condition, loose=2.0 + 2.0 * columns)
 
     def _learn_metric(self) -> Metric:
         """Two releases: a bound on the norms of the rows, and their second moment."""
@@ -233,7 +207,7 @@ class Descent:
             return first_slope(self.plan.problem) * usual
 
         def norms(block: ScaledBlock) -> FloatArray:
-            return np.abs(block.slopes(self.w)) * self._norms(block)
+            return slope_norms(block.slopes(self.w)) * self._norms(block)
 
         return self._norm_bound(which, norms, unit, self._worth_clipping())
 
@@ -246,10 +220,10 @@ class Descent:
         """How many rows may be clipped.
 
         A row more that is clipped costs at most its excess; a lower threshold saves noise in proportion to the total
-        noise and to the root of the number of columns. The number balances the two.
+        noise and to the root of the number of weights. The number balances the two.
         """
         noise = self.split.whole.deviation(mechanisms.clipped_sum(self.relation))
-        return CLIPPED_ROWS * noise * math.sqrt(self.scaled.columns)
+        return CLIPPED_ROWS * noise * math.sqrt(self.scaled.outputs * self.scaled.columns)
 
     def _root_curvatures(self, block: ScaledBlock) -> FloatArray:
         """The roots of the rows' curvatures, in units of their bound.

@@ -16,8 +16,8 @@ MOMENT = 1  # the second-moment matrix of the rows
 CLIP = 2  # counts of the norms of the gradients, before the first step
 NEW_CLIP = 3  # the same halfway
 CURVATURE_RADIUS = 4  # counts of the norms of the rows times their root curvatures, halfway
-HESSIAN = 5  # the Hessian, halfway
-LABELS = 6  # counts of the labels, where rows are too few for norm bounds
+HESSIAN = 5  # the Hessian, halfway; with several outputs the mean curvature of each
+LABELS = 6  # counts of the labels
 GRADIENTS = 7  # the first of the gradient steps
 
 
@@ -36,6 +36,8 @@ def releases_of(plan: NewtonPlan) -> list[PlannedRelease]:
         HESSIAN: ("Hessian of the loss", matrix, SQUARED_LENGTH),
         LABELS: ("counts of labels", counts, "rows per count"),
     }
+    if plan.problem.loss.outputs > 1:
+        before[HESSIAN] = ("mean curvature of each output", gradient, "of the largest that a row may have")
     step = ("mean gradients of all rows", gradient, OF_THE_THRESHOLD)
     planned: list[PlannedRelease] = []
     for k, share in enumerate(plan.mechanism.shares):

@@ -93,7 +93,7 @@ class Columns:
         return Estimate(value, constant.variance + doubt)
 
 
-def settled(
+def with_intercept(
     w: FloatArray, noise: FloatArray, columns: Columns, constant: Estimate | None, usual: float, labels: bool
 ) -> FloatArray:
     """Weights, intercept last, with slopes shrunk by their noise; the constant's score has a say in the intercept.

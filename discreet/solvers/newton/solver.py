@@ -32,11 +32,14 @@ from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.newton.descent import Descent, first_slope, is_free
 from discreet.solvers.newton.releases import GRADIENTS, LABELS, releases_of
+from discreet.solvers.newton.settling import settled
+from discreet.solvers.newton.several_outputs import quiet_curvatures
 from discreet.solvers.plan import LABEL_MARGIN, TARGET_MARGIN, Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
+    from discreet.problem.losses import Loss
     from discreet.problem.problem import Problem
 
 
@@ -87,8 +90,9 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
     moment_share : float
         Share of the budget (after the scales) for the second-moment matrix.
     hessian_share : float
-        Share for one noisy Hessian halfway, which then replaces the bound on the curvature; 0 leaves it out. It is
-        left out, too, where the table is too small for it, and for losses whose curvature jumps.
+        Share for one noisy Hessian halfway, which then replaces the bound on the curvature; with several outputs, for
+        one curvature of each. 0 leaves it out. It is left out, too, where the table is too small for it, and for
+        losses whose curvature jumps.
     average : bool
         Return the average of the later iterates, weighted by their shares of the budget, instead of the last one.
     scale_share : float, optional
@@ -99,7 +103,6 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
     order: ClassVar[Literal["C", "F"]] = "C"
     needs_separable: ClassVar[bool] = True
     pure: ClassVar[bool] = False
-    single_output: ClassVar[bool] = True
     needs_all_rows: ClassVar[bool] = False
 
     steps: int | None = None
@@ -136,15 +139,12 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         steps = int(self.steps) if self.steps is not None else default_steps(problem, budget, public, columns)
         limit = norm_bound_share(budget, public)
         learned = limit <= MOST_NORM_BOUND_SHARE
-        wanted = (
-            learned
-            and not problem.loss.discontinuous_curvature
-            and quiet_hessian(self.hessian_share, budget, public, columns)
-        )
+        smooth = not problem.loss.discontinuous_curvature
+        wanted = learned and smooth and self._quiet(problem.loss, public, budget, columns)
         hessian = self.hessian_share if wanted else 0.0
         counted = self._counts_labels(problem, public, budget)
         labels = min(wanted_share(public, budget), MOST_LABELS) if counted else 0.0
-        shares = self._shares(steps, limit if learned else 0.0, hessian, labels)
+        shares = self._shares(steps, limit if learned else 0.0, hessian, labels, problem.loss.outputs)
         mechanism = calibrated(lambda z: BudgetSplit(z, shares), scaling_plan, budget, public)
         return mechanism, NewtonSettings(
             steps, learned, _halfway(steps), self.moment_share, hessian if _halfway(steps) else 0.0
@@ -194,10 +194,17 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         deviations = np.array([part.deviation(sensitivity) for part in parts])
         return deviations / (plan.public.rows * plan.problem.loss.smoothness)
 
-    def _shares(self, steps: int, limit: float, hessian: float, labels: float) -> tuple[float, ...]:
+    def _quiet(self, loss: Loss, public: Public, budget: Budget, columns: int) -> bool:
+        """Whether the Hessian, or with several outputs the curvature of each, stands out of its noise."""
+        if loss.outputs == 1:
+            return quiet_hessian(self.hessian_share, budget, public, columns)
+        return quiet_curvatures(self.hessian_share, budget, public.rows, public.relation, loss)
+
+    def _shares(self, steps: int, limit: float, hessian: float, labels: float, outputs: int = 1) -> tuple[float, ...]:
         """Shares of the budget in the order of the releases, summing to 1; what is not learned costs 0.
 
-        The labels' share is taken first; the others are of what it leaves.
+        The labels' share is taken first; the others are of what it leaves. The curvatures of several outputs have a
+        bound that is known, the Hessian of one has not.
         """
         later = _halfway(steps) > 0
         before = (
@@ -205,7 +212,7 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
             self.moment_share,
             limit if self.clip is None else 0.0,
             limit if self.clip is None and later and limit == NORM_BOUND_SHARE else 0.0,
-            limit if hessian > 0.0 and later else 0.0,
+            limit if hessian > 0.0 and later and outputs == 1 else 0.0,
             hessian if later else 0.0,
         )
         growing = min(GROWTH, MOST_GROWTH ** (1.0 / steps)) ** np.arange(steps)
@@ -223,14 +230,15 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
             descent.step(t)
             average.add(descent.w, shares[GRADIENTS + t])
             run.report(t + 1, steps, scaled, descent.w)
-        return descent.settled(average.mean() if self.average else descent.w, self._weights(plan)), steps
+        return settled(descent, average.mean() if self.average else descent.w, self._weights(plan)), steps
 
 
 def only_constant(scaled: BlockwiseProblem, plan: NewtonPlan, run: Run) -> FloatArray:
     """Weights that predict the constant alone: the labels' shares, or the mean to which the target was shifted."""
     w = scaled.start()
     if plan.mechanism.shares[LABELS] > 0.0:
-        w[-1] = learn_label_scores(scaled, plan.mechanism.part(LABELS), plan.public.relation, run.rng).value[0]
+        found = learn_label_scores(scaled, plan.mechanism.part(LABELS), plan.public.relation, run.rng).value
+        w[..., -1] = found if scaled.outputs > 1 else found[0]
     run.report(1, 1, scaled, w)
     return w
 

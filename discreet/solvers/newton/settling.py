@@ -1,0 +1,79 @@
+"""The result of a run: the mean of its iterates, shrunk towards the constant by what is known about their noise.
+
+Post-processing of released numbers: it costs nothing. Derivation: docs/guarantees/newton.md, step 4.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet._common.types import FloatArray
+from discreet.privacy import mechanisms
+from discreet.solvers._shared.clipping import typical_slope
+from discreet.solvers.newton.releases import GRADIENTS
+from discreet.solvers.newton.shrinkage import (
+    Columns,
+    Estimate,
+    NoisyWeights,
+    averaged_noise,
+    part_of_the_way,
+    with_intercept,
+)
+from discreet.solvers.plan import LABEL_MARGIN, TARGET_MARGIN
+
+if TYPE_CHECKING:
+    from discreet.solvers._shared.quadratic_model import QuadraticModel
+    from discreet.solvers.newton.descent import Descent
+
+
+def settled(descent: Descent, w: FloatArray, weights: FloatArray) -> FloatArray:
+    """The mean of the iterates by these weights, shrunk output by output; weights with bounds are left as they are."""
+    scaled = descent.scaled
+    terms = scaled.penalty_terms
+    free = np.isneginf(terms.low).all() and np.isposinf(terms.high).all()
+    if not descent.plan.is_noisy or not free:
+        return w
+    outputs = zip(np.atleast_2d(w), descent.models, constants(descent), strict=True)
+    found = [settled_output(descent, *output, noise_of(descent, output[1], weights)) for output in outputs]
+    return np.reshape(found, w.shape)
+
+
+def settled_output(
+    descent: Descent, w: FloatArray, model: QuadraticModel, constant: Estimate | None, noise: FloatArray
+) -> FloatArray:
+    problem, labels = descent.scaled.problem, descent.scaled.problem.loss.classification
+    usual = LABEL_MARGIN if labels else TARGET_MARGIN * descent.scaled.scaling.target_scale
+    if not problem.fit_intercept:
+        return NoisyWeights(w, noise).expected(usual)
+    columns = Columns(descent.metric.matrix, descent.mean_noise)
+    return with_intercept(w, noise, columns, constant, usual, labels)
+
+
+def noise_of(descent: Descent, model: QuadraticModel, weights: FloatArray) -> FloatArray:
+    """The covariance of the noise in the mean of the iterates of one output, that of sampled rows included."""
+    scaled, metric, curvature = descent.scaled, descent.metric, descent.curvature
+    bound = float(np.trace(model.matrix) / np.trace(metric.unwhitened(curvature.matrix)))
+    sensitivity = mechanisms.clipped_sum(descent.relation) * descent.clip
+    parts = (descent.split.part(GRADIENTS + t) for t in range(weights.size))
+    steps = np.array([part.deviation(sensitivity) for part in parts]) / scaled.rows
+    variances = averaged_noise(curvature.progress, steps, weights)
+    # The rows are a sample: their mean gradient varies, and the steps have followed it part of the way.
+    slope = 0.5 if scaled.problem.loss.classification else typical_slope(scaled.problem, scaled.scaling)
+    followed = part_of_the_way(curvature.progress, weights) ** 2 * curvature.model / curvature.progress
+    variances = (variances + slope**2 / scaled.rows * followed) / (bound * curvature.model) ** 2
+    penalised = model.matrix + np.diag(scaled.penalty_terms.l2)
+    shortened = np.linalg.solve(penalised, model.matrix)  # what the penalty leaves of every step
+    back = shortened @ (metric.vectors / np.sqrt(metric.values)) @ curvature.vectors
+    return np.asarray((back * variances) @ back.T)
+
+
+def constants(descent: Descent) -> list[Estimate | None]:
+    """The constant's score for each output; that of a target which was centred at its noisy mean is 0."""
+    if descent.constant is not None:
+        pairs = zip(descent.constant.value, descent.constant.deviation, strict=True)
+        return [Estimate(float(value), float(deviation) ** 2) for value, deviation in pairs]
+    if descent.scaled.problem.loss.classification:
+        return [None] * descent.scaled.outputs
+    return [Estimate(0.0, descent.scaled.scaling.target_noise**2)]
