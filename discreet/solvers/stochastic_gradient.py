@@ -20,9 +20,11 @@ from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.averaging import TailAverage, tail_length
 from discreet.solvers._shared.batch_steps import BatchSteps, full_table_steps
+from discreet.solvers._shared.batches import batch_rows, sampling_lowers_cost
 from discreet.solvers._shared.clipping import curvature_bound, row_threshold
 from discreet.solvers._shared.error_bounds import gradient_run_bound, planned_problem
-from discreet.solvers._shared.noise_rules import BATCH_CLIP
+from discreet.solvers._shared.full_batch import default_steps
+from discreet.solvers._shared.noise_rules import BATCH_CLIP, GRADIENT_CLIP
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.public_problem import ProximalSteps, moment_law, public_problem
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
@@ -45,6 +47,9 @@ if TYPE_CHECKING:
 PASSES = 30  # over the rows
 SMALLEST_RATE, SMALLEST_BATCH = 0.05, 64  # the larger of this share of the rows and this number is a batch
 BLOCK_DRAWS = 1 << 17  # noise is drawn in blocks of about this many numbers
+BLOCK_ROWS = 1 << 22  # and batches in blocks of about this many rows, one step at least
+
+_OF_A_BATCH = "mean gradients of a random batch"
 
 
 @dataclass(frozen=True)
@@ -67,9 +72,10 @@ class StochasticGradientDescent(Solver[SampledMechanism, SGDSettings]):
     Parameters
     ----------
     passes : float, optional
-        Expected number of times each row is used.
+        Expected number of times each row is used (default 30; where a batch is all rows, the number of steps of `gd`).
     batch_size : int, optional
-        Expected batch size of the Poisson sampler.
+        Expected batch size of the Poisson sampler; by default all rows under a budget in Gaussian or zero-concentrated
+        DP, where samples cost as much as all rows do.
     sampler : {"poisson", "single"}
         "single" draws one uniform row per step, as the papers do; it needs far more noise.
     clip : float, optional
@@ -113,8 +119,10 @@ class StochasticGradientDescent(Solver[SampledMechanism, SGDSettings]):
         single = self.sampler == "single"
         if single and public.relation is Relation.ADD_REMOVE:
             raise ValueError('sampler="single" needs a public number of rows; use relation="replace" or "poisson".')
-        batch = 1 if single else min(n, int(self.batch_size or max(SMALLEST_BATCH, SMALLEST_RATE * n)))
-        passes = self.passes if self.passes is not None else PASSES
+        smallest = max(SMALLEST_BATCH, SMALLEST_RATE * n)
+        batch = 1 if single else batch_rows(self.batch_size, smallest, n, budget)
+        default = PASSES if single or sampling_lowers_cost(budget) or batch < n else default_steps(public, budget)
+        passes = self.passes if self.passes is not None else default
         steps = max(1, round(passes * n / batch))
 
         def make(multiplier: float) -> SampledMechanism:
@@ -129,7 +137,7 @@ class StochasticGradientDescent(Solver[SampledMechanism, SGDSettings]):
         # A batch of fixed size always exchanges a row for another one.
         relation = Relation.REPLACE if self.sampler == "single" else plan.public.relation
         sensitivity = mechanisms.clipped_sum(relation) * (1.0 / plan.settings.batch)
-        what = "mean gradients of a random batch"
+        what = "mean gradients of all rows" if plan.settings.batch == plan.public.rows else _OF_A_BATCH
         return planned_releases(what, plan.mechanism.event, relation, sensitivity, OF_THE_THRESHOLD)
 
     def distance_law(self, plan: SGDPlan, scaling: ColumnScaling) -> DistanceLaw:
@@ -173,7 +181,7 @@ class StochasticGradientDescent(Solver[SampledMechanism, SGDSettings]):
             return until_optimal(scaled, run, full_table_steps(scaled, self.step / curvature_bound(scaled)))
         steps, average = plan.settings.steps, TailAverage(plan.settings.steps, scaled.shape)
         descent = _Descent(self, scaled, plan)
-        block = max(1, BLOCK_DRAWS // (scaled.columns * scaled.outputs))
+        block = max(1, min(BLOCK_DRAWS // (scaled.columns * scaled.outputs), BLOCK_ROWS // plan.settings.batch))
         while average.count < steps:
             count = min(block, average.left)
             descent.run(*descent.draw(run.rng, count))
@@ -187,7 +195,8 @@ def _threshold_and_grid(
 ) -> tuple[float, NoisyGrid]:
     """The clipping norm of a row's gradient, and the grid and noise of the sums; from public numbers."""
     noise = plan.mechanism.multiplier / math.sqrt(plan.settings.batch * scaled.rows)  # averaged over one pass
-    clip = row_threshold(solver.clip, BATCH_CLIP.at(noise), scaled, plan)
+    rule = GRADIENT_CLIP if plan.settings.batch == plan.public.rows else BATCH_CLIP
+    clip = row_threshold(solver.clip, rule.at(noise), scaled, plan)
     return clip, plan.mechanism.grid(clip, scaled.outputs * scaled.columns, scaled.rows)
 
 

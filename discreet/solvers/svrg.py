@@ -23,6 +23,7 @@ from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.averaging import TailAverage
+from discreet.solvers._shared.batches import batch_rows
 from discreet.solvers._shared.clipping import curvature_bound, row_threshold
 from discreet.solvers._shared.noise_rules import GRADIENT_CLIP
 from discreet.solvers._shared.noiseless import affordable_steps, until_optimal
@@ -66,7 +67,8 @@ class SVRG(Solver[mechanisms.AnchoredGaussian, SVRGSettings]):
     inner : int, optional
         Number of steps after each of them (default: from the number of rows and the budget).
     batch_size : int, optional
-        Expected size of the Poisson batches of the inner steps.
+        Expected size of the Poisson batches of the inner steps; by default all rows under a budget in Gaussian or
+        zero-concentrated DP, where samples cost as much as all rows do.
     anchor_share : float
         About which share of the descent's budget the gradients over all rows take.
     clip : float, optional
@@ -112,7 +114,7 @@ class SVRG(Solver[mechanisms.AnchoredGaussian, SVRGSettings]):
     ) -> tuple[mechanisms.AnchoredGaussian, SVRGSettings]:
         n, anchors = public.rows, int(self.anchors or ANCHORS)
         inner = int(self.inner or _default_inner(anchors, public, budget))
-        batch = min(n, int(self.batch_size or max(SMALLEST_BATCH, SMALLEST_RATE * n)))
+        batch = batch_rows(self.batch_size, max(SMALLEST_BATCH, SMALLEST_RATE * n), n, budget)
         ratio = mechanisms.anchored_ratio(public.relation, batch / n, inner, self.anchor_share)
 
         def make(multiplier: float) -> mechanisms.AnchoredGaussian:
@@ -123,7 +125,8 @@ class SVRG(Solver[mechanisms.AnchoredGaussian, SVRGSettings]):
     def _releases(self, plan: SVRGPlan) -> list[PlannedRelease]:
         relation, unit = plan.public.relation, mechanisms.clipped_sum(plan.public.relation)
         full, sampled = unit * (1.0 / plan.public.rows), unit * (1.0 / plan.settings.batch)
-        change = "changes of the mean gradient of a random batch"
+        of = "all rows" if plan.settings.batch == plan.public.rows else "a random batch"
+        change = f"changes of the mean gradient of {of}"
         return planned_releases(
             "mean gradients of all rows", plan.mechanism.full.event, relation, full, OF_THE_THRESHOLD
         ) + planned_releases(change, plan.mechanism.sampled.event, relation, sampled, OF_THE_THRESHOLD)

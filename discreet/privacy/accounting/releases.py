@@ -163,7 +163,7 @@ class Objective(Release):
 
 
 class _Sampled(Release):
-    """A sampled Gaussian; its mu and rho leave out the amplification, since it has no finite closed form."""
+    """A sampled Gaussian; sampling does not lower its mu and rho (docs/guarantees/sgd.md, Theorem 4)."""
 
     def rho(self) -> float:
         return 0.5 * self.mu() ** 2
@@ -187,7 +187,9 @@ class PoissonGaussianNoise(_Sampled):
         return PoissonGaussianNoise(self.rate, self.multiplier, relation)
 
     def mu(self) -> float:
-        return _distance_of_means(self.relation) / self.multiplier
+        # At most half of the rows: where one table's batch has the row, the other's may be taken not to have it.
+        distance = 1.0 if self.rate <= 0.5 else _distance_of_means(self.relation)
+        return distance / self.multiplier
 
     def pairs(self) -> tuple[Pair, Pair]:
         shift = 1.0 / self.multiplier

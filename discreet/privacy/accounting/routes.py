@@ -19,6 +19,9 @@ from discreet.privacy.accounting.pld.moments import Parts
 from discreet.privacy.accounting.pld.selections import Profile, profile
 from discreet.privacy.accounting.zcdp import zcdp_delta, zcdp_epsilon
 
+# Larger losses are not put on a grid: discretisation.loss_range.
+_LARGEST_LOSS = 1e6
+
 # Values of delta around which a whole privacy curve is computed.
 _ANCHORS = (0.5, 0.1, 1e-2, 1e-4, 1e-7)
 
@@ -143,10 +146,15 @@ class LossDistribution:
         if not delta:
             return math.inf
         upper = zcdp_epsilon(composition.order_rho, delta)
-        return max(tightest_epsilon(parts, delta) for parts in _directions(composition, upper))
+        directions = _directions(composition, upper)
+        if any(_mass_beyond_grid(parts) >= delta for parts in directions):
+            return math.inf
+        return max(tightest_epsilon(parts, delta) for parts in directions)
 
     def deltas(self, composition: Composition, epsilons: Array) -> Array:
         directions = _directions(composition, float(np.max(epsilons)))
+        if any(_mass_beyond_grid(parts) > 0.5 for parts in directions):
+            return np.ones(epsilons.shape)
         if epsilons.size == 1:
             return np.array([max(tightest_delta(parts, float(epsilons[0])) for parts in directions)])
         # A curve: each composition is tight around one delta, so a few of them cover it.
@@ -164,6 +172,12 @@ def _selection_profile(composition: Composition, epsilon: float) -> Profile | No
     # Beyond `reach` the tail exp(-(x - rho)^2 / 4 rho) of the loss has lost a factor 1e5.
     reach = rho + math.sqrt(max(epsilon - rho, 0.0) ** 2 + 46.0 * rho)
     return profile(composition.order, min(reach, 1.01 * composition.pure_epsilon()))
+
+
+def _mass_beyond_grid(parts: Parts) -> float:
+    """The probability that a loss is too large for the grid, where there is almost no noise; a bound on delta below."""
+    masses = [(min(1.0, float(pair.above(np.array([_LARGEST_LOSS]))[0][0])), times) for pair, times in parts]
+    return 1.0 - math.prod((1.0 - mass) ** times for mass, times in masses)
 
 
 def _directions(composition: Composition, epsilon: float) -> list[Parts]:

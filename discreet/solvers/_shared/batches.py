@@ -1,4 +1,4 @@
-"""Every row in one part, chosen without looking at any row."""
+"""Sizes of batches, and the rows of each: chosen without looking at any row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,23 @@ from discreet._common.types import IndexArray
 from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
+    from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
+
+
+def sampling_lowers_cost(budget: Budget) -> bool:
+    """Whether a random sample of the rows costs less than all of them, in the definition of the budget.
+
+    In mu-GDP and rho-zCDP it does not: docs/guarantees/sgd.md, Theorem 4.
+    """
+    return budget.kind not in ("gdp", "zcdp") or budget.is_infinite
+
+
+def batch_rows(asked: int | None, default: float, rows: int, budget: Budget) -> int:
+    """The expected size of a Poisson batch: as asked, or the default, or all rows where a sample costs as much."""
+    if asked is None and not sampling_lowers_cost(budget):
+        return rows
+    return min(rows, int(asked if asked is not None else default))
 
 
 def assign_rows(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Move = Callable[[FloatArray, FloatArray], FloatArray]  # weights and a released gradient -> new weights
 
-# How many steps, by _default_steps; tuned on public tables, and never read from rows: docs/defaults.md.
+# How many steps, by default_steps; tuned on public tables, and never read from rows: docs/defaults.md.
 FEWEST_STEPS, MOST_STEPS, STEPS_PER_COORDINATE, PURE_STEPS = 100, 500, 5, 10
 WEAK_NOISE = 360.0  # rows over noise and columns; twice as many steps where it is four times as large
 
@@ -47,7 +47,7 @@ def full_batch_mechanism(
     steps: int | None, scaling_plan: ScalingPlan, budget: Budget, public: Public
 ) -> tuple[mechanisms.Additive, FullBatchSettings]:
     """Noise for so many releases of the gradient of all rows."""
-    default = PURE_STEPS if budget.kind == "pure" else _default_steps(public, budget)
+    default = PURE_STEPS if budget.kind == "pure" else default_steps(public, budget)
     count = int(steps) if steps is not None else default
     kind: type[mechanisms.Additive] = mechanisms.Laplace if budget.kind == "pure" else mechanisms.Gaussian
     return calibrated(lambda z: kind(z, count), scaling_plan, budget, public), FullBatchSettings(count)
@@ -116,7 +116,7 @@ def descend(gradient: NoisyGradient, run: Run, start: FloatArray, move: Move, av
     return (tail.mean() if average else w), steps
 
 
-def _default_steps(public: Public, budget: Budget) -> int:
+def default_steps(public: Public, budget: Budget) -> int:
     """More columns need more, shorter steps; weak noise allows more; each is a pass over the table, hence the limit."""
     steps = max(FEWEST_STEPS, STEPS_PER_COORDINATE * public.columns)
     noise = mechanisms.additive(budget, 1.0).deviation(mechanisms.clipped_sum(public.relation))

