@@ -14,7 +14,6 @@ from discreet.privacy.meaning import weaknesses
 from discreet.privacy.mechanisms.base import Mechanism
 from discreet.privacy.planned_release import PlannedRelease, with_shares
 from discreet.scaling.plan import ScalingPlan
-from discreet.scaling.planned_releases import scaling_releases
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -78,7 +77,7 @@ class Plan(Generic[M, S]):
         """What the run will do to privacy, in the vocabulary of dp-accounting."""
         if self.budget.is_infinite:
             return accounting.non_private_event()
-        return accounting.compose([self.scaling_plan.event, self.mechanism.event])
+        return self.solver._event(self)
 
     @property
     def is_noisy(self) -> bool:
@@ -106,8 +105,7 @@ class Plan(Generic[M, S]):
         """What will be told about the rows, in order, each with its noise and its share; empty without noise."""
         if self.budget.is_infinite:
             return []
-        releases = scaling_releases(self.scaling_plan, self.public) + self.solver._releases(self)
-        return with_shares(releases, self.budget)
+        return with_shares(self.solver._releases_in_order(self), self.budget)
 
     @cached_property
     def standard_error(self) -> float | None:
@@ -121,7 +119,8 @@ class Plan(Generic[M, S]):
 
     def warnings(self) -> list[str]:
         """Say what a person should know before the budget is spent; from public facts alone."""
-        return [warning for warning in (self._warn_of_common_scale(), self._warn_of_noise()) if warning]
+        found = (self._warn_of_common_scale(), *self.solver._warnings(self), self._warn_of_noise())
+        return [warning for warning in found if warning]
 
     def weaknesses(self, rows_are_known: bool = True) -> list[str]:
         """Say why the promise itself protects little: epsilon > 10, or delta > 1/rows; from public facts alone."""
