@@ -214,8 +214,10 @@ def _solver_of_fit(
     from discreet.solvers import SOLVERS
     from discreet.solvers.choose import make_solver
 
-    kind = type(make_solver(name, problem, public, rest))
-    return (SOLVERS["gd"] if kind is Screened else kind)(scale_share=scale_share)
+    found = make_solver(name, problem, public, rest).name
+    kind: Any = SOLVERS["gd" if found == Screened.name else found]
+    fit: Solver[Any, Any] = kind(scale_share=scale_share)
+    return fit
 
 
 def _feasible(problem: Problem, coef: FloatArray) -> FloatArray:
