@@ -94,7 +94,7 @@ def _against_one_more(relation: Relation) -> tuple[Data, Data]:
 
 
 def _ordered(relation: Relation) -> tuple[Data, Data]:
-    """Two columns that order the other rows as the target does, and the other way round; the last row agrees with one."""
+    """One column orders the other rows as the target does, one the other way round; the last row agrees with either."""
     line = np.linspace(-0.9, 0.9, 40)
     X = np.vstack([np.column_stack([line, -line]), [1.0, 1.0]])
     first = Data(X, np.append(line, 1.0))

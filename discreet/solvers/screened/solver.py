@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -131,12 +132,10 @@ class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
 
     def fit_plan(self, plan: ScreenedPlan, chosen: IntArray | None = None) -> Plan[Any, Any]:
         """Return the plan of the fit on the chosen columns; which ones they are changes nothing but their bounds."""
-        settings = plan.settings
-        public = _public_of_fit(plan.public, settings.chosen_columns, chosen)
-        rest = plan.mechanism.rest
-        return _solver_of_fit(settings.then, self.scale_share, plan.problem, public, rest).plan(
-            plan.problem, public, rest
-        )
+        planned = _planned_fit(plan)
+        if chosen is None:
+            return planned
+        return replace(planned, public=_public_of_fit(plan.public, plan.settings.chosen_columns, chosen))
 
     def _event(self, plan: ScreenedPlan) -> Any:
         return accounting.compose([plan.mechanism.selections.event, self.fit_plan(plan).event])
@@ -198,6 +197,15 @@ class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
 
     def _descend(self, scaled: ScaledProblem, plan: ScreenedPlan, run: Run) -> tuple[FloatArray, int]:
         raise NotImplementedError("the fit is made by the solver that the plan names.")
+
+
+@lru_cache(maxsize=16)  # plans are compared by identity; several parts of one plan ask for its fit
+def _planned_fit(plan: ScreenedPlan) -> Plan[Any, Any]:
+    """The plan of the fit, for columns with the bounds of the first ones."""
+    settings, rest = plan.settings, plan.mechanism.rest
+    public = _public_of_fit(plan.public, settings.chosen_columns)
+    share = plan.solver.scale_share
+    return _solver_of_fit(settings.then, share, plan.problem, public, rest).plan(plan.problem, public, rest)
 
 
 def _public_of_fit(public: Public, count: int, chosen: IntArray | None = None) -> Public:
