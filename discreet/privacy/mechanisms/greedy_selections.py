@@ -25,7 +25,8 @@ class GumbelGreedy(AdditiveMechanism):
 
     Gumbel noise of scale multiplier * D on scores of sensitivity D is the exponential mechanism with
     epsilon = 2 / multiplier; the entry gets Gaussian noise of the same multiplier, so both halves of a step
-    cost the same rho. With `measured`, a second number of the chosen coordinate is released, for an eighth of that.
+    cost the same rho. With `measured`, a second number of the chosen coordinate is released, for an eighth of what the
+    two cost together.
 
     Guarantee: the events of a step, in this order: a selection of bounded range 2 / multiplier, a Gaussian, and with
     `measured` a Gaussian of twice the multiplier.
