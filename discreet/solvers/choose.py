@@ -9,6 +9,7 @@ from discreet.privacy.budget import Budget
 from discreet.problem.problem import Problem
 from discreet.solvers import SOLVERS, Solver
 from discreet.solvers.newton.solver import enough_rows
+from discreet.solvers.screened.planning import worth_screening
 
 FEW_COLUMNS = 200  # up to which `auto` preconditions: docs/benchmarks/solvers.md
 
@@ -28,10 +29,12 @@ def make_solver(solver: Any, problem: Problem, public: Public, budget: Budget) -
 def _automatic(problem: Problem, public: Public, budget: Budget) -> str:
     """Preconditioned steps for few columns, coordinate descent for many, gradient steps for sets it cannot take.
 
-    Where rows are too few to learn the limits of preconditioned steps, plain ones are better
-    (docs/benchmarks/generality.md). Coordinate descent needs all rows at hand, so gradient steps also stand in for it
-    where rows stay in files.
+    Where columns are too many for the budget, a few are chosen first (docs/guarantees/screened.md). Where rows are too
+    few to learn the limits of preconditioned steps, plain ones are better (docs/benchmarks/generality.md). Coordinate
+    descent needs all rows at hand, so gradient steps also stand in for it where rows stay in files.
     """
+    if worth_screening(problem, public, budget):
+        return "screened"
     few = 0 < public.columns <= FEW_COLUMNS and not budget.is_infinite
     if few and SOLVERS["newton"]().why_incompatible(problem, budget) is None:
         return "newton" if enough_rows(budget, public) else "gd"

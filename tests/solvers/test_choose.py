@@ -21,7 +21,8 @@ from discreet.solvers.choose import make_solver
         (300, 8, 1.0, "gd"),
         (10_000, 8, 0.1, "gd"),
         (45_312, 500, 1.0, "cd"),
-        (300, 500, 1.0, "cd"),
+        (100, 500, 1.0, "cd"),
+        (3_000, 500, 0.5, "screened"),
     ],
 )
 def test_auto_follows_rows_columns_and_epsilon(loss, rows, columns, epsilon, name):

@@ -113,7 +113,7 @@ def test_the_fit_keeps_what_the_choices_leave(budget):
 @pytest.mark.filterwarnings("ignore:the noise in a prediction:discreet.UtilityWarning")
 @pytest.mark.filterwarnings("ignore:.* rows are too few:discreet.UtilityWarning")
 def test_it_learns_where_columns_are_as_many_as_rows():
-    """On 1,000 columns of which ten matter a constant leaves all of the variance; gradient steps leave more than that."""
+    """Ten of 1,000 columns matter. A constant leaves all of the variance; gradient steps leave about as much."""
     X, y, weights = sparse_regression(rows=3_000)
     left = {}
     for name in ("screened", "gd"):
