@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 .PHONY: demo test fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
 	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-vertical bench-one-hot \
 	bench-decentralised bench-federated bench-fair-models bench-fairness \
-	bench-generality
+	bench-generality bench-screening
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -45,6 +45,9 @@ bench-accuracy: $(READY)
 
 bench-high-dimensional: $(READY)
 	$(BIN)/python benchmarks/high_dimensional.py
+
+bench-screening: $(READY)
+	$(BIN)/python benchmarks/screening.py
 
 bench-frank-wolfe: $(READY)
 	$(BIN)/python benchmarks/frank_wolfe.py

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from discreet.audit.faults import weaker_plan
-from discreet.audit.neighbours import flipped_row, flipped_target
+from discreet.audit.neighbours import flipped_row, flipped_target, without_row
 from discreet.audit.worst_case import AuditCase
 from discreet.data.rows import Data
 from discreet.privacy.budget import Budget
@@ -34,7 +36,9 @@ from discreet.solvers import (
     Newton,
     ObjectivePerturbation,
     OutputPerturbation,
+    Screened,
     SketchedDescent,
+    Solution,
     Solver,
     StochasticGradientDescent,
     SufficientStatistics,
@@ -89,12 +93,31 @@ def _against_one_more(relation: Relation) -> tuple[Data, Data]:
     return flipped_row(relation, rows=2, rest=(1.0 if relation is Relation.REPLACE else 0.0,))
 
 
+def _ordered(relation: Relation) -> tuple[Data, Data]:
+    """One column orders the other rows as the target does, one the other way round; the last row agrees with either."""
+    line = np.linspace(-0.9, 0.9, 40)
+    X = np.vstack([np.column_stack([line, -line]), [1.0, 1.0]])
+    first = Data(X, np.append(line, 1.0))
+    if relation is Relation.REPLACE:
+        return first, Data(X, np.append(line, -1.0))
+    return first, without_row(first, relation, at=40)
+
+
+def _first_is_chosen(solution: Solution) -> float:
+    """Whether the first column was chosen; its coefficient is then not 0."""
+    return float(np.ravel(solution.coef)[0] != 0.0)
+
+
 # Name: the solver with its settings, and whatever differs from one logistic row of 1 among rows of 0.
 SOLVER_CASES: Mapping[str, tuple[Solver[Any, Any], dict[str, Any]]] = {
     "cd": (CoordinateDescent(passes=4, outer=1, **_LAST), {}),
     "greedy-cd": (  # two coordinates: the choice reveals something as well
-        GreedyCoordinateDescent(steps=4, **_SHORT),
+        GreedyCoordinateDescent(steps=4, learn_smoothness=False, least_entry=0.0, **_SHORT),
         {"tables": _rows(row=(1.0, -1.0), rest=(1.0, 1.0))},
+    ),
+    "screened": (  # the row orders its column as the target, or the other way round; nearly all goes to the choice
+        Screened(columns=1, share=0.99, then="sufficient-statistics", scale_share=0.0),
+        {"problem": Problem(Squared()), "tables": _ordered, "statistic": _first_is_chosen},
     ),
     "sketched": (  # a set of two, both of which move as far as they can
         SketchedDescent("full", steps=4, outer=1, **_LAST),

@@ -18,6 +18,7 @@ from discreet.solvers.mirror_descent import MirrorDescent
 from discreet.solvers.newton import Newton
 from discreet.solvers.objective_perturbation import ObjectivePerturbation
 from discreet.solvers.output_perturbation import OutputPerturbation
+from discreet.solvers.screened.solver import Screened
 from discreet.solvers.sketched.solver import SketchedDescent
 from discreet.solvers.stochastic_gradient import StochasticGradientDescent
 from discreet.solvers.sufficient_statistics import SufficientStatistics
@@ -26,6 +27,7 @@ from discreet.solvers.svrg import SVRG
 SOLVERS: dict[str, type[Solver]] = {
     "cd": CoordinateDescent,
     "greedy-cd": GreedyCoordinateDescent,
+    "screened": Screened,
     "sketched": SketchedDescent,
     "gd": GradientDescent,
     "admm": ADMM,
@@ -61,6 +63,7 @@ __all__ = [
     "ObjectivePerturbation",
     "OutputPerturbation",
     "Plan",
+    "Screened",
     "SketchedDescent",
     "Solution",
     "Solver",

@@ -24,6 +24,7 @@ from discreet.problem.scaled_problem import ScaledProblem, scale_problem
 from discreet.problem.stored_problem import stored_problem
 from discreet.scaling.learn import learn_scaling
 from discreet.scaling.plan import ScalingPlan, plan_scaling
+from discreet.scaling.planned_releases import scaling_releases
 from discreet.solvers.plan import M, Plan, S
 
 if TYPE_CHECKING:
@@ -188,6 +189,18 @@ class Solver(ABC, Generic[M, S]):
     @abstractmethod
     def _decide(self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan) -> tuple[M, S]:
         """The mechanism that pays for the descent, and the settings."""
+
+    def _event(self, plan: Plan[M, S]) -> Any:
+        """What a run costs, its releases in the order in which they are made."""
+        return accounting.compose([plan.scaling_plan.event, plan.mechanism.event])
+
+    def _releases_in_order(self, plan: Plan[M, S]) -> list[PlannedRelease]:
+        """What a run will release in plain words, the scales included."""
+        return scaling_releases(plan.scaling_plan, plan.public) + self._releases(plan)
+
+    def _warnings(self, plan: Plan[M, S]) -> list[str]:
+        """What else a person should know of a plan of this solver before the budget is spent."""
+        return []
 
     def _releases(self, plan: Plan[M, S]) -> list[PlannedRelease]:
         """What the solver will release beside the scales, in order and in plain words."""

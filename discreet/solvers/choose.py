@@ -11,6 +11,7 @@ from discreet.problem.problem import Problem
 from discreet.solvers import SOLVERS, Plan, Solver
 from discreet.solvers.newton.planned_metric import hidden_part
 from discreet.solvers.newton.solver import MOMENT_SHARE
+from discreet.solvers.screened.planning import worth_screening
 
 # Measured: docs/defaults.md.
 FEW_COLUMNS = 200  # up to which `auto` preconditions for a target

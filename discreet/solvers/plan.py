@@ -14,7 +14,6 @@ from discreet.privacy.meaning import weaknesses
 from discreet.privacy.mechanisms.base import Mechanism
 from discreet.privacy.planned_release import PlannedRelease, with_shares
 from discreet.scaling.plan import ScalingPlan
-from discreet.scaling.planned_releases import scaling_releases
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -86,7 +85,7 @@ class Plan(Generic[M, S]):
         """What the run will do to privacy, in the vocabulary of dp-accounting."""
         if self.budget.is_infinite:
             return accounting.non_private_event()
-        return accounting.compose([self.scaling_plan.event, self.mechanism.event])
+        return self.solver._event(self)
 
     @property
     def is_noisy(self) -> bool:
@@ -114,8 +113,7 @@ class Plan(Generic[M, S]):
         """What will be told about the rows, in order, each with its noise and its share; empty without noise."""
         if self.budget.is_infinite:
             return []
-        releases = scaling_releases(self.scaling_plan, self.public) + self.solver._releases(self)
-        return with_shares(releases, self.budget)
+        return with_shares(self.solver._releases_in_order(self), self.budget)
 
     @cached_property
     def standard_error(self) -> float | None:
@@ -134,7 +132,8 @@ class Plan(Generic[M, S]):
         if self.settings.is_constant:
             return [self._warn_of_constant()]
         noise = self._warn_of_noise()
-        return self.scaling_plan.warnings(self.public) + ([noise] if noise else [])
+        told = [*self.scaling_plan.warnings(self.public), *self.solver._warnings(self), noise]
+        return [warning for warning in told if warning]
 
     def _warn_of_constant(self) -> str:
         what = "the shares of the labels" if self.problem.loss.classification else "the mean of the target"

@@ -25,7 +25,7 @@ from tests.audit_tools import DELTA, EPSILON
 # One of each kind: Gaussian steps, selections with them, sampled batches, both, several releases, selections, Laplace.
 # The tests of ftrl and of the perturbations have audits of their own, and a replay looks at all solvers under all
 # relations, without chance: test_replay.py.
-CASES = ["cd", "greedy-cd", "sgd", "svrg", "newton", "newton-classes", "frank-wolfe", "gd-pure"]
+CASES = ["cd", "greedy-cd", "sgd", "svrg", "newton", "newton-classes", "frank-wolfe", "gd-pure", "screened"]
 ALTERNATING = [(name, list(Relation)[i % 3]) for i, name in enumerate(CASES)]
 
 

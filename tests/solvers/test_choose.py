@@ -25,6 +25,7 @@ PURE, INFINITE = Budget.pure(1.0), Budget(math.inf, 1e-8)
         (300, 8, 10.0, "newton"),
         (1_600, 1_000, 1.0, "gd"),  # nothing of the second moment would be seen
         (45_312, 3_000, 10.0, "gd"),
+        (3_000, 500, 0.5, "screened"),
     ],
 )
 def test_auto_follows_rows_columns_and_epsilon(loss, rows, columns, epsilon, name):

@@ -117,6 +117,12 @@ def fault_in_minimiser(monkeypatch, factor):
     plant(monkeypatch, certified_minimum, "accelerated_steps", plain_steps, factor)
 
 
+def fault_in_the_fit(monkeypatch, factor):
+    """In the steps of whichever solver `auto` takes for the chosen columns."""
+    for solver in ("cd", "gd", "newton"):
+        FAULTS[solver](monkeypatch, factor)
+
+
 # Where the gradients of each family of solvers come from: planting a factor there must be noticed.
 FAULTS = {
     "gd": lambda m, f: plant(m, NoisyGradient, "__call__", scaled_result, f),
@@ -134,6 +140,7 @@ FAULTS = {
     "dual-cd": lambda m, f: plant(m, dual, "batches_dense", scaled_argument, f, {13: -1}),
     "ftrl": lambda m, f: plant(m, leaf_loop, "leaf_gradient", scaled_result, f),
     "exponential": lambda m, f: plant(m, Energy, "values", scaled_result, f),
+    "screened": fault_in_the_fit,
     "output-perturbation": fault_in_minimiser,
     "objective-perturbation": fault_in_minimiser,
 }

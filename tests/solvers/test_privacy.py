@@ -145,6 +145,7 @@ def test_stochastic_steps_move_by_at_most_their_sensitivity(relation, X, weight,
 
 
 @pytest.mark.filterwarnings("ignore:the noise in a prediction:discreet.UtilityWarning")
+@pytest.mark.filterwarnings("ignore:even a column that tells everything:discreet.UtilityWarning")
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_the_plan_is_the_same_for_any_two_tables_with_the_same_public_facts(solver):
     problem, rng = problem_for(solver), np.random.default_rng(0)

@@ -30,7 +30,7 @@ FULL_EFFECT = {"steps": 4, "clip": 0.25, "step": 1e-6, "average": False, "scale_
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_every_solver_keeps_all_laws(name):
-    rows, columns = SIZES.get(name, (120, 4))
+    rows, columns = SIZES.get(name, (2_000, 4) if name == "greedy-cd" else (120, 4))  # 120 rows give it nothing but 0
     results = check_solver(SOLVERS[name], n=rows, columns=columns)
     skipped = {result.law for result in results if result.status == "skipped"}
     assert skipped <= {"audit_finds_no_more_than_epsilon", "results_lie_in_the_constraint"}

@@ -41,9 +41,10 @@ RIDGE = Problem(Logistic(), L2(0.05), fit_intercept=False)
 PLAIN = Problem(Logistic(), Zero(), fit_intercept=True)
 BALL = Problem(Logistic(), Zero(), L1Ball(1.5), fit_intercept=False)
 ROUND = Problem(Logistic(), Zero(), L2Ball(1.0), fit_intercept=False)
+PLAIN_GREEDY = GreedyCoordinateDescent(clip=2.0, steps=8, scale_share=0.0, learn_smoothness=False, least_entry=0.0)
 CASES = {
-    "greedy-cd, strongly convex": (GreedyCoordinateDescent(clip=2.0, steps=8, scale_share=0.0), RIDGE),
-    "greedy-cd, convex": (GreedyCoordinateDescent(clip=2.0, steps=8, scale_share=0.0), PLAIN),
+    "greedy-cd, strongly convex": (PLAIN_GREEDY, RIDGE),
+    "greedy-cd, convex": (PLAIN_GREEDY, PLAIN),
     "frank-wolfe": (FrankWolfe(clip=1.0, scale_share=0.0), BALL),
     "frank-wolfe, constant": (FrankWolfe(clip=1.0, schedule="constant", steps=10, scale_share=0.0), BALL),
     "output-perturbation": (OutputPerturbation(row_norm=1.0, scale_share=0.0), RIDGE),
@@ -143,11 +144,13 @@ def test_plans_with_more_rows_or_epsilon_promise_more():
 
 
 def test_plans_that_no_theorem_covers_have_no_bound():
-    greedy = GreedyCoordinateDescent(scale_share=0.0)
+    greedy = replace(PLAIN_GREEDY, clip=None, steps=None)
     lasso = Problem(Logistic(), L1(0.1), fit_intercept=False)
     uncovered = [
         (greedy, lasso, {}),
         (replace(greedy, step=0.5), RIDGE, {}),
+        (replace(greedy, least_entry=4.0), RIDGE, {}),
+        (replace(greedy, learn_smoothness=True), RIDGE, {}),
         (replace(greedy, selection="laplace"), RIDGE, {}),
         (FrankWolfe(scale_share=0.0), replace(BALL, fit_intercept=True), {}),
         (FTRL(scale_share=0.0), lasso, {}),

@@ -47,7 +47,8 @@ def door_patches() -> list[Patch]:
     patches: list[Patch] = [(kind, "grid", _grid) for kind in makers]
     grids = [NoisyGrid, *_subclasses(NoisyGrid)]
     patches += [(kind, name, make) for kind in grids for name, make in (("release", _release), ("noise", _noise))]
-    patches += [(kind, "choose", _choose) for kind in (mechanisms.GumbelGreedy, mechanisms.LaplaceGreedy)]
+    choosers = (mechanisms.GumbelGreedy, mechanisms.LaplaceGreedy, mechanisms.TopSelections)
+    patches += [(kind, "choose", _choose) for kind in choosers]
     patches += [(mechanisms.QuantileSelection, "choose", _choose_place), (Runs, "around", _runs)]
     patches += [(mechanisms.PointSelection, "draw", _draw_point)]
     patches += [(RandomGenerator, name, _choice) for name in CHOICES]

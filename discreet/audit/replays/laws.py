@@ -179,6 +179,6 @@ def selection_of(mechanism: Any, sensitivity: Any) -> Claim:
     """What a selection claims about its scores."""
     if isinstance(mechanism, mechanisms.LaplaceGreedy):
         return sensitivity.l1, OtherSelectionLaw(noise_scale(mechanism.multiplier, sensitivity.l1))
-    if isinstance(mechanism, mechanisms.GumbelGreedy):
+    if isinstance(mechanism, mechanisms.GumbelGreedy | mechanisms.TopSelections):
         return sensitivity.l2, SelectionLaw(noise_scale(mechanism.multiplier, sensitivity.l2))
     return sensitivity.l1, OtherSelectionLaw(math.nan)

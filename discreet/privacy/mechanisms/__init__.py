@@ -13,13 +13,20 @@ from discreet.privacy.mechanisms.base import AdditiveMechanism, Mechanism, Sampl
 from discreet.privacy.mechanisms.greedy_selections import GumbelGreedy, LaplaceGreedy
 from discreet.privacy.mechanisms.random_trials import RandomTrials
 from discreet.privacy.mechanisms.sampled import AnchoredGaussian, FixedSizeGaussian, PoissonGaussian, anchored_ratio
-from discreet.privacy.mechanisms.selections import PointSelection, QuantileSelection, VertexSelections
+from discreet.privacy.mechanisms.selections import (
+    PointSelection,
+    QuantileSelection,
+    SelectionsThenFit,
+    TopSelections,
+    VertexSelections,
+)
 from discreet.privacy.mechanisms.sensitivity import (
     Sensitivity,
     bounded_fractions,
     bounded_moments,
     bounded_values,
     clipped_sum,
+    concordant_pairs,
     counted_rows,
     grouped_sums,
     one_hot_counts,
@@ -42,7 +49,9 @@ __all__ = [
     "QuantileSelection",
     "RandomTrials",
     "SampledMechanism",
+    "SelectionsThenFit",
     "Sensitivity",
+    "TopSelections",
     "VertexSelections",
     "additive",
     "anchored_ratio",
@@ -50,6 +59,7 @@ __all__ = [
     "bounded_moments",
     "bounded_values",
     "clipped_sum",
+    "concordant_pairs",
     "counted_rows",
     "grouped_sums",
     "one_hot_counts",

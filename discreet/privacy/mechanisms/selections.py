@@ -6,6 +6,7 @@ interval. What the mechanism needs of them comes as data, from the solver or the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -14,6 +15,7 @@ import numpy as np
 
 from discreet._common.types import FloatArray, IntArray
 from discreet.privacy import accounting
+from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.base import event_unless_noiseless, noise_scale
 from discreet.privacy.mechanisms.grid import NoisyGrid
@@ -73,6 +75,86 @@ class VertexSelections:
     def intercept_grid(self, sensitivity: Sensitivity, rows: int) -> NoisyGrid:
         """The grid and the noise of the clipped sum of the intercept's entries."""
         return self._of_intercept.grid(sensitivity, 1, rows)
+
+
+@dataclass(frozen=True)
+class TopSelections:
+    """`count` times: select the best of many scores by the exponential mechanism, the chosen ones being left out.
+
+    Gumbel noise of scale multiplier * D on scores of sensitivity D is the exponential mechanism with epsilon =
+    2 / multiplier. Fresh noise for each choice among the others has the law of the `count` largest noisy scores of one
+    draw (docs/guarantees/screened.md).
+
+    Guarantee: `count` selections, each of bounded range 2 / multiplier.
+    """
+
+    multiplier: float
+    count: int
+
+    @property
+    def event(self) -> Any:
+        def selections(multiplier: float, count: int) -> Any:
+            return accounting.selection_event(2.0 / multiplier, count)
+
+        return event_unless_noiseless(self.multiplier, selections, self.count)
+
+    def choose(self, rng: RandomGenerator, scores: FloatArray, sensitivity: Sensitivity) -> int:
+        """The place of the largest score after noise; nothing else of the scores is released."""
+        if self.multiplier == 0.0:
+            return int(np.argmax(scores))
+        return rng.gumbel_argmax(scores / (self.multiplier * sensitivity.l2))
+
+    def choose_all(self, rng: RandomGenerator, scores: FloatArray, sensitivity: Sensitivity) -> IntArray:
+        """The places of all choices, in the order of the scores' places.
+
+        Guarantee: costs `event`, if every score moves by at most `sensitivity`.
+        """
+        left = np.arange(scores.size)
+        for _ in range(self.count):
+            left = np.delete(left, self.choose(rng, scores[left], sensitivity))
+        return np.setdiff1d(np.arange(scores.size), left)
+
+
+@dataclass(frozen=True)
+class SelectionsThenFit:
+    """Selections of the best of many scores with a share of the budget, and a fit with what is left.
+
+    Shares add up in the unit in which the kind of budget composes: rho, or epsilon if `pure`. A multiplier z stands
+    for rho = 1 / (2 z^2), or epsilon = 1 / z.
+
+    Guarantee: the events, in this order: `count` selections, and a release that is Gaussian DP (or `pure` epsilon-DP)
+    with the parameter of `rest`. The fit must cost no more than `rest`.
+    """
+
+    multiplier: float
+    count: int
+    share: float
+    pure: bool = False
+
+    @property
+    def event(self) -> Any:
+        return event_unless_noiseless(self.multiplier, self._events, 1)
+
+    def _events(self, multiplier: float, _: int) -> Any:
+        if self.pure:
+            fit = accounting.pure_event((1.0 - self.share) / multiplier)
+        else:
+            fit = accounting.gaussian_event(multiplier / math.sqrt(1.0 - self.share))
+        return accounting.compose([self.selections.event, fit])
+
+    @property
+    def selections(self) -> TopSelections:
+        """The mechanism of the choices."""
+        relative = 2.0 * self.count / self.share if self.pure else math.sqrt(self.count / self.share)
+        return TopSelections(self.multiplier * relative, self.count)
+
+    @property
+    def rest(self) -> Budget:
+        """What is left to the fit."""
+        if self.multiplier == 0.0:
+            return Budget.gdp(math.inf)
+        left = 1.0 - self.share
+        return Budget.pure(left / self.multiplier) if self.pure else Budget.gdp(math.sqrt(left) / self.multiplier)
 
 
 class PointSampler(Protocol):

@@ -106,6 +106,17 @@ def rank_error(relation: Relation, quantile: float) -> Sensitivity:
     return Sensitivity(move, move)
 
 
+def concordant_pairs(relation: Relation) -> Sensitivity:
+    """Concordant less discordant pairs of rows in a column, over the number of rows; the largest of several such.
+
+    Guarantee: a row is in n - 1 pairs, each of which adds a number in [-1, 1] before the division by n. Replaced it
+    moves the score by at most 2 (n - 1) / n, null by (n - 1) / n; added or removed, where n itself changes, by at most
+    3/2: docs/guarantees/screened.md.
+    """
+    move = {Relation.REPLACE: 2.0, Relation.ZERO_OUT: 1.0, Relation.ADD_REMOVE: 1.5}[relation]
+    return Sensitivity(move, move)
+
+
 def outer_products(relation: Relation, columns: int) -> Sensitivity:
     """Sum of x x' over rows of Euclidean norm at most 1, as a symmetric matrix in the Frobenius norm.
 

@@ -3,3 +3,4 @@
 OF_THE_THRESHOLD = "of the clipping threshold"
 SQUARED_LENGTH = "of the squared length limit"
 COEFFICIENT = "per scaled coefficient"
+SQUARED_RANGE = "of a column's squared half-width"

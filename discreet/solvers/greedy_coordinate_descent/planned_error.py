@@ -27,7 +27,8 @@ def planned_bound(solver: GreedyCoordinateDescent, plan: GreedyPlan, radius: flo
     from discreet.theory.greedy_cd import greedy_cd_bound
 
     ridge, coordinates = planned_ridge(plan), plan.public.columns + plan.problem.fit_intercept
-    if ridge is None or solver.selection != "gumbel" or solver.step != 1.0:
+    plain = solver.selection == "gumbel" and solver.step == 1.0 and solver.least_entry == 0.0
+    if ridge is None or not plain or plan.settings.measures_columns:
         return None
     smooth = np.full(coordinates, plan.problem.loss.smoothness)
     if solver.smoothness is not None:

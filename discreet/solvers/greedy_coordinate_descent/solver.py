@@ -7,13 +7,14 @@ docs/guarantees/greedy-cd.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from discreet._common.checks import check_threshold, one_of, positive
+from discreet._common.checks import check_threshold, number_in, one_of, positive
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.privacy.planned_release import Kind, PlannedRelease, planned_releases
@@ -22,9 +23,10 @@ from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.coordinates import scaling_for_declared, smoothness_bounds, thresholds
 from discreet.solvers._shared.noiseless import affordable_steps, until_optimal
-from discreet.solvers._shared.units import OF_THE_THRESHOLD
+from discreet.solvers._shared.units import OF_THE_THRESHOLD, SQUARED_RANGE
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.greedy_coordinate_descent.coordinate_gradients import CoordinateGradients
+from discreet.solvers.greedy_coordinate_descent.measured_smoothness import MeasuredSmoothness
 from discreet.solvers.greedy_coordinate_descent.planned_error import planned_bound
 from discreet.solvers.plan import Plan, Settings
 
@@ -35,7 +37,12 @@ if TYPE_CHECKING:
     from discreet.theory.bound import Bound
 
 
-FEWEST_STEPS, MOST_STEPS = 5, 50  # limits of the default number of steps: docs/defaults.md
+# The default number of steps: docs/guarantees/greedy-cd.md, "Defaults".
+FEWEST_STEPS, MOST_STEPS = 1, 50
+SIGNAL = 2.0 / math.pi  # the mean of a product of signs, for normal numbers of a small correlation, in units of it
+USUAL_CORRELATION = 0.5  # of a model with the target: it tells a quarter of the variance
+USUAL_MEAN_SQUARE = 1.0 / 16.0  # of a column, over its squared range: a normal one whose range is four deviations
+CLEAR = 2.0  # scales of the noise beyond log(columns): such a coordinate is chosen with probability 0.88
 MOST_STEPS_PER_COLUMN = 2_000  # where epsilon is infinite
 # Scores are computed of exact sums with at most 16 roundings, each 2^-53 of at most rows times half their sensitivity.
 SCORE_ROUNDING = 2.0**-49
@@ -51,6 +58,7 @@ class GreedySettings(Settings):
     rule: str
     signed: bool
     selection: str
+    measures_columns: bool  # the mean square of a chosen column, from which its step length follows
 
 
 GreedyPlan = Plan[Greedy, GreedySettings]
@@ -76,6 +84,12 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
         are, instead of all scoring zero. It separates signal from noise and costs nothing.
     selection : {"gumbel", "laplace"}
         Exponential mechanism, or the report-noisy-max of the thesis at its true cost (for comparison).
+    learn_smoothness : bool
+        Where the scales of the columns come from bounds alone, release the mean square of a chosen column with its
+        entry: the bound on its smoothness is many times too large for sparse columns, and steps would be as much too
+        short.
+    least_entry : float
+        An entry of fewer standard deviations of its noise than this does not move its coordinate; costs nothing.
     smoothness, scale_share : as for coordinate descent
     """
 
@@ -93,6 +107,8 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
     rule: str = "gs-s"
     signed: bool = True
     selection: str = "gumbel"
+    learn_smoothness: bool = True
+    least_entry: float = 4.0
     smoothness: tuple[float, ...] | None = None
     scale_share: float | None = None
 
@@ -102,20 +118,43 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
         positive("step", self.step)
         one_of("rule", self.rule, ("gs-s", "gs-r", "gs-q"))
         one_of("selection", self.selection, ("gumbel", "laplace"))
+        number_in("least_entry", self.least_entry, 0.0)
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
     ) -> tuple[Greedy, GreedySettings]:
         steps = int(self.steps) if self.steps is not None else _default_steps(public, budget)
-        kind: type[Greedy] = mechanisms.GumbelGreedy if self.selection == "gumbel" else mechanisms.LaplaceGreedy
-        mechanism = calibrated(lambda z: kind(z, steps), scaling_plan, budget, public)
-        return mechanism, GreedySettings(steps, self.rule, self.signed, self.selection)
+        measures = self._measures(public, budget, scaling_plan)
+        if self.selection == "laplace":
+            mechanism: Greedy = calibrated(lambda z: mechanisms.LaplaceGreedy(z, steps), scaling_plan, budget, public)
+        else:
+            mechanism = calibrated(lambda z: mechanisms.GumbelGreedy(z, steps, measures), scaling_plan, budget, public)
+        return mechanism, GreedySettings(steps, self.rule, self.signed, self.selection, measures)
+
+    def _measures(self, public: Public, budget: Budget, scaling_plan: ScalingPlan) -> bool:
+        """Whether mean squares of chosen columns are released: not where they are known, or nothing is noisy."""
+        if not self.learn_smoothness or self.selection != "gumbel" or budget.is_infinite:
+            return False
+        return self.smoothness is None and least_mean_square(public, scaling_plan) > USUAL_MEAN_SQUARE
 
     def _releases(self, plan: GreedyPlan) -> list[PlannedRelease]:
         choice, entry = "choices of a coordinate", "mean gradients in the chosen coordinate"
         what: dict[Kind, str] = {"selection": choice, "pure": choice, "Gaussian": entry, "Laplace": entry}
-        sensitivity = mechanisms.clipped_sum(plan.public.relation) * (1.0 / plan.public.rows)
-        return planned_releases(what, plan.mechanism.event, plan.public.relation, sensitivity, OF_THE_THRESHOLD)
+        relation, steps, mechanism = plan.public.relation, plan.settings.steps, plan.mechanism
+        one = 1.0 / plan.public.rows
+        if not isinstance(mechanism, mechanisms.GumbelGreedy) or not mechanism.measured:
+            sensitivity = mechanisms.clipped_sum(relation) * one
+            return planned_releases(what, mechanism.event, relation, sensitivity, OF_THE_THRESHOLD)
+        pairs = planned_releases(
+            what,
+            replace(mechanism, measured=False).event,
+            relation,
+            mechanisms.clipped_sum(relation) * one,
+            OF_THE_THRESHOLD,
+        )
+        squares = replace(mechanism.of_measurement, count=steps).event
+        told = "mean squares of the chosen column"
+        return pairs + planned_releases(told, squares, relation, mechanisms.bounded_fractions(1) * one, SQUARED_RANGE)
 
     def error_bound(self, plan: GreedyPlan, radius: float) -> Bound | None:
         """On the objective, in expectation: docs/guarantees/utility.md."""
@@ -140,7 +179,8 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
         # C_j / sqrt(M_j) is the same for all j, so one number is the sensitivity of every score.
         allowance = 1.0 + scaled.rows * SCORE_ROUNDING
         score_sensitivity = unit_sensitivity * float((clip / np.sqrt(bound)).max() / scaled.rows * allowance)
-        steps = plan.settings.steps
+        steps, deviation = plan.settings.steps, mechanism.deviation(unit_sensitivity)
+        step_bound = MeasuredSmoothness(bound, scaled, plan) if plan.settings.measures_columns else None
         for t in range(steps):
             scores = self._scores(scaled, state, bound)
             j = mechanism.choose(run.rng, scores, score_sensitivity)
@@ -148,7 +188,9 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
                 entry = float(state.sums[j])
             else:
                 entry = float(grid.release(run.rng, state.counts[j : j + 1] * grid.step)[0] * clip[j])
-            self._move(scaled, state, bound, j, entry)
+            smooth = float(bound[j]) if step_bound is None else step_bound.measure(j, run.rng)
+            if grid.is_exact or abs(entry) >= self.least_entry * deviation * clip[j]:
+                self._move(scaled, state, smooth, j, entry)
             run.report(t + 1, steps, scaled, state.w)
         return state.w, steps
 
@@ -162,9 +204,9 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
             return prox_decrease_root(w, gradient, bound, c)
         return np.sqrt(bound) * np.abs(prox(w - gradient / bound, 1.0 / bound, c) - w)
 
-    def _move(self, scaled: ScaledProblem, state: CoordinateGradients, bound: FloatArray, j: int, entry: float) -> None:
-        """A proximal step of coordinate j, whose gradients sum up to `entry`."""
-        step = self.step / bound[j]
+    def _move(self, scaled: ScaledProblem, state: CoordinateGradients, smooth: float, j: int, entry: float) -> None:
+        """A proximal step of coordinate j, of this smoothness, whose gradients sum up to `entry`."""
+        step = self.step / smooth
         value = state.w[j] - step * entry / scaled.rows
         own = type(scaled.penalty_terms)(*(part[j : j + 1] for part in scaled.penalty_terms))
         state.move(j, float(prox(np.array([value]), step, own)[0]))
@@ -175,13 +217,29 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
         """The weights after each step of the best coordinate, without noise and without end."""
         while True:
             best = int(np.argmax(self._scores(scaled, state, bound)))
-            self._move(scaled, state, bound, best, float(state.sums[best]))
+            self._move(scaled, state, float(bound[best]), best, float(state.sums[best]))
             yield state.w
 
 
+def least_mean_square(public: Public, scaling_plan: ScalingPlan) -> float:
+    """The smallest mean square that the scales can tell from a smaller one, in units of the squared range; 1: none.
+
+    Learned mean squares have a floor of twice their noise.
+    """
+    if scaling_plan.moments is None or not scaling_plan.measures_columns:
+        return 1.0
+    sensitivity = mechanisms.bounded_moments(public.relation, public.columns + scaling_plan.target)
+    return 2.0 * scaling_plan.moments.deviation(sensitivity) / public.rows
+
+
 def _default_steps(public: Public, budget: Budget) -> int:
-    """More steps for more signal: the square root of rows times mu, within limits."""
+    """As many coordinates as can be found if all matter as much; from public facts.
+
+    T columns that together have a correlation of 1/2 with the target have correlations of 1 / (2 sqrt(T)) each, and the
+    noise of a step grows with sqrt(2 T).
+    """
     if budget.is_infinite:
         return MOST_STEPS
-    signal = public.rows * budget.gaussian_mu()
-    return int(min(MOST_STEPS, max(FEWEST_STEPS, round(signal**0.5))))
+    level = mechanisms.clipped_sum(public.relation).l2 * (math.log(max(public.columns, 1)) + CLEAR)
+    found = USUAL_CORRELATION * SIGNAL * public.rows * budget.gaussian_mu() / (math.sqrt(2.0) * level)
+    return int(min(MOST_STEPS, max(FEWEST_STEPS, math.floor(found))))

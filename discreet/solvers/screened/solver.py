@@ -1,0 +1,256 @@
+"""Private screening: the columns that go with the target are chosen first, and a model is fitted on these alone.
+
+Noise in a model of all columns grows with their number; that of the choices grows with its logarithm. Where columns are
+many against rows times epsilon, a few that matter are worth more than all. Theorem and proof:
+docs/guarantees/screened.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from discreet._common.checks import number_in, positive
+from discreet._common.types import FloatArray, IntArray, Progress
+from discreet.data.rows import Data
+from discreet.privacy import accounting, mechanisms
+from discreet.privacy.mechanisms import SelectionsThenFit
+from discreet.privacy.planned_release import PlannedRelease, planned_releases
+from discreet.problem.column_scaling import ColumnScaling
+from discreet.scaling.plan import ScalingPlan, unscaled
+from discreet.solvers.base import Run, Solution, Solver
+from discreet.solvers.plan import Plan, Settings
+from discreet.solvers.screened.planning import SHARE, found_columns
+from discreet.solvers.screened.scores import concordance_scores
+
+if TYPE_CHECKING:
+    from discreet.data.public import Public
+    from discreet.data.rows import Rows
+    from discreet.privacy.budget import Budget
+    from discreet.privacy.random.generator import RandomGenerator
+    from discreet.problem.problem import Problem
+    from discreet.problem.scaled_problem import ScaledProblem
+
+LEAST_SHARE, MOST_SHARE = 0.01, 0.99  # of the choices: both they and the fit need some
+
+
+@dataclass(frozen=True)
+class ScreenedSettings(Settings):
+    """How many columns are chosen, and by which solver the model is fitted on them."""
+
+    chosen_columns: int
+    then: str
+
+
+ScreenedPlan = Plan[SelectionsThenFit, ScreenedSettings]
+
+
+@dataclass(frozen=True)
+class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
+    """A private choice of columns, and then a fit on the chosen ones; all other coefficients are 0.
+
+    Columns are scored by how many pairs of rows they order as the target does, which needs no scale, and the best are
+    chosen by the exponential mechanism. The fit is that of another solver, for a table of the chosen columns.
+
+    Parameters
+    ----------
+    columns : int, optional
+        How many columns to choose; by default as many as can be told from chance with the noise of the plan.
+    share : float
+        Share of the budget for the choices.
+    then : str
+        Name of the solver of the fit; "auto" takes the one that is best for so many columns.
+    scale_share : float, optional
+        Share of what is left to the fit for learning scales of the chosen columns (default 0.1).
+    """
+
+    name: ClassVar[str] = "screened"
+    order: ClassVar[Literal["C", "F"]] = "F"
+    needs_separable: ClassVar[bool] = False
+    pure: ClassVar[bool] = True
+    selects: ClassVar[bool] = True
+
+    columns: int | None = None
+    share: float = SHARE
+    then: str = "auto"
+    scale_share: float | None = None
+
+    def __post_init__(self) -> None:
+        positive("columns", self.columns, whole=True)
+        number_in("share", self.share, LEAST_SHARE, MOST_SHARE)
+        from discreet.solvers import SOLVERS
+
+        allowed = ["auto", *(name for name in SOLVERS if name != self.name)]
+        if self.then not in allowed:
+            raise ValueError(f"then must be one of {', '.join(map(repr, allowed))}; got {self.then!r}.")
+
+    def why_incompatible(self, problem: Problem, budget: Budget) -> str | None:
+        """Why this solver cannot take this problem under this budget; None if it can."""
+        reason = super().why_incompatible(problem, budget)
+        if reason is None and self.then != "auto":
+            from discreet.solvers import SOLVERS
+
+            rest = SelectionsThenFit(1.0, 1, self.share, pure=budget.kind == "pure").rest
+            reason = SOLVERS[self.then]().why_incompatible(problem, rest)
+            reason = reason and f"its fit by {self.then!r} is refused, as {reason}"
+        return reason
+
+    def plan(self, problem: Problem, public: Public, budget: Budget) -> ScreenedPlan:
+        """Fix noise, number of columns and the fit from public facts: data is not an argument."""
+        plan = super().plan(problem, public, budget)
+        return replace(plan, scaling_plan=self.fit_plan(plan).scaling_plan)
+
+    def _decide(
+        self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
+    ) -> tuple[SelectionsThenFit, ScreenedSettings]:
+        count = self._count(problem, public, budget)
+        pure = budget.kind == "pure"
+
+        def make(multiplier: float) -> SelectionsThenFit:
+            return SelectionsThenFit(multiplier, count, self.share, pure)
+
+        noiseless = budget.is_infinite
+        multiplier = 0.0 if noiseless else accounting.calibrate(lambda z: make(z).event, budget, public.relation)
+        mechanism = make(multiplier)
+        then = _solver_of_fit(self.then, self.scale_share, problem, _public_of_fit(public, count), mechanism.rest)
+        return mechanism, ScreenedSettings(count, then.name)
+
+    def _count(self, problem: Problem, public: Public, budget: Budget) -> int:
+        """All columns without noise: the fit is then the exact one."""
+        if budget.is_infinite and self.columns is None:
+            return public.columns
+        wanted = self.columns or max(1, math.floor(found_columns(problem, public, budget, self.share)))
+        return min(wanted, public.columns)
+
+    def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
+        """None before the columns are chosen; those of the fit are planned with it."""
+        return unscaled(target)
+
+    def fit_plan(self, plan: ScreenedPlan, chosen: IntArray | None = None) -> Plan[Any, Any]:
+        """Return the plan of the fit on the chosen columns; which ones they are changes nothing but their bounds."""
+        planned = _planned_fit(plan)
+        if chosen is None:
+            return planned
+        return replace(planned, public=_public_of_fit(plan.public, plan.settings.chosen_columns, chosen))
+
+    def _event(self, plan: ScreenedPlan) -> Any:
+        return accounting.compose([plan.mechanism.selections.event, self.fit_plan(plan).event])
+
+    def _releases_in_order(self, plan: ScreenedPlan) -> list[PlannedRelease]:
+        chosen = planned_releases("choices of a column", plan.mechanism.selections.event, plan.public.relation)
+        return chosen + self.fit_plan(plan).releases
+
+    def _standard_error(self, plan: ScreenedPlan) -> float | None:
+        """The root mean square over all columns; those that are not chosen have a coefficient of 0."""
+        fit = self.fit_plan(plan)
+        if fit.standard_error is None:
+            return None
+        intercept = plan.problem.fit_intercept
+        return fit.standard_error * math.sqrt((fit.public.columns + intercept) / (plan.public.columns + intercept))
+
+    def _warnings(self, plan: ScreenedPlan) -> list[str]:
+        if plan.budget.is_infinite or found_columns(plan.problem, plan.public, plan.budget, self.share) >= 1.0:
+            return []
+        told = f"even a column that tells everything about the target cannot be found among {plan.public.columns:,}"
+        return [f"{told} with this noise, so that a constant may predict better; use more rows or a larger epsilon."]
+
+    def solve(
+        self,
+        problem: Problem,
+        data: Rows,
+        plan: ScreenedPlan,
+        rng: RandomGenerator,
+        progress: Progress | None = None,
+        trace: Literal["non-private"] | None = None,
+    ) -> Solution:
+        """Choose the columns, then fit on them as planned.
+
+        Guarantee: the result costs exactly `plan.event` under the plan's relation, unless `rng` is seeded.
+        """
+        self._check_plan(problem, data, plan)
+        assert isinstance(data, Data)
+        if not rng.secure:
+            rng.rekey(plan.digest)
+        chosen = self._choose(problem, data, plan, rng)
+        inner = self.fit_plan(plan, chosen)
+        rows = Data(data.X[:, chosen], data.y, data.weight)
+        fit = inner.solver.solve(problem, rows, inner, rng, progress, trace)
+        coef = np.zeros((*np.shape(fit.coef)[:-1], data.columns))
+        coef[..., chosen] = fit.coef
+        coef = _feasible(problem, coef)
+        scaling = _scaling_of_all(fit.scaling, chosen, data.columns)
+        return Solution(coef, fit.intercept, fit.iterations, plan, scaling, fit.objective_trace, fit.seeded)
+
+    def _choose(self, problem: Problem, data: Data, plan: ScreenedPlan, rng: RandomGenerator) -> IntArray:
+        """The places of the chosen columns.
+
+        Guarantee: costs the selections of the plan's mechanism.
+        """
+        if plan.settings.chosen_columns >= data.columns and not plan.is_noisy:
+            return np.arange(data.columns)
+        scores = concordance_scores(problem, data, plan.public.rows)
+        return plan.mechanism.selections.choose_all(rng, scores, mechanisms.concordant_pairs(plan.public.relation))
+
+    def _descend(self, scaled: ScaledProblem, plan: ScreenedPlan, run: Run) -> tuple[FloatArray, int]:
+        raise NotImplementedError("the fit is made by the solver that the plan names.")
+
+
+@lru_cache(maxsize=16)  # plans are compared by identity; several parts of one plan ask for its fit
+def _planned_fit(plan: ScreenedPlan) -> Plan[Any, Any]:
+    """The plan of the fit, for columns with the bounds of the first ones."""
+    settings, rest = plan.settings, plan.mechanism.rest
+    public = _public_of_fit(plan.public, settings.chosen_columns)
+    share = plan.solver.scale_share
+    return _solver_of_fit(settings.then, share, plan.problem, public, rest).plan(plan.problem, public, rest)
+
+
+def _public_of_fit(public: Public, count: int, chosen: IntArray | None = None) -> Public:
+    """The public facts of a table of the chosen columns; of their bounds only the presence matters to a plan."""
+    columns = np.arange(count) if chosen is None else chosen
+    low = None if public.low is None else public.low[columns]
+    high = None if public.high is None else public.high[columns]
+    return replace(public, columns=count, low=low, high=high)
+
+
+def _solver_of_fit(
+    name: str, scale_share: float | None, problem: Problem, public: Public, rest: Budget
+) -> Solver[Any, Any]:
+    from discreet.solvers import SOLVERS
+    from discreet.solvers.choose import make_solver
+
+    found = make_solver(name, problem, public, rest).name
+    kind: Any = SOLVERS["gd" if found == Screened.name else found]
+    fit: Solver[Any, Any] = kind(scale_share=scale_share)
+    return fit
+
+
+def _feasible(problem: Problem, coef: FloatArray) -> FloatArray:
+    """The coefficients in the constraint: a box may exclude the 0 of a column that was not chosen."""
+    constraint = problem.constraint
+    if constraint is None:
+        return coef
+    rows = [row if constraint.contains(row) else constraint.project(row) for row in np.atleast_2d(coef)]
+    return np.stack(rows).reshape(coef.shape)
+
+
+def _scaling_of_all(scaling: ColumnScaling, chosen: IntArray, columns: int) -> ColumnScaling:
+    """The scaling of the chosen columns in its place among all; the others are frozen."""
+
+    def spread(part: Any, other: float) -> FloatArray:
+        whole = np.full(columns, other)
+        whole[chosen] = part
+        return whole
+
+    return replace(
+        scaling,
+        low=spread(scaling.low, 0.0),
+        high=spread(scaling.high, 0.0),
+        shift=spread(scaling.shift, 0.0),
+        scale=spread(scaling.scale, 1.0),
+        second_moment=spread(scaling.second_moment, 1.0),
+        frozen=spread(scaling.frozen, 1.0) > 0.0,
+    )
