@@ -49,7 +49,13 @@ def _automatic(problem: Problem, public: Public, budget: Budget) -> tuple[str, s
     why_not = _why_not_newton(problem, public, budget)
     if why_not is not None:
         return "gd", why_not
-    told = f"directions with more than {_hidden(problem, public, budget):.2g} of the rows' squared length will be seen"
+    hidden = _hidden(problem, public, budget)
+    if hidden > MOST_HIDDEN:
+        return (
+            "newton",
+            "noise will hide how columns are correlated, which keeps its steps short, and few are planned",
+        )
+    told = f"directions with more than {hidden:.2g} of the rows' squared length will be seen"
     return "newton", f"{told} through the noise of the second moment, so that few steps are needed"
 
 
@@ -64,8 +70,7 @@ def _why_cd(problem: Problem, public: Public, budget: Budget) -> str | None:
         return "without noise, it is the fastest way to the optimum"
     if budget.kind == "pure":
         return "with delta = 0, a step on one coordinate needs less noise than one on all of them"
-    hides_all = public.columns > FEW_COLUMNS and _hidden(problem, public, budget) > MOST_HIDDEN
-    if public.sparse and (public.columns >= MANY_SPARSE_COLUMNS or hides_all):
+    if public.sparse and (public.columns >= MANY_SPARSE_COLUMNS or _hides_all(problem, public, budget)):
         return f"of {public.columns:,} sparse columns most say little, and steps on one at a time leave them alone"
     return None
 
@@ -82,13 +87,18 @@ def _why_not_newton(problem: Problem, public: Public, budget: Budget) -> str | N
         return f"{public.columns:,} columns are too many for {wanted}: many short ones follow the largest directions"
     if problem.loss.outputs == 1 and not enough_rows(budget, public):
         return "rows are too few to learn the limits of newton under this budget"
-    hidden = _hidden(problem, public, budget)
-    if hidden > MOST_HIDDEN:
+    if _hides_all(problem, public, budget):
+        hidden = _hidden(problem, public, budget)
         return (
             f"the noise of the second moment would hide every direction with less than {hidden:.2g} of the rows' "
             "squared length, so that newton would learn nothing from it"
         )
     return None
+
+
+def _hides_all(problem: Problem, public: Public, budget: Budget) -> bool:
+    """Whether a metric of many columns would be noise; with few of them its short steps are still the better ones."""
+    return public.columns > FEW_COLUMNS and _hidden(problem, public, budget) > MOST_HIDDEN
 
 
 def _hidden(problem: Problem, public: Public, budget: Budget) -> float:
