@@ -18,7 +18,17 @@ from discreet import IncompatibleSolverError, LogisticRegression
 
 SOLVERS = ("auto", "newton", "gd", "cd", "sgd")
 EPSILONS, SEEDS = (0.3, 1.0, 3.0), 2
-NAMES = ["digits", "wine", "three", "six", "spread-16000-500", "bag-6400-1000", "bag-6400-2000", "bag-6400-20000"]
+NAMES = [
+    "digits",
+    "wine",
+    "iris",
+    "three",
+    "six",
+    "spread-16000-500",
+    "bag-6400-1000",
+    "bag-6400-2000",
+    "bag-6400-20000",
+]
 
 
 def bag_of_words(rows, columns, seed=0):

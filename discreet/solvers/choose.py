@@ -10,7 +10,7 @@ from discreet.privacy.budget import Budget
 from discreet.problem.problem import Problem
 from discreet.solvers import SOLVERS, Plan, Solver
 from discreet.solvers.newton.planned_metric import hidden_part
-from discreet.solvers.newton.solver import MOMENT_SHARE
+from discreet.solvers.newton.solver import MOMENT_SHARE, Newton
 from discreet.solvers.screened.planning import worth_screening
 
 # Measured: docs/defaults.md.
@@ -44,13 +44,23 @@ def _automatic(problem: Problem, public: Public, budget: Budget) -> tuple[str, s
     """The name of a solver, and why it is taken."""
     if public.columns == 0:
         return "gd", "there are no columns"
+    if Newton().fits_constant(problem, public, budget):
+        return "newton", "rows are too few for anything but a constant"
+    if public.columns > FEW_COLUMNS and worth_screening(problem, public, budget):
+        return "screened", "the noise of a model of all columns would be larger than what they can tell"
     why_cd = _why_cd(problem, public, budget)
     if why_cd is not None:
         return "cd", why_cd
     why_not = _why_not_newton(problem, public, budget)
     if why_not is not None:
         return "gd", why_not
-    told = f"directions with more than {_hidden(problem, public, budget):.2g} of the rows' squared length will be seen"
+    hidden = _hidden(problem, public, budget)
+    if hidden > MOST_HIDDEN:
+        return (
+            "newton",
+            "noise will hide how columns are correlated, which keeps its steps short, and few are planned",
+        )
+    told = f"directions with more than {hidden:.2g} of the rows' squared length will be seen"
     return "newton", f"{told} through the noise of the second moment, so that few steps are needed"
 
 
@@ -65,8 +75,7 @@ def _why_cd(problem: Problem, public: Public, budget: Budget) -> str | None:
         return "without noise, it is the fastest way to the optimum"
     if budget.kind == "pure":
         return "with delta = 0, a step on one coordinate needs less noise than one on all of them"
-    hides_all = public.columns > FEW_COLUMNS and _hidden(problem, public, budget) > MOST_HIDDEN
-    if public.sparse and (public.columns >= MANY_SPARSE_COLUMNS or hides_all):
+    if public.sparse and (public.columns >= MANY_SPARSE_COLUMNS or _hides_all(problem, public, budget)):
         return f"of {public.columns:,} sparse columns most say little, and steps on one at a time leave them alone"
     return None
 
@@ -81,13 +90,18 @@ def _why_not_newton(problem: Problem, public: Public, budget: Budget) -> str | N
     if public.columns > (MOST_COLUMNS if labels else FEW_COLUMNS):
         wanted = "few steps on labels" if labels else "few steps on a target"
         return f"{public.columns:,} columns are too many for {wanted}: many short ones follow the largest directions"
-    hidden = _hidden(problem, public, budget)
-    if hidden > MOST_HIDDEN:
+    if _hides_all(problem, public, budget):
+        hidden = _hidden(problem, public, budget)
         return (
             f"the noise of the second moment would hide every direction with less than {hidden:.2g} of the rows' "
             "squared length, so that newton would learn nothing from it"
         )
     return None
+
+
+def _hides_all(problem: Problem, public: Public, budget: Budget) -> bool:
+    """Whether a metric of many columns would be noise; with few of them its short steps are still the better ones."""
+    return public.columns > FEW_COLUMNS and _hidden(problem, public, budget) > MOST_HIDDEN
 
 
 def _hidden(problem: Problem, public: Public, budget: Budget) -> float:

@@ -40,6 +40,14 @@ def test_auto_takes_short_steps_for_one_output_where_rows_are_few(rows, epsilon)
     assert names == ["gd", "gd", "newton"]
 
 
+def test_the_reason_does_not_claim_to_see_what_the_noise_hides():
+    problem, budget = Problem(CLASSES), Budget(0.1, 1e-6)
+    plan = make_plan("auto", problem, Public(142, 13), budget)
+    assert plan.solver.name == "newton"
+    assert "will be seen" not in plan.chosen_because
+    assert "will be seen" in make_plan("auto", problem, Public(50_000, 13), budget).chosen_because
+
+
 def test_auto_takes_single_columns_of_a_sparse_table_that_is_all_noise():
     for sparse, name in ((True, "cd"), (False, "gd")):
         public = Public(1_600, 1_000, sparse=sparse)

@@ -127,14 +127,14 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
     ) -> tuple[BudgetSplit, NewtonSettings]:
-        check_columns(self.name, public.columns)
-        if self._fits_constant(problem, public, budget):
+        if self.fits_constant(problem, public, budget):
             nothing = NewtonSettings(0, False, 0, 0.0, 0.0)
             if not problem.loss.classification:
                 return BudgetSplit(1.0, (0.0,) * GRADIENTS), nothing  # all is spent on the target's mean
             shares = tuple(float(k == LABELS) for k in range(GRADIENTS))
             mechanism = calibrated(lambda z: BudgetSplit(z, shares), scaling_plan, budget, public)
             return mechanism, nothing
+        check_columns(self.name, public.columns)
         columns = public.columns + problem.fit_intercept
         steps = int(self.steps) if self.steps is not None else default_steps(problem, budget, public, columns)
         limit = norm_bound_share(budget, public)
@@ -151,14 +151,16 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         )
 
     def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
-        if self._fits_constant(problem, public, budget):
+        if self.fits_constant(problem, public, budget):
             return plan_target(public, budget) if target else unscaled(target)
         return super()._plan_scaling(problem, public, budget, target)
 
-    def _fits_constant(self, problem: Problem, public: Public, budget: Budget) -> bool:
+    def fits_constant(self, problem: Problem, public: Public, budget: Budget) -> bool:
         """Whether the constant alone needs so much of the budget that nothing can be told about the columns."""
         asked = (self.steps, self.clip, self.radius, self.scale_share)
-        if budget.is_infinite or not problem.fit_intercept or any(setting is not None for setting in asked):
+        if any(setting is not None for setting in asked) or self.why_incompatible(problem, budget) is not None:
+            return False
+        if budget.is_infinite or not problem.fit_intercept:
             return False
         if not problem.loss.classification:
             return hides_target(public, budget)
