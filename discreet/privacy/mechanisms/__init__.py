@@ -16,6 +16,7 @@ from discreet.privacy.mechanisms.sampled import AnchoredGaussian, FixedSizeGauss
 from discreet.privacy.mechanisms.selections import PointSelection, QuantileSelection, VertexSelections
 from discreet.privacy.mechanisms.sensitivity import (
     Sensitivity,
+    bounded_between,
     bounded_fractions,
     bounded_moments,
     bounded_values,
@@ -46,6 +47,7 @@ __all__ = [
     "VertexSelections",
     "additive",
     "anchored_ratio",
+    "bounded_between",
     "bounded_fractions",
     "bounded_moments",
     "bounded_values",
