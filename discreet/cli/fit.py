@@ -36,6 +36,8 @@ def fit(
     classes: options.Classes = None,
     relation: options.RelationName = None,
     public_rows: options.PublicRows = None,
+    start: options.StartFile = None,
+    public_table: options.PublicTableFile = None,
     ledger: options.LedgerUrl = None,
     dataset: options.DatasetName = None,
     note: options.Note = "",
@@ -65,6 +67,7 @@ def fit(
         declared = _declare(_schema_of(file, schema), target, bounds, y_bounds, classes, relation)
         if str(declared.relation) == "add_remove" and public_rows is None:
             raise ValueError("add_remove keeps the number of rows secret: give a public estimate, --public-rows N.")
+        parameters |= _public_inputs(start, public_table, declared, not no_header)
         request = FitRequest(declared, None if task == "auto" else task, estimator, parameters)
         if book is not None:
             book.target = str(declared.target.name)
@@ -76,6 +79,23 @@ def fit(
     elif not quiet:
         print(describe(done) + ("" if budget is None else f"\n{in_ledger(budget)}"))
         print(f"\nmodel and full privacy statement written to {out}; read it: discreet statement {out}")
+
+
+def _public_inputs(start: Path | None, table: Path | None, schema: Schema, header: bool) -> dict[str, Any]:
+    """The public model and the public table that were named, as parameters of the estimator."""
+    inputs: dict[str, Any] = {}
+    if start is not None:
+        from discreet.data.public_inputs import PublicModel
+        from discreet.estimators.model_file import load_model
+
+        inputs["start"] = PublicModel.of(load_model(start))
+    if table is not None:
+        from discreet.data.files import open_table
+        from discreet.data.public_inputs import PublicTable
+
+        with open_table(table, header=header) as file:
+            inputs["public_table"] = PublicTable(file.read(schema, target=schema.target.name in file.kinds))
+    return inputs
 
 
 def _book(ledger: str | None, dataset: str | None, note: str) -> ModelLedger | None:

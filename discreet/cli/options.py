@@ -48,6 +48,18 @@ SchemaFile = Annotated[Path | None, typer.Option(help="What is public about the 
 Classes = Annotated[str | None, typer.Option(metavar="A,B,...", help="All labels of the target.")]
 LedgerUrl = Annotated[str | None, typer.Option(metavar="URL", help="The ledger that pays, a file or a database.")]
 DatasetName = Annotated[str | None, typer.Option(help="The table's name in the ledger.")]
+StartFile = Annotated[
+    Path | None,
+    typer.Option("--start", metavar="MODEL", help="A public model file at which the fit begins; it costs nothing."),
+]
+PublicTableFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--public-table",
+        metavar="TABLE",
+        help="A public table with the same columns: scales, and with the target a start, come from it at no cost.",
+    ),
+]
 Note = Annotated[str, typer.Option(help="Why; the ledger keeps it beside the entry.")]
 OutOfCore = Annotated[
     bool | None,

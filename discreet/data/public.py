@@ -7,7 +7,7 @@ its exact bounds where the caller asks for them in spite of the leak.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from discreet._common.searches import leaks_of_search
@@ -16,6 +16,7 @@ from discreet.data.validation import bounds_from_rows, check_bounds, check_spars
 from discreet.privacy.relation import Relation, relation_from
 
 if TYPE_CHECKING:
+    from discreet.data.public_inputs import PublicModel, PublicTable
     from discreet.data.rows import Rows
 
 
@@ -24,7 +25,8 @@ class Public:
     """What may be known without reading a row; plans are made from this alone.
 
     `rows` is the public number of rows to divide by; `low` and `high` are the declared limits of each
-    column (or None), `target_low` and `target_high` those of a regression target.
+    column (or None), `target_low` and `target_high` those of a regression target. `start` and `table` are inputs that
+    the caller takes as public; the labels of the table are coded as the loss expects them.
     """
 
     rows: int
@@ -37,6 +39,9 @@ class Public:
     sparse: bool = False
     stored: bool = False  # whether the rows are read in blocks from where they are stored
     leaks: tuple[str, ...] = ()  # what the caller had read from the rows and now counts as public
+    # A plan without public inputs keeps the digest that it had before there were any.
+    start: PublicModel | None = field(default=None, metadata={"digest": "if given"})
+    table: PublicTable | None = field(default=None, metadata={"digest": "if given"})
 
     @classmethod
     def of(
@@ -51,6 +56,8 @@ class Public:
         sparse: bool = False,
         leaks: Sequence[str] = (),
         stored: bool = False,
+        start: PublicModel | None = None,
+        table: PublicTable | None = None,
     ) -> Public:
         """The public facts that declarations make of a table of this shape; refuses declarations that contradict.
 
@@ -70,7 +77,12 @@ class Public:
             What was read from the rows to make these declarations.
         stored : bool
             Whether the rows are read in blocks from where they are stored.
+        start, table : PublicModel and PublicTable, optional
+            Inputs that are taken as public; the labels of the table are coded.
         """
+        for what, given in (("start", start), ("public_table", table)):
+            if given is not None and given.columns != columns:
+                raise ValueError(f"{what} has {given.columns} columns, but the private table has {columns}.")
         kind = relation_from(relation)
         low, high = check_bounds(bounds, columns) or (None, None)
         target = check_bounds(y_bounds, 1, "y_bounds")
@@ -87,6 +99,8 @@ class Public:
             sparse=sparse,
             leaks=tuple(leaks),
             stored=stored,
+            start=start,
+            table=table,
         )
 
     @property
@@ -96,6 +110,22 @@ class Public:
     @property
     def target_bounded(self) -> bool:
         return self.target_low is not None
+
+    @property
+    def has_start(self) -> bool:
+        """Whether coefficients to start from are given, or can be fitted on the public table."""
+        return self.start is not None or (self.table is not None and self.table.y is not None)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """What was taken as public beside the declarations, in words for statements."""
+        told = []
+        if self.start is not None:
+            told.append("the coefficients from which the fit started")
+        if self.table is not None:
+            target = "" if self.table.y is None else " and their targets"
+            told.append(f"a second table, of {self.table.rows:,} rows{target}")
+        return tuple(told)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -109,6 +139,7 @@ class Public:
             "sparse": self.sparse,
             "stored": self.stored,
             "leaks": list(self.leaks),
+            "public_inputs": list(self.inputs),
         }
 
 
@@ -120,6 +151,8 @@ def public_facts(
     y_bounds: Any = None,
     public_n: int | None = None,
     leaks: Sequence[str] = (),
+    start: PublicModel | None = None,
+    table: PublicTable | None = None,
 ) -> Public:
     """The public facts of validated rows: their shape and what was declared about them.
 
@@ -143,6 +176,8 @@ def public_facts(
         sparse=data.sparse,
         leaks=named,
         stored=not data.in_memory,
+        start=start,
+        table=table,
     )
 
 

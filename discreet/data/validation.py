@@ -253,18 +253,20 @@ def bounds_from_rows(rows: Rows, name: str = "bounds") -> tuple[FloatArray, Floa
         PrivacyLeakWarning,
         stacklevel=5,
     )
-    ends = [_ends(block.X if name == "bounds" else block.y[:, None]) for block in rows.blocks()]
+    ends = [column_ends(block.X if name == "bounds" else block.y[:, None]) for block in rows.blocks()]
     low, high = np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)
-    low, high = np.clip(low, -LARGEST_BOUND, LARGEST_BOUND), np.clip(high, -LARGEST_BOUND, LARGEST_BOUND)
     low, high = (np.where(np.abs(end) < SMALLEST_BOUND, 0.0, end) for end in (low, high))
     return low, np.where(high - low < SMALLEST_BOUND, low, high)
 
 
-def _ends(X: Any) -> tuple[FloatArray, FloatArray]:
+def column_ends(X: Any) -> tuple[FloatArray, FloatArray]:
+    """The exact minima and maxima of the columns. Not private."""
     low, high = X.min(axis=0), X.max(axis=0)
     if sp.issparse(X):
         low, high = low.toarray().ravel(), high.toarray().ravel()
-    return np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+    ends = (np.asarray(end, dtype=np.float64) for end in (low, high))
+    low, high = (np.clip(end, -LARGEST_BOUND, LARGEST_BOUND) for end in ends)
+    return low, high
 
 
 def check_sparse_bounds(low: FloatArray, high: FloatArray) -> None:

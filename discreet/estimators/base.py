@@ -19,14 +19,14 @@ from discreet.data.public import Public, public_facts
 from discreet.data.rows import Data, Rows
 from discreet.data.stored_table import is_stored
 from discreet.data.validation import validate_features
+from discreet.estimators.declared_inputs import check_input_names, public_inputs_of
 from discreet.estimators.streaming import StreamLearner
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.random.pickling import NoGeneratorInPickles
 from discreet.problem.column_scaling import ColumnScaling
 from discreet.problem.losses import Loss
-from discreet.problem.penalties import L1, L2, Penalty, Zero
-from discreet.problem.penalties import ElasticNet as ElasticNetPenalty
+from discreet.problem.penalties import Penalty, Zero
 from discreet.problem.problem import Problem
 from discreet.solvers import Plan, Solution
 from discreet.solvers.choose import make_plan
@@ -66,6 +66,12 @@ class PrivateLinearModel(InheritedDocstring, StreamLearner, NoGeneratorInPickles
     public_n : int, optional
         With relation="add_remove": a public estimate of the number of rows. With `partial_fit`: the most rows
         that the stream may bring.
+    start : PublicModel, optional
+        Public coefficients at which the solver begins; they cost nothing. `PublicModel.of(model)` takes those of a
+        fitted linear model.
+    public_table : PublicTable, optional
+        A public table with the same columns: ranges and scales of the columns, the metric of "newton" and, if the
+        table has a target, the start come from it, and no budget is spent on them.
     ledger : Ledger or str, optional
         Where the cost of the fit is booked before any row is used; a `Ledger` or its address. A fit that the
         budget of the data set does not cover is refused. Needs `dataset`.
@@ -110,6 +116,8 @@ class PrivateLinearModel(InheritedDocstring, StreamLearner, NoGeneratorInPickles
     solver: Any = "auto"
     relation: Any = "replace"
     public_n: Any = None
+    start: Any = None
+    public_table: Any = None
     ledger: Any = None
     dataset: Any = None
     random_state: Any = None
@@ -204,11 +212,12 @@ class PrivateLinearModel(InheritedDocstring, StreamLearner, NoGeneratorInPickles
 
     def _declared(self) -> dict[str, Any]:
         """What the parameters declare about the rows."""
-        y_bounds = getattr(self, "y_bounds", None)
-        return {"relation": self.relation, "bounds": self.bounds, "y_bounds": y_bounds, "public_n": self.public_n}
+        declared = {name: getattr(self, name, None) for name in ("relation", "bounds", "y_bounds", "public_n")}
+        return declared | public_inputs_of(self)
 
     def _plan_for(self, rows: Rows) -> Plan:
         """The plan for validated rows, of which it sees the shape alone (bounds="data" excepted)."""
+        check_input_names(self)
         public = public_facts(rows, leaks=self._leaks(), **self._declared())
         return self._make_plan(public, self._class_count(), self._budget(public))
 
@@ -280,16 +289,3 @@ class PrivateLinearModel(InheritedDocstring, StreamLearner, NoGeneratorInPickles
         tags.input_tags.sparse = True
         tags.non_deterministic = self.random_state is None
         return tags
-
-
-def make_penalty(name: Any, alpha: float, l1_ratio: float) -> Penalty:
-    """A penalty by scikit-learn's name."""
-    if name is None:
-        return Zero()
-    if name == "l2":
-        return L2(alpha)
-    if name == "l1":
-        return L1(alpha)
-    if name == "elasticnet":
-        return ElasticNetPenalty(alpha, l1_ratio)
-    raise ValueError(f"penalty must be 'l2', 'l1', 'elasticnet' or None; got {name!r}.")

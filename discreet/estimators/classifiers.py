@@ -18,9 +18,10 @@ from discreet.data.validation import (
     validate_rows,
     validate_stored,
 )
-from discreet.estimators.base import PrivateLinearModel, make_penalty
+from discreet.estimators.base import PrivateLinearModel
 from discreet.problem.losses import Logistic, Loss, Multinomial, OneVsRest, SmoothedHinge
-from discreet.problem.penalties import L2, Penalty
+from discreet.problem.penalties import L1, L2, Penalty, Zero
+from discreet.problem.penalties import ElasticNet as ElasticNetPenalty
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -208,3 +209,16 @@ class LinearSVC(PrivateClassifier):
 
     def _penalty(self) -> Penalty:
         return L2(self.alpha)
+
+
+def make_penalty(name: Any, alpha: float, l1_ratio: float) -> Penalty:
+    """A penalty by scikit-learn's name."""
+    if name is None:
+        return Zero()
+    if name == "l2":
+        return L2(alpha)
+    if name == "l1":
+        return L1(alpha)
+    if name == "elasticnet":
+        return ElasticNetPenalty(alpha, l1_ratio)
+    raise ValueError(f"penalty must be 'l2', 'l1', 'elasticnet' or None; got {name!r}.")

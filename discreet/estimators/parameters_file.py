@@ -11,12 +11,14 @@ import math
 from dataclasses import fields
 from typing import Any
 
+from discreet.data.public_inputs import PublicModel
 from discreet.privacy.budget import Budget
 from discreet.problem import constraints
 from discreet.solvers import SOLVERS, Solver
 
-# Not written: a seed removes the noise, and the address of a ledger may hold a password.
-NEVER_WRITTEN = ("random_state", "ledger", "dataset", "verbose")
+# Not written: a seed removes the noise, the address of a ledger may hold a password, and a public table may be large;
+# that there was one is told by the guarantee.
+NEVER_WRITTEN = ("random_state", "ledger", "dataset", "verbose", "public_table")
 CONSTRAINTS: dict[str, type] = {
     kind.name: kind for kind in (constraints.L1Ball, constraints.L2Ball, constraints.Box, constraints.Simplex)
 }
@@ -73,9 +75,11 @@ def _write(name: str, value: Any) -> Any:
 
 
 def _as_object(value: Any) -> dict[str, Any] | None:
-    """A budget, a solver or a constraint of discreet, with its settings; None for a plain value."""
+    """A budget, a public model, a solver or a constraint of discreet, with its settings; None for a plain value."""
     if isinstance(value, Budget):
         return {"budget": value.to_dict()}
+    if isinstance(value, PublicModel):
+        return {"public_model": value.to_dict()}
     for what, base in (("solver", Solver), ("constraint", constraints.Constraint)):
         if isinstance(value, base):
             own = _registry(what).get(value.name) is type(value)  # a class of another package is not
@@ -97,8 +101,10 @@ def _read(content: Any) -> Any:
     what, settings = next(iter(content.items())) if len(content) == 1 else ("", {})
     if what == "budget":
         return Budget.from_dict(settings)
+    if what == "public_model":
+        return PublicModel(**settings)
     if what not in ("solver", "constraint"):
-        raise ValueError(f"a parameter is neither a budget nor a solver nor a constraint: {sorted(content)}.")
+        raise ValueError(f"a parameter is no budget, solver, constraint or public model: {sorted(content)}.")
     registry, name = _registry(what), settings["name"]
     if not isinstance(name, str) or name not in registry:
         raise ValueError(f"unknown {what} {name!r}.")

@@ -51,9 +51,10 @@ def write_plan(estimator: Any) -> dict[str, Any] | None:
     plan = getattr(estimator, "plan_", None)
     if plan is None:
         return getattr(estimator, "_plan_facts", None)
-    if isinstance(estimator.bounds, str) or _has_exact_target_bounds(estimator):  # the plan depends on them
-        return None
     public = plan.public
+    read = isinstance(estimator.bounds, str) or _has_exact_target_bounds(estimator)
+    if read or public.table is not None:  # the plan depends on what the file does not hold
+        return None
     return {"rows": public.rows, "sparse": public.sparse, "stored": public.stored, "digest": plan.digest.hex()}
 
 

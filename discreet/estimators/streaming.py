@@ -24,6 +24,8 @@ class StreamLearner:
         is no such method unless the estimator declares what a plan without rows needs: `bounds`, for regressors
         `y_bounds`, and `public_n`, the most rows that will ever come (or, where nobody knows, an explicit `delta`).
         """
+        if self.start is not None or self.public_table is not None:
+            raise AttributeError("partial_fit takes no public inputs; leave start and public_table out.")
         missing = undeclared(self)
         if missing:
             raise AttributeError(

@@ -75,6 +75,10 @@ class FitRequest:
             raise ValueError(f"{said[0][0]} and {said[-1][0]} do not go together.")
         return said[0][1] if said else None
 
+    @property
+    def has_public_inputs(self) -> bool:
+        return any(self.parameters.get(name) is not None for name in ("start", "public_table"))
+
     def exceeds_memory(self, file: TableFile) -> bool:
         """Whether the table would take more than a quarter of the machine's memory as numbers; a public fact."""
         rows = self.parameters.get("public_n") if self.schema.relation is Relation.ADD_REMOVE else file.rows
@@ -121,6 +125,8 @@ def fit_table(file: TableFile, request: FitRequest, out_of_core: bool | None = N
     if request.schema.target.name is None:
         raise ValueError("the target is missing: name the column to predict, --target NAME.")
     task = request.known_task
+    if task is None and request.has_public_inputs:
+        raise ValueError("a public start or table is of one task; say which with --task.")
     stored = request.exceeds_memory(file) if out_of_core is None else out_of_core
     table = file.stored(request.schema) if stored else file.read(request.schema, target=True)
     try:
@@ -181,7 +187,8 @@ def _check_plans(question: TaskQuestion, plans: dict[Task, Plan], budget: Budget
 def _whole_guarantee(question: TaskQuestion, model: Guarantee, budget: Budget) -> Guarantee:
     """The promise of the question and of a model together."""
     event = accounting.compose([question.event, model.event])
-    return guarantee_for(event, budget, model.relation, question.rows, model.leaks).about(model.release)
+    promise = guarantee_for(event, budget, model.relation, question.rows, model.leaks, model.public_inputs)
+    return promise.about(model.release)
 
 
 def _reserve_question(

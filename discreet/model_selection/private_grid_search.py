@@ -173,9 +173,11 @@ class PrivateGridSearch(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEs
             self.best_estimator_ = self._model(plan.finals[chosen], self.best_params_, rng).fit(X, y, **metadata)
         check_event(self.best_estimator_, plan.finals[chosen])
         self.plan_, self.weighted_ = plan, "sample_weight" in metadata
-        whole, leaks = plan.guarantee, self.best_estimator_.guarantee_.leaks
+        whole, own = plan.guarantee, self.best_estimator_.guarantee_
         release = terms.guarantee(plan.event, rng).release
-        self.best_estimator_.guarantee_ = replace(whole, leaks=leaks, release=release)
+        self.best_estimator_.guarantee_ = replace(
+            whole, leaks=own.leaks, release=release, public_inputs=own.public_inputs
+        )
         self.best_estimator_.set_params(random_state=None)  # a generator belongs to this run, not to the model
         return self
 

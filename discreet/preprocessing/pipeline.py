@@ -135,7 +135,8 @@ def compose_guarantees(promises: list[Guarantee], delta: float | None) -> Guaran
     epsilon = accounting.epsilon_of(event, delta, relation)
     leaks = dict.fromkeys(leak for promise in promises for leak in promise.leaks)
     release = record_of_parts([promise.release for promise in promises])
-    return Guarantee(epsilon, delta, relation, event, tuple(leaks), release)
+    inputs = dict.fromkeys(what for promise in promises for what in promise.public_inputs)
+    return Guarantee(epsilon, delta, relation, event, tuple(leaks), release, tuple(inputs))
 
 
 def _leaves(step: Any, path: str) -> Iterator[tuple[str, Any]]:

@@ -40,6 +40,8 @@ class Guarantee:
     leaks : tuple of str
         What was read from the rows outside the guarantee, such as the classes; and `SEEDED`, if the noise came from a
         seed or from a NumPy generator.
+    public_inputs : tuple of str
+        What the fit used beside the rows and took as public: coefficients to start from, or a public table.
     release : ReleaseRecord, optional
         Which result was released, from which table, when, and where it was booked; None for a plan.
 
@@ -61,6 +63,7 @@ class Guarantee:
     event: Any
     leaks: tuple[str, ...] = ()
     release: ReleaseRecord | None = None
+    public_inputs: tuple[str, ...] = ()
 
     @property
     def is_private(self) -> bool:
@@ -135,6 +138,7 @@ class Guarantee:
             "relation": str(self.relation),
             "event": accounting.event_to_dict(self.event),
             "leaks": list(self.leaks),
+            "public_inputs": list(self.public_inputs),
             "meaning": self.meaning.to_dict(),
             "release": None if self.release is None else self.release.to_dict(),
             "statement": self.statement(),
@@ -157,15 +161,17 @@ class Guarantee:
         epsilon = math.inf if content["epsilon"] == "inf" else real_number("epsilon", content["epsilon"])
         delta = real_number("delta", content["delta"])
         leaks, release = content["leaks"], content["release"]
+        inputs = content.get("public_inputs", [])  # files of earlier versions have none
         if not (epsilon > 0.0 and 0.0 <= delta < 1.0):
             raise ValueError(f"it has epsilon {epsilon} and delta {delta}.")
-        if not isinstance(leaks, list) or not all(isinstance(leak, str) for leak in leaks):
-            raise ValueError("its leaks must be a list of texts.")
+        for name, texts in (("leaks", leaks), ("public_inputs", inputs)):
+            if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+                raise ValueError(f"its {name} must be a list of texts.")
         event, relation = accounting.event_from_dict(content["event"]), Relation(content["relation"])
         if not accounting.fits(event, Budget(epsilon, delta), relation):
             raise ValueError(f"its event does not prove epsilon {epsilon:g} at delta {delta:g}.")
         record = None if release is None else ReleaseRecord.from_dict(release)
-        return cls(epsilon, delta, relation, event, tuple(leaks), record)
+        return cls(epsilon, delta, relation, event, tuple(leaks), record, tuple(inputs))
 
 
 def _check_format(content: Any) -> None:
@@ -175,13 +181,22 @@ def _check_format(content: Any) -> None:
         raise ValueError(f"it has version {content['version']!r}; this discreet reads version {VERSION}.")
 
 
-def guarantee_for(event: Any, budget: Budget, relation: Relation, rows: int, leaks: tuple[str, ...] = ()) -> Guarantee:
+def guarantee_for(
+    event: Any,
+    budget: Budget,
+    relation: Relation,
+    rows: int,
+    leaks: tuple[str, ...] = (),
+    public_inputs: tuple[str, ...] = (),
+) -> Guarantee:
     """The promise a budget makes; zCDP and GDP budgets are stated at delta = 1/rows^2."""
     if budget.is_infinite:
-        return Guarantee(math.inf, 0.0, relation, event, leaks)
-    if budget.kind in ("zcdp", "gdp"):
+        epsilon, delta = math.inf, 0.0
+    elif budget.kind in ("zcdp", "gdp"):
         delta = 1.0 / max(rows, 2) ** 2
-        return Guarantee(accounting.epsilon_of(event, delta, relation), delta, relation, event, leaks)
-    assert budget.epsilon is not None
-    assert budget.delta is not None
-    return Guarantee(budget.epsilon, budget.delta, relation, event, leaks)
+        epsilon = accounting.epsilon_of(event, delta, relation)
+    else:
+        assert budget.epsilon is not None
+        assert budget.delta is not None
+        epsilon, delta = budget.epsilon, budget.delta
+    return Guarantee(epsilon, delta, relation, event, leaks, public_inputs=public_inputs)

@@ -129,6 +129,7 @@ def _not_covered(guarantee: Guarantee) -> list[str]:
     return [
         *(_leak(leak) for leak in guarantee.leaks),
         *(_UNCOUNTED_TRIALS if accounting.has_best_of_trials(guarantee.event) else []),
+        *(_public_input(what) for what in guarantee.public_inputs),
         f"- What was declared as public: {public}. Nobody may have looked at the rows to choose them.",
         "- Persons with several rows: each row is protected on its own, so such a person is protected less.",
         "- The person for whom a prediction is made: the prediction describes that person to whoever sees it.",
@@ -141,6 +142,14 @@ _UNCOUNTED_TRIALS = [
     "- How many models the search tried, and what would tell it, such as the time that it took: of all trials only the "
     "best one is released, and their number must not become known."
 ]
+
+
+def _public_input(what: str) -> str:
+    return (
+        f"- {one_line(what).capitalize()}: taken as public. Whoever is described there, and not by a row of the table, "
+        "is not protected at all; if it was made from rows of the table without privacy, this promise is not true for "
+        "these rows."
+    )
 
 
 def _leak(leak: str) -> str:

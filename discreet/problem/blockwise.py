@@ -22,6 +22,7 @@ from discreet.problem.coupled_penalties import RescaledPenalty
 from discreet.problem.penalties import Penalty, PenaltyTerms, prox
 
 if TYPE_CHECKING:
+    from discreet.data.public_inputs import PublicModel
     from discreet.problem.losses import Loss
     from discreet.problem.problem import Problem
 
@@ -70,13 +71,15 @@ class ScaledBlock:
 class BlockwiseProblem(ABC):
     """Penalty, constraint and rows in scaled columns; with an intercept the last column is all ones.
 
-    Weights `w` have shape (columns,) or (outputs, columns). `rows` is the public number to divide by.
+    Weights `w` have shape (columns,) or (outputs, columns). `rows` is the public number to divide by, `origin` a public
+    start in these columns.
     """
 
     problem: Problem
     scaling: ColumnScaling
     rows: int
     penalty_terms: PenaltyTerms
+    origin: FloatArray | None = None
 
     @abstractmethod
     def blocks(self) -> Iterable[ScaledBlock]:
@@ -96,7 +99,11 @@ class BlockwiseProblem(ABC):
         return (self.columns,) if self.outputs == 1 else (self.outputs, self.columns)
 
     def start(self) -> FloatArray:
-        """The data-free starting point: the feasible point nearest to zero."""
+        """The data-free starting point: the public one, or the feasible point nearest to zero."""
+        return self.nearest_to_zero() if self.origin is None else np.array(self.origin)
+
+    def nearest_to_zero(self) -> FloatArray:
+        """The feasible point nearest to zero."""
         return self.prox(np.zeros(self.shape), 1.0) if self.problem.constraint is not None else np.zeros(self.shape)
 
     def sum(self, part: Callable[[ScaledBlock], FloatArray]) -> FloatArray:
@@ -182,6 +189,23 @@ def _checked_prox(penalty: Penalty, point: FloatArray, prox: Callable[[], Any]) 
     if not np.isfinite(mapped).all() and np.isfinite(point).all():
         raise ValueError(f"{where} returned numbers that are not finite for {point}.")
     return mapped
+
+
+def scaled_start(problem: Problem, scaling: ColumnScaling, start: PublicModel | None) -> FloatArray | None:
+    """Public coefficients and intercept as feasible weights of the scaled columns, the intercept last."""
+    if start is None:
+        return None
+    coef = np.array(start.coef)
+    if problem.constraint is not None:
+        coef = np.stack([problem.constraint.project(row) for row in np.atleast_2d(coef)]).reshape(coef.shape)
+    terms = problem.penalty_terms(scaling.columns)
+    coef = np.clip(np.where(scaling.frozen, 0.0, coef), terms.low, terms.high)
+    weights = scaling.from_user(coef)
+    if not problem.fit_intercept:
+        return weights
+    # The prediction at the centre of the columns stays what it was, whatever was projected.
+    intercept = start.intercept - scaling.intercept(0.0, start.coef)
+    return np.concatenate([weights, np.asarray(intercept)[..., None]], axis=-1)
 
 
 def scaled_penalty_terms(problem: Problem, scaling: ColumnScaling) -> PenaltyTerms:

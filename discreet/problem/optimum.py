@@ -117,14 +117,15 @@ def _line_search(scaled: ScaledProblem, w: FloatArray, direction: FloatArray, de
     return w
 
 
-def lbfgs(scaled: ScaledProblem) -> FloatArray:
+def lbfgs(scaled: ScaledProblem, most: int = 20_000, progress: float = 1e-15) -> FloatArray:
+    """L-BFGS steps, at most so many and until one gains less than `progress` of the objective."""
     shape, ridge = scaled.shape, scaled.penalty_terms.l2
 
     def value_and_gradient(flat: FloatArray) -> tuple[float, FloatArray]:
         w = flat.reshape(shape)
         return scaled.value(w), (scaled.gradient(w) + ridge * w).ravel()
 
-    options = {"maxiter": 20_000, "maxfun": 50_000, "ftol": 1e-15, "gtol": 1e-10, "maxcor": 30}
+    options = {"maxiter": most, "maxfun": 50_000, "ftol": progress, "gtol": 1e-10, "maxcor": 30}
     result = scipy.optimize.minimize(
         value_and_gradient, scaled.start().ravel(), jac=True, method="L-BFGS-B", options=options
     )

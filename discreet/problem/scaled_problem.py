@@ -12,10 +12,11 @@ import scipy.sparse as sp
 from discreet._common.types import FloatArray
 from discreet.data.rows import block_slices
 from discreet.kernels.gradient import margins_of, row_norms
-from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock, scaled_penalty_terms
+from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock, scaled_penalty_terms, scaled_start
 from discreet.problem.column_scaling import ColumnScaling
 
 if TYPE_CHECKING:
+    from discreet.data.public_inputs import PublicModel
     from discreet.data.rows import Data
     from discreet.problem.problem import Problem
 
@@ -59,7 +60,12 @@ class ScaledProblem(BlockwiseProblem):
 
 
 def scale_problem(
-    problem: Problem, data: Data, scaling: ColumnScaling, rows: int, order: Literal["C", "F"]
+    problem: Problem,
+    data: Data,
+    scaling: ColumnScaling,
+    rows: int,
+    order: Literal["C", "F"],
+    start: PublicModel | None = None,
 ) -> ScaledProblem:
     """Copy the rows into scaled columns once, in the order the solver wants."""
     if problem.common_scale:
@@ -69,6 +75,7 @@ def scale_problem(
         scaling=scaling,
         rows=rows,
         penalty_terms=scaled_penalty_terms(problem, scaling),
+        origin=scaled_start(problem, scaling, start),
         X=scaling.matrix(data, order, problem.fit_intercept),
         y=data.y if problem.loss.classification else scaling.target(data.y),
         weight=data.weight,

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock, scaled_penalty_terms
+from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock, scaled_penalty_terms, scaled_start
 from discreet.problem.column_scaling import ColumnScaling
 
 if TYPE_CHECKING:
     from discreet._common.types import FloatArray
+    from discreet.data.public_inputs import PublicModel
     from discreet.data.rows import Data, Rows
     from discreet.problem.problem import Problem
 
@@ -37,7 +38,9 @@ class StoredProblem(BlockwiseProblem):
         return ScaledBlock(X, y, block.weight, problem.loss)
 
 
-def stored_problem(problem: Problem, source: Rows, scaling: ColumnScaling, rows: int) -> StoredProblem:
+def stored_problem(
+    problem: Problem, source: Rows, scaling: ColumnScaling, rows: int, start: PublicModel | None = None
+) -> StoredProblem:
     """The problem on stored rows; none is read yet."""
     if problem.common_scale:
         scaling = scaling.uniform()
@@ -46,5 +49,6 @@ def stored_problem(problem: Problem, source: Rows, scaling: ColumnScaling, rows:
         scaling=scaling,
         rows=rows,
         penalty_terms=scaled_penalty_terms(problem, scaling),
+        origin=scaled_start(problem, scaling, start),
         source=source,
     )

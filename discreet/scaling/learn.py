@@ -17,6 +17,7 @@ from discreet.data.rows import TERM_STEP, Rows
 from discreet.privacy import mechanisms
 from discreet.problem.column_scaling import SMALLEST_SPREAD, ColumnScaling, identity_scaling
 from discreet.scaling import ranges
+from discreet.scaling.public_scales import public_ranges, with_public_scales
 from discreet.scaling.shares import binary
 from discreet.scaling.target import cut_target, expected_mean
 
@@ -73,7 +74,7 @@ def _scaling_of(
     target_fields = _target_fields(found, shift, wide, noise * radius) if scaling_plan.target else {}
     if scaling_plan.method == "target":
         return replace(identity_scaling(p), **target_fields)
-    return ColumnScaling(
+    scaling = ColumnScaling(
         low=found.outer_low[:p],
         high=found.outer_high[:p],
         shift=shift[:p],
@@ -81,6 +82,9 @@ def _scaling_of(
         second_moment=np.ones(p),
         frozen=~limits.known[:p] | lost,  # of a target that is not found, columns can tell nothing
         **target_fields,
+    )
+    return with_public_scales(
+        scaling, public, scaling_plan.centred, scaling_plan.target, scaling_plan.least_spread or 0.0
     )
 
 
@@ -115,6 +119,8 @@ def _learn_ranges(scaling_plan: ScalingPlan, data: Rows, public: Public, rng: Ra
 def _declared_ranges(scaling_plan: ScalingPlan, public: Public) -> ranges.Ranges:
     columns = public.columns + scaling_plan.target
     low, high = np.full(columns, -np.inf), np.full(columns, np.inf)
+    if public.table is not None:
+        low[: public.columns], high[: public.columns] = public_ranges(public.table)
     if public.low is not None and public.high is not None:
         low[: public.columns], high[: public.columns] = public.low, public.high
     if scaling_plan.target and public.target_low is not None and public.target_high is not None:

@@ -4,19 +4,22 @@ Releases that are each optional and fixed in advance by public facts:
 
 1. histograms that show where the values of each column end, also inside declared bounds (ranges.py);
 2. the mean and the second moment of each column, clipped to that range;
-3. the same for the target of a regression, with a share of its own (target.py).
+3. the same for the target of a regression, with a share of its own (target.py);
+4. with a public start, whether it is better than none (start_check.py).
 
 Everything else here is post-processing. Sensitivities and proofs: docs/guarantees/scales.md.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from discreet.data.public import Public
 from discreet.privacy import accounting, mechanisms
 from discreet.scaling import shares
+from discreet.scaling.public_scales import tells_target
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
@@ -43,6 +46,7 @@ class ScalingPlan:
       "factor"    bounds were given, too little data for that: one factor by which all are too wide is learned;
       "columns"   nothing was given: radius, centre and width of each column are learned;
       "common"    too little data for that: one radius for all columns is learned;
+      "public"    ranges, centres and widths of the columns come from a public table;
       "none"      the columns are used as they are;
       "target"    the same, but the target is learned.
     `target` says that there is a regression target; `target_plan` is None where nothing is learned about it.
@@ -56,12 +60,15 @@ class ScalingPlan:
     centred: bool
     target: bool
     target_plan: TargetPlan | None = None
+    least_spread: float | None = field(default=None, metadata={"digest": "if given"})  # of public columns, in radii
+    start_check: mechanisms.Additive | None = field(default=None, metadata={"digest": "if given"})
 
     @property
     def parts(self) -> dict[str, mechanisms.Additive | None]:
         """All releases by name, in their order."""
         own = {name: getattr(self, name) for name in shares.NAMES}
-        return own | {f"target_{name}": getattr(self.target_plan, name, None) for name in shares.NAMES}
+        of_target = {f"target_{name}": getattr(self.target_plan, name, None) for name in shares.NAMES}
+        return own | of_target | {"start_check": self.start_check}
 
     @property
     def event(self) -> Any:
@@ -69,8 +76,8 @@ class ScalingPlan:
 
     @property
     def learns(self) -> bool:
-        """Whether anything is learned from the rows."""
-        return any(part is not None for part in self.parts.values())
+        """Whether any scale is learned from the rows."""
+        return any(part is not None for name, part in self.parts.items() if name != "start_check")
 
     @property
     def learns_target(self) -> bool:
@@ -115,12 +122,16 @@ def plan_scaling(public: Public, budget: Budget, share: float | None, centred: b
     """
     if share is not None and (not isinstance(share, (int, float)) or not 0.0 <= share < 1.0):
         raise ValueError(f"scale_share must be at least 0 and below 1 (or None); got {share!r}.")
-    if share == 0.0 and ((target and not public.target_bounded) or not public.bounded):
-        missing = "y_bounds" if public.bounded else "bounds"
+    learns_target = target and not public.target_bounded and not tells_target(public.table)
+    known = public.bounded or public.table is not None
+    if share == 0.0 and (learns_target or not known):
+        missing = "y_bounds" if known else "bounds"
         raise ValueError(f"scale_share=0 needs {missing}=(low, high); declare them or leave scale_share=None.")
     centred = centred and not public.sparse
+    least_spread = None if public.table is None else _least_spread(public, budget, share)
     if share == 0.0:
-        return ScalingPlan("declared", None, None, None, None, centred, target)
+        method = "declared" if public.table is None else "public"
+        return ScalingPlan(method, None, None, None, None, centred, target, least_spread=least_spread)
     found = shares.share_out(public, budget, share, centred, target)
     own, of_target = (
         {name: mechanisms.additive(budget, part) if part else None for name, part in parts.items()}
@@ -128,7 +139,20 @@ def plan_scaling(public: Public, budget: Budget, share: float | None, centred: b
     )
     moments = of_target.pop("moments")
     target_plan = None if moments is None else TargetPlan(**of_target, moments=moments)
-    return ScalingPlan(found.method, **own, centred=centred, target=target, target_plan=target_plan)
+    return ScalingPlan(
+        found.method, **own, centred=centred, target=target, target_plan=target_plan, least_spread=least_spread
+    )
+
+
+def _least_spread(public: Public, budget: Budget, share: float | None) -> float:
+    """How narrow a public column may be, in radii: no narrower than private moments could tell, had they been learned.
+
+    To lift a narrow column further, such as a rare category, only magnifies the noise of the steps.
+    """
+    part = shares.MOMENTS / (shares.HISTOGRAM + shares.LOCATION + shares.CLOSER + shares.MOMENTS)
+    alone = mechanisms.additive(budget, (share or shares.DEFAULT_SHARE) * part)
+    noise = alone.deviation(mechanisms.bounded_moments(public.relation, public.columns)) / public.rows
+    return math.sqrt(min(1.0, 2.0 * noise))
 
 
 def plan_target(public: Public, budget: Budget) -> ScalingPlan:

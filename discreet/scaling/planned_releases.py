@@ -8,6 +8,7 @@ from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import Sensitivity
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.scaling.learn import counted_columns
+from discreet.scaling.start_check import check_sensitivity
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -35,6 +36,8 @@ def scaling_releases(scaling_plan: ScalingPlan, public: Public) -> list[PlannedR
         "moments": ("scales: means and mean squares", _moments(public, public.columns), RANGE),
         "target_moments": ("scales: mean and mean square of the target", _moments(public, 1), RANGE),
     }
+    check = check_sensitivity(public.relation) * (1.0 / public.rows)
+    told["start_check"] = ("check of the public start", check, "of a usual loss, on the mean")
     parts = scaling_plan.parts
     return [
         release

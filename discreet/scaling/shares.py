@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from discreet.privacy import mechanisms
+from discreet.scaling.public_scales import tells_target
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -42,13 +43,15 @@ def share_out(public: Public, budget: Budget, share: float | None, centred: bool
     """Decide what can be learned; a share that was asked for is spent, and no more."""
     usual = DEFAULT_SHARE if share is None else share
     for_target, of_target = 0.0, _parts(False, False, False, False)
-    if target:
+    if target and not tells_target(public.table):
         for_target, of_target = _target(public, budget, usual, MOST_SHARE * (share or 1.0), centred)
     if share is None:
         least, most = (1.0 - TARGET_PART * target) * usual, MOST_SHARE * (1.0 - for_target)
     else:
         least = most = share - for_target
-    method, for_columns = _columns(public, budget, least, most, _parts(True, centred, centred, True)["histogram"])
+    method, for_columns = ("public", 0.0)
+    if public.table is None:
+        method, for_columns = _columns(public, budget, least, most, _parts(True, centred, centred, True)["histogram"])
     ends = method in ("narrowed", "columns", "common", "factor")
     # One histogram for several columns shows no place: there is nothing to look at more closely.
     looks = centred and method in ("narrowed", "columns")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal
 
@@ -25,10 +25,12 @@ from discreet.problem.stored_problem import stored_problem
 from discreet.scaling.learn import learn_scaling
 from discreet.scaling.plan import ScalingPlan, plan_scaling
 from discreet.scaling.planned_releases import scaling_releases
+from discreet.scaling.start_check import plan_start_check, start_is_better
 from discreet.solvers.plan import M, Plan, S
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
+    from discreet.data.public_inputs import PublicModel
     from discreet.data.rows import Rows
     from discreet.privacy.budget import Budget
     from discreet.privacy.guarantee import Guarantee
@@ -120,6 +122,7 @@ class Solver(ABC, Generic[M, S]):
     single_output: ClassVar[bool] = False  # whether it knows losses of one output only
     selects: ClassVar[bool] = False  # whether it makes private selections, which have no cost in Gaussian DP
     compiled: ClassVar[bool] = False  # whether its loop is compiled, and knows losses by their code
+    takes_start: ClassVar[bool] = False  # whether it can begin at public coefficients
     needs_all_rows: ClassVar[bool] = True
     """Whether its loop needs all rows in memory; False: sums over blocks of rows are enough."""
     scale_share: float | None
@@ -130,8 +133,12 @@ class Solver(ABC, Generic[M, S]):
         problem.penalty.check_columns(public.columns)
         if public.stored and self.needs_all_rows:
             raise self._refused(ALL_ROWS_NEEDED, problem, budget, stored=True)
+        if public.start is not None:
+            self._check_start(problem, public.start, budget)
         target = not problem.loss.classification
         scaling_plan = self._plan_scaling(problem, public, budget, target)
+        if self.takes_start and public.has_start:
+            scaling_plan = replace(scaling_plan, start_check=plan_start_check(public, budget))
         mechanism, settings = self._decide(problem, public, budget, scaling_plan)
         return Plan(self, problem, public, budget, scaling_plan, mechanism, settings)
 
@@ -155,12 +162,15 @@ class Solver(ABC, Generic[M, S]):
             rng.rekey(plan.digest)
         scaling = self._learn_scaling(plan, data, rng)
         scaled: Any = (
-            scale_problem(problem, data, scaling, plan.public.rows, self.order)
+            scale_problem(problem, data, scaling, plan.public.rows, self.order, plan.start)
             if isinstance(data, Data)
-            else stored_problem(problem, data, scaling, plan.public.rows)
+            else stored_problem(problem, data, scaling, plan.public.rows, plan.start)
         )
         if trace == "non-private":
             warnings.warn("the objective trace is read from the rows without noise.", PrivacyLeakWarning, stacklevel=3)
+        check = plan.scaling_plan.start_check
+        if check is not None and not start_is_better(scaled, check, plan.public.relation, rng):
+            scaled = replace(scaled, origin=None)
         run = Run(rng, progress, trace == "non-private")
         w, iterations = self._descend(scaled, plan, run)
         coef, intercept = scaled.to_user(w)
@@ -234,14 +244,26 @@ class Solver(ABC, Generic[M, S]):
         if reason is not None:
             raise self._refused(reason, problem, budget)
 
-    def _refused(self, reason: str, problem: Problem, budget: Budget, stored: bool = False) -> IncompatibleSolverError:
+    def _check_start(self, problem: Problem, start: PublicModel, budget: Budget) -> None:
+        if not self.takes_start:
+            raise self._refused("its result does not depend on where it starts", problem, budget, started=True)
+        outputs = problem.loss.outputs
+        wanted = (start.columns,) if outputs == 1 else (outputs, start.columns)
+        if start.coef.shape != wanted:
+            raise ValueError(f"coef of start has shape {start.coef.shape}; this loss needs {wanted}.")
+        if not problem.fit_intercept and start.intercept.any():
+            raise ValueError("start has an intercept, and fit_intercept=False leaves none; pass intercept=0.")
+
+    def _refused(
+        self, reason: str, problem: Problem, budget: Budget, stored: bool = False, started: bool = False
+    ) -> IncompatibleSolverError:
         """The error that says why, and which other solvers would work."""
         from discreet.solvers import SOLVERS
 
         others = [
             (name, kind())
             for name, kind in SOLVERS.items()
-            if name != self.name and not (stored and kind.needs_all_rows)
+            if name != self.name and not (stored and kind.needs_all_rows) and not (started and not kind.takes_start)
         ]
         able = [repr(name) for name, solver in others if solver.why_incompatible(problem, budget) is None]
         advice = f"use one of {', '.join(able)}" if able else "no solver takes this problem as it stands"

@@ -91,6 +91,7 @@ class BoltOn(Solver[OutputNoise, BoltOnSettings]):
     order: ClassVar[Literal["C", "F"]] = "C"
     needs_separable: ClassVar[bool] = False
     pure: ClassVar[bool] = True
+    takes_start: ClassVar[bool] = True
     compiled: ClassVar[bool] = True
 
     passes: int | None = None
@@ -209,4 +210,5 @@ def with_lighter_penalty(scaled: ScaledProblem, total_step_length: float) -> tup
     else:
         X *= gain
     lighter = PenaltyTerms(c.l1 * gain, c.l2 * gain**2, c.low / gain, c.high / gain)
-    return replace(scaled, X=X, penalty_terms=lighter), gain
+    origin = None if scaled.origin is None else scaled.origin / gain
+    return replace(scaled, X=X, penalty_terms=lighter, origin=origin), gain

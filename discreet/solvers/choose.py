@@ -41,27 +41,31 @@ def make_solver(solver: Any, problem: Problem, public: Public, budget: Budget) -
 
 
 def _automatic(problem: Problem, public: Public, budget: Budget) -> tuple[str, str]:
-    """The name of a solver, and why it is taken."""
+    """The name of a solver, and why it is taken: the first reason that applies."""
     if public.columns == 0:
         return "gd", "there are no columns"
-    if Newton().fits_constant(problem, public, budget):
-        return "newton", "rows are too few for anything but a constant"
-    if public.columns > FEW_COLUMNS and worth_screening(problem, public, budget):
-        return "screened", "the noise of a model of all columns would be larger than what they can tell"
-    why_cd = _why_cd(problem, public, budget)
-    if why_cd is not None:
-        return "cd", why_cd
-    why_not = _why_not_newton(problem, public, budget)
-    if why_not is not None:
-        return "gd", why_not
-    hidden = _hidden(problem, public, budget)
-    if hidden > MOST_HIDDEN:
-        return (
-            "newton",
-            "noise will hide how columns are correlated, which keeps its steps short, and few are planned",
-        )
-    told = f"directions with more than {hidden:.2g} of the rows' squared length will be seen"
+    reasons = (
+        ("newton", _why_constant(problem, public, budget)),
+        ("screened", _why_screened(problem, public, budget)),
+        ("cd", _why_cd(problem, public, budget)),
+        ("gd", _why_not_newton(problem, public, budget)),
+    )
+    for name, reason in reasons:
+        if reason is not None:
+            return name, reason
+    told = f"directions with more than {_hidden(problem, public, budget):.2g} of the rows' squared length will be seen"
     return "newton", f"{told} through the noise of the second moment, so that few steps are needed"
+
+
+def _why_constant(problem: Problem, public: Public, budget: Budget) -> str | None:
+    fits = Newton().fits_constant(problem, public, budget)
+    return "rows are too few for anything but a constant" if fits else None
+
+
+def _why_screened(problem: Problem, public: Public, budget: Budget) -> str | None:
+    if public.columns <= FEW_COLUMNS or not worth_screening(problem, public, budget):
+        return None
+    return "the noise in a model of all columns would be larger than what they can tell"
 
 
 def _why_cd(problem: Problem, public: Public, budget: Budget) -> str | None:

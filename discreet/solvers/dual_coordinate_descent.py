@@ -86,6 +86,7 @@ class DualCoordinateDescent(Solver[BatchGaussian, DualSettings]):
     order: ClassVar[Literal["C", "F"]] = "C"
     needs_separable: ClassVar[bool] = True
     pure: ClassVar[bool] = False
+    takes_start: ClassVar[bool] = True
     compiled: ClassVar[bool] = True
     single_output: ClassVar[bool] = True
 

@@ -64,6 +64,7 @@ class GradientDescent(Solver[mechanisms.Additive, FullBatchSettings]):
     needs_separable: ClassVar[bool] = False
     takes_coupled: ClassVar[bool] = True
     pure: ClassVar[bool] = True
+    takes_start: ClassVar[bool] = True
     needs_all_rows: ClassVar[bool] = False
 
     steps: int | None = None

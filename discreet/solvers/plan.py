@@ -17,6 +17,7 @@ from discreet.scaling.plan import ScalingPlan
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
+    from discreet.data.public_inputs import PublicModel
     from discreet.privacy.budget import Budget
     from discreet.problem.problem import Problem
     from discreet.solvers.base import Solver
@@ -95,7 +96,22 @@ class Plan(Generic[M, S]):
     @cached_property
     def guarantee(self) -> Guarantee:
         """What the run will promise, with its exact cost."""
-        return guarantee_for(self.event, self.budget, self.public.relation, self.public.rows, self.public.leaks)
+        public = self.public
+        return guarantee_for(self.event, self.budget, public.relation, public.rows, public.leaks, public.inputs)
+
+    @property
+    def has_public_start(self) -> bool:
+        """Whether the solver begins at public coefficients, unless the rows tell that these are worse than none."""
+        return self.solver.takes_start and self.public.has_start
+
+    @cached_property
+    def start(self) -> PublicModel | None:
+        """The public coefficients at which the solver begins: as given, or fitted on the public table; else None."""
+        if not self.has_public_start or self.public.start is not None:
+            return self.public.start
+        from discreet.solvers._shared.public_start import fitted_start
+
+        return fitted_start(self.problem, self.public)
 
     @cached_property
     def digest(self) -> bytes:

@@ -24,6 +24,7 @@ SCALING_WORDS = {
     "factor": "declared bounds, too little data for more: one factor by which they are too wide is learned privately",
     "columns": "radius, centre and width of every column are learned privately",
     "common": "too little data for scales per column: one common radius is learned privately",
+    "public": "ranges, centres and widths of the columns are those of a public table",
     "none": "columns as they are",
 }
 RELATION_WORDS = {
@@ -65,6 +66,10 @@ def _facts(plan: Plan) -> list[str]:
         "budget": str(plan.budget).strip("()"),
         "scales": SCALING_WORDS[plan.scaling_plan.method],
     }
+    if plan.has_public_start:
+        facts["start"] = "public coefficients" if public.start is not None else "fitted on the public table"
+    if public.inputs:
+        facts["taken as public"] = "; ".join(public.inputs)
     facts |= {name.replace("_", " "): _value(value) for name, value in plan.settings.to_dict().items()}
     lines = [_line(name, value) for name, value in facts.items()]
     reason = _wrapped("chosen because", plan.chosen_because) if plan.chosen_because else []

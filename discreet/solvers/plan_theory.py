@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from discreet.solvers.plan import Plan
 
 NOTHING_PROVED = "no theorem covers this solver as planned"
+PUBLIC_START = "the theorems begin at 0, and this run at public coefficients"
 
 
 @dataclass(frozen=True)
@@ -88,9 +89,9 @@ def theory_of(plan: Plan, radius: float) -> PlanTheory:
         )
     except ValueError as reason:
         why = (f"no lower bound: {reason}",)
-    upper = plan.solver.error_bound(plan, used)
+    upper = None if plan.has_public_start else plan.solver.error_bound(plan, used)
     if upper is None:
-        why = (*why, f"no upper bound: {NOTHING_PROVED}")
+        why = (*why, f"no upper bound: {PUBLIC_START if plan.has_public_start else NOTHING_PROVED}")
     return PlanTheory(used, by_penalty > radius, lower, upper, why)
 
 
@@ -110,7 +111,7 @@ def _convexity(known: PublicProblem) -> float:
 def _radius_of_penalty(known: PublicProblem) -> float:
     """How far from 0 the optimum can be, where every coordinate has an l2 penalty of known size; else infinite."""
     convexity = _convexity(known)
-    if convexity == 0.0 or not known.starts_at_zero or not math.isfinite(known.problem.loss.lipschitz):
+    if convexity == 0.0 or not known.zero_is_feasible or not math.isfinite(known.problem.loss.lipschitz):
         return math.inf
     largest = known.problem.loss.lipschitz * known.row_norm
     return min(largest / convexity, math.sqrt(2.0 * known.loss_at_zero() / convexity))

@@ -22,6 +22,7 @@ from discreet.solvers import Plan, Solution, Solver
 from discreet.solvers.choose import make_plan
 
 if TYPE_CHECKING:
+    from discreet.data.public_inputs import PublicModel, PublicTable
     from discreet.privacy.ledger import Ledger
     from discreet.privacy.ledger.ledger import Reservation
 
@@ -109,6 +110,8 @@ def solve(
     sample_weight: Any = None,
     relation: str | Relation = "replace",
     public_n: int | None = None,
+    start: PublicModel | None = None,
+    public_table: PublicTable | None = None,
     random_state: Any = None,
     callback: Progress | None = None,
     trace: Literal["non-private"] | None = None,
@@ -141,6 +144,10 @@ def solve(
         Which tables count as neighbours.
     public_n : int, optional
         With relation="add_remove": a public estimate of the number of rows.
+    start : PublicModel, optional
+        Public coefficients at which the solver begins.
+    public_table : PublicTable, optional
+        A public table with the same columns, its target coded like y: scales and a start come from it.
     random_state : int, optional
         None draws secure noise; a seed makes it reproducible, hence removable, and is named in the guarantee's leaks.
     callback : callable, optional
@@ -174,7 +181,8 @@ def solve(
     data = load(X, y, sample_weight)
     problem.check_labels(data.y)
     limits = None if problem.loss.classification else y_bounds
-    public = public_facts(data, relation=relation, bounds=bounds, y_bounds=limits, public_n=public_n)
+    declared = {"relation": relation, "bounds": bounds, "y_bounds": limits, "public_n": public_n}
+    public = public_facts(data, **declared, start=start, table=public_table)
     granted = budget_from(budget, None, public.rows)
     plan = make_plan(solver, problem, public, granted)
     rng, note = generator_from(random_state), "coefficients, by solve"

@@ -93,6 +93,7 @@ class StochasticGradientDescent(Solver[SampledMechanism, SGDSettings]):
     needs_separable: ClassVar[bool] = False
     takes_coupled: ClassVar[bool] = True
     pure: ClassVar[bool] = False
+    takes_start: ClassVar[bool] = True
     compiled: ClassVar[bool] = True
 
     passes: float | None = None

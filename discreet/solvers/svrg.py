@@ -88,6 +88,7 @@ class SVRG(Solver[mechanisms.AnchoredGaussian, SVRGSettings]):
     needs_separable: ClassVar[bool] = False
     takes_coupled: ClassVar[bool] = True
     pure: ClassVar[bool] = False
+    takes_start: ClassVar[bool] = True
     compiled: ClassVar[bool] = True
 
     anchors: int | None = None

@@ -22,6 +22,7 @@ from discreet.privacy.mechanisms.selections import (
 )
 from discreet.privacy.mechanisms.sensitivity import (
     Sensitivity,
+    bounded_between,
     bounded_fractions,
     bounded_moments,
     bounded_values,
@@ -55,6 +56,7 @@ __all__ = [
     "VertexSelections",
     "additive",
     "anchored_ratio",
+    "bounded_between",
     "bounded_fractions",
     "bounded_moments",
     "bounded_values",

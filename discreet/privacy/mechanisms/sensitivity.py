@@ -75,6 +75,15 @@ def bounded_values(relation: Relation, columns: int) -> Sensitivity:
     return Sensitivity(relation.factor * math.sqrt(columns), float(relation.factor * columns))
 
 
+def bounded_between(relation: Relation, low: float, high: float) -> Sensitivity:
+    """The sum of one column with low <= x <= high, low <= 0 <= high.
+
+    Guarantee: a replaced row moves the sum by at most high - low, a removed or null row by the larger of the two ends.
+    """
+    move = high - low if relation is Relation.REPLACE else max(high, -low)
+    return Sensitivity(move, move)
+
+
 def bounded_fractions(columns: int) -> Sensitivity:
     """Sums of several columns with 0 <= x <= 1.
 

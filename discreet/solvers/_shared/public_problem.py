@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.privacy.relation import Relation
-from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock, scaled_penalty_terms
+from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock, scaled_penalty_terms, scaled_start
 from discreet.solvers.plan import Plan
 from discreet.theory.distance import ContractionDistance, MomentDistance
 from discreet.theory.fixed_point import NoisyContraction
@@ -64,13 +64,18 @@ class PublicProblem(BlockwiseProblem):
         return float(self.penalty_terms.l2.min(initial=math.inf))
 
     @property
-    def starts_at_zero(self) -> bool:
-        return self.problem.constraint is None and not self.start().any()
+    def zero_is_feasible(self) -> bool:
+        return self.problem.constraint is None and not self.nearest_to_zero().any()
+
+    @property
+    def start_distance(self) -> float:
+        """How far the public start is from where the solver would begin without one."""
+        return float(np.linalg.norm(self.start() - self.nearest_to_zero()))
 
     def loss_at_zero(self) -> float:
         """How far the mean loss of a classification can fall from its value at 0; infinite for real targets."""
         loss = self.problem.loss
-        if not loss.classification or not self.starts_at_zero:
+        if not loss.classification or not self.zero_is_feasible:
             return math.inf
         labels = np.array([-1.0, 1.0]) if loss.outputs == 1 else np.arange(loss.outputs, dtype=np.float64)
         margins = np.zeros(labels.size) if loss.outputs == 1 else np.zeros((labels.size, loss.outputs))
@@ -92,7 +97,11 @@ def public_problem(plan: Plan, scaling: ColumnScaling) -> PublicProblem:
     if not problem.separable:
         scaling = scaling.uniform()
     known = PublicProblem(
-        problem=problem, scaling=scaling, rows=plan.public.rows, penalty_terms=scaled_penalty_terms(problem, scaling)
+        problem=problem,
+        scaling=scaling,
+        rows=plan.public.rows,
+        penalty_terms=scaled_penalty_terms(problem, scaling),
+        origin=scaled_start(problem, scaling, plan.start),
     )
     if not problem.separable and known.penalty_terms.l1.any():
         raise ValueError("an l1 penalty together with a constraint that is not separable is not covered.")
@@ -181,10 +190,11 @@ class ProximalSteps:
 
     @property
     def start(self) -> float:
-        """A bound on the distance of the start from the optimum."""
+        """A bound on the distance of the start from the optimum: that of the point nearest to 0, and from there on."""
         known, convexity = self.known, self.known.strong_convexity
         steepest = min(self.clip, known.problem.loss.lipschitz * known.row_norm)
-        return min(steepest / convexity, math.sqrt(2.0 * known.loss_at_zero() / convexity))
+        nearest = min(steepest / convexity, math.sqrt(2.0 * known.loss_at_zero() / convexity))
+        return nearest + known.start_distance
 
     @property
     def error(self) -> float:

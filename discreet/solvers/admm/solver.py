@@ -73,6 +73,7 @@ class ADMM(Solver[mechanisms.Additive, FullBatchSettings]):
     needs_separable: ClassVar[bool] = False
     takes_coupled: ClassVar[bool] = True
     pure: ClassVar[bool] = True
+    takes_start: ClassVar[bool] = True
     single_output: ClassVar[bool] = True
     compiled: ClassVar[bool] = True
     needs_all_rows: ClassVar[bool] = False

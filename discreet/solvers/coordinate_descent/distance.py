@@ -68,6 +68,8 @@ def _check(
     clip: FloatArray,
 ) -> None:
     """Refuse what the theorem does not cover."""
+    if known.origin is not None:
+        raise ValueError("a public start is not covered, as nothing bounds its excess; start=None is.")
     if loops.sampling == "cyclic":
         raise ValueError('coordinates in a fixed order are not covered; sampling="uniform" and "proportional" are.')
     if loops.screening is not None:

@@ -89,6 +89,7 @@ class CoordinateDescent(Solver[mechanisms.Additive, CoordinateDescentSettings]):
     order: ClassVar[Literal["C", "F"]] = "F"
     needs_separable: ClassVar[bool] = True
     pure: ClassVar[bool] = True
+    takes_start: ClassVar[bool] = True
     compiled: ClassVar[bool] = True
 
     passes: float | None = None

@@ -19,14 +19,16 @@ Prox = Callable[[FloatArray, float], FloatArray]
 
 
 class Leader:
-    """The minimiser of (sum of gradients so far) . w + (their number) penalty(w) + ||w||^2 / (2 length).
+    """The minimiser of (sum of gradients so far) . w + (their number) penalty(w) + ||w - origin||^2 / (2 length).
 
-    Gradients come in leaves of about equal size. Several trees (one per pass, or one per part of a stream) follow
-    each other: `base` holds the noisy sums of those that are finished. `length` is the step a leaf makes.
+    `origin` is the public start, or 0. Gradients come in leaves of about equal size. Several trees (one per pass, or
+    one per part of a stream) follow each other: `base` holds the noisy sums of those that are finished. `length` is the
+    step a leaf makes.
     """
 
-    def __init__(self, start: FloatArray, length: float) -> None:
+    def __init__(self, start: FloatArray, length: float, origin: FloatArray | None = None) -> None:
         self.w, self.length = start, length
+        self.origin = np.zeros_like(start) if origin is None else origin
         self.base = np.zeros_like(start)
         self.latest = np.zeros_like(start)
         self.average = GrowingTailAverage(start)
@@ -47,5 +49,5 @@ class Leader:
             raise RuntimeError("begin a tree first: without its noise the sums would be released as they are.")
         self.latest = self.sums.next(gradient, grid, rng) / leaf_rows
         leaves = self.average.count + 1
-        self.w = prox(-self.length * (self.base + self.latest), self.length * leaves)
+        self.w = prox(self.origin - self.length * (self.base + self.latest), self.length * leaves)
         self.average.add(self.w)

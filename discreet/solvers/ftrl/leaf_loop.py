@@ -44,7 +44,7 @@ class LeafLoop:
 
     def __init__(self, solver: FTRL, plan: FTRLPlan, scaled: ScaledProblem, generator_of: GeneratorOf) -> None:
         self.solver, self.plan, self.scaled, self.generator_of = solver, plan, scaled, generator_of
-        self.leader = Leader(scaled.start(), solver.step / curvature_bound(scaled))
+        self.leader = Leader(scaled.start(), solver.step / curvature_bound(scaled), scaled.origin)
         self.leaf = np.zeros(scaled.shape)
 
     def start_tree(self, sums: RunningSums, number: int = 0) -> None:

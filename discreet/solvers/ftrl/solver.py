@@ -82,6 +82,7 @@ class FTRL(Solver[RunningSumGaussian, FTRLSettings]):
     order: ClassVar[Literal["C", "F"]] = "C"
     needs_separable: ClassVar[bool] = False
     pure: ClassVar[bool] = False
+    takes_start: ClassVar[bool] = True
 
     leaves: int | None = None
     epochs: int | None = None

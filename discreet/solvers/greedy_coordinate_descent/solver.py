@@ -97,6 +97,7 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
     order: ClassVar[Literal["C", "F"]] = "F"
     needs_separable: ClassVar[bool] = True
     pure: ClassVar[bool] = False
+    takes_start: ClassVar[bool] = True
     compiled: ClassVar[bool] = True
     single_output: ClassVar[bool] = True
     selects: ClassVar[bool] = True

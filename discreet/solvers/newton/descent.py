@@ -23,6 +23,7 @@ from discreet.scaling.second_moment import Metric, SecondMoment
 from discreet.solvers._shared.clipping import typical_slope
 from discreet.solvers._shared.constant_score import ConstantScore, learn_label_scores
 from discreet.solvers._shared.quadratic_model import QuadraticModel
+from discreet.solvers.newton.public_metric import largest_eigenvalue, public_metric, public_rows, unresolved
 from discreet.solvers.newton.releases import (
     CLIP,
     CURVATURE_RADIUS,
@@ -70,7 +71,7 @@ class Descent:
         if t == 0:
             # Before the start: there all slopes are equal, and where labels are rare theirs must not be clipped.
             self.clip = self._learn_clip(CLIP)
-            if self.constant is not None:
+            if self.constant is not None and self.scaled.origin is None:
                 self.w[..., -1] = self.constant.value if self.scaled.outputs > 1 else self.constant.value[0]
         elif t == self.plan.settings.halfway:
             if self.split.shares[NEW_CLIP] > 0.0:
@@ -139,6 +140,8 @@ class Descent:
 
     def _learn_metric(self) -> Metric:
         """Two releases: a bound on the norms of the rows, and their second moment."""
+        if self.plan.settings.public_metric:
+            return self._checked_public_metric()
         radius = self.solver.radius
         if radius is None:
             radius = self._learn_radius(RADIUS, lambda block: block.norms)
@@ -149,17 +152,48 @@ class Descent:
         )
         moment = self._release(total, radius, MOMENT)
         metric = Metric.from_second_moment(moment)
-        self.mean_noise = moment.deviation / math.sqrt(2.0)  # off the diagonal
-        along = np.minimum(likely_values(moment) / metric.values, 1.0)
-        self.mean_square = float(along.sum())
-        self.curvature = Curvature(np.eye(along.size), np.ones(along.size), np.maximum(UNCLIPPED * along, 1e-3))
+        self._keep_curvature(
+            likely_values(moment) / metric.values, moment.deviation / math.sqrt(2.0)
+        )  # off the diagonal
         return metric
+
+    def _keep_curvature(self, along: FloatArray, mean_noise: float) -> None:
+        """How large the second moment is along each direction, in the metric, and how uncertain the columns' means."""
+        along = np.minimum(along, 1.0)
+        self.mean_noise, self.mean_square = mean_noise, float(along.sum())
+        self.curvature = Curvature(np.eye(along.size), np.ones(along.size), np.maximum(UNCLIPPED * along, 1e-3))
 
     def _learn_constant(self) -> ConstantScore | None:
         """One release, if it is planned: the counts of the labels."""
         if self.split.shares[LABELS] == 0.0:
             return None
         return learn_label_scores(self.scaled, self.split.part(LABELS), self.relation, self.run.rng)
+
+    def _checked_public_metric(self) -> Metric:
+        """Two releases: a bound on the norms of the rows in the public metric, and their largest second moment there.
+
+        Where the rows are longer than the public table says, the metric is enlarged until steps do not overshoot.
+        """
+        table = self.plan.public.table
+        if table is None:
+            raise RuntimeError("a public metric was planned without a public table.")
+        noise = unresolved(self.plan.problem, self.plan.public, self.plan.budget)
+        found = public_metric(self.scaled, table, noise)
+        if self.plan.settings.learns_norm_bounds:
+            radius = self._learn_radius(RADIUS, lambda block: found.metric.norms(block.X))
+        else:
+            radius = float(np.quantile(found.metric.norms(public_rows(self.scaled, table)), 1.0 - LONG_ROWS))
+
+        def of_block(block: ScaledBlock) -> FloatArray:
+            norms = found.metric.norms(block.X)
+            rows = (np.ones(norms.size), norms, radius, block.weight, self._table_rows)
+            return second_moment.whitened_second_moment(block.X, found.metric, *rows)
+
+        part, rng = self.split.part(MOMENT), self.run.rng
+        top, noise = largest_eigenvalue(self.scaled.sum(of_block), radius, self.scaled.rows, part, rng)
+        metric = Metric(found.metric.values * max(1.0, 0.5 * (top + noise)), found.metric.vectors)
+        self._keep_curvature(found.moments / metric.values, 1.0 / math.sqrt(table.rows))
+        return metric
 
     def _learn_hessian(self) -> FloatArray:
         """Two releases: a bound on the norms of the rows times their root curvatures, and the Hessian in the metric."""

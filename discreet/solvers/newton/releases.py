@@ -27,9 +27,13 @@ def releases_of(plan: NewtonPlan) -> list[PlannedRelease]:
     counts = mechanisms.one_hot_counts(relation, 1)
     matrix = mechanisms.outer_products(relation, columns) * (1.0 / plan.public.rows)
     gradient = mechanisms.clipped_sum(relation) * (1.0 / plan.public.rows)
+    moment = ("second-moment matrix of the rows", matrix, SQUARED_LENGTH)
+    if plan.settings.public_metric:
+        largest = mechanisms.bounded_fractions(1) * (1.0 / plan.public.rows)
+        moment = ("largest second moment of the rows in the public metric", largest, SQUARED_LENGTH)
     before: dict[int, tuple[str, mechanisms.Sensitivity, str]] = {
         RADIUS: ("counts of row lengths", counts, "rows per count"),
-        MOMENT: ("second-moment matrix of the rows", matrix, SQUARED_LENGTH),
+        MOMENT: moment,
         CLIP: ("counts of gradient lengths", counts, "rows per count"),
         NEW_CLIP: ("counts of gradient lengths", counts, "rows per count"),
         CURVATURE_RADIUS: ("counts of row lengths by curvature", counts, "rows per count"),
@@ -45,3 +49,9 @@ def releases_of(plan: NewtonPlan) -> list[PlannedRelease]:
             what, sensitivity, unit = before.get(k, step)
             planned += planned_releases(what, plan.mechanism.part(k).event, relation, sensitivity, unit)
     return planned
+
+
+def with_share(shares: tuple[float, ...], which: int, share: float) -> tuple[float, ...]:
+    """The shares if one release has another share: the rest stays divided as it was."""
+    rest = (1.0 - share) / (1.0 - shares[which])
+    return tuple(share if k == which else rest * other for k, other in enumerate(shares))

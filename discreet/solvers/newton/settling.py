@@ -35,20 +35,23 @@ def settled(descent: Descent, w: FloatArray, weights: FloatArray) -> FloatArray:
     free = np.isneginf(terms.low).all() and np.isposinf(terms.high).all()
     if not descent.plan.is_noisy or not free:
         return w
-    outputs = zip(np.atleast_2d(w), descent.models, constants(descent), strict=True)
+    origin = np.zeros_like(w) if scaled.origin is None else scaled.origin
+    outputs = zip(np.atleast_2d(w), descent.models, constants(descent), np.atleast_2d(origin), strict=True)
     found = [settled_output(descent, *output, noise_of(descent, output[1], weights)) for output in outputs]
     return np.reshape(found, w.shape)
 
 
 def settled_output(
-    descent: Descent, w: FloatArray, model: QuadraticModel, constant: Estimate | None, noise: FloatArray
-) -> FloatArray:
+    descent: Descent, w: FloatArray, model: QuadraticModel, constant: Estimate | None, origin: FloatArray,
+    noise: FloatArray,
+) -> FloatArray:  # fmt: skip
+    """The weights of one output, shrunk towards a public start or, without one, towards the constant."""
     problem, labels = descent.scaled.problem, descent.scaled.problem.loss.classification
     usual = LABEL_MARGIN if labels else TARGET_MARGIN * descent.scaled.scaling.target_scale
     if not problem.fit_intercept:
-        return NoisyWeights(w, noise).expected(usual)
+        return origin + NoisyWeights(w - origin, noise).expected(usual)
     columns = Columns(descent.metric.matrix, descent.mean_noise)
-    return with_intercept(w, noise, columns, constant, usual, labels)
+    return with_intercept(w, noise, columns, constant, usual, labels, origin)
 
 
 def noise_of(descent: Descent, model: QuadraticModel, weights: FloatArray) -> FloatArray:

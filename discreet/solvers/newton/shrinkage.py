@@ -94,14 +94,17 @@ class Columns:
 
 
 def with_intercept(
-    w: FloatArray, noise: FloatArray, columns: Columns, constant: Estimate | None, usual: float, labels: bool
-) -> FloatArray:
-    """Weights, intercept last, with slopes shrunk by their noise; the constant's score has a say in the intercept.
+    w: FloatArray, noise: FloatArray, columns: Columns, constant: Estimate | None, usual: float, labels: bool,
+    origin: FloatArray,
+) -> FloatArray:  # fmt: skip
+    """Weights, intercept last, with slopes shrunk towards those of the origin by their noise.
+
+    The constant's score has a say in the intercept.
 
     What the slopes lose takes the noise of the intercept along, so far as both have it in common.
     """
     slopes = w[:-1]
-    shrunk = NoisyWeights(slopes, noise[:-1, :-1]).expected(usual)
+    shrunk = origin[:-1] + NoisyWeights(slopes - origin[:-1], noise[:-1, :-1]).expected(usual)
     common = np.linalg.lstsq(noise[:-1, :-1], noise[-1, :-1], rcond=None)[0]
     own = Estimate(float(w[-1] - common @ (slopes - shrunk)), max(float(noise[-1, -1] - common @ noise[-1, :-1]), 0.0))
     if constant is None:

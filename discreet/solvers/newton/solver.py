@@ -9,7 +9,7 @@ is many times smaller. Theorem and proof: docs/guarantees/newton.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -31,7 +31,8 @@ from discreet.solvers._shared.noise_rules import NoiseRule
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.newton.descent import Descent, first_slope, is_free
-from discreet.solvers.newton.releases import GRADIENTS, LABELS, releases_of
+from discreet.solvers.newton.public_metric import EIGENVALUE_SHARE, uses_public_metric
+from discreet.solvers.newton.releases import GRADIENTS, LABELS, MOMENT, releases_of, with_share
 from discreet.solvers.newton.settling import settled
 from discreet.solvers.newton.several_outputs import quiet_curvatures
 from discreet.solvers.plan import LABEL_MARGIN, TARGET_MARGIN, Plan, Settings
@@ -65,6 +66,7 @@ class NewtonSettings(Settings):
     halfway: int  # the step before which threshold and curvature are learned anew; 0: never
     moment_share: float
     hessian_share: float
+    public_metric: bool | None = field(default=None, metadata={"digest": "if given"})
 
     @property
     def is_constant(self) -> bool:
@@ -103,6 +105,7 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
     order: ClassVar[Literal["C", "F"]] = "C"
     needs_separable: ClassVar[bool] = True
     pure: ClassVar[bool] = False
+    takes_start: ClassVar[bool] = True
     needs_all_rows: ClassVar[bool] = False
 
     steps: int | None = None
@@ -145,10 +148,13 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         counted = self._counts_labels(problem, public, budget)
         labels = min(wanted_share(public, budget), MOST_LABELS) if counted else 0.0
         shares = self._shares(steps, limit if learned else 0.0, hessian, labels, problem.loss.outputs)
+        known = uses_public_metric(public, budget, columns, self.moment_share)
+        if known:  # only its largest eigenvalue is looked at
+            shares = with_share(shares, MOMENT, min(shares[MOMENT], EIGENVALUE_SHARE))
         mechanism = calibrated(lambda z: BudgetSplit(z, shares), scaling_plan, budget, public)
-        return mechanism, NewtonSettings(
-            steps, learned, _halfway(steps), self.moment_share, hessian if _halfway(steps) else 0.0
-        )
+        moment, halfway = EIGENVALUE_SHARE if known else self.moment_share, _halfway(steps)
+        hessian = hessian if halfway else 0.0
+        return mechanism, NewtonSettings(steps, learned, halfway, moment, hessian, True if known else None)
 
     def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
         if self.fits_constant(problem, public, budget):
@@ -156,11 +162,14 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         return super()._plan_scaling(problem, public, budget, target)
 
     def fits_constant(self, problem: Problem, public: Public, budget: Budget) -> bool:
-        """Whether the constant alone needs so much of the budget that nothing can be told about the columns."""
+        """Whether the constant alone needs so much of the budget that nothing can be told about the columns.
+
+        A public start tells something about them already.
+        """
         asked = (self.steps, self.clip, self.radius, self.scale_share)
         if any(setting is not None for setting in asked) or self.why_incompatible(problem, budget) is not None:
             return False
-        if budget.is_infinite or not problem.fit_intercept:
+        if public.has_start or budget.is_infinite or not problem.fit_intercept:
             return False
         if not problem.loss.classification:
             return hides_target(public, budget)

@@ -117,6 +117,7 @@ class SketchedDescent(Solver[mechanisms.Gaussian, SketchedSettings]):
     order: ClassVar[Literal["C", "F"]] = "F"
     needs_separable: ClassVar[bool] = True
     pure: ClassVar[bool] = False
+    takes_start: ClassVar[bool] = True
     compiled: ClassVar[bool] = True
     single_output: ClassVar[bool] = True
 
