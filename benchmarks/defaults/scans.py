@@ -169,7 +169,7 @@ SCANS = {
         Scan(f"{_NEWTON}.HESSIAN_SHARE", _free("newton"), field="hessian_share", most=0.6),
         *_scans(_NEWTON, "STEPS FEW_STEPS NORM_BOUND_SHARE GROWTH FEWEST_STEPS", _free("newton")),
         *_scans("solvers.newton.descent", "CLIPPED_ROWS LONG_ROWS LEAST_CURVATURE", _free("newton")),
-        *_scans(_NEWTON, "NOISIEST_HESSIAN LONG_ROWS_AT_LEAST MOST_GROWTH", _free("newton")),
+        *_scans(_NEWTON, "NOISIEST_HESSIAN MOST_GROWTH", _free("newton")),
         *_scans(f"{_SHARED}.noise_rules", "COORDINATE_CLIP", _free("cd")),
         *_scans(f"{_SHARED}.coordinates", "PASSES NOISIEST FEWEST_PASSES", _free("cd")),
         *_scans(f"{_SHARED}.noise_rules", "GRADIENT_CLIP", _free("gd")),
