@@ -95,12 +95,12 @@ def _against_one_more(relation: Relation) -> tuple[Data, Data]:
 
 def _ordered(relation: Relation) -> tuple[Data, Data]:
     """One column orders the other rows as the target does, one the other way round; the last row agrees with either."""
-    line = np.linspace(-0.9, 0.9, 40)
+    line = np.linspace(-0.9, 0.9, 200)
     X = np.vstack([np.column_stack([line, -line]), [1.0, 1.0]])
     first = Data(X, np.append(line, 1.0))
     if relation is Relation.REPLACE:
         return first, Data(X, np.append(line, -1.0))
-    return first, without_row(first, relation, at=40)
+    return first, without_row(first, relation, at=200)
 
 
 def _first_is_chosen(solution: Solution) -> float:

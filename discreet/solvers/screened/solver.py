@@ -21,7 +21,7 @@ from discreet.privacy import accounting, mechanisms
 from discreet.privacy.mechanisms import SelectionsThenFit
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.column_scaling import ColumnScaling
-from discreet.scaling.plan import ScalingPlan, unscaled
+from discreet.scaling.plan import ScalingPlan
 from discreet.solvers.base import Run, Solution, Solver
 from discreet.solvers.plan import Plan, Settings
 from discreet.solvers.screened.planning import SHARE, found_columns
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from discreet.data.rows import Rows
     from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
+    from discreet.privacy.relation import Relation
     from discreet.problem.problem import Problem
     from discreet.problem.scaled_problem import ScaledProblem
 
@@ -99,23 +100,11 @@ class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
             reason = reason and f"its fit by {self.then!r} is refused, as {reason}"
         return reason
 
-    def plan(self, problem: Problem, public: Public, budget: Budget) -> ScreenedPlan:
-        """Fix noise, number of columns and the fit from public facts: data is not an argument."""
-        plan = super().plan(problem, public, budget)
-        return replace(plan, scaling_plan=self.fit_plan(plan).scaling_plan)
-
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
     ) -> tuple[SelectionsThenFit, ScreenedSettings]:
         count = self._count(problem, public, budget)
-        pure = budget.kind == "pure"
-
-        def make(multiplier: float) -> SelectionsThenFit:
-            return SelectionsThenFit(multiplier, count, self.share, pure)
-
-        noiseless = budget.is_infinite
-        multiplier = 0.0 if noiseless else accounting.calibrate(lambda z: make(z).event, budget, public.relation)
-        mechanism = make(multiplier)
+        mechanism = _shared_budget(count, self.share, budget, public.relation)
         then = _solver_of_fit(self.then, self.scale_share, problem, _public_of_fit(public, count), mechanism.rest)
         return mechanism, ScreenedSettings(count, then.name)
 
@@ -127,8 +116,12 @@ class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
         return min(wanted, public.columns)
 
     def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
-        """None before the columns are chosen; those of the fit are planned with it."""
-        return unscaled(target)
+        """The scales that the fit will learn, of the chosen columns."""
+        count = self._count(problem, public, budget)
+        chosen, rest = _public_of_fit(public, count), _shared_budget(count, self.share, budget, public.relation).rest
+        return _solver_of_fit(self.then, self.scale_share, problem, chosen, rest)._plan_scaling(
+            problem, chosen, rest, target
+        )
 
     def fit_plan(self, plan: ScreenedPlan, chosen: IntArray | None = None) -> Plan[Any, Any]:
         """Return the plan of the fit on the chosen columns; which ones they are changes nothing but their bounds."""
@@ -197,6 +190,18 @@ class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
 
     def _descend(self, scaled: ScaledProblem, plan: ScreenedPlan, run: Run) -> tuple[FloatArray, int]:
         raise NotImplementedError("the fit is made by the solver that the plan names.")
+
+
+@lru_cache(maxsize=16)  # two steps of one plan ask for it
+def _shared_budget(count: int, share: float, budget: Budget, relation: Relation) -> SelectionsThenFit:
+    """The choices and what is left to the fit, with the least noise that keeps the budget."""
+
+    def make(multiplier: float) -> SelectionsThenFit:
+        return SelectionsThenFit(multiplier, count, share, pure=budget.kind == "pure")
+
+    if budget.is_infinite:
+        return make(0.0)
+    return make(accounting.calibrate(lambda z: make(z).event, budget, relation))
 
 
 @lru_cache(maxsize=16)  # plans are compared by identity; several parts of one plan ask for its fit
