@@ -43,7 +43,8 @@ class ScalingPlan:
       "declared"  bounds were given, nothing is learned about the columns;
       "moments"   bounds were given, centres and widths inside them are learned;
       "narrowed"  bounds were given: where values end inside them, centres and widths are learned;
-      "factor"    bounds were given, too little data for that: one factor by which all are too wide is learned;
+      "factor"    bounds were given, too little data for that: one factor by which all are too wide is learned,
+                  and centres and widths if their noise allows it;
       "columns"   nothing was given: radius, centre and width of each column are learned;
       "common"    too little data for that: one radius for all columns is learned;
       "public"    ranges, centres and widths of the columns come from a public table;
@@ -86,7 +87,7 @@ class ScalingPlan:
     @property
     def measures_columns(self) -> bool:
         """Whether moments are learned for every column."""
-        return self.method in ("moments", "narrowed", "columns")
+        return self.moments is not None
 
     def warnings(self, public: Public) -> list[str]:
         """Say what public facts tell about the scales before they are learned."""

@@ -55,7 +55,11 @@ def share_out(public: Public, budget: Budget, share: float | None, centred: bool
     ends = method in ("narrowed", "columns", "common", "factor")
     # One histogram for several columns shows no place: there is nothing to look at more closely.
     looks = centred and method in ("narrowed", "columns")
-    own = _parts(ends, looks, looks, method in ("moments", "narrowed", "columns"))
+    measured = method in ("moments", "narrowed", "columns")
+    if method == "factor":
+        part = _parts(True, False, False, True)["moments"]
+        measured = _quiet_moments(public, budget, part * for_columns, public.columns)
+    own = _parts(ends, looks, looks, measured)
     return Shares(
         method,
         {name: for_columns * part for name, part in own.items()},
@@ -109,8 +113,7 @@ def _target(public: Public, budget: Budget, usual: float, most: float, centred: 
     parts, least = _parts(True, centred, centred, True), TARGET_PART * usual
     needed = target_share(public, budget)
     if public.target_bounded and needed > least * parts["histogram"]:
-        moments = mechanisms.additive(budget, least).deviation(mechanisms.bounded_moments(public.relation, 1))
-        return least, _parts(False, False, False, moments <= NOISIEST_MOMENT * public.rows)
+        return least, _parts(False, False, False, _quiet_moments(public, budget, least, 1))
     if needed > most * parts["histogram"]:
         return most, _parts(True, False, False, True)
     return max(needed / parts["histogram"], least), parts
@@ -120,10 +123,8 @@ def _columns(public: Public, budget: Budget, usual: float, most: float, part: fl
     """The most that can be learned with noise small against the number of rows, and the share for it."""
     counted = int((~binary(public)).sum())
     if public.bounded and counted == 0:
-        moments = mechanisms.additive(budget, usual).deviation(
-            mechanisms.bounded_moments(public.relation, public.columns)
-        )
-        return ("moments", usual) if moments <= NOISIEST_MOMENT * public.rows else ("declared", 0.0)
+        quiet = _quiet_moments(public, budget, usual, public.columns)
+        return ("moments", usual) if quiet else ("declared", 0.0)
     sensitivity = mechanisms.one_hot_counts(public.relation, counted)
     needed = _needed(budget, sensitivity, NOISIEST_HISTOGRAM * public.rows) / part
     if needed <= most:
@@ -132,6 +133,12 @@ def _columns(public: Public, budget: Budget, usual: float, most: float, part: fl
         return "common", usual
     together = mechanisms.additive(budget, usual).deviation(mechanisms.one_hot_counts(public.relation, 1))
     return ("factor", usual) if together <= NOISIEST_HISTOGRAM * public.rows else ("declared", 0.0)
+
+
+def _quiet_moments(public: Public, budget: Budget, share: float, columns: int) -> bool:
+    """Whether means and mean squares of so many columns are of use with this share."""
+    sensitivity = mechanisms.bounded_moments(public.relation, columns)
+    return mechanisms.additive(budget, share).deviation(sensitivity) <= NOISIEST_MOMENT * public.rows
 
 
 def _needed(budget: Budget, sensitivity: Sensitivity, deviation: float) -> float:

@@ -35,7 +35,7 @@ from tests.harm_tools import (
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning")
 
-RATES, SPREAD, DRAWS, FAILURE = {"a": 0.5, "b": 0.45}, 0.25, 200, 0.05
+RATES, SPREAD, DRAWS, FAILURE = {"a": 0.5, "b": 0.45}, 0.25, 800, 0.05
 NORMAL = NormalMargins(RATES, SPREAD)
 FIXED = LogisticRegression(solver=OutputPerturbation(ridge=0.01, row_norm=1.0))
 

@@ -69,8 +69,8 @@ def test_scores_of_sparse_rows_and_frames(method):
 @pytest.mark.parametrize("own_format", ["csr", "csc"])
 def test_sparse_rows_get_the_scores_of_a_model_of_centred_columns(own_format):
     """A model of dense rows subtracts a centre, which sparse rows have too: their zeros are not stored."""
-    X = np.where(np.random.default_rng(0).uniform(size=(300, 4)) < 0.5, 0.0, table(2, rows=300)[0])
-    y = table(2, rows=300)[1]
+    X = np.where(np.random.default_rng(0).uniform(size=(2_000, 4)) < 0.5, 0.0, table(2, rows=2_000)[0])
+    y = table(2, rows=2_000)[1]
     model = discreet.LogisticRegression(bounds=(0.0, 150.0), classes=["no", "yes"], random_state=0, alpha=0.01)
     model.fit(X, y)
     found = linear_classifier(model)
@@ -146,7 +146,7 @@ def test_a_model_without_a_law_says_what_to_do():
     for unknown in (model, linear_model.LogisticRegression(max_iter=10_000).fit(X, y)):
         with pytest.raises(ValueError, match=r"unknown: .*distance=.*twin=.*gradient_distance"):
             plain_certificate(unknown, X, y, group)
-    inside = np.clip(X, *BOUNDS)  # scikit-learn's model clips nothing
+    inside = np.clip(X, model.scaling_.low, model.scaling_.high)  # scikit-learn's model clips nothing
     twin = linear_model.LogisticRegression(max_iter=10_000).fit(inside, y)
     found = plain_certificate(model, inside, y, group, twin=twin)
     step = np.append(model.coef_ - twin.coef_, model.intercept_ - twin.intercept_)
