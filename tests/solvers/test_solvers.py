@@ -95,14 +95,8 @@ def test_a_solver_that_does_not_fit_says_who_would():
     problem = Problem(Squared(), Zero(), L1Ball(1.0))
     with pytest.raises(IncompatibleSolverError, match=r"'cd' cannot be used.*'gd', 'admm', 'sgd'"):
         CoordinateDescent().plan(problem, Public(100, 3), Budget(1.0, 1e-3))
-<<<<<<< HEAD
     told = r"'greedy-cd' cannot be used.*classes.*'cd', 'screened', 'gd', 'sgd'"
     with pytest.raises(IncompatibleSolverError, match=told):
-=======
-    with pytest.raises(
-        IncompatibleSolverError, match=r"'greedy-cd' cannot be used.*classes.*'cd', 'screened', 'gd', 'sgd'"
-    ):
->>>>>>> sparse
         GreedyCoordinateDescent().plan(Problem(Multinomial(3)), Public(100, 3), Budget(1.0, 1e-3))
     with pytest.raises(IncompatibleSolverError, match=r"'sgd' cannot be used.*pure.*'cd', 'screened', 'gd'"):
         StochasticGradientDescent().plan(Problem(Squared()), Public(100, 3), Budget.pure(1.0))
