@@ -11,11 +11,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from discreet import Budget, LogisticRegression, Relation, Ridge
-from discreet.preprocessing import PrivateBounds, private_means
+from discreet.data.public import Public
+from discreet.data.rows import Data
+from discreet.preprocessing import private_means
 from discreet.privacy import mechanisms
+from discreet.privacy.random.generator import seeded_generator
+from discreet.scaling.learn import learn_scaling
+from discreet.scaling.plan import plan_target
 from generality.cells import Cell
-
-RANGE_SHARE = 0.5  # of the private constant's budget, for the range of a target without declared bounds
 
 
 def fitted(cell: Cell, epsilon: float, solver: Any = "auto", seed: int = 0, told: bool = False, **settings: Any) -> Any:
@@ -41,11 +44,9 @@ def private_mean(cell: Cell, epsilon: float, told: bool) -> float:
     if told:
         low, high = (np.array([end]) for end in cell.target_range())
         return _clipped_mean(column, low, high, epsilon, cell.delta, cell.seed)
-    part, rest = RANGE_SHARE * epsilon, (1.0 - RANGE_SHARE) * epsilon  # composed simply: the baseline is not helped
-    ranges = PrivateBounds(epsilon=part, delta=0.5 * cell.delta, random_state=cell.seed).fit(column)
-    if ranges.low_[0] == ranges.high_[0]:
-        return float(ranges.low_[0])
-    return _clipped_mean(column, ranges.low_, ranges.high_, rest, 0.5 * cell.delta, cell.seed + 1)
+    public, budget = Public(cell.rows, cell.X.shape[1]), Budget(epsilon, cell.delta)
+    rng = seeded_generator(cell.seed)
+    return float(learn_scaling(plan_target(public, budget), Data(cell.X, cell.y), public, rng).target_shift)
 
 
 def _clipped_mean(column: np.ndarray, low: Any, high: Any, epsilon: float, delta: float, seed: int) -> float:
