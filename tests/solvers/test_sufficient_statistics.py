@@ -122,8 +122,9 @@ def test_other_losses_pure_budgets_and_wide_tables_are_refused():
 
 
 def test_better_than_coordinate_descent_on_correlated_columns():
-    """The medians of five seeds differ by a factor of about 70 from ten passes, and of about 1.6 from as many as the
-    default makes; 5 and 1.25 leave room for another source of noise.
+    """The medians of five seeds differ by a factor of about 70 from ten passes; 5 leaves room for another source of noise.
+
+    Against as many passes as the default makes the factor is about 1.3, which five seeds cannot tell from 1.
     """
     rng = np.random.default_rng(0)
     X = rng.standard_normal((20_000, 6)) @ (np.eye(6) + np.ones((6, 6)))
@@ -133,7 +134,6 @@ def test_better_than_coordinate_descent_on_correlated_columns():
     for name, solver in (
         ("statistics", SufficientStatistics()),
         ("ten passes", CoordinateDescent(passes=10)),
-        ("default", CoordinateDescent()),
     ):
         runs = [
             solve_seeded(PROBLEM, X, y, solver, seed=seed, bounds=(-40.0, 40.0), y_bounds=(-20.0, 20.0))
@@ -141,4 +141,3 @@ def test_better_than_coordinate_descent_on_correlated_columns():
         ]
         errors[name] = np.median([PROBLEM.objective(X, y, run.w, run.intercept) - best for run in runs])
     assert 5.0 * errors["statistics"] < errors["ten passes"]
-    assert 1.25 * errors["statistics"] < errors["default"]
