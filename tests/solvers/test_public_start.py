@@ -245,8 +245,9 @@ def test_a_good_start_saves_a_fit_that_has_no_budget_to_learn():
 def test_a_wrong_start_is_found_out(solver):
     wrong = PublicModel(-TRUE, -START.intercept)
     budget = Budget(0.3, 1e-6)
-    misled = [log_loss(fit(budget, s, solver, start=wrong)) for s in range(3)]
-    without = [log_loss(fit(budget, s, solver)) for s in range(3)]
+    bounds = ([-4.0, -60.0, -0.2, -12.0], [4.0, 180.0, 0.2, 4.0])
+    misled = [log_loss(fit(budget, s, solver, start=wrong, bounds=bounds)) for s in range(3)]
+    without = [log_loss(fit(budget, s, solver, bounds=bounds)) for s in range(3)]
     assert log_loss(wrong) > 2.0
     assert np.mean(misled) < np.mean(without) + 0.05
 
