@@ -49,6 +49,10 @@ def _automatic(problem: Problem, public: Public, budget: Budget) -> tuple[str, s
     why_not = _why_not_newton(problem, public, budget)
     if why_not is not None:
         return "gd", why_not
+    if public.table is not None:
+        return "newton", "the public table gives it a metric without noise, so that few steps are needed"
+    if public.has_start:
+        return "newton", "it shrinks its result towards the public start, as far as noise alone may have moved it"
     told = f"directions with more than {_hidden(problem, public, budget):.2g} of the rows' squared length will be seen"
     return "newton", f"{told} through the noise of the second moment, so that few steps are needed"
 
@@ -81,7 +85,7 @@ def _why_not_newton(problem: Problem, public: Public, budget: Budget) -> str | N
         wanted = "few steps on labels" if labels else "few steps on a target"
         return f"{public.columns:,} columns are too many for {wanted}: many short ones follow the largest directions"
     hidden = _hidden(problem, public, budget)
-    if hidden > MOST_HIDDEN:
+    if hidden > MOST_HIDDEN and public.table is None and not public.has_start:
         return (
             f"the noise of the second moment would hide every direction with less than {hidden:.2g} of the rows' "
             "squared length, so that newton would learn nothing from it"

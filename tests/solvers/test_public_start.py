@@ -36,6 +36,7 @@ from discreet.scaling.second_moment import whitened_second_moment
 from discreet.scaling.start_check import _gains, check_sensitivity, start_is_better
 from discreet.solvers import SOLVERS, CoordinateDescent, GradientDescent, Newton
 from discreet.solvers._shared.public_start import fitted_start
+from discreet.solvers.choose import make_plan
 from discreet.solvers.newton.public_metric import largest_eigenvalue, public_metric, uses_public_metric
 from tests.neighbours import CASE, LOSSES, scaled_neighbours, some_weights
 
@@ -172,6 +173,19 @@ def test_without_its_target_a_table_leaves_the_target_of_a_regression_to_the_bud
 def test_rows_too_few_for_a_check_trust_the_start():
     public = Public.of(50, COLUMNS, bounds=(-100, 100), start=START)
     assert GradientDescent().plan(RIDGE, public, TINY).scaling_plan.start_check is None
+
+
+def test_auto_takes_newton_where_public_inputs_stand_in_for_what_noise_hides():
+    budget, table = Budget(0.05, 1e-6), PublicTable(np.eye(30))
+    public = [Public.of(500, 30, **given) for given in ({}, {"table": table}, {"start": PublicModel(np.ones(30))})]
+    assert [make_plan("auto", RIDGE, facts, budget).solver.name for facts in public] == ["gd", "newton", "newton"]
+
+
+def test_a_public_target_locates_that_of_a_regression():
+    problem, table = Problem(Squared(), L2(1e-4)), PublicTable(X[PUBLIC], 1e6 + MARGINS[PUBLIC])
+    found = quiet(lambda: solve(problem, X[PRIVATE], 1e6 + MARGINS[PRIVATE], "auto", TINY, public_table=table))
+    residuals = X[PRIVATE] @ found.coef + found.intercept - 1e6 - MARGINS[PRIVATE]
+    assert np.mean(residuals**2) < 0.3 * np.var(MARGINS)
 
 
 def test_newton_takes_the_metric_whose_error_is_smaller():
