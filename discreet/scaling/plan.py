@@ -66,19 +66,19 @@ class ScalingPlan:
 
     @property
     def parts(self) -> dict[str, mechanisms.Additive | None]:
-        """All releases by name, in their order."""
+        """The releases of scales by name, in their order."""
         own = {name: getattr(self, name) for name in shares.NAMES}
-        of_target = {f"target_{name}": getattr(self.target_plan, name, None) for name in shares.NAMES}
-        return own | of_target | {"start_check": self.start_check}
+        return own | {f"target_{name}": getattr(self.target_plan, name, None) for name in shares.NAMES}
 
     @property
     def event(self) -> Any:
-        return accounting.compose([part.event for part in self.parts.values() if part is not None])
+        parts = (*self.parts.values(), self.start_check)
+        return accounting.compose([part.event for part in parts if part is not None])
 
     @property
     def learns(self) -> bool:
         """Whether any scale is learned from the rows."""
-        return any(part is not None for name, part in self.parts.items() if name != "start_check")
+        return any(part is not None for part in self.parts.values())
 
     @property
     def learns_target(self) -> bool:
@@ -109,7 +109,8 @@ class ScalingPlan:
 
     def to_dict(self) -> dict[str, Any]:
         multipliers = {
-            f"{name}_multiplier": None if part is None else part.multiplier for name, part in self.parts.items()
+            f"{name}_multiplier": None if part is None else part.multiplier
+            for name, part in (self.parts | {"start_check": self.start_check}).items()
         }
         return {"method": self.method, **multipliers, "centred": self.centred, "learns_target": self.learns_target}
 

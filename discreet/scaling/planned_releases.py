@@ -38,7 +38,7 @@ def scaling_releases(scaling_plan: ScalingPlan, public: Public) -> list[PlannedR
     }
     check = check_sensitivity(public.relation) * (1.0 / public.rows)
     told["start_check"] = ("check of the public start", check, "of a usual loss, on the mean")
-    parts = scaling_plan.parts
+    parts = scaling_plan.parts | {"start_check": scaling_plan.start_check}
     return [
         release
         for name, (what, sensitivity, unit) in told.items()

@@ -52,6 +52,7 @@ def with_public_scales(
     if public.sparse:  # the entries that are not stored are 0
         outer_low, outer_high = np.minimum(outer_low, 0.0), np.maximum(outer_high, 0.0)
     known = outer_high > outer_low
+    lost = target and not tells_target(table) and scaling.frozen.all()  # of a lost target columns can tell nothing
     scaling = replace(
         scaling,
         low=outer_low,
@@ -59,7 +60,7 @@ def with_public_scales(
         shift=np.clip(mean, outer_low, outer_high) if centred else mean,
         scale=np.where(known, spread, 1.0),
         second_moment=np.ones(public.columns),
-        frozen=~known | scaling.frozen.all(),  # all of them, where the target is lost
+        frozen=~known | lost,
     )
     return _with_public_target(scaling, public, centred) if target and tells_target(table) else scaling
 

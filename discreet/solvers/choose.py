@@ -49,6 +49,7 @@ def _automatic(problem: Problem, public: Public, budget: Budget) -> tuple[str, s
         ("screened", _why_screened(problem, public, budget)),
         ("cd", _why_cd(problem, public, budget)),
         ("gd", _why_not_newton(problem, public, budget)),
+        ("newton", _why_public_inputs(public)),
     )
     for name, reason in reasons:
         if reason is not None:
@@ -66,6 +67,14 @@ def _why_screened(problem: Problem, public: Public, budget: Budget) -> str | Non
     if public.columns <= FEW_COLUMNS or not worth_screening(problem, public, budget):
         return None
     return "the noise in a model of all columns would be larger than what they can tell"
+
+
+def _why_public_inputs(public: Public) -> str | None:
+    if public.table is not None:
+        return "the public table gives it a metric without noise, so that few steps are needed"
+    if public.has_start:
+        return "it shrinks its result towards the public start, as far as noise alone may have moved it"
+    return None
 
 
 def _why_cd(problem: Problem, public: Public, budget: Budget) -> str | None:
@@ -94,7 +103,7 @@ def _why_not_newton(problem: Problem, public: Public, budget: Budget) -> str | N
     if public.columns > (MOST_COLUMNS if labels else FEW_COLUMNS):
         wanted = "few steps on labels" if labels else "few steps on a target"
         return f"{public.columns:,} columns are too many for {wanted}: many short ones follow the largest directions"
-    if _hides_all(problem, public, budget):
+    if _hides_all(problem, public, budget) and public.table is None and not public.has_start:
         hidden = _hidden(problem, public, budget)
         return (
             f"the noise of the second moment would hide every direction with less than {hidden:.2g} of the rows' "

@@ -36,6 +36,7 @@ from discreet.scaling.second_moment import whitened_second_moment
 from discreet.scaling.start_check import _gains, check_sensitivity, start_is_better
 from discreet.solvers import SOLVERS, CoordinateDescent, GradientDescent, Newton
 from discreet.solvers._shared.public_start import fitted_start
+from discreet.solvers.choose import make_plan
 from discreet.solvers.newton.public_metric import largest_eigenvalue, public_metric, uses_public_metric
 from tests.neighbours import CASE, LOSSES, scaled_neighbours, some_weights
 
@@ -174,6 +175,19 @@ def test_rows_too_few_for_a_check_trust_the_start():
     assert GradientDescent().plan(RIDGE, public, TINY).scaling_plan.start_check is None
 
 
+def test_auto_takes_newton_where_public_inputs_stand_in_for_what_noise_hides():
+    budget, table = Budget(0.05, 1e-6), PublicTable(np.eye(30))
+    public = [Public.of(500, 30, **given) for given in ({}, {"table": table}, {"start": PublicModel(np.ones(30))})]
+    assert [make_plan("auto", RIDGE, facts, budget).solver.name for facts in public] == ["gd", "newton", "newton"]
+
+
+def test_a_public_target_locates_that_of_a_regression():
+    problem, table = Problem(Squared(), L2(1e-4)), PublicTable(X[PUBLIC], 1e6 + MARGINS[PUBLIC])
+    found = quiet(lambda: solve(problem, X[PRIVATE], 1e6 + MARGINS[PRIVATE], "auto", TINY, public_table=table))
+    residuals = X[PRIVATE] @ found.coef + found.intercept - 1e6 - MARGINS[PRIVATE]
+    assert np.mean(residuals**2) < 0.3 * np.var(MARGINS)
+
+
 def test_newton_takes_the_metric_whose_error_is_smaller():
     budget, table = Budget(1.0, 1e-6), PublicTable(X[PUBLIC])
     few, many = (Public.of(rows, COLUMNS, table=table) for rows in (300, 300_000))
@@ -245,8 +259,9 @@ def test_a_good_start_saves_a_fit_that_has_no_budget_to_learn():
 def test_a_wrong_start_is_found_out(solver):
     wrong = PublicModel(-TRUE, -START.intercept)
     budget = Budget(0.3, 1e-6)
-    misled = [log_loss(fit(budget, s, solver, start=wrong)) for s in range(3)]
-    without = [log_loss(fit(budget, s, solver)) for s in range(3)]
+    bounds = ([-4.0, -60.0, -0.2, -12.0], [4.0, 180.0, 0.2, 4.0])
+    misled = [log_loss(fit(budget, s, solver, start=wrong, bounds=bounds)) for s in range(3)]
+    without = [log_loss(fit(budget, s, solver, bounds=bounds)) for s in range(3)]
     assert log_loss(wrong) > 2.0
     assert np.mean(misled) < np.mean(without) + 0.05
 
