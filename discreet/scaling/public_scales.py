@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +77,7 @@ def _with_public_target(scaling: ColumnScaling, public: Public, centred: bool) -
         target_high=float(high),
         target_shift=float(mean),
         target_scale=float(spread),
-        target_noise=float(spread) / math.sqrt(public.table.rows),
+        target_noise=float(spread),  # the private mean may well be a deviation away: gradients decide
     )
 
 

@@ -64,7 +64,8 @@ def _why_constant(problem: Problem, public: Public, budget: Budget) -> str | Non
 
 
 def _why_screened(problem: Problem, public: Public, budget: Budget) -> str | None:
-    if public.columns <= FEW_COLUMNS or not worth_screening(problem, public, budget):
+    """Why columns are chosen first; a public start, which is a model of all of them, would be lost by that."""
+    if public.has_start or public.columns <= FEW_COLUMNS or not worth_screening(problem, public, budget):
         return None
     return "the noise in a model of all columns would be larger than what they can tell"
 

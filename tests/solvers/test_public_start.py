@@ -176,9 +176,19 @@ def test_rows_too_few_for_a_check_trust_the_start():
 
 
 def test_auto_takes_newton_where_public_inputs_stand_in_for_what_noise_hides():
-    budget, table = Budget(0.05, 1e-6), PublicTable(np.eye(30))
-    public = [Public.of(500, 30, **given) for given in ({}, {"table": table}, {"start": PublicModel(np.ones(30))})]
-    assert [make_plan("auto", RIDGE, facts, budget).solver.name for facts in public] == ["gd", "newton", "newton"]
+    budget, table = Budget(0.05, 1e-6), PublicTable(np.eye(30), np.tile([-1.0, 1.0], 15))
+    public = [Public.of(500, 30, **given) for given in ({"table": table}, {"start": PublicModel(np.ones(30))})]
+    plans = [make_plan("auto", RIDGE, facts, budget) for facts in public]
+    assert [plan.solver.name for plan in plans] == ["newton", "newton"]
+    assert all("public" in str(plan.chosen_because) for plan in plans)
+
+
+@pytest.mark.parametrize("columns", [30, 300, 3_000])
+@pytest.mark.parametrize("rows", [300, 3_000, 300_000])
+@pytest.mark.parametrize("sparse", [True, False])
+def test_auto_takes_a_solver_that_takes_a_start(columns, rows, sparse):
+    public = Public.of(rows, columns, sparse=sparse, bounds=(-1.0, 1.0), start=PublicModel(np.ones(columns)))
+    assert make_plan("auto", RIDGE, public, Budget(1.0, 1e-6)).has_public_start
 
 
 def test_a_public_target_locates_that_of_a_regression():
