@@ -26,6 +26,7 @@ SCALING_WORDS = {
     "common": "too little data for scales per column: one common radius is learned privately",
     "public": "ranges, centres and widths of the columns are those of a public table",
     "none": "columns as they are",
+    "target": "columns as they are; range and mean of the target are learned privately",
 }
 RELATION_WORDS = {
     Relation.REPLACE: "a row replaced by any other one (relation replace)",

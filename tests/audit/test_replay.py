@@ -24,6 +24,9 @@ from discreet.model_selection import PrivateGridSearch
 from discreet.preprocessing import PrivateBounds, PrivateQuantiles, PrivateScaler
 from discreet.privacy.budget import Budget
 from discreet.privacy.relation import Relation
+from discreet.problem.losses import Logistic, Multinomial, Squared
+from discreet.problem.penalties import L2
+from discreet.problem.problem import Problem
 from discreet.solvers import SOLVERS, GradientDescent
 from discreet.testing.tables import example_problems, name_of, table
 from tests.catalogue import problem_for
@@ -32,15 +35,19 @@ LABELS = np.array([-1.0, 1.0])
 BUDGET = Budget(1.0, 1e-4)
 
 
+SIZES = {"exponential": (200, 2), "newton": (400, 3)}  # others: (60, 3); with fewer rows newton plans a constant
+BUDGETS = {"newton": Budget(5.0, 1e-4)}
+
+
 def default_plan(name, relation, bounded):
     """The plan of a solver as it comes, for a small table with an intercept, and the table."""
     problem = problem_for(name)
-    rows, columns = (200, 2) if name == "exponential" else (60, 3)
+    rows, columns = SIZES.get(name, (60, 3))
     limits = (-40.0, 40.0) if bounded else None
     target = None if problem.loss.classification else limits
     public = Public.of(rows, columns, relation=relation, bounds=limits, y_bounds=target, public_n=rows)
     X, y = table(problem.loss, rows, columns)
-    return SOLVERS[name]().plan(problem, public, BUDGET), Data(X, y)
+    return SOLVERS[name]().plan(problem, public, BUDGETS.get(name, BUDGET)), Data(X, y)
 
 
 @pytest.mark.parametrize("relation", list(Relation))
@@ -57,6 +64,20 @@ def test_every_solver_passes_on_hostile_neighbours(name, relation):
     assert 0.0 < max(ratios) <= 1.0 + 1e-9
 
 
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("loss", [Logistic(), Multinomial(3), Squared()], ids=lambda loss: loss.name)
+def test_constants_of_tables_too_small_for_more_pass(loss, relation):
+    """All of the budget goes into counts of labels, or into the range and the mean of a target."""
+    problem, public = Problem(loss, L2(1e-3)), Public.of(60, 3, relation=relation, public_n=60)
+    plan = SOLVERS["newton"]().plan(problem, public, BUDGET)
+    assert plan.settings.is_constant
+    X, y = table(loss, 60, 3)
+    labels = None if not loss.classification else LABELS if loss.outputs == 1 else np.arange(3.0)
+    for pair in hostile_neighbours(Data(X, y), relation, np.random.default_rng(0), labels):
+        found = replay(plan, pair.first, pair.second)
+        assert found.passed, (pair.change, str(found))
+
+
 FORMS = example_problems()
 
 
@@ -64,9 +85,11 @@ FORMS = example_problems()
 @pytest.mark.parametrize("name", SOLVERS)
 def test_every_form_of_problem_and_table_passes(name, sparse):
     """All losses, penalties and sets that a solver takes, with pure budgets where it has them; one huge row."""
-    rows, columns = (100, 2) if name == "exponential" else (40, 3)
+    rows, columns = {"exponential": (100, 2), "newton": (400, 3)}.get(name, (40, 3))
     solver, limits = SOLVERS[name](), (-40.0, 40.0)
-    budgets = [budget for budget in (BUDGET, Budget.pure(1.0)) if not sparse or budget is BUDGET]
+    budgets = [
+        budget for budget in (BUDGETS.get(name, BUDGET), Budget.pure(1.0)) if not sparse or budget.kind != "pure"
+    ]
     for problem, budget in itertools.product(FORMS, budgets):
         if solver.why_incompatible(problem, budget) is not None:
             continue

@@ -23,6 +23,7 @@ from discreet.scaling.learn import learn_scaling
 from discreet.scaling.plan import plan_scaling
 from discreet.scaling.target import expected_mean, signed_range
 from discreet.solvers.gradient_descent import GradientDescent
+from discreet.solvers.newton import Newton
 from tests.neighbours import CASE, neighbours
 
 
@@ -48,7 +49,7 @@ def test_a_small_table_finds_its_target(most, found, monkeypatch):
 def test_a_lost_target_gives_a_constant_without_noise_and_a_warning():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 4)), 1e-3 * rng.standard_normal(60)
-    for solver in ("newton", "gd", "cd"):
+    for solver in (Newton(scale_share=0.1), "gd", "cd"):  # newton left to itself plans a constant for such a table
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model = Ridge(epsilon=0.05, solver=solver, random_state=1).fit(X, y)

@@ -366,7 +366,7 @@ def test_a_box_and_sparse_rows():
 def test_too_many_columns_and_wrong_settings_are_refused():
     problem = Problem(Logistic())
     with pytest.raises(IncompatibleSolverError, match="at most 5,000 columns, not 5,001"):
-        Newton().plan(problem, Public(100, 5_001), Budget(1.0, 1e-3))
+        Newton().plan(problem, Public(1_000, 5_001), Budget(1.0, 1e-3))
     with pytest.raises(IncompatibleSolverError, match="pure"):
         Newton().plan(problem, Public(100, 3), Budget.pure(1.0))
     for setting in ({"steps": 0}, {"clip": -1.0}, {"radius": math.nan}, {"moment_share": 1.0}):
@@ -390,7 +390,10 @@ def test_far_better_than_coordinate_descent_on_correlated_columns():
 
 
 def test_the_hessian_pays_where_outcomes_are_rare():
-    """One row in fifty is positive; the medians of three seeds differ by a factor of about 10."""
+    """One row in fifty is positive; the medians of three seeds differ by a factor of about 1.5.
+
+    Most of what the Hessian was good for is done by the start, which has the right share of positive rows.
+    """
     rng = np.random.default_rng(0)
     X = rng.standard_normal((50_000, 5))
     y = np.where(X.sum(axis=1) / 4.0 - 4.0 + rng.logistic(size=50_000) > 0, 1.0, -1.0)
@@ -401,7 +404,7 @@ def test_the_hessian_pays_where_outcomes_are_rare():
         runs = [solve_seeded(problem, X, y, Newton(hessian_share=share), budget, seed) for seed in range(3)]
         assert [run.plan.settings.hessian_share for run in runs] == [share] * 3
         errors[share] = np.median([problem.objective(X, y, run.w, run.intercept) - best for run in runs])
-    assert 3.0 * errors[0.03] < errors[0.0]
+    assert errors[0.03] < errors[0.0]
 
 
 def test_a_hessian_lost_in_its_noise_is_not_planned():

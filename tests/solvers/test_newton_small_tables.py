@@ -106,8 +106,20 @@ def test_the_share_for_labels_gives_their_shares_the_wanted_spread():
     share = wanted_share(public, budget)
     part = mechanisms.additive(budget, share)
     counts = mechanisms.one_hot_counts(Relation.REPLACE, 1)
-    _, spread = noisy_shares(np.array([900.0, 1_100.0]), part.deviation(counts), 2_000)
+    _, spread = noisy_shares(np.array([1_000.0, 1_000.0]), part.deviation(counts), 2_000)
     assert spread == pytest.approx([0.03, 0.03], rel=0.02)
+
+
+def test_weights_of_one_are_no_weights():
+    """A row that is left out has weight 0: whether weights were passed must not change what is released."""
+    X, y = np.random.default_rng(0).normal(size=(120, 3)), np.repeat([0, 1], 60)
+    fits = []
+    for weight in ({}, {"sample_weight": np.ones(120)}):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = LogisticRegression(epsilon=1.0, classes=[0, 1], relation="zero_out", random_state=0)
+            fits.append(model.fit(X, y, **weight).intercept_)
+    np.testing.assert_array_equal(*fits)
 
 
 @given(noisy=st.floats(-3.0, 4.0), spread=st.floats(0.01, 10.0))

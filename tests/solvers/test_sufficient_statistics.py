@@ -122,7 +122,7 @@ def test_other_losses_pure_budgets_and_wide_tables_are_refused():
 
 
 def test_better_than_coordinate_descent_on_correlated_columns():
-    """The medians of five seeds differ by a factor of about 70 from ten passes; 5 leaves room for another source of noise.
+    """The medians of five seeds differ by a factor of about 70 from ten passes; 5 leaves room for other noise.
 
     Against as many passes as the default makes the factor is about 1.3, which five seeds cannot tell from 1.
     """

@@ -61,9 +61,8 @@ def learn_label_scores(
     """
     sensitivity = mechanisms.one_hot_counts(relation, 1)
     noisy = mechanism.release(rng, scaled.sum(label_counts), sensitivity)
-    weighted = next(iter(scaled.blocks())).weight is not None
-    known = None if weighted or relation is Relation.ADD_REMOVE else scaled.rows
-    shares, spreads = noisy_shares(noisy, mechanism.deviation(sensitivity), known)
+    most = math.inf if relation is Relation.ADD_REMOVE else scaled.rows
+    shares, spreads = noisy_shares(noisy, mechanism.deviation(sensitivity), most)
     expected = np.array([expected_share(*pair, noisy.size) for pair in zip(shares, spreads, strict=True)])
     expected /= expected.sum()
     if noisy.size == 2:
@@ -73,13 +72,12 @@ def learn_label_scores(
     return ConstantScore(logs - logs.mean(), spreads / expected)
 
 
-def noisy_shares(counts: FloatArray, deviation: float, known: int | None) -> tuple[FloatArray, FloatArray]:
-    """The shares of noisy counts, and their standard deviations; `known` is what the counts without noise sum to."""
-    if known is not None:
-        shares = counts / known
-        shares += (1.0 - shares.sum()) / counts.size  # the nearest ones that sum to 1
-        return shares, np.full(counts.size, deviation / known * math.sqrt(1.0 - 1.0 / counts.size))
-    total = max(float(counts.sum()), deviation)
+def noisy_shares(counts: FloatArray, deviation: float, most: float) -> tuple[FloatArray, FloatArray]:
+    """The shares of noisy counts, and their standard deviations; without noise the counts sum to `most` at most.
+
+    Weights may make the sum smaller. Whether there are any must not decide: a row that is left out is one of weight 0.
+    """
+    total = min(max(float(counts.sum()), deviation), most)
     inside = np.clip(counts / total, 0.0, 1.0)
     return counts / total, deviation / total * np.sqrt((1.0 - inside) ** 2 + (counts.size - 1) * inside**2)
 

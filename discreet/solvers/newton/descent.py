@@ -20,7 +20,7 @@ from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock
 from discreet.scaling import second_moment
 from discreet.scaling.norm_bound import norm_counts, private_norm_bound
 from discreet.scaling.second_moment import Metric, SecondMoment
-from discreet.solvers._shared.clipping import typical_slope
+from discreet.solvers._shared.clipping import planned_slope, typical_slope
 from discreet.solvers._shared.constant_score import ConstantScore, learn_label_scores
 from discreet.solvers._shared.quadratic_model import QuadraticModel
 from discreet.solvers.newton.public_metric import largest_eigenvalue, public_metric, public_rows, unresolved
@@ -278,7 +278,12 @@ def is_free(terms: PenaltyTerms) -> bool:
 def first_slope(problem: Problem) -> float:
     """The median of the slopes at the start, in units of a usual one: those of labels at margin 0, or residuals."""
     loss = problem.loss
-    return abs(float(loss.slope(0.0, 1.0))) / loss.lipschitz if loss.classification else MEDIAN_RESIDUAL
+    if not loss.classification:
+        return MEDIAN_RESIDUAL
+    if loss.outputs == 1:
+        return abs(float(loss.slope(0.0, 1.0))) / planned_slope(problem)
+    slopes = loss.slope(np.zeros((1, loss.outputs)), np.zeros(1))
+    return float(np.linalg.norm(slopes)) / planned_slope(problem)
 
 
 def least_shrinkage(problem: Problem) -> float:
