@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet._common.types import FloatArray
 from discreet.data import moments
@@ -59,15 +60,16 @@ def _scaling_of(
         spread[-1] = GUESSED_SPREAD
     if source is not None:
         of_target = None if scaling_plan.target_plan is None else scaling_plan.target_plan.moments
-        parts = (slice(0, p), scaling_plan.moments), (slice(p, p + 1), of_target)
-        for measured, mechanism in parts:
+        columns = slice(0, p), scaling_plan.moments, scaling_plan.centred
+        target = slice(p, p + 1), of_target, scaling_plan.target_centred
+        for measured, mechanism, centred in (columns, target):
             if mechanism is not None:
-                found_moments = _learn_moments(limits, measured, mechanism, scaling_plan.centred, public, source)
+                found_moments = _learn_moments(limits, measured, mechanism, centred, public, source)
                 mean[measured], spread[measured], noise[measured] = found_moments
-    radius = np.where(limits.known, limits.radius, 1.0)
+    radius = np.where(limits.known & np.isfinite(limits.radius), limits.radius, 1.0)
     # What is constant becomes 0.
-    constant = limits.low if scaling_plan.centred else np.zeros(limits.size)
-    shift = np.where(limits.known, limits.centre + mean * radius, constant)
+    constant = np.where(_centred(scaling_plan, limits.size), limits.low, 0.0)
+    shift = np.where(limits.known, limits.centre, constant) + np.where(limits.known, mean, 0.0) * radius
     scale = radius * spread
     lost = scaling_plan.target and not limits.known[-1]
     wide = np.where(limits.known, scale, LOST_SCALE)
@@ -84,7 +86,12 @@ def _scaling_of(
         **target_fields,
     )
     return with_public_scales(
-        scaling, public, scaling_plan.centred, scaling_plan.target, scaling_plan.least_spread or 0.0
+        scaling,
+        public,
+        scaling_plan.centred,
+        scaling_plan.target,
+        scaling_plan.least_spread or 0.0,
+        scaling_plan.target_centred,
     )
 
 
@@ -132,15 +139,22 @@ def _limits_between(low: FloatArray, high: FloatArray, scaling_plan: ScalingPlan
     """The ranges with their centres and radii.
 
     A range that excludes zero is centred (the intercept takes up the shift); one that includes zero is not, since
-    most indicator columns are mostly zero. The target is always centred.
+    most indicator columns are mostly zero. The target is always centred, if there is an intercept.
     """
     centre = np.zeros(low.size)
-    if scaling_plan.centred:
-        apart = (low > 0.0) | (high < 0.0)
-        if scaling_plan.target:
-            apart[-1] = True
-        centre[apart] = 0.5 * low[apart] + 0.5 * high[apart]
+    apart = _centred(scaling_plan, low.size) & ((low > 0.0) | (high < 0.0))
+    if scaling_plan.target_centred:
+        apart[-1] = True
+    centre[apart] = 0.5 * low[apart] + 0.5 * high[apart]
     return moments.Limits(low, high, centre, np.maximum(high - centre, centre - low))
+
+
+def _centred(scaling_plan: ScalingPlan, size: int) -> npt.NDArray[np.bool_]:
+    """Which columns are centred, the target being the last one if there is one."""
+    which = np.full(size, scaling_plan.centred)
+    if scaling_plan.target:
+        which[-1] = scaling_plan.target_centred
+    return which
 
 
 def counted_columns(public: Public) -> list[int]:

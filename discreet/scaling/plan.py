@@ -61,6 +61,7 @@ class ScalingPlan:
     centred: bool
     target: bool
     target_plan: TargetPlan | None = None
+    target_centred: bool = False  # also where columns are not: those of sparse tables keep their zeros
     least_spread: float | None = field(default=None, metadata={"digest": "if given"})  # of public columns, in radii
     start_check: mechanisms.Additive | None = field(default=None, metadata={"digest": "if given"})
 
@@ -112,7 +113,13 @@ class ScalingPlan:
             f"{name}_multiplier": None if part is None else part.multiplier
             for name, part in (self.parts | {"start_check": self.start_check}).items()
         }
-        return {"method": self.method, **multipliers, "centred": self.centred, "learns_target": self.learns_target}
+        return {
+            "method": self.method,
+            **multipliers,
+            "centred": self.centred,
+            "target_centred": self.target_centred,
+            "learns_target": self.learns_target,
+        }
 
 
 def plan_scaling(public: Public, budget: Budget, share: float | None, centred: bool, target: bool) -> ScalingPlan:
@@ -129,12 +136,13 @@ def plan_scaling(public: Public, budget: Budget, share: float | None, centred: b
     if share == 0.0 and (learns_target or not known):
         missing = "y_bounds" if known else "bounds"
         raise ValueError(f"scale_share=0 needs {missing}=(low, high); declare them or leave scale_share=None.")
+    target_centred = centred and target
     centred = centred and not public.sparse
     least_spread = None if public.table is None else _least_spread(public, budget, share)
     if share == 0.0:
         method = "declared" if public.table is None else "public"
-        return ScalingPlan(method, None, None, None, None, centred, target, least_spread=least_spread)
-    found = shares.share_out(public, budget, share, centred, target)
+        return ScalingPlan(method, None, None, None, None, centred, target, None, target_centred, least_spread)
+    found = shares.share_out(public, budget, share, centred, target, target_centred)
     own, of_target = (
         {name: mechanisms.additive(budget, part) if part else None for name, part in parts.items()}
         for parts in (found.columns, found.target)
@@ -142,7 +150,13 @@ def plan_scaling(public: Public, budget: Budget, share: float | None, centred: b
     moments = of_target.pop("moments")
     target_plan = None if moments is None else TargetPlan(**of_target, moments=moments)
     return ScalingPlan(
-        found.method, **own, centred=centred, target=target, target_plan=target_plan, least_spread=least_spread
+        found.method,
+        **own,
+        centred=centred,
+        target=target,
+        target_plan=target_plan,
+        target_centred=target_centred,
+        least_spread=least_spread,
     )
 
 
@@ -163,9 +177,8 @@ def plan_target(public: Public, budget: Budget) -> ScalingPlan:
     parts = {name: mechanisms.additive(budget, part) if part else None for name, part in found.items()}
     moments = parts.pop("moments")
     assert moments is not None
-    return ScalingPlan(
-        "target", None, None, None, None, centred=True, target=True, target_plan=TargetPlan(**parts, moments=moments)
-    )
+    target_plan = TargetPlan(**parts, moments=moments)
+    return ScalingPlan("target", None, None, None, None, False, True, target_plan, target_centred=True)
 
 
 def unscaled(target: bool) -> ScalingPlan:

@@ -33,8 +33,9 @@ def public_ranges(table: PublicTable) -> tuple[FloatArray, FloatArray]:
 
 
 def with_public_scales(
-    scaling: ColumnScaling, public: Public, centred: bool, target: bool, least_spread: float = 0.0
-) -> ColumnScaling:
+    scaling: ColumnScaling, public: Public, centred: bool, target: bool, least_spread: float = 0.0,
+    target_centred: bool = False,
+) -> ColumnScaling:  # fmt: skip
     """The scaling with ranges, centres and widths of a public table, if there is one, inside the declared bounds.
 
     No width is below `least_spread` radii of the bulk of its column.
@@ -61,7 +62,9 @@ def with_public_scales(
         second_moment=np.ones(public.columns),
         frozen=~known | lost,
     )
-    return _with_public_target(scaling, public, centred) if target and tells_target(table) else scaling
+    return (
+        _with_public_target(scaling, public, centred or target_centred) if target and tells_target(table) else scaling
+    )
 
 
 def _with_public_target(scaling: ColumnScaling, public: Public, centred: bool) -> ColumnScaling:

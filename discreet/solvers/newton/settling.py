@@ -23,6 +23,8 @@ from discreet.solvers.newton.shrinkage import (
 )
 from discreet.solvers.plan import LABEL_MARGIN, TARGET_MARGIN
 
+LEAST_LEFT = 0.01  # of the target's variance: nothing is explained completely, whatever the noise says
+
 if TYPE_CHECKING:
     from discreet.solvers._shared.quadratic_model import QuadraticModel
     from discreet.solvers.newton.descent import Descent
@@ -37,7 +39,7 @@ def settled(descent: Descent, w: FloatArray, weights: FloatArray) -> FloatArray:
         return w
     origin = np.zeros_like(w) if scaled.origin is None else scaled.origin
     outputs = zip(np.atleast_2d(w), descent.models, constants(descent), np.atleast_2d(origin), strict=True)
-    found = [settled_output(descent, *output, noise_of(descent, output[1], weights)) for output in outputs]
+    found = [settled_output(descent, *output, noise_of(descent, output[1], output[0], weights)) for output in outputs]
     return np.reshape(found, w.shape)
 
 
@@ -54,7 +56,19 @@ def settled_output(
     return with_intercept(w, noise, columns, constant, usual, labels, origin)
 
 
-def noise_of(descent: Descent, model: QuadraticModel, weights: FloatArray) -> FloatArray:
+def slope_variance(descent: Descent, w: FloatArray) -> float:
+    """The mean square of the slopes: of labels that are even, or of what the weights leave of a target."""
+    scaled = descent.scaled
+    if scaled.problem.loss.classification:
+        return 0.25
+    whole = typical_slope(scaled.problem, scaled.scaling) ** 2
+    if not scaled.problem.fit_intercept:
+        return whole
+    explained = Columns(descent.metric.matrix, descent.mean_noise).variance_of(w[:-1])
+    return max(whole - explained, LEAST_LEFT * whole)
+
+
+def noise_of(descent: Descent, model: QuadraticModel, w: FloatArray, weights: FloatArray) -> FloatArray:
     """The covariance of the noise in the mean of the iterates of one output, that of sampled rows included."""
     scaled, metric, curvature = descent.scaled, descent.metric, descent.curvature
     bound = float(np.trace(model.matrix) / np.trace(metric.unwhitened(curvature.matrix)))
@@ -63,9 +77,8 @@ def noise_of(descent: Descent, model: QuadraticModel, weights: FloatArray) -> Fl
     steps = np.array([part.deviation(sensitivity) for part in parts]) / scaled.rows
     variances = averaged_noise(curvature.progress, steps, weights)
     # The rows are a sample: their mean gradient varies, and the steps have followed it part of the way.
-    slope = 0.5 if scaled.problem.loss.classification else typical_slope(scaled.problem, scaled.scaling)
     followed = part_of_the_way(curvature.progress, weights) ** 2 * curvature.model / curvature.progress
-    variances = (variances + slope**2 / scaled.rows * followed) / (bound * curvature.model) ** 2
+    variances = (variances + slope_variance(descent, w) / scaled.rows * followed) / (bound * curvature.model) ** 2
     penalised = model.matrix + np.diag(scaled.penalty_terms.l2)
     shortened = np.linalg.solve(penalised, model.matrix)  # what the penalty leaves of every step
     back = shortened @ (metric.vectors / np.sqrt(metric.values)) @ curvature.vectors
