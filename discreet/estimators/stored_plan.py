@@ -28,7 +28,10 @@ def write_scaling(estimator: Any, classifier: bool) -> dict[str, Any] | None:
         return None
     scaling = estimator.scaling_
     names = ("shift", "scale", "second_moment", "frozen") + (() if classifier else TARGET)
-    return {name: plain(getattr(scaling, name)) for name in names}
+    found = {name: plain(getattr(scaling, name)) for name in names}
+    if not classifier and np.isfinite(scaling.target_noise):  # infinite: the shift is not a measured mean
+        found["target_noise"] = float(scaling.target_noise)
+    return found
 
 
 def read_scaling(content: Any, ranges: tuple[FloatArray, FloatArray], classifier: bool) -> ColumnScaling:
@@ -41,6 +44,8 @@ def read_scaling(content: Any, ranges: tuple[FloatArray, FloatArray], classifier
     if not isinstance(frozen, list) or len(frozen) != columns or not all(isinstance(flag, bool) for flag in frozen):
         raise ValueError("its scaling must say of every column whether it is frozen.")
     target: dict[str, Any] = {} if classifier else {name: _number(content, name) for name in TARGET}
+    if "target_noise" in content:
+        target["target_noise"] = _number(content, "target_noise")
     if not usable or not target.get("target_scale", 1.0) > 0.0:
         raise ValueError("its scaling has a scale or a second moment out of range.")
     return ColumnScaling(*ranges, shift, scale, second_moment, np.array(frozen, dtype=bool), **target)

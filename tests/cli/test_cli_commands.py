@@ -223,6 +223,7 @@ def test_the_demo_declares_bounds_for_every_column_in_order():
     assert all(a < b for a, b in zip(low, high, strict=True))
 
 
+@pytest.mark.filterwarnings("ignore::discreet.UtilityWarning")  # a small table
 def test_the_demo_reports_progress():
     seen = []
     result = run_demo((1.0, math.inf), runs=2, progress=lambda done, total: seen.append((done, total)))

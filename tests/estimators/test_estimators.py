@@ -218,7 +218,7 @@ def test_grid_search_does_not_lose_the_ledger(tmp_path, jobs):
     X, y = classification(300)
     model = LogisticRegression(epsilon=1.0, classes=[0, 1], bounds=(-3e3, 3e3), ledger=ledger, dataset="clinic")
     search = GridSearchCV(model, {"alpha": [1e-4, 1e-2, 1.0]}, cv=KFold(5), n_jobs=jobs)
-    with pytest.warns(PrivacyLeakWarning, match="does not cover the choice"):
+    with pytest.warns(PrivacyLeakWarning, match="covers neither the choice nor the other fits"):
         search.fit(X, y)
     entries = ledger.entries("clinic")
     assert len(entries) == 16

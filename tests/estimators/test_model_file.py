@@ -16,6 +16,8 @@ from discreet.data.schema import Column, Schema, Target
 from discreet.estimators import model_file
 from discreet.privacy import accounting
 
+pytestmark = pytest.mark.filterwarnings("ignore::discreet.UtilityWarning")  # small tables
+
 SECRET_SEED = 918273645
 
 

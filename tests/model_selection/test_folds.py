@@ -40,6 +40,9 @@ SPLITTERS = [
 ]
 
 
+pytestmark = pytest.mark.filterwarnings("ignore::discreet.UtilityWarning")  # small tables
+
+
 def training_parts(cv, y):
     return [frozenset(train.tolist()) for train, _ in cv.split(np.zeros((y.size, 1)), y)]
 

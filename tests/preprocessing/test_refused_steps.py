@@ -113,7 +113,9 @@ ALLOWED = [
     OrdinalEncoder(categories=[["a"]]),
     SimpleImputer(strategy="constant", keep_empty_features=True),
     RBFSampler(gamma=1.0),
-    FrozenEstimator(LogisticRegression(classes=[0, 1], bounds=(0.0, 1.0)).fit(np.ones((50, 1)), np.arange(50) % 2)),
+    FrozenEstimator(
+        LogisticRegression(classes=[0, 1], bounds=(0.0, 1.0), solver="gd").fit(np.ones((50, 1)), np.arange(50) % 2)
+    ),
     FeatureUnion([("part", Normalizer()), ("private", PrivateScaler())]),
 ]
 REFUSED = [

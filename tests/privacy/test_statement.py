@@ -299,6 +299,7 @@ def test_of_an_endless_stream_the_number_of_rows_is_not_known():
     assert "a stream without end" in model.guarantee_.statement()
 
 
+@pytest.mark.filterwarnings("ignore::discreet.UtilityWarning")  # a small table
 def test_under_add_remove_the_public_number_decides():
     fitted(relation="add_remove", public_n=50, delta=0.01)  # 1/50 is more than delta: no warning, which is an error
     with pytest.warns(NotPrivateWarning, match="500 rows"):

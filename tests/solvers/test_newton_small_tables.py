@@ -199,9 +199,9 @@ def test_what_a_penalty_left_out_stays_out():
 def test_strong_noise_leaves_the_log_odds_and_weak_noise_the_weights():
     w, columns = np.array([1.0, -0.5, 0.2]), Columns(np.eye(3), 0.1)
     odds = Estimate(-1.5, 0.05**2)
-    strong = with_intercept(w, 25.0 * np.eye(3), columns, odds, 2.0, labels=True)
+    strong = with_intercept(w, 25.0 * np.eye(3), columns, odds, 2.0, True, np.zeros(3))
     assert strong == pytest.approx([0.0, 0.0, -1.5], abs=0.1)
-    weak = with_intercept(w, 1e-12 * np.eye(3), columns, odds, 2.0, labels=True)
+    weak = with_intercept(w, 1e-12 * np.eye(3), columns, odds, 2.0, True, np.zeros(3))
     assert weak == pytest.approx(w, abs=1e-3)
 
 

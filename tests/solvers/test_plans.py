@@ -214,7 +214,7 @@ def test_fit_says_so_before_anything_is_spent():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((200, 30)), np.array([1.0, -1.0] * 100)
     problem, told = Problem(Logistic(), L2(1e-3)), []
-    with pytest.warns(discreet.UtilityWarning, match="a constant may predict better"):
+    with pytest.warns(discreet.UtilityWarning, match="predicts the same for every row"):
         discreet.solve(problem, X, y, "newton", 0.1, bounds=(-4.0, 4.0), callback=lambda *_: told.append(len(told)))
     assert told  # it ran all the same
     with warnings.catch_warnings():

@@ -144,6 +144,7 @@ def test_stochastic_steps_move_by_at_most_their_sensitivity(relation, X, weight,
     assert move <= relation.factor * clip + step * np.sqrt(w.size) + 1e-12 * np.abs(before).max()
 
 
+@pytest.mark.filterwarnings("ignore::discreet.UtilityWarning")  # small tables
 @pytest.mark.filterwarnings("ignore:the noise in a prediction:discreet.UtilityWarning")
 @pytest.mark.filterwarnings("ignore:even a column that tells everything:discreet.UtilityWarning")
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -160,6 +161,7 @@ def test_the_plan_is_the_same_for_any_two_tables_with_the_same_public_facts(solv
     assert plans[0] == plans[1] == plans[2] == planned.to_dict()
 
 
+@pytest.mark.filterwarnings("ignore::discreet.UtilityWarning")  # small tables
 @pytest.mark.parametrize("make", [LogisticRegression, Ridge])
 def test_the_plan_of_an_estimator_is_the_same_for_any_two_tables(make):
     rng = np.random.default_rng(0)

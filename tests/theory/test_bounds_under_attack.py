@@ -33,6 +33,12 @@ from discreet.theory.noise_norm import NoiseNorm
 from discreet.theory.selection_error import SelectionError
 from tests.bound_tools import gumbel_choice, mean_over, mean_under, seldom_over
 
+
+def greedy(**settings):
+    """Greedy coordinate descent as the theorem has it: declared step lengths, and no move is left out."""
+    return GreedyCoordinateDescent(learn_smoothness=False, least_entry=0.0, **settings)
+
+
 RIDGE = Problem(Logistic(), L2(2.0), fit_intercept=False)
 
 
@@ -101,21 +107,21 @@ def test_every_selection_rule_has_its_own_noise_in_the_units_of_the_theorem():
     """With a ridge the scores are |G| / sqrt(M), |G| / sqrt(M + ridge) and |G| sqrt(M) / (M + ridge)."""
     values = {}
     for rule in ("gs-s", "gs-q", "gs-r"):
-        solver = GreedyCoordinateDescent(clip=2.0, steps=4, scale_share=0.0, rule=rule)
+        solver = greedy(clip=2.0, steps=4, scale_share=0.0, rule=rule)
         public = Public(100, 50, low=-np.ones(50), high=np.ones(50))
         values[rule] = solver.error_bound(solver.plan(RIDGE, public, Budget(1.0, 1e-6)), 1.0).value
     assert values["gs-s"] < values["gs-q"] < values["gs-r"]
     with_intercept = replace(RIDGE, fit_intercept=True)
-    mixed = GreedyCoordinateDescent(clip=2.0, scale_share=0.0, rule="gs-r")
+    mixed = greedy(clip=2.0, scale_share=0.0, rule="gs-r")
     assert mixed.error_bound(planned(mixed, with_intercept), 1.0) is None  # it ranks the intercept in another way
-    uneven = GreedyCoordinateDescent(clip=2.0, smoothness=(0.25, 0.5), rule="gs-q")
+    uneven = greedy(clip=2.0, smoothness=(0.25, 0.5), rule="gs-q")
     assert uneven.error_bound(planned(uneven, with_intercept), 1.0) is not None
 
 
 def test_default_thresholds_of_regressions_assume_a_scale_of_the_target():
     """Targets of 100 and -100 have a threshold, and so noise, that is 50 times the one for scale 1."""
     rows, problem = 5_000, Problem(Squared(), L2(1.0), fit_intercept=False)
-    solver = GreedyCoordinateDescent(steps=3, scale_share=0.0)
+    solver = greedy(steps=3, scale_share=0.0)
     plan = planned(solver, problem, rows, 50.0, Relation.ZERO_OUT, target=100.0)
     X, y = np.ones((rows, 1)), np.where(np.arange(rows) % 2, 100.0, -100.0)
     best = problem.optimum(X, y).value
@@ -133,7 +139,7 @@ def test_default_thresholds_of_regressions_assume_a_scale_of_the_target():
 
 def test_declared_smoothness_is_an_assumption():
     """Constants that are too small make steps that diverge."""
-    declared = GreedyCoordinateDescent(clip=2.0, smoothness=(1e-4,), steps=3)
+    declared = greedy(clip=2.0, smoothness=(1e-4,), steps=3)
     bound = declared.error_bound(planned(declared, RIDGE), 1.0)
     assert any("declared smoothness" in words for words in bound.assumptions)
     assert not any("mean square" in words for words in bound.assumptions)

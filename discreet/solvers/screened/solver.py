@@ -131,7 +131,10 @@ class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
         return replace(planned, public=_public_of_fit(plan.public, plan.settings.chosen_columns, chosen))
 
     def _event(self, plan: ScreenedPlan) -> Any:
-        return accounting.compose([plan.mechanism.selections.event, self.fit_plan(plan).event])
+        fit = self.fit_plan(plan).event
+        if plan.budget.kind == "pure" or accounting.mu_of(fit, plan.public.relation) > plan.mechanism.rest.mu:
+            return accounting.compose([plan.mechanism.selections.event, fit])
+        return plan.mechanism.event  # Gaussian releases cost what one does: nothing is rounded up for each of them
 
     def _releases_in_order(self, plan: ScreenedPlan) -> list[PlannedRelease]:
         chosen = planned_releases("choices of a column", plan.mechanism.selections.event, plan.public.relation)
