@@ -211,7 +211,7 @@ def test_columns_that_are_not_centred_keep_the_score_of_the_mean_row():
     moment = np.block([[np.eye(2) + np.outer(means, means), means[:, None]], [means[None, :], np.ones((1, 1))]])
     noise = 0.16 * np.linalg.inv(moment)
     found = with_intercept(
-        np.array([0.5, 0.5, 1.0]), noise, Columns(moment, 0.0), Estimate(0.7, 1e-12), 2.0, labels=True
+        np.array([0.5, 0.5, 1.0]), noise, Columns(moment, 0.0), Estimate(0.7, 1e-12), 2.0, True, np.zeros(3)
     )
     scores_vary = float(found[:2] @ found[:2])
     assert found[:2] @ means + found[2] == pytest.approx(0.7 * math.sqrt(1.0 + math.pi / 8.0 * scores_vary), rel=0.05)
