@@ -42,6 +42,8 @@ class Public:
     # A plan without public inputs keeps the digest that it had before there were any.
     start: PublicModel | None = field(default=None, metadata={"digest": "if given"})
     table: PublicTable | None = field(default=None, metadata={"digest": "if given"})
+    # Whether columns with the bounds 0 and 1 are treated as all others, so that their number does not decide a plan.
+    narrows_indicators: bool | None = field(default=None, metadata={"digest": "if given"})
 
     @classmethod
     def of(
