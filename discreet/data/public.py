@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet._common.searches import leaks_of_search
 from discreet._common.types import FloatArray
+from discreet.data.public_inputs import check_overlap
 from discreet.data.validation import bounds_from_rows, check_bounds, check_sparse_bounds
 from discreet.privacy.relation import Relation, relation_from
 
@@ -88,6 +89,8 @@ class Public:
         kind = relation_from(relation)
         low, high = check_bounds(bounds, columns) or (None, None)
         target = check_bounds(y_bounds, 1, "y_bounds")
+        if table is not None:
+            check_overlap(table, low, high, target)
         if sparse and low is not None and high is not None:
             check_sparse_bounds(low, high)
         return cls(
