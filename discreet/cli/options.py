@@ -61,7 +61,8 @@ PublicTableFile = Annotated[
     typer.Option(
         "--public-table",
         metavar="TABLE",
-        help="A public table with the same columns: scales, and with the target a start, come from it; checks of it take up to 8 % of the budget.",
+        help="A public table with the same columns: scales, and with the target a start, come from it; "
+        "checks of it take up to 8 % of the budget.",
     ),
 ]
 Note = Annotated[str, typer.Option(help="Why; the ledger keeps it beside the entry.")]

@@ -176,7 +176,7 @@ class PublicTable:
         if not isinstance(ours, np.ndarray) or not isinstance(theirs, np.ndarray):
             return given is X
         try:
-            return bool(np.shares_memory(ours, theirs, max_work=MOST_WORK))  # type: ignore[arg-type]  # NumPy takes every number
+            return bool(np.shares_memory(ours, theirs, max_work=MOST_WORK))  # type: ignore[arg-type]
         except np.exceptions.TooHardError:
             return False
 
