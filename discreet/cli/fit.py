@@ -67,6 +67,8 @@ def fit(
         declared = _declare(_schema_of(file, schema), target, bounds, y_bounds, classes, relation)
         if str(declared.relation) == "add_remove" and public_rows is None:
             raise ValueError("add_remove keeps the number of rows secret: give a public estimate, --public-rows N.")
+        if public_table is not None and public_table.exists() and public_table.samefile(table):
+            raise ValueError("--public-table is the private table itself; name a file of public rows, or none.")
         parameters |= _public_inputs(start, public_table, declared, not no_header)
         request = FitRequest(declared, None if task == "auto" else task, estimator, parameters)
         if book is not None:

@@ -50,14 +50,19 @@ LedgerUrl = Annotated[str | None, typer.Option(metavar="URL", help="The ledger t
 DatasetName = Annotated[str | None, typer.Option(help="The table's name in the ledger.")]
 StartFile = Annotated[
     Path | None,
-    typer.Option("--start", metavar="MODEL", help="A public model file at which the fit begins; it costs nothing."),
+    typer.Option(
+        "--start",
+        metavar="MODEL",
+        help="A public model file at which the fit begins; checking it takes 5 % of the budget.",
+    ),
 ]
 PublicTableFile = Annotated[
     Path | None,
     typer.Option(
         "--public-table",
         metavar="TABLE",
-        help="A public table with the same columns: scales, and with the target a start, come from it at no cost.",
+        help="A public table with the same columns: scales, and with the target a start, come from it; "
+        "checks of it take up to 8 % of the budget.",
     ),
 ]
 Note = Annotated[str, typer.Option(help="Why; the ledger keeps it beside the entry.")]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet._common.searches import leaks_of_search
 from discreet._common.types import FloatArray
+from discreet.data.public_inputs import check_overlap
 from discreet.data.validation import bounds_from_rows, check_bounds, check_sparse_bounds
 from discreet.privacy.relation import Relation, relation_from
 
@@ -42,6 +43,8 @@ class Public:
     # A plan without public inputs keeps the digest that it had before there were any.
     start: PublicModel | None = field(default=None, metadata={"digest": "if given"})
     table: PublicTable | None = field(default=None, metadata={"digest": "if given"})
+    # Whether columns with the bounds 0 and 1 are treated as all others, so that their number does not decide a plan.
+    narrows_indicators: bool | None = field(default=None, metadata={"digest": "if given"})
 
     @classmethod
     def of(
@@ -86,6 +89,8 @@ class Public:
         kind = relation_from(relation)
         low, high = check_bounds(bounds, columns) or (None, None)
         target = check_bounds(y_bounds, 1, "y_bounds")
+        if table is not None:
+            check_overlap(table, low, high, target)
         if sparse and low is not None and high is not None:
             check_sparse_bounds(low, high)
         return cls(

@@ -7,15 +7,18 @@ them with a guarantee of its own: docs/guarantees/public-inputs.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
 from discreet.data.table import Table
-from discreet.data.validation import encode_labels, load_features
+from discreet.data.validation import column_ends, encode_labels, load_features
 
 FEWEST_ROWS = 2  # of a public table: one row has no spread
+MOST_WORK = 10_000  # of the search for shared memory, which is hard for some views
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,6 +67,7 @@ class PublicModel:
             raise ValueError("a public model needs one intercept per row of its coefficients.")
         if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
             raise ValueError("a public model must have finite coefficients and intercept.")
+        _check_name_count(self.feature_names, coef.shape[-1])
         settled = {"coef": coef, "intercept": intercept, "classes": _items(self.classes)}
         for name, value in (settled | {"feature_names": _items(self.feature_names)}).items():
             object.__setattr__(self, name, value)
@@ -150,13 +154,31 @@ class PublicTable:
         elif names is None:
             columns = getattr(X, "columns", None)
             names = None if columns is None or not all(isinstance(name, str) for name in columns) else columns
-        rows = load_features(X).X
+        rows = _features(X)
+        _check_name_count(names, rows.shape[1])
         if rows.shape[0] < FEWEST_ROWS:
             raise ValueError(f"a public table needs at least {FEWEST_ROWS} rows.")
         if y is not None:
             y = _target(y, rows.shape[0])
         for name, value in {"X": rows.copy(), "y": y, "feature_names": _items(names)}.items():
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "_given", X)  # to be told from the private rows; not a part of copies and pickles
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_given": None}
+
+    def is_made_of(self, X: Any) -> bool:
+        """Whether the table was made from this very object, or from the same memory; no entry is read."""
+        given = self.__dict__.get("_given")
+        if given is None:
+            return False
+        ours, theirs = (array.data if sp.issparse(array) else array for array in (given, X))
+        if not isinstance(ours, np.ndarray) or not isinstance(theirs, np.ndarray):
+            return given is X
+        try:
+            return bool(np.shares_memory(ours, theirs, max_work=MOST_WORK))  # type: ignore[arg-type]
+        except np.exceptions.TooHardError:
+            return False
 
     @property
     def rows(self) -> int:
@@ -182,10 +204,53 @@ class PublicTable:
         return f"PublicTable({self.rows} rows, {self.columns} columns, {'with' if self.y is not None else 'no'} target)"
 
 
+def refuse_private_rows(table: PublicTable | None, X: Any) -> None:
+    """Refuse a public table that is the private one, as far as this can be seen without reading a row."""
+    if table is not None and table.is_made_of(X):
+        raise ValueError("public_table holds the private rows themselves; pass public rows, or no public_table.")
+
+
+def check_overlap(table: PublicTable, low: FloatArray | None, high: FloatArray | None, target: Any) -> None:
+    """Refuse declared bounds of columns, or of the target, outside which all values of the public table lie."""
+    again = "check their units and the order of the columns"
+    if low is not None and high is not None:
+        least, most = column_ends(table.X)
+        apart = np.flatnonzero((most < low) | (least > high))
+        if apart.size:
+            which = apart[0] if table.feature_names is None else repr(table.feature_names[apart[0]])
+            raise ValueError(f"all values of column {which} of public_table lie outside its bounds; {again}.")
+    if target is not None and table.y is not None and table.y.dtype.kind in "fiu":
+        (lower,), (upper,) = target
+        if table.y.max() < lower or table.y.min() > upper:
+            raise ValueError("all targets of public_table lie outside y_bounds; check their units.")
+
+
 def check_names(what: str, names: tuple[str, ...] | None, fitted: Any) -> None:
     """Refuse a public input whose columns have other names than those of the private table, where both have names."""
-    if names is not None and fitted is not None and list(names) != [str(name) for name in fitted]:
-        raise ValueError(f"the columns of {what} are not those of the private table, in that order.")
+    if names is None or fitted is None:
+        return
+    pairs = zip_longest(map(str, names), map(str, fitted))
+    differs = next(((own, other) for own, other in pairs if own != other), None)
+    if differs is not None:
+        raise ValueError(
+            f"{what} must have the same columns in the same order as the private table; the first that differs is "
+            f"{differs[0]!r} / {differs[1]!r}."
+        )
+
+
+def _check_name_count(names: Any, columns: int) -> None:
+    if names is not None and len(names) != columns:
+        raise ValueError(f"feature_names has {len(names)} names for {columns} columns; pass one name per column.")
+
+
+def _features(X: Any) -> Any:
+    """The checked entries of a public table."""
+    try:
+        return load_features(X).X
+    except ValueError as error:
+        if "NaN" not in str(error):
+            raise
+        raise ValueError("the public table contains NaN; remove those rows or fill them in.") from None
 
 
 def _target(y: Any, rows: int) -> Any:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from discreet._common.docstrings import InheritedDocstring
 from discreet.data.clipping import clip_columns
 from discreet.data.public import Public, public_facts
+from discreet.data.public_inputs import PublicTable, refuse_private_rows
 from discreet.data.rows import Data, Rows
 from discreet.data.stored_table import is_stored
 from discreet.data.validation import validate_features
@@ -67,11 +68,12 @@ class PrivateLinearModel(InheritedDocstring, StreamLearner, NoGeneratorInPickles
         With relation="add_remove": a public estimate of the number of rows. With `partial_fit`: the most rows
         that the stream may bring.
     start : PublicModel, optional
-        Public coefficients at which the solver begins; they cost nothing. `PublicModel.of(model)` takes those of a
-        fitted linear model.
+        Public coefficients at which the solver begins; they cost nothing, and checking on the private rows whether they
+        help takes 5 % of the budget. `PublicModel.of(model)` takes those of a fitted linear model.
     public_table : PublicTable, optional
         A public table with the same columns: ranges and scales of the columns, the metric of "newton" and, if the
-        table has a target, the start come from it, and no budget is spent on them.
+        table has a target, the start come from it. The table costs nothing; checking the start takes 5 % of the
+        budget, and checking the metric about 3 %.
     ledger : Ledger or str, optional
         Where the cost of the fit is booked before any row is used; a `Ledger` or its address. A fit that the
         budget of the data set does not cover is refused. Needs `dataset`.
@@ -183,6 +185,8 @@ class PrivateLinearModel(InheritedDocstring, StreamLearner, NoGeneratorInPickles
         Guarantee: what is learned is differentially private as `guarantee_` states; the ledger, if there is one,
         grants the cost before anything is computed from the rows.
         """
+        if isinstance(self.public_table, PublicTable):
+            refuse_private_rows(self.public_table, X)
         rows = self._load_any(X, y, metadata)
         return self._fit_planned(self._plan_for(rows), rows)
 

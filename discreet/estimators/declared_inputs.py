@@ -21,14 +21,16 @@ def public_inputs_of(model: Any) -> dict[str, Any]:
         raise ValueError(f"public_table must be a PublicTable(X, y); got {type(table).__name__}.")
     if model._regression:
         if start is not None and start.classes is not None:
-            raise ValueError("start is a model of classes, and this one predicts numbers.")
+            raise ValueError("start is a classifier, but this estimator is a regressor.")
         if table is not None and table.y is not None and table.y.dtype.kind not in "fiu":
             raise ValueError("the target of the public table must be numbers.")
         return {"start": start, "table": table}
     classes = _classes(model, table)
     own = None if start is None else start.classes
     if own is not None and classes is not None and not np.array_equal(np.asarray(own), np.asarray(classes)):
-        raise ValueError(f"start has the classes {list(own)}, and this model {list(classes)}.")
+        raise ValueError(
+            f"start was fitted for classes {list(own)}, but this model has {np.asarray(classes).tolist()}."
+        )
     return {"start": start, "table": table if table is None else table.coded(classes)}
 
 

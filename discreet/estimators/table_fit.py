@@ -126,7 +126,7 @@ def fit_table(file: TableFile, request: FitRequest, out_of_core: bool | None = N
         raise ValueError("the target is missing: name the column to predict, --target NAME.")
     task = request.known_task
     if task is None and request.has_public_inputs:
-        raise ValueError("a public start or table is of one task; say which with --task.")
+        raise ValueError("--start and --public-table need --task classification or --task regression.")
     stored = request.exceeds_memory(file) if out_of_core is None else out_of_core
     table = file.stored(request.schema) if stored else file.read(request.schema, target=True)
     try:

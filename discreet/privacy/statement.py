@@ -146,9 +146,8 @@ _UNCOUNTED_TRIALS = [
 
 def _public_input(what: str) -> str:
     return (
-        f"- {one_line(what).capitalize()}: taken as public. Whoever is described there, and not by a row of the table, "
-        "is not protected at all; if it was made from rows of the table without privacy, this promise is not true for "
-        "these rows."
+        f"- {one_line(what).capitalize()}: taken as public. People whose data went into it are not protected by this "
+        "promise. If it was computed from rows of this table without privacy, the promise does not hold for those rows."
     )
 
 

@@ -93,8 +93,11 @@ def hides_target(public: Public, budget: Budget) -> bool:
 
 
 def binary(public: Public) -> np.ndarray:
-    """Which columns are declared to lie between 0 and 1 exactly: indicators, which are never narrowed."""
-    if public.low is None or public.high is None:
+    """Which columns are declared to lie between 0 and 1 exactly: indicators, which are not narrowed.
+
+    None counts as one where `narrows_indicators` says so.
+    """
+    if public.narrows_indicators or public.low is None or public.high is None:
         return np.zeros(public.columns, dtype=bool)
     return np.asarray((public.low == 0.0) & (public.high == 1.0))
 

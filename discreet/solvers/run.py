@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from discreet._common.exceptions import NotPrivateWarning, UtilityWarning
 from discreet._common.types import Progress
 from discreet.data.public import Public, public_facts
+from discreet.data.public_inputs import refuse_private_rows
 from discreet.data.rows import Rows
 from discreet.data.validation import load
 from discreet.privacy.budget import Budget, budget_from
@@ -178,6 +179,7 @@ def solve(
     """
     from discreet.privacy.random.generator import generator_from
 
+    refuse_private_rows(public_table, X)
     data = load(X, y, sample_weight)
     problem.check_labels(data.y)
     limits = None if problem.loss.classification else y_bounds

@@ -42,7 +42,8 @@ def test_json_names_what_was_taken_as_public():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--target", "y", "--public-table", "public.csv"), "say which with --task"),
+        (("--target", "y", "--public-table", "public.csv"), "need --task classification or --task regression"),
+        ((*CLASSES, "--public-table", "private.csv"), "--public-table is the private table itself"),
         ((*CLASSES, "--public-table", "absent.csv"), "absent.csv"),
         ((*CLASSES, "--start", "private.csv"), "not a model of discreet"),
     ],

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression as PlainLogistic
 
-from discreet import LogisticRegression, PublicModel, PublicTable, Ridge, load_model, save_model
+from discreet import LogisticRegression, Problem, PublicModel, PublicTable, Ridge, load_model, save_model, solve
 from discreet._common.digest import digest_of
 from discreet.data.public import Public
+from discreet.problem.losses import Logistic
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 3)) * [1.0, 20.0, 0.1]
@@ -50,12 +54,18 @@ def test_several_classes_keep_one_row_each():
         (lambda: LogisticRegression(public_table=X).plan(400, 3), "must be a PublicTable"),
         (lambda: LogisticRegression(start=PublicModel([1.0])).plan(100, 2), "start has 1 columns"),
         (lambda: Ridge(public_table=PublicTable(X)).plan(100, 2), "public_table has 3 columns"),
-        (lambda: Ridge(start=PublicModel([1.0], classes=[0, 1])).plan(100, 1), "a model of classes"),
+        (lambda: Ridge(start=PublicModel([1.0], classes=[0, 1])).plan(100, 1), "start is a classifier, but"),
         (lambda: Ridge(public_table=PublicTable(X, Y.astype(str))).plan(100, 3), "must be numbers"),
-        (lambda: LogisticRegression(start=PublicModel([1.0], classes="ny"), classes=[0, 1]).plan(100, 1), "has the"),
+        (lambda: LogisticRegression(start=PublicModel([1.0], classes="ny"), classes=[0, 1]).plan(100, 1),
+         r"classes \['n', 'y'\], but this model has \[0, 1\]"),
         (lambda: LogisticRegression(start=PublicModel([1.0]), classes=[0, 1, 2]).plan(100, 1, 3), r"needs \(3, 1\)"),
         (lambda: Ridge(start=PublicModel([1.0], 2.0), fit_intercept=False).plan(100, 1), "has an intercept"),
         (lambda: LogisticRegression(public_table=PublicTable(X, Y), classes=[1, 2]).plan(100, 3), "not in classes"),
+        (lambda: PublicTable(np.where(X > 1.0, np.nan, X)), "the public table contains NaN; remove those rows or fill"),
+        (lambda: PublicTable(X, feature_names=["a"]), "1 names for 3 columns"),
+        (lambda: PublicModel([1.0, 2.0], feature_names=["a"]), "1 names for 2 columns"),
+        (lambda: Ridge(public_table=PublicTable(X), bounds=(1e3, 2e3)).plan(100, 3), "column 0 of public_table"),
+        (lambda: Ridge(public_table=PublicTable(X, Y), y_bounds=(5, 9)).plan(100, 3), "outside y_bounds"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_in_one_line(make, words):
@@ -66,10 +76,27 @@ def test_what_does_not_fit_is_refused_in_one_line(make, words):
 
 def test_columns_of_other_names_are_refused():
     start = PublicModel([1.0, 2.0, 3.0], feature_names=["a", "b", "z"])
-    with pytest.raises(ValueError, match="columns of start"):
+    with pytest.raises(ValueError, match=r"start must have the same columns .* is 'z' / 'c'"):
         LogisticRegression(start=start, **DECLARED).fit(names("a", "b", "c"), Y)
-    with pytest.raises(ValueError, match="columns of public_table"):
+    with pytest.raises(ValueError, match=r"public_table must have the same columns .* is 'c' / 'a'"):
         LogisticRegression(public_table=PublicTable(names("c", "b", "a")), **DECLARED).fit(names("a", "b", "c"), Y)
+
+
+@pytest.mark.parametrize(
+    "same", [(X, X), (X, X[100:]), (X[:300], X[200:]), (sp.csr_array(X),) * 2, (names("a", "b", "c"),) * 2]
+)
+def test_the_private_rows_as_a_public_table_are_refused(same):
+    given, private = same
+    with pytest.raises(ValueError, match="holds the private rows themselves"):
+        LogisticRegression(public_table=PublicTable(given), **DECLARED).fit(private, Y[: private.shape[0]])
+    with pytest.raises(ValueError, match="holds the private rows themselves"):
+        solve(Problem(Logistic()), private, Y[: private.shape[0]] * 2.0 - 1.0, public_table=PublicTable(given))
+
+
+def test_other_rows_of_the_same_array_are_no_private_rows():
+    for public, private in ((X[:200], X[200:]), (X[::2], X[1::2]), (X.copy(), X)):
+        assert not PublicTable(public).is_made_of(private)
+    assert not pickle.loads(pickle.dumps(PublicTable(X))).is_made_of(X)
 
 
 def test_streams_take_no_public_inputs():

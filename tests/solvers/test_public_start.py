@@ -208,6 +208,17 @@ def test_newton_takes_the_metric_whose_error_is_smaller():
     assert "second-moment matrix of the rows" not in words
 
 
+def test_a_radius_of_the_caller_leaves_the_public_metric_as_it_is():
+    rng = np.random.default_rng(0)
+    wide, table = rng.normal(size=(5_000, 30)), PublicTable(rng.normal(size=(5_000, 30)))
+    y = np.where(wide[:, 0] > 0.0, 1.0, -1.0)
+    inputs = {"solver": Newton(radius=2.0), "budget": Budget(1.0, 1e-6), "public_table": table, "random_state": 0}
+    found = quiet(lambda: solve(RIDGE, wide, y, **inputs))
+    assert found.plan.settings.public_metric
+    assert "counts of row lengths" not in [r.what for r in found.plan.releases]
+    assert found.coef[0] > 0.1
+
+
 # --- sensitivities ----------------------------------------------------------------------------------------------------
 
 

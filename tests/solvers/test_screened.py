@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from discreet import Budget, IncompatibleSolverError, Problem, solve
+from discreet import Budget, IncompatibleSolverError, Problem, PublicModel, PublicTable, solve
 from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.data.synthetic import sparse_regression
@@ -19,6 +19,7 @@ from discreet.privacy.relation import Relation
 from discreet.problem.constraints import Box
 from discreet.problem.losses import Logistic, Multinomial, Squared
 from discreet.problem.penalties import L1
+from discreet.scaling.plan import plan_scaling
 from discreet.solvers import Screened
 from discreet.solvers.screened.planning import found_columns, worth_screening
 from discreet.solvers.screened.scores import concordance_scores, pair_weights
@@ -169,6 +170,36 @@ def test_bounds_of_the_chosen_columns_are_used():
     assert found.w[1] > 0.0
     assert found.scaling.frozen.tolist() == [True, False]
     assert 0.0 < found.scaling.scale[1] <= 1_000.0
+
+
+@pytest.mark.parametrize("best", [0, 3])
+def test_the_plan_of_the_fit_holds_for_indicators_and_for_other_columns(best):
+    """Of columns with the bounds [0, 1], and others, either may be chosen: the releases are those of the plan."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (3_000, 4)).astype(float)
+    y = np.where(X[:, best] > 0.5, 1.0, -1.0)
+    for high in ([1.0, 1.0, 1.0, 5.0], [5.0, 1.0, 1.0, 1.0]):
+        public = Public.of(3_000, 4, bounds=(np.zeros(4), np.array(high)))
+        plan = Screened(columns=1).plan(Problem(Logistic()), public, BUDGET)
+        fits = [plan.solver.fit_plan(plan, np.array([column])) for column in range(4)]
+        methods = {make_scaling(fit.public, plan.mechanism.rest).method for fit in fits}
+        assert methods == {plan.scaling_plan.method} == {"narrowed"}
+        found = plan.solver.solve(Problem(Logistic()), Data(X, y), plan, seeded_generator(0))
+        assert np.flatnonzero(found.w).tolist() == [best]
+
+
+def make_scaling(public, budget):
+    return plan_scaling(public, budget, None, centred=True, target=False)
+
+
+def test_public_tables_are_refused_and_auto_does_not_screen_with_public_inputs():
+    problem, rng = Problem(Squared()), np.random.default_rng(0)
+    table = PublicTable(rng.normal(size=(20, 1_000)))
+    with pytest.raises(IncompatibleSolverError, match="takes no public table; use one of"):
+        Screened().plan(problem, Public.of(500, 1_000, table=table), BUDGET)
+    assert worth_screening(problem, Public.of(500, 1_000), BUDGET)
+    for given in ({"table": table}, {"start": PublicModel(np.ones(1_000))}):
+        assert not worth_screening(problem, Public.of(500, 1_000, **given), BUDGET)
 
 
 def test_what_is_refused_and_what_stays_feasible():

@@ -179,7 +179,8 @@ class Descent:
             raise RuntimeError("a public metric was planned without a public table.")
         noise = unresolved(self.plan.problem, self.plan.public, self.plan.budget)
         found = public_metric(self.scaled, table, noise)
-        if self.plan.settings.learns_norm_bounds:
+        # A radius that the caller chose is not one in this metric, and no budget is planned to learn another.
+        if self.plan.settings.learns_norm_bounds and self.solver.radius is None:
             radius = self._learn_radius(RADIUS, lambda block: found.metric.norms(block.X))
         else:
             radius = float(np.quantile(found.metric.norms(public_rows(self.scaled, table)), 1.0 - LONG_ROWS))

@@ -88,7 +88,7 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         Norm, in the metric, to which each row's gradient is clipped; learned privately by default.
     radius : float, optional
         Norm to which rows are clipped in the second-moment matrix, in the solver's (scaled) columns; learned
-        privately by default.
+        privately by default. Where the metric is that of a public table, the norms of its rows are used instead.
     moment_share : float
         Share of the budget (after the scales) for the second-moment matrix.
     hessian_share : float

@@ -42,6 +42,8 @@ def worth_screening(problem: Problem, public: Public, budget: Budget) -> bool:
     """
     from discreet.solvers import SOLVERS
 
+    if public.table is not None or public.has_start:  # what they tell about all columns would be lost
+        return False
     if budget.is_infinite or public.stored or SOLVERS["screened"]().why_incompatible(problem, budget) is not None:
         return False
     return noise_of_all(public, budget) > 1.0 and 1.0 <= found_columns(problem, public, budget) < public.columns

@@ -22,6 +22,7 @@ from discreet.privacy.mechanisms import SelectionsThenFit
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.column_scaling import ColumnScaling
 from discreet.scaling.plan import ScalingPlan
+from discreet.scaling.shares import binary
 from discreet.solvers.base import Run, Solution, Solver
 from discreet.solvers.plan import Plan, Settings
 from discreet.solvers.screened.planning import SHARE, found_columns
@@ -99,6 +100,16 @@ class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
             reason = SOLVERS[self.then]().why_incompatible(problem, rest)
             reason = reason and f"its fit by {self.then!r} is refused, as {reason}"
         return reason
+
+    def plan(self, problem: Problem, public: Public, budget: Budget) -> ScreenedPlan:
+        """Fix the choices and the fit from public facts; a public table is refused.
+
+        The plan of the fit is made before the columns are chosen, and what a public table says depends on which.
+        """
+        if public.table is not None:
+            self._check(problem, budget)
+            raise self._refused("it takes no public table", problem, budget, started=True)
+        return super().plan(problem, public, budget)
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
@@ -217,11 +228,18 @@ def _planned_fit(plan: ScreenedPlan) -> Plan[Any, Any]:
 
 
 def _public_of_fit(public: Public, count: int, chosen: IntArray | None = None) -> Public:
-    """The public facts of a table of the chosen columns; of their bounds only the presence matters to a plan."""
+    """The public facts of a table of the chosen columns; a plan is the same whichever they are.
+
+    Of the bounds, a plan sees their presence and how many columns are indicators, with the bounds 0 and 1. Unless all
+    are, or none is, that number depends on the choice: indicators are then narrowed as all other columns.
+    """
+    indicators = binary(public)
+    mixed = bool(indicators.any() and not indicators.all())
     columns = np.arange(count) if chosen is None else chosen
     low = None if public.low is None else public.low[columns]
     high = None if public.high is None else public.high[columns]
-    return replace(public, columns=count, low=low, high=high)
+    narrowed = True if mixed else public.narrows_indicators
+    return replace(public, columns=count, low=low, high=high, narrows_indicators=narrowed)
 
 
 def _solver_of_fit(
