@@ -100,10 +100,16 @@ def _choice_epsilon(budget: Budget, share: float) -> float:
 
 
 def costliest(events: list[Any], budget: Budget, relation: Relation) -> Any:
-    """The event that covers the last fit whichever candidate wins."""
+    """The event that covers the last fit whichever candidate wins.
+
+    Of several pure events none need cover the others, as their profiles may cross even if their epsilons are equal. All
+    are epsilon-DP for the largest of them, and a release of which nothing else is known has the largest profile.
+    """
     if all(event == events[0] for event in events):
         return events[0]
+    if budget.kind == "pure":
+        return accounting.pure_event(max(accounting.pure_epsilon_of(event, relation) for event in events))
     if not covers_either(events, budget):
         raise ValueError("the candidates cost differently once chosen; search over settings of one solver.")
-    costs = {"approximate": accounting.mu_of, "zcdp": accounting.rho_of, "pure": accounting.pure_epsilon_of}
+    costs = {"approximate": accounting.mu_of, "zcdp": accounting.rho_of}
     return max(events, key=lambda event: costs[budget.kind](event, relation))
