@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from discreet.data.public import Public
+from discreet.estimators.declared_inputs import public_inputs_of
 from discreet.estimators.task import SHRINK, covers_either
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
@@ -69,6 +71,11 @@ class TableShape:
         plan: Plan = priced.plan(rows, self.columns, n_classes=self.classes, sparse=self.sparse)
         return plan
 
+    def public_inputs(self, models: Sequence[Any]) -> tuple[str, ...]:
+        """What any of these models takes as public beside the declarations: all of them were fitted, or may be."""
+        tables = [Public.of(self.rows, self.columns, **public_inputs_of(model)) for model in models]
+        return tuple(dict.fromkeys(what for table in tables for what in table.inputs))
+
 
 def plan_search(models: Sequence[Any], shape: TableShape, budget: Budget, share: float) -> SearchPlan:
     """Spend a share of the budget on the search and the rest on the winner; `models` are not fitted, one a candidate.
@@ -85,7 +92,7 @@ def plan_search(models: Sequence[Any], shape: TableShape, budget: Budget, share:
         last_fit = costliest([plan.event for plan in finals], budget, relation)
         event = accounting.compose([*(plan.event for plan in trials), selection.event, last_fit])
         if accounting.fits(event, budget, relation):
-            promise = guarantee_for(event, budget, relation, shape.rows)
+            promise = guarantee_for(event, budget, relation, shape.rows, public_inputs=shape.public_inputs(models))
             return SearchPlan(shape.held_out, trials, selection, finals, promise)
     raise ValueError("the costs of these candidates do not add up to the budget; search over settings of one solver.")
 
