@@ -65,7 +65,8 @@ class PrivateGridSearch(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEs
     best_index_ : int
         The number of the selected candidate.
     best_estimator_ : estimator
-        The model with these settings, fitted on all rows; its `guarantee_` is that of the search.
+        The model with these settings, fitted on all rows; its `guarantee_` is that of the search, and the only promise
+        to quote: `best_estimator_.plan_` is the plan of this one fit.
     plan_ : SearchPlan
         What was fixed before any row was read.
     guarantee_ : Guarantee
@@ -175,9 +176,7 @@ class PrivateGridSearch(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEs
         self.plan_, self.weighted_ = plan, "sample_weight" in metadata
         whole, own = plan.guarantee, self.best_estimator_.guarantee_
         release = terms.guarantee(plan.event, rng).release
-        self.best_estimator_.guarantee_ = replace(
-            whole, leaks=own.leaks, release=release, public_inputs=own.public_inputs
-        )
+        self.best_estimator_.guarantee_ = replace(whole, leaks=own.leaks, release=release)
         self.best_estimator_.set_params(random_state=None)  # a generator belongs to this run, not to the model
         return self
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
-from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from discreet.data.public import Public
 from discreet.data.validation import only_weights
+from discreet.model_selection.candidates import Candidates
 from discreet.model_selection.row_scores import RowScore
 from discreet.model_selection.search_plan import TableShape
 from discreet.model_selection.trials import Parts, Split, Trial
@@ -25,8 +24,6 @@ from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.random.pickling import NoGeneratorInPickles
 from discreet.privacy.relation import Relation
 
-MOST_LISTED = 200  # candidates that are planned one by one before the search
-
 
 class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEstimator):
     """Random search over settings with differential privacy, by scikit-learn's interface of `RandomizedSearchCV`.
@@ -36,8 +33,8 @@ class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEsti
     score is released: its settings, its score and its model. Twenty trials then cost little more than one.
 
     Guarantee: `best_estimator_`, `best_params_`, `best_score_` and `cv_results_` are differentially private together,
-    as `guarantee_` states. Who learns how many trials there were, for example from the time that `fit` took, is outside
-    the guarantee.
+    as `guarantee_` states. Who learns how many trials there were, for example from the time that `fit` took or from the
+    times in a ledger, is outside the guarantee. Trials show no progress, whatever `verbose` is.
 
     Parameters
     ----------
@@ -84,7 +81,8 @@ class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEsti
         Its noisy score, in the unit of `scoring`; larger is better. The best of several noisy scores is somewhat too
         good.
     best_estimator_ : estimator
-        Its model, or with `refit=True` that of its settings on all rows; its `guarantee_` is that of the search.
+        Its model, or with `refit=True` that of its settings on all rows; its `guarantee_` is that of the search, and
+        the only promise to quote: `best_estimator_.plan_` is the plan of this one fit and promises too much.
     best_index_ : int
         0: the only trial that is released.
     cv_results_ : dict
@@ -164,11 +162,13 @@ class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEsti
             raise ValueError(f"held_out={self.held_out} of {rows} rows leaves no row to fit on, or none to score on.")
         classes = len(self.estimator.classes) if is_classifier(self.estimator) else 2
         shape = TableShape(rows, held_out, n_features, classes, sparse)
-        listed = self._listed()
+        candidates = Candidates.of(self.param_distributions)
+        listed = candidates.listed()
         models = [clone(self.estimator).set_params(**settings) for settings in listed or [{}]]
-        share = self.search_share if self.refit else None
+        inputs = [clone(self.estimator).set_params(**settings) for settings in candidates.public_inputs()]
         trials = RandomTrials.expecting(self.n_iter, self.trials_law)
-        return plan_trials(models, shape, TrialsTerms(self._budget(rows), trials, share, listed is not None))
+        share, stated = self.search_share if self.refit else None, shape.public_inputs(inputs)
+        return plan_trials(models, shape, TrialsTerms(self._budget(rows), trials, share, listed is not None, stated))
 
     def fit(self, X: Any, y: Any, **metadata: Any) -> Self:
         """Search, and keep the best trial.
@@ -209,8 +209,9 @@ class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEsti
         self.best_estimator_ = model
         leaks = model.guarantee_.leaks
         model.guarantee_ = replace(plan.guarantee, leaks=leaks, release=terms.guarantee(plan.event, rng).release)
-        # A generator and the part of the budget belong to this run, not to the model.
-        model.set_params(random_state=None, public_n=self.estimator.public_n)
+        # A generator, the part of the budget and silence belong to this run, not to the model.
+        verbose = best.settings.get("verbose", self.estimator.verbose)
+        model.set_params(random_state=None, public_n=self.estimator.public_n, verbose=verbose)
         return self
 
     def _best_trial(self, plan: TrialsPlan, X: Any, y: Any, weight: Any, rng: RandomGenerator) -> Trial:
@@ -226,35 +227,20 @@ class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEsti
 
     def _trial(self, plan: TrialsPlan, parts: Parts, weighted: bool, rng: RandomGenerator) -> Trial:
         """Draw settings, fit them, score the model with noise: costs one of `plan.trial_events`."""
-        settings = self._draw(rng)
-        model = self._model(plan.trial, settings, plan.rows - plan.held_out, rng)
+        settings = Candidates.of(self.param_distributions).draw(rng)
+        # The number of progress bars or of warnings would tell that of the trials.
+        model = self._model(plan.trial, settings, plan.rows - plan.held_out, rng).set_params(verbose=0)
         passed = {"sample_weight": parts.weight_fit} if weighted else {}
-        with warnings.catch_warnings(record=True) as caught:  # the number of warnings would tell that of the trials
+        score = RowScore.of(self.estimator, self.scoring)
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model.fit(parts.X_fit, parts.y_fit, **passed)
         plan.check_fit(model, plan.trial, plan.trial_events)
-        score = RowScore.of(self.estimator, self.scoring)
-        exact = np.array([score.total(model, parts.X_out, parts.y_out, parts.weight_out)])
+        with warnings.catch_warnings():  # never shown: such a warning would come from the exact rows held out
+            warnings.simplefilter("ignore")
+            exact = np.array([score.total(model, parts.X_out, parts.y_out, parts.weight_out)])
         noisy = float(plan.score.release(rng, exact, bounded_fractions(1))[0])
         return Trial(settings, model, score.in_units(noisy / plan.held_out), tuple(caught))
-
-    def _draw(self, rng: RandomGenerator) -> dict[str, Any]:
-        """Settings for one trial, whatever the trials before it were."""
-        seed = int(rng.integers(2**31, 1)[0])
-        settings: dict[str, Any] = next(iter(ParameterSampler(self.param_distributions, 1, random_state=seed)))
-        return settings
-
-    def _listed(self) -> list[dict[str, Any]] | None:
-        """All candidates, if there are not too many; None if they are drawn from distributions."""
-        options = self._options()
-        if any(hasattr(values, "rvs") for option in options for values in option.values()):
-            return None
-        grid = ParameterGrid(options)
-        return list(grid) if len(grid) <= MOST_LISTED else None
-
-    def _options(self) -> list[Mapping[str, Any]]:
-        given = self.param_distributions
-        return [given] if isinstance(given, Mapping) else list(given)
 
     def _model(self, budget: Budget, settings: dict[str, Any], rows: int, rng: RandomGenerator) -> Any:
         """A candidate with its budget; seeded runs share one generator, others draw their own keys."""
@@ -274,7 +260,7 @@ class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEsti
 
     def _check(self) -> None:
         """Refuse what the proof does not cover."""
-        check_searchable(self.estimator, {name for o in self._options() for name in o}, "param_distributions")
+        check_searchable(self.estimator, Candidates.of(self.param_distributions).varied, "param_distributions")
         RowScore.of(self.estimator, self.scoring)
         budget = self._budget(2)
         if budget.is_infinite or budget.kind in ("gdp", "zcdp"):

@@ -42,7 +42,9 @@ class RowScore:
         return np.where(scores >= 0.0, np.minimum(scores, 1.0), 0.0)
 
     def total(self, model: Any, X: Any, y: Any, weight: FloatArray) -> float:
-        """The sum over the rows, each times its weight, which is at most 1."""
+        """The sum over the rows, each times its weight, which is at most 1; 0 if there are none."""
+        if weight.size == 0:  # models refuse to predict for an empty table
+            return 0.0
         return math.fsum(weight * self.rows(model, X, y))
 
     def in_units(self, mean: float) -> float:

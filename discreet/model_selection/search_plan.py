@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from discreet.data.public import Public
+from discreet.estimators.declared_inputs import public_inputs_of
 from discreet.estimators.task import SHRINK, covers_either
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
@@ -69,6 +71,11 @@ class TableShape:
         plan: Plan = priced.plan(rows, self.columns, n_classes=self.classes, sparse=self.sparse)
         return plan
 
+    def public_inputs(self, models: Sequence[Any]) -> tuple[str, ...]:
+        """What any of these models takes as public beside the declarations: all of them were fitted, or may be."""
+        tables = [Public.of(self.rows, self.columns, **public_inputs_of(model)) for model in models]
+        return tuple(dict.fromkeys(what for table in tables for what in table.inputs))
+
 
 def plan_search(models: Sequence[Any], shape: TableShape, budget: Budget, share: float) -> SearchPlan:
     """Spend a share of the budget on the search and the rest on the winner; `models` are not fitted, one a candidate.
@@ -85,7 +92,7 @@ def plan_search(models: Sequence[Any], shape: TableShape, budget: Budget, share:
         last_fit = costliest([plan.event for plan in finals], budget, relation)
         event = accounting.compose([*(plan.event for plan in trials), selection.event, last_fit])
         if accounting.fits(event, budget, relation):
-            promise = guarantee_for(event, budget, relation, shape.rows)
+            promise = guarantee_for(event, budget, relation, shape.rows, public_inputs=shape.public_inputs(models))
             return SearchPlan(shape.held_out, trials, selection, finals, promise)
     raise ValueError("the costs of these candidates do not add up to the budget; search over settings of one solver.")
 
@@ -100,10 +107,16 @@ def _choice_epsilon(budget: Budget, share: float) -> float:
 
 
 def costliest(events: list[Any], budget: Budget, relation: Relation) -> Any:
-    """The event that covers the last fit whichever candidate wins."""
+    """The event that covers the last fit whichever candidate wins.
+
+    Of several pure events none need cover the others, as their profiles may cross even if their epsilons are equal. All
+    are epsilon-DP for the largest of them, and a release of which nothing else is known has the largest profile.
+    """
     if all(event == events[0] for event in events):
         return events[0]
+    if budget.kind == "pure":
+        return accounting.pure_event(max(accounting.pure_epsilon_of(event, relation) for event in events))
     if not covers_either(events, budget):
         raise ValueError("the candidates cost differently once chosen; search over settings of one solver.")
-    costs = {"approximate": accounting.mu_of, "zcdp": accounting.rho_of, "pure": accounting.pure_epsilon_of}
+    costs = {"approximate": accounting.mu_of, "zcdp": accounting.rho_of}
     return max(events, key=lambda event: costs[budget.kind](event, relation))

@@ -87,6 +87,7 @@ class TrialsTerms:
     trials: RandomTrials
     search_share: float | None
     listed: bool  # whether all candidates are known beforehand
+    public_inputs: tuple[str, ...] = ()  # of all candidates, in words for statements
 
 
 def plan_trials(models: Sequence[Any], shape: TableShape, terms: TrialsTerms) -> TrialsPlan:
@@ -109,6 +110,8 @@ def _planned(models: Sequence[Any], shape: TableShape, terms: TrialsTerms, noise
     trial = _part(budget, noise, terms.listed)
     score = additive(trial, 1.0)
     events = [score.event, *_events(models, shape, trial, False, terms.listed)]
+    if budget.kind == "pure" and not terms.listed:  # of such a fit only its epsilon is known, not its noise
+        events.append(accounting.pure_event(trial.amount))
     best = event = terms.trials.event(events)
     last: list[Any] = []
     if terms.search_share is not None:
@@ -116,7 +119,7 @@ def _planned(models: Sequence[Any], shape: TableShape, terms: TrialsTerms, noise
         final = _part(budget, left / math.sqrt(1.0 - less), terms.listed)
         last = _events(models, shape, final, True, terms.listed) or [_event(budget, left)]
         event = accounting.compose([best, costliest(last, budget, relation)])
-    promise = guarantee_for(event, budget, relation, shape.rows)
+    promise = guarantee_for(event, budget, relation, shape.rows, public_inputs=terms.public_inputs)
     law, rows = terms.trials, (shape.rows, shape.held_out)
     return TrialsPlan(*rows, law, trial, score, final, tuple(events), tuple(last), promise)
 

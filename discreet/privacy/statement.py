@@ -139,8 +139,8 @@ def _not_covered(guarantee: Guarantee) -> list[str]:
 
 
 _UNCOUNTED_TRIALS = [
-    "- How many models the search tried, and what would tell it, such as the time that it took: of all trials only the "
-    "best one is released, and their number must not become known."
+    "- How many models the search tried, and what would tell it, such as the time that it took or a ledger's times of "
+    "reservation and commit: of all trials only the best one is released, and their number must not become known."
 ]
 
 

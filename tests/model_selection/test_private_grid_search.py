@@ -19,6 +19,7 @@ from discreet import (
     Ledger,
     LogisticRegression,
     PrivacyLeakWarning,
+    PublicModel,
     Ridge,
     load_model,
     save_model,
@@ -113,6 +114,15 @@ def test_candidates_of_different_cost_are_refused_or_covered_by_the_costliest():
     for final in plan.finals:
         whole = accounting.compose([used, final.event])
         assert accounting.rho_of(whole, Relation.REPLACE) <= accounting.rho_of(plan.event, Relation.REPLACE)
+
+
+def test_the_guarantee_names_the_public_inputs_of_all_candidates():
+    """Every candidate is fitted, so the public inputs of those that lose count as well."""
+    X, labels, _ = neighbours(200)
+    grid = {"start": [None, PublicModel(np.array([1.0]))]}
+    for seed in range(4):
+        search = PrivateGridSearch(MODEL, grid, random_state=seed).fit(X, labels)
+        assert search.guarantee_.public_inputs == ("the coefficients from which the fit started",)
 
 
 def test_the_better_setting_wins_and_the_winner_carries_the_guarantee_of_the_whole(tmp_path):

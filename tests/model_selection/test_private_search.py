@@ -13,7 +13,16 @@ from scipy.stats import loguniform
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from discreet import Budget, BudgetExceededError, Ledger, LinearSVC, LogisticRegression, Ridge, load_model, save_model
+from discreet import (
+    Budget,
+    BudgetExceededError,
+    Ledger,
+    LinearSVC,
+    LogisticRegression,
+    Ridge,
+    load_model,
+    save_model,
+)
 from discreet.model_selection import PrivateGridSearch, PrivateSearchCV
 from discreet.model_selection.row_scores import RowScore
 from discreet.model_selection.trials import Split

@@ -45,6 +45,8 @@ class RandomTrials:
 
         A geometric number k that is kept with probability 1 / k has the logarithmic law.
         """
+        if self.law.eta not in LAWS.values():
+            raise ValueError(f"only the laws with eta = 0 and eta = 1 can be drawn; got eta = {self.law.eta!r}.")
         while True:
             count = self._geometric(rng)
             if self.law.eta == 1.0 or int(rng.integers(count, 1)[0]) == 0:

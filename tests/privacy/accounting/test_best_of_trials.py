@@ -117,6 +117,11 @@ def test_trials_of_several_costs_and_compositions_with_other_releases():
     assert accounting.guess_accuracy(best, relation) < 0.7
 
 
+def test_a_law_that_cannot_be_drawn_exactly_is_refused():
+    with pytest.raises(ValueError, match="only the laws with eta = 0 and eta = 1"):
+        RandomTrials(accounting.TrialsLaw(0.5, 0.1)).draw(seeded_generator(0))
+
+
 def test_no_cost_in_gaussian_dp_and_what_cannot_be_read():
     law = LAWS[0]
     best = accounting.best_of_trials_event([accounting.gaussian_event(5.0)], law.eta, law.gamma)
