@@ -143,7 +143,8 @@ class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
 
     def _event(self, plan: ScreenedPlan) -> Any:
         fit = self.fit_plan(plan).event
-        if plan.budget.kind == "pure" or accounting.mu_of(fit, plan.public.relation) > plan.mechanism.rest.mu:
+        pure = plan.budget.kind == "pure"
+        if pure or accounting.mu_of(fit, plan.public.relation) > plan.mechanism.rest.gaussian_mu():
             return accounting.compose([plan.mechanism.selections.event, fit])
         return plan.mechanism.event  # Gaussian releases cost what one does: nothing is rounded up for each of them
 
