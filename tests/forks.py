@@ -12,8 +12,8 @@ def in_child(task, fork=os.fork):
     """Run `task` in a forked child and return the bytes that it sends back; a RuntimeError is sent as its text."""
     reader, writer = os.pipe()
     interval = sys.getswitchinterval()
-    # A child of a fork below Python has one thread. If another one of the parent had asked for the interpreter's lock, the
-    # child would wait for that thread to take it, without end.
+    # A child of a fork below Python has one thread. If another one of the parent had asked for the interpreter's lock,
+    # the child would wait for that thread to take it, without end.
     sys.setswitchinterval(1e3)
     time.sleep(0.02)
     child = fork()
