@@ -61,7 +61,8 @@ class ScalingPlan:
     centred: bool
     target: bool
     target_plan: TargetPlan | None = None
-    target_centred: bool = False  # also where columns are not: those of sparse tables keep their zeros
+    # True for sparse tables, whose columns keep their zeros.
+    only_target_centred: bool | None = field(default=None, metadata={"digest": "if given"})
     least_spread: float | None = field(default=None, metadata={"digest": "if given"})  # of public columns, in radii
     start_check: mechanisms.Additive | None = field(default=None, metadata={"digest": "if given"})
 
@@ -84,6 +85,10 @@ class ScalingPlan:
     @property
     def learns_target(self) -> bool:
         return self.target_plan is not None
+
+    @property
+    def target_centred(self) -> bool:
+        return self.target and (self.centred or bool(self.only_target_centred))
 
     @property
     def measures_columns(self) -> bool:
@@ -137,11 +142,12 @@ def plan_scaling(public: Public, budget: Budget, share: float | None, centred: b
         missing = "y_bounds" if known else "bounds"
         raise ValueError(f"scale_share=0 needs {missing}=(low, high); declare them or leave scale_share=None.")
     target_centred = centred and target
+    only_target = True if target_centred and public.sparse else None
     centred = centred and not public.sparse
     least_spread = None if public.table is None else _least_spread(public, budget, share)
     if share == 0.0:
         method = "declared" if public.table is None else "public"
-        return ScalingPlan(method, None, None, None, None, centred, target, None, target_centred, least_spread)
+        return ScalingPlan(method, None, None, None, None, centred, target, None, only_target, least_spread)
     found = shares.share_out(public, budget, share, centred, target, target_centred)
     own, of_target = (
         {name: mechanisms.additive(budget, part) if part else None for name, part in parts.items()}
@@ -155,7 +161,7 @@ def plan_scaling(public: Public, budget: Budget, share: float | None, centred: b
         centred=centred,
         target=target,
         target_plan=target_plan,
-        target_centred=target_centred,
+        only_target_centred=only_target,
         least_spread=least_spread,
     )
 
@@ -178,7 +184,7 @@ def plan_target(public: Public, budget: Budget) -> ScalingPlan:
     moments = parts.pop("moments")
     assert moments is not None
     target_plan = TargetPlan(**parts, moments=moments)
-    return ScalingPlan("target", None, None, None, None, False, True, target_plan, target_centred=True)
+    return ScalingPlan("target", None, None, None, None, False, True, target_plan, only_target_centred=True)
 
 
 def unscaled(target: bool) -> ScalingPlan:

@@ -40,13 +40,15 @@ class Shares(NamedTuple):
 
 
 def share_out(
-    public: Public, budget: Budget, share: float | None, centred: bool, target: bool, target_centred: bool
+    public: Public, budget: Budget, share: float | None, centred: bool, target: bool, target_centred: bool | None = None
 ) -> Shares:
     """Decide what can be learned; a share that was asked for is spent, and no more."""
     usual = DEFAULT_SHARE if share is None else share
     for_target, of_target = 0.0, _parts(False, False, False, False)
     if target and not tells_target(public.table):
-        for_target, of_target = _target(public, budget, usual, MOST_SHARE * (share or 1.0), target_centred)
+        for_target, of_target = _target(
+            public, budget, usual, MOST_SHARE * (share or 1.0), centred if target_centred is None else target_centred
+        )
     if share is None:
         least, most = (1.0 - TARGET_PART * target) * usual, MOST_SHARE * (1.0 - for_target)
     else:

@@ -101,16 +101,6 @@ class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
             reason = reason and f"its fit by {self.then!r} is refused, as {reason}"
         return reason
 
-    def plan(self, problem: Problem, public: Public, budget: Budget) -> ScreenedPlan:
-        """Fix the choices and the fit from public facts; a public table is refused.
-
-        The plan of the fit is made before the columns are chosen, and what a public table says depends on which.
-        """
-        if public.table is not None:
-            self._check(problem, budget)
-            raise self._refused("it takes no public table", problem, budget, started=True)
-        return super().plan(problem, public, budget)
-
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
     ) -> tuple[SelectionsThenFit, ScreenedSettings]:
@@ -128,6 +118,8 @@ class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
 
     def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
         """The scales that the fit will learn, of the chosen columns."""
+        if public.table is not None:  # what it says depends on which columns are chosen, and plans must not
+            raise self._refused("it takes no public table", problem, budget, started=True)
         count = self._count(problem, public, budget)
         chosen, rest = _public_of_fit(public, count), _shared_budget(count, self.share, budget, public.relation).rest
         return _solver_of_fit(self.then, self.scale_share, problem, chosen, rest)._plan_scaling(
@@ -142,11 +134,7 @@ class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
         return replace(planned, public=_public_of_fit(plan.public, plan.settings.chosen_columns, chosen))
 
     def _event(self, plan: ScreenedPlan) -> Any:
-        fit = self.fit_plan(plan).event
-        pure = plan.budget.kind == "pure"
-        if pure or accounting.mu_of(fit, plan.public.relation) > plan.mechanism.rest.gaussian_mu():
-            return accounting.compose([plan.mechanism.selections.event, fit])
-        return plan.mechanism.event  # Gaussian releases cost what one does: nothing is rounded up for each of them
+        return accounting.compose([plan.mechanism.selections.event, self.fit_plan(plan).event])
 
     def _releases_in_order(self, plan: ScreenedPlan) -> list[PlannedRelease]:
         chosen = planned_releases("choices of a column", plan.mechanism.selections.event, plan.public.relation)
@@ -207,6 +195,15 @@ class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
         raise NotImplementedError("the fit is made by the solver that the plan names.")
 
 
+NEARLY_ALL = (
+    1.0 - 2e-4
+)  # of a budget with delta: certificates of many Gaussian releases are rounded up more than of one
+
+
+def _nearly_all(budget: Budget) -> Budget:
+    return budget.part(NEARLY_ALL) if budget.kind == "approximate" else budget
+
+
 @lru_cache(maxsize=16)  # two steps of one plan ask for it
 def _shared_budget(count: int, share: float, budget: Budget, relation: Relation) -> SelectionsThenFit:
     """The choices and what is left to the fit, with the least noise that keeps the budget."""
@@ -216,7 +213,7 @@ def _shared_budget(count: int, share: float, budget: Budget, relation: Relation)
 
     if budget.is_infinite:
         return make(0.0)
-    return make(accounting.calibrate(lambda z: make(z).event, budget, relation))
+    return make(accounting.calibrate(lambda z: make(z).event, _nearly_all(budget), relation))
 
 
 @lru_cache(maxsize=16)  # plans are compared by identity; several parts of one plan ask for its fit
