@@ -9,14 +9,16 @@ from discreet.data.public import Public
 from discreet.privacy.budget import Budget
 from discreet.problem.problem import Problem
 from discreet.solvers import SOLVERS, Plan, Solver
+from discreet.solvers.gradient_descent import GradientDescent
 from discreet.solvers.newton.planned_metric import hidden_part
-from discreet.solvers.newton.solver import MOMENT_SHARE, Newton
+from discreet.solvers.newton.solver import MOMENT_SHARE, Newton, moved_by_noise
 from discreet.solvers.screened.planning import worth_screening
 
 # Measured: docs/defaults.md.
 FEW_COLUMNS = 200  # up to which `auto` preconditions for a target
 MOST_COLUMNS = 2_000  # the same for labels: the eigenvectors of a larger matrix take minutes
 MANY_SPARSE_COLUMNS = 2_000  # from which on steps on one column at a time are better
+QUIET_SCORES = 1.0  # how far the noise of one step may move the scores of several classes that gradient steps follow
 MOST_HIDDEN = 0.5  # of the rows' squared length: in a table that is worth a metric, no single direction holds more
 
 
@@ -24,7 +26,7 @@ def make_plan(solver: Any, problem: Problem, public: Public, budget: Budget) -> 
     """The plan of a solver by name or as an object; "auto" decides by public facts, and the plan says why."""
     if solver == "auto":
         name, reason = _automatic(problem, public, budget)
-        return replace(SOLVERS[name]().plan(problem, public, budget), chosen_because=reason)
+        return replace(_made(name, problem).plan(problem, public, budget), chosen_because=reason)
     return make_solver(solver, problem, public, budget).plan(problem, public, budget)
 
 
@@ -33,11 +35,18 @@ def make_solver(solver: Any, problem: Problem, public: Public, budget: Budget) -
     if isinstance(solver, Solver):
         return solver
     if solver == "auto":
-        return SOLVERS[_automatic(problem, public, budget)[0]]()
+        return _made(_automatic(problem, public, budget)[0], problem)
     if isinstance(solver, str) and solver in SOLVERS:
         return SOLVERS[solver]()
     known = ", ".join(repr(name) for name in ("auto", *SOLVERS))
     raise ValueError(f"solver must be one of {known} or a solver object; got {solver!r}.")
+
+
+def _made(name: str, problem: Problem) -> Solver:
+    """The solver that "auto" takes: its defaults, and shrunk scores of several classes."""
+    if name == "gd" and problem.loss.classification and problem.loss.outputs > 1:
+        return GradientDescent(shrink=True)
+    return SOLVERS[name]()
 
 
 def _automatic(problem: Problem, public: Public, budget: Budget) -> tuple[str, str]:
@@ -101,6 +110,13 @@ def _why_not_newton(problem: Problem, public: Public, budget: Budget) -> str | N
     if reason is not None or budget.is_infinite:
         return f"newton cannot be used: {reason}" if reason else "without noise, nothing has to be learned first"
     labels = problem.loss.classification
+    if labels and problem.loss.outputs > 1 and not public.has_start and public.table is None:
+        moved = moved_by_noise(problem, budget, public, public.columns + problem.fit_intercept)
+        if moved <= QUIET_SCORES:
+            return (
+                f"the noise of one step would move the scores of {problem.loss.outputs} classes by {moved:.2g}: many "
+                "short steps find what the largest directions tell of all of them"
+            )
     if public.columns > (MOST_COLUMNS if labels else FEW_COLUMNS):
         wanted = "few steps on labels" if labels else "few steps on a target"
         return f"{public.columns:,} columns are too many for {wanted}: many short ones follow the largest directions"

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 # The size that a good linear predictor has: a log-odds of 2 is a probability of 0.88, and no predictor explains more
-# than the target's whole variance. Columns usually tell about a quarter of that variance. Where the noise has as much, it
-# is likely to do more harm than the columns do good: docs/plans.md.
+# than the target's whole variance. Columns usually tell about a quarter of that variance. Where the noise has as much,
+# it is likely to do more harm than the columns do good: docs/plans.md.
 LABEL_MARGIN, TARGET_MARGIN = 2.0, 1.0
 USUALLY_TOLD = 0.5  # of these
 

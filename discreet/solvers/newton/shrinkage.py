@@ -41,8 +41,8 @@ class NoisyWeights:
         noises = np.maximum(noises, SMALLEST_NOISE)
         along = vectors.T @ self.slopes
         equal = np.outer(SIGNALS * usual**2 / along.size, np.ones(along.size))
-        largest = SIGNALS[-1] * usual**2 / float(noises.sum())
-        strengths = np.append(STRENGTHS[STRENGTHS < largest], min(STRENGTHS[-1], largest))
+        largest = float(SIGNALS[-1]) * usual**2 / float(noises.sum())
+        strengths = np.append(STRENGTHS[largest > STRENGTHS], min(STRENGTHS[-1], largest))
         signals = np.vstack([np.zeros(along.size), equal, np.outer(strengths, noises)])
         parts = (NOTHING, 1), (0.5 * (1.0 - NOTHING), SIGNALS.size), (0.5 * (1.0 - NOTHING), strengths.size)
         prior = np.concatenate([np.full(size, mass / size) for mass, size in parts])

@@ -271,16 +271,25 @@ def default_steps(problem: Problem, budget: Budget, public: Public, columns: int
     as scores grow, and nothing is undone: all steps together, sqrt(T) sqrt(T) of that noise, may move them by what is
     usual.
     """
-    unit = mechanisms.clipped_sum(public.relation)
-    noise = mechanisms.additive(budget, 1.0).deviation(unit) * math.sqrt(columns) / public.rows
-    clip = math.sqrt(columns) * planned_slope(problem) * first_slope(problem)
-    moved = clip * noise / problem.loss.smoothness  # by a single step with the whole budget
+    noise, moved = noise_level(budget, public, columns), moved_by_noise(problem, budget, public, columns)
     most = max(STEPS.at(noise), FEW_STEPS.at(noise))
     if moved == 0.0:
         return round(most)
     if problem.loss.classification:
         return max(1, round(min(LABEL_MARGIN * math.sqrt(STEPS_SHARE) / moved, most)))
     return max(FEWEST_STEPS, round(min((0.5 * TARGET_MARGIN / moved) ** 2, most)))
+
+
+def noise_level(budget: Budget, public: Public, columns: int) -> float:
+    """The noise of a mean of vectors of norm 1 with the whole budget, over all columns."""
+    unit = mechanisms.clipped_sum(public.relation)
+    return mechanisms.additive(budget, 1.0).deviation(unit) * math.sqrt(columns) / public.rows
+
+
+def moved_by_noise(problem: Problem, budget: Budget, public: Public, columns: int) -> float:
+    """How far the noise of a single step with the whole budget moves scores."""
+    clip = math.sqrt(columns) * planned_slope(problem) * first_slope(problem)
+    return clip * noise_level(budget, public, columns) / problem.loss.smoothness
 
 
 def quiet_hessian(share: float, budget: Budget, public: Public, columns: int) -> bool:
