@@ -24,6 +24,7 @@ ROOMS = [
     "solvers",
     "estimators",
     "preprocessing",
+    "metrics",
     "model_selection",
     "fairness",
     "federated",
