@@ -64,7 +64,7 @@ class ClassifierMeasure:
             chances = self.model.predict_proba(X)[np.arange(labels.size), np.minimum(labels, count - 1)]
             floor = self.least_probability
             kept = np.where(chances >= floor, chances, floor)  # NaN counts as the worst
-            loss = np.where(other, 1.0, np.clip(np.log(kept) / math.log(floor), 0.0, 1.0))
+            loss = np.where(other, 0.0, np.clip(np.log(kept) / math.log(floor), 0.0, 1.0))
             found["log_loss"], found["log_loss_squared"] = Contribution(loss), Contribution(loss**2)
             found["log_loss_by_label"] = Contribution(loss, labels)
         return found
@@ -118,16 +118,25 @@ def confusion(sums: NoisySums, classes: int, failure: float) -> list[list[Limits
 
 
 def log_losses(sums: NoisySums, classes: int, least_probability: float, failure: float) -> dict[str, Limits]:
-    """Log-loss of the model and of the base rates, and by how much that of the model is smaller."""
+    """Log-loss of the model and of the base rates, and by how much that of the model is smaller.
+
+    Over the rows whose label is declared: there is no probability of any other.
+    """
     counts, deviations = Counts.of(sums, "confusion"), quantile(failure, sums.laplace)
-    worst, total = -math.log(least_probability), counts.total
     rates = _constant_losses(counts, classes, least_probability)
-    amounts = np.append(np.repeat(rates, classes), 1.0)  # of a constant, for each bin of the confusion matrix
+    amounts = np.append(np.repeat(rates, classes), 0.0)  # of a constant, for each bin of the confusion matrix
     slack = _slack(counts, classes, least_probability, deviations)
-    constant = counts.mean(amounts, np.ones(amounts.size), failure, slack=slack)
-    found = {"log_loss": _loss(sums, total, deviations), "log_loss_of_constant": constant}
-    found["log_loss_gain"] = _loss_gain(sums, counts, amounts, slack, deviations)
-    return {name: limits.scaled(worst) for name, limits in found.items()} if total > 0.0 else found
+    found = {
+        "log_loss": _loss(sums, counts, deviations),
+        "log_loss_of_constant": counts.mean(amounts, _declared(counts), failure, slack=slack),
+        "log_loss_gain": _loss_gain(sums, counts, np.append(rates, 0.0), slack, deviations),
+    }
+    return {name: limits.scaled(-math.log(least_probability)) for name, limits in found.items()}
+
+
+def _declared(counts: Counts) -> FloatArray:
+    """The bins of rows whose label is declared."""
+    return np.append(np.ones(counts.values.size - 1), 0.0)
 
 
 def _constant_losses(counts: Counts, classes: int, least_probability: float) -> FloatArray:
@@ -145,36 +154,33 @@ def _slack(counts: Counts, classes: int, least_probability: float, deviations: f
     return 0.5 * deviations**2 * float((1.0 + noise / rows).sum()) / -math.log(least_probability)
 
 
-def _rows_noise(counts: Counts) -> float:
-    """Variance of the noise in the number of rows."""
-    return 0.0 if counts.rows is not None else counts.values.size * counts.deviation**2
-
-
-def _loss(sums: NoisySums, total: float, deviations: float) -> Limits:
-    loss, noise = sums.one("log_loss"), sums.deviation("log_loss") ** 2
-    rows_noise = _rows_noise(Counts.of(sums, "confusion"))
+def _loss(sums: NoisySums, counts: Counts, deviations: float) -> Limits:
+    """The mean loss of the model, over the largest loss."""
+    loss, noise, total = sums.one("log_loss"), sums.deviation("log_loss") ** 2, float(_declared(counts) @ counts.values)
+    rows_noise = counts.noise(_declared(counts))
     squares = max(sums.one("log_loss_squared") + sums.deviation("log_loss_squared"), loss**2 / max(total, 1.0))
     test = Test(
         statistic=lambda u: loss - u * total,
         variance=lambda u: squares - 2.0 * u * loss + u * u * max(total, 0.0) + noise + u * u * rows_noise,
         largest=lambda u: max(u, 1.0 - u),
     )
-    return mean_limits(test, loss, total, (noise, rows_noise), deviations, 0.0)
+    return _mean_limits(test, loss, total, noise, deviations, 0.0)
 
 
-def _loss_gain(sums: NoisySums, counts: Counts, amounts: FloatArray, slack: float, deviations: float) -> Limits:
-    """By how much a constant loses more than the model, over the largest loss."""
-    total = counts.total
+def _loss_gain(sums: NoisySums, counts: Counts, rates: FloatArray, slack: float, deviations: float) -> Limits:
+    """By how much a constant loses more than the model, over the largest loss; `rates` are its losses by label."""
+    declared = _declared(counts)
+    total = float(declared @ counts.values)
+    amounts = np.append(np.repeat(rates[:-1], rates.size - 1), 0.0)
     gain = float(amounts @ counts.values) - sums.one("log_loss")
-    by_label = np.append(amounts[:: round(math.sqrt(amounts.size - 1))][: sums.of("log_loss_by_label").size - 1], 1.0)
     squares = float(np.square(amounts) @ np.maximum(counts.values, 0.0)) + sums.one("log_loss_squared")
-    squares -= 2.0 * float(by_label @ sums.of("log_loss_by_label"))
-    spread = 2.0 * float(np.linalg.norm(by_label)) * sums.deviation("log_loss_by_label")
+    squares -= 2.0 * float(rates @ sums.of("log_loss_by_label"))
+    spread = 2.0 * float(np.linalg.norm(rates)) * sums.deviation("log_loss_by_label")
     squares += math.hypot(spread, sums.deviation("log_loss_squared"))
     squares = max(squares, gain**2 / max(total, 1.0))
 
     def noise(u: float) -> float:
-        return counts.noise(amounts - u) + sums.deviation("log_loss") ** 2
+        return counts.noise(amounts - u * declared) + sums.deviation("log_loss") ** 2
 
     test = Test(
         statistic=lambda u: gain - u * total,
@@ -182,18 +188,11 @@ def _loss_gain(sums: NoisySums, counts: Counts, amounts: FloatArray, slack: floa
         largest=lambda u: 1.0 + abs(u),
         slack=lambda _: slack,
     )
-    return mean_limits(test, gain, total, (noise(0.0), 0.0), deviations, -1.0)
+    return _mean_limits(test, gain, total, noise(0.0), deviations, -1.0)
 
 
-def mean_limits(
-    test: Test, value: float, total: float, noise: tuple[float, float], deviations: float, low: float
-) -> Limits:
-    """The limits of a mean between `low` and 1; `noise` are the variances of the noise in the sum and in the rows."""
-    mean = value / total if total > 0.0 else math.nan
-    spread = math.sqrt(noise[0] + mean**2 * noise[1]) / total if total > 0.0 else math.inf
-    return limits_of(test, mean, spread, deviations, low, 1.0)
-
-
-def declared_classes_of(model: Any) -> tuple[Any, ...]:
-    """The labels of a classifier as plain values."""
-    return tuple(np.asarray(model.classes_).tolist())
+def _mean_limits(test: Test, value: float, total: float, noise: float, deviations: float, low: float) -> Limits:
+    """The limits of a mean between `low` and 1; `noise` is the variance of the noise in the sum."""
+    if not total > 0.0:
+        return Limits(math.nan, low, 1.0, math.inf)
+    return limits_of(test, value / total, math.sqrt(noise) / total, deviations, low, 1.0)

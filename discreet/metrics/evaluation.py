@@ -44,6 +44,7 @@ def evaluate(
     least_probability: float = 0.01,
     edges: Sequence[float] | None = None,
     y_bounds: Any = None,
+    largest_error: float | None = None,
     relation: Any = "replace",
     public_n: int | None = None,
     sample_weight: Any = None,
@@ -83,6 +84,9 @@ def evaluate(
     y_bounds : tuple (low, high), optional
         For regressors: public limits, to which targets and predictions are clipped. None takes those that the model
         was declared, or has learned privately.
+    largest_error : float, optional
+        For regressors: errors are clipped to this, in the unit of the target, which makes the noise smaller and the
+        figures those of clipped errors. None clips none. Must not be chosen by looking at the rows.
     relation : {"replace", "zero_out", "add_remove"}, default="replace"
         Which tables count as neighbours.
     public_n : int, optional
@@ -131,7 +135,7 @@ def evaluate(
     if is_classifier(model):
         measure: Any = _classifier_measure(model, figures, least_probability, edges)
     else:
-        measure = _regressor_measure(model, y, figures, y_bounds, counted)
+        measure = _regressor_measure(model, y, figures, (y_bounds, largest_error), counted)
     terms = Terms(public, budget_from(epsilon, delta, public.rows), ledger, dataset)
     plan = SumsPlan(mechanisms.additive(terms.budget, WHOLE), measure.parts, public.relation)
     rng = terms.generator(random_state, "evaluate", plan)
@@ -147,14 +151,13 @@ def evaluate(
 
 def _shape(model: Any, X: Any, y: Any) -> tuple[int, int]:
     """Number of rows and columns; a table that the model cannot read is refused before anything is booked."""
-    shape = np.shape(X) if not hasattr(X, "shape") else X.shape
-    if len(shape) != 2:
-        raise ValueError(f"X must be a table of rows and columns; got the shape {tuple(shape)}.")
     if not (is_classifier(model) or is_regressor(model)):
         raise ValueError(f"model must be a classifier or a regressor; got {type(model).__name__}.")
     inner = getattr(model, "best_estimator_", model)
-    if isinstance(inner, PrivateLinearModel):
-        validate_features(inner, X, reset=False)
+    linear = isinstance(inner, PrivateLinearModel)
+    shape = np.shape(validate_features(inner, X, reset=False) if linear else X)
+    if len(shape) != 2:
+        raise ValueError(f"X must be a table of rows and columns; got the shape {shape}.")
     if len(y) != shape[0]:
         raise ValueError(f"y has {len(y)} values but X has {shape[0]} rows; pass one value per row.")
     return int(shape[0]), int(shape[1])
@@ -183,15 +186,21 @@ def _checked_edges(edges: Any) -> tuple[float, ...]:
     return tuple(values.tolist())
 
 
-def _regressor_measure(model: Any, y: Any, figures: Any, y_bounds: Any, counted: bool) -> RegressorMeasure:
+def _regressor_measure(
+    model: Any, y: Any, figures: Any, limits: tuple[Any, float | None], counted: bool
+) -> RegressorMeasure:
     if figures is not None:
         raise ValueError("figures is for classifiers; a regressor has its mean squared error and R2.")
     if not np.isfinite(np.asarray(y, dtype=np.float64)).all():
         raise ValueError("y contains NaN or infinity; remove or correct those rows first.")
+    y_bounds, largest_error = limits
     bounds = check_bounds(_target_bounds(model) if y_bounds is None else y_bounds, 1, "y_bounds")
     if bounds is None or not bounds[0][0] < bounds[1][0]:
         raise ValueError("y_bounds is missing: pass the public limits of the target, y_bounds=(low, high).")
-    return RegressorMeasure(model, float(bounds[0][0]), float(bounds[1][0]), counted)
+    low, high = float(bounds[0][0]), float(bounds[1][0])
+    most = high - low if largest_error is None else largest_error
+    most = number_in("largest_error", most, 1e-6 * (high - low), high - low)
+    return RegressorMeasure(model, low, high, most, counted)
 
 
 def _target_bounds(model: Any) -> Any:
@@ -234,6 +243,8 @@ def _classification(measure: ClassifierMeasure, sums: NoisySums, failure: float,
 
 def _regression(measure: RegressorMeasure, sums: NoisySums, failure: float, about: Any) -> Evaluation:
     """All figures of a regressor, from what was released."""
-    found = regression_figures(sums, measure.high - measure.low, failure)
-    bounds = {"limits_of_the_target": [measure.low, measure.high]}
-    return Evaluation(found, (), (), (), (), settings=bounds, released=sums, **about)
+    found = regression_figures(measure, sums, failure)
+    settings: dict[str, Any] = {"limits_of_the_target": [measure.low, measure.high]}
+    if measure.largest_error < measure.high - measure.low:
+        settings["errors_clipped_to"] = measure.largest_error
+    return Evaluation(found, (), (), (), (), settings=settings, released=sums, **about)

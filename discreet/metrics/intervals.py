@@ -64,12 +64,12 @@ class Test:
         """How far the statistic is beyond what is accepted.
 
         The variance is estimated, as if there were `deviations` squared more rows at the largest value: where few
-        rows decide, an estimate of the variance alone would be too small. Half a row is the usual correction for
-        counts.
+        rows decide, an estimate of the variance alone would be too small. Adding the largest value is the
+        correction for counts, half the step between them or more.
         """
         most = self.largest(u)
         spread = math.sqrt(max(self.variance(u), 0.0) + (deviations * most) ** 2)
-        return sign * self.statistic(u) - (deviations * spread + 0.5 * most + self.slack(u))
+        return sign * self.statistic(u) - (deviations * spread + most + self.slack(u))
 
 
 @dataclass(frozen=True)

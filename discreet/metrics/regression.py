@@ -30,6 +30,8 @@ class RegressorMeasure:
         The regressor.
     low, high : float
         Limits of the target, to which targets and predictions are clipped.
+    largest_error : float
+        Errors are clipped to this; the width of the limits clips none.
     counted : bool
         Whether the number of rows is released with the rest, since it is not public.
     """
@@ -37,7 +39,13 @@ class RegressorMeasure:
     model: Any
     low: float
     high: float
+    largest_error: float
     counted: bool
+
+    @property
+    def error_unit(self) -> float:
+        """The largest squared error, in units of the squared width of the limits."""
+        return (self.largest_error / (self.high - self.low)) ** 2
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -48,8 +56,8 @@ class RegressorMeasure:
     def contributions(self, X: Any, y: Any) -> dict[str, Contribution]:
         """What every row adds: powers of its squared error and of its target, all between 0 and 1."""
         target, predicted = self._unit(y), self._unit(self.model.predict(X))
-        error = np.square(target - predicted)
-        error = np.where(error >= 0.0, error, 1.0)  # NaN counts as the worst
+        error = np.square(target - predicted) / self.error_unit
+        error = np.where(error >= 0.0, np.minimum(error, 1.0), 1.0)  # NaN counts as the worst
         centred = 2.0 * target - 1.0
         columns = {
             "squared_error": error,
@@ -73,10 +81,27 @@ class RegressorMeasure:
 class Moments:
     """Noisy sums over the rows of e, the squared error, and of w, the squared distance of the target from its mean.
 
-    Both are in units of the squared width of the limits.
+    Both are in units of the squared width of the limits, of which the largest squared error is `error_unit`.
     """
 
     sums: NoisySums
+    error_unit: float
+
+    def _unit(self, name: str) -> float:
+        return self.error_unit ** {"squared_error_2": 2}.get(name, 1) if "error" in name else 1.0
+
+    def one(self, name: str) -> float:
+        """A sum, with errors in units of the squared width."""
+        return self._unit(name) * self.sums.one(name)
+
+    def deviation(self, name: str) -> float:
+        """Standard deviation of its noise."""
+        return self._unit(name) * self.sums.deviation(name)
+
+    @cached_property
+    def largest_distance(self) -> float:
+        """The largest w that a target between the limits can have."""
+        return (0.5 + 0.5 * abs(self.mean)) ** 2
 
     @cached_property
     def rows(self) -> float:
@@ -85,44 +110,44 @@ class Moments:
     @cached_property
     def rows_noise(self) -> float:
         """Standard deviation of the noise in the number of rows."""
-        return self.sums.deviation("rows") if self.sums.rows is None else 0.0
+        return self.deviation("rows") if self.sums.rows is None else 0.0
 
     @cached_property
     def error(self) -> float:
-        return self.sums.one("squared_error")
+        return self.one("squared_error")
 
     @cached_property
     def mean(self) -> float:
         """The mean of the centred target, between -1 and 1."""
-        return float(np.clip((2.0 * self.sums.one("target") - self.rows) / max(self.rows, 1.0), -1.0, 1.0))
+        return float(np.clip((2.0 * self.one("target") - self.rows) / max(self.rows, 1.0), -1.0, 1.0))
 
     @cached_property
     def distance(self) -> float:
         """The sum of w."""
-        first = 2.0 * self.sums.one("target") - self.rows
-        return 0.25 * (self.sums.one("centred_2") - first * first / max(self.rows, 1.0))
+        first = 2.0 * self.one("target") - self.rows
+        return 0.25 * (self.one("centred_2") - first * first / max(self.rows, 1.0))
 
     def noise(self, ratio: float, shift: float = 0.0, errors: float = 1.0) -> float:
         """Variance of the noise in errors * error - ratio * distance - shift * rows, to first order."""
-        m, sums = self.mean, self.sums
+        m = self.mean
         rows = abs(ratio * (0.5 * m + 0.25 * m * m)) + abs(shift)
         terms = (
-            errors * sums.deviation("squared_error"),
-            0.25 * ratio * sums.deviation("centred_2"),
-            ratio * m * sums.deviation("target"),
+            errors * self.deviation("squared_error"),
+            0.25 * ratio * self.deviation("centred_2"),
+            ratio * m * self.deviation("target"),
             rows * self.rows_noise,
         )
         return math.fsum(term * term for term in terms)
 
     def slack(self, ratio: float, deviations: float) -> float:
         """What the error of the mean can add to ratio * distance: a term of second order."""
-        noise = self.sums.deviation("target") ** 2 + 0.25 * self.rows_noise**2
+        noise = self.deviation("target") ** 2 + 0.25 * self.rows_noise**2
         return ratio * deviations**2 * (max(self.distance, 0.0) + noise) / max(self.rows, 1.0)
 
     @cached_property
     def squares(self) -> tuple[float, float, float]:
         """Sums of e^2, e w and w^2, on the side of a larger variance of e - r w by a deviation of their noise."""
-        m, one, spread = self.mean, self.sums.one, self.sums.deviation
+        m, one, spread = self.mean, self.one, self.deviation
         first, third = 2.0 * one("target") - self.rows, 2.0 * one("centred_3") - self.rows
         powers = one("centred_4") - 4.0 * m * third + 6.0 * m**2 * one("centred_2")
         powers += -4.0 * m**3 * first + m**4 * self.rows
@@ -135,11 +160,11 @@ class Moments:
         return errors, float(np.clip((products - product_noise) / 4.0, -most, most)), distances
 
 
-def regression_figures(sums: NoisySums, width: float, failure: float) -> dict[str, Limits]:
+def regression_figures(measure: RegressorMeasure, sums: NoisySums, failure: float) -> dict[str, Limits]:
     """Mean squared error of the model and of the mean, by how much the first is smaller, and R2."""
-    moments, deviations = Moments(sums), quantile(failure, sums.laplace)
+    moments, deviations = Moments(sums, measure.error_unit), quantile(failure, sums.laplace)
     errors, products, distances = moments.squares
-    unit = width * width
+    unit = (measure.high - measure.low) ** 2
     gain = moments.distance - moments.error
     gain_squares = max(errors - 2.0 * products + distances, gain**2 / max(moments.rows, 1.0))
     return {
@@ -165,11 +190,13 @@ def _mean(
     `uses` says how often the error and the distance are in the total.
     """
     errors, ratio = uses
+    ends = errors * moments.error_unit, ratio * moments.largest_distance  # what one row can add, with either sign
+    lowest, highest = (-ends[0], ends[1]) if low < 0.0 else (0.0, max(ends))
     rows, value = moments.rows, total / moments.rows if moments.rows > 0.0 else math.nan
     test = Test(
         statistic=lambda u: total - u * rows,
         variance=lambda u: squares - 2.0 * u * total + u * u * max(rows, 0.0) + moments.noise(ratio, u, errors),
-        largest=lambda u: max(abs(1.0 - u), abs(u - low)),
+        largest=lambda u: max(highest - u, u - lowest),
         slack=lambda _: moments.slack(ratio, deviations),
     )
     spread = math.sqrt(moments.noise(ratio, 0.0, errors)) / rows if rows > 0.0 else math.inf
@@ -182,7 +209,7 @@ def _r2(moments: Moments, deviations: float) -> Limits:
     test = Test(
         statistic=lambda r: moments.error - r * moments.distance,
         variance=lambda r: errors - 2.0 * r * products + r * r * distances + moments.noise(r),
-        largest=lambda r: max(1.0, r),
+        largest=lambda r: max(moments.error_unit, r * moments.largest_distance),
         slack=lambda r: moments.slack(r, deviations),
     )
     low, high = test.limits(deviations, 0.0, LARGEST_RATIO)

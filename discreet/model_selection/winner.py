@@ -66,7 +66,10 @@ class Winner:
         return self._winner().decision_function(X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the winner's score: accuracy, or R^2 for regressors. Not private."""
+        """Return the winner's exact score: accuracy, or R^2 for regressors. NOT PRIVATE: no noise, no cost booked.
+
+        `discreet.metrics.evaluate` releases scores privately.
+        """
         return float(self._winner().score(X, y, sample_weight))
 
     def _winner(self) -> Any:
