@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
 from discreet._common.checks import number_in
+from discreet._common.types import FloatArray
 from discreet.data.public import Public
 from discreet.data.validation import check_bounds, check_weights, validate_features
 from discreet.estimators.base import PrivateLinearModel
@@ -21,7 +22,7 @@ from discreet.metrics.classification import ClassifierMeasure, accuracies, confu
 from discreet.metrics.curves import area_under_curve, calibration_bins, default_edges, roc_points
 from discreet.metrics.record import Evaluation
 from discreet.metrics.regression import RegressorMeasure, regression_figures
-from discreet.metrics.released_sums import NoisySums, SumsPlan
+from discreet.metrics.released_sums import NoisySums, SumsPlan, check_one_each
 from discreet.preprocessing.pipeline import pipeline_guarantee
 from discreet.preprocessing.release import WHOLE, Terms
 from discreet.privacy import mechanisms
@@ -135,7 +136,8 @@ def evaluate(
     if is_classifier(model):
         measure: Any = _classifier_measure(model, figures, least_probability, edges)
     else:
-        measure = _regressor_measure(model, y, figures, (y_bounds, largest_error), counted)
+        y = _numbers(y)
+        measure = _regressor_measure(model, figures, (y_bounds, largest_error), counted)
     terms = Terms(public, budget_from(epsilon, delta, public.rows), ledger, dataset)
     plan = SumsPlan(mechanisms.additive(terms.budget, WHOLE), measure.parts, public.relation)
     rng = terms.generator(random_state, "evaluate", plan)
@@ -143,6 +145,7 @@ def evaluate(
         with warnings.catch_warnings(), np.errstate(all="ignore"):  # warnings could tell about single rows
             warnings.simplefilter("ignore")
             found = measure.contributions(X, y)
+            check_one_each(found, rows)
         sums = plan.learn(found, weight, None if counted else float(public.rows), rng)
     shown = _classification if is_classifier(model) else _regression
     about = {"confidence": float(confidence), "rows": public.rows, "guarantee": terms.guarantee(plan.event, rng)}
@@ -186,13 +189,9 @@ def _checked_edges(edges: Any) -> tuple[float, ...]:
     return tuple(values.tolist())
 
 
-def _regressor_measure(
-    model: Any, y: Any, figures: Any, limits: tuple[Any, float | None], counted: bool
-) -> RegressorMeasure:
+def _regressor_measure(model: Any, figures: Any, limits: tuple[Any, float | None], counted: bool) -> RegressorMeasure:
     if figures is not None:
         raise ValueError("figures is for classifiers; a regressor has its mean squared error and R2.")
-    if not np.isfinite(np.asarray(y, dtype=np.float64)).all():
-        raise ValueError("y contains NaN or infinity; remove or correct those rows first.")
     y_bounds, largest_error = limits
     bounds = check_bounds(_target_bounds(model) if y_bounds is None else y_bounds, 1, "y_bounds")
     if bounds is None or not bounds[0][0] < bounds[1][0]:
@@ -201,6 +200,21 @@ def _regressor_measure(
     most = high - low if largest_error is None else largest_error
     most = number_in("largest_error", most, 1e-6 * (high - low), high - low)
     return RegressorMeasure(model, low, high, most, counted)
+
+
+def _numbers(y: Any) -> FloatArray:
+    """Targets as an array with one number per row; no message shows a value."""
+    try:
+        target = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("y holds something else than numbers; a regression needs a number per row.") from None
+    if target.ndim == 2 and target.shape[1] == 1:
+        target = target[:, 0]
+    if target.ndim != 1:
+        raise ValueError(f"y must be one number per row; got an array of shape {target.shape}.")
+    if not np.isfinite(target).all():
+        raise ValueError("y contains NaN or infinity; remove or correct those rows first.")
+    return target
 
 
 def _target_bounds(model: Any) -> Any:

@@ -17,6 +17,7 @@ from discreet.metrics.bisection import last_rejected
 from discreet.metrics.released_sums import NoisySums
 
 Function = Callable[[float], float]
+HALVINGS = 40  # of a range of candidates: finer than any noise
 
 
 def quantile(failure: float, laplace: bool = False) -> float:
@@ -54,14 +55,24 @@ class Test:
     slack: Function = lambda u: 0.0
 
     def limits(self, deviations: float, low: float, high: float) -> tuple[float, float]:
-        """The ends of the candidates between `low` and `high` that are not rejected."""
+        """The ends of the candidates between `low` and `high` that are not rejected.
+
+        If noise moves the estimate beyond an end, the statistic is taken as if the estimate were that end. This brings
+        it nearer to 0 at every candidate, so that no more are rejected, and no interval is short because the estimate
+        is far outside.
+        """
         width = high - low
-        lower = low + width * last_rejected(lambda s: self._excess(low + width * s, deviations) > 0.0)
-        upper = high - width * last_rejected(lambda s: self._excess(high - width * s, deviations, -1.0) > 0.0)
+        beyond = max(self.statistic(high), 0.0) + min(self.statistic(low), 0.0)
+
+        def rejected(u: float, sign: float) -> bool:
+            return sign * (self.statistic(u) - beyond) > self._accepted(u, deviations)
+
+        lower = low + width * last_rejected(lambda s: rejected(low + width * s, 1.0), HALVINGS)
+        upper = high - width * last_rejected(lambda s: rejected(high - width * s, -1.0), HALVINGS)
         return lower, upper
 
-    def _excess(self, u: float, deviations: float, sign: float = 1.0) -> float:
-        """How far the statistic is beyond what is accepted.
+    def _accepted(self, u: float, deviations: float) -> float:
+        """How far from 0 the statistic may be.
 
         The variance is estimated, as if there were `deviations` squared more rows at the largest value: where few
         rows decide, an estimate of the variance alone would be too small. Adding the largest value is the
@@ -69,7 +80,7 @@ class Test:
         """
         most = self.largest(u)
         spread = math.sqrt(max(self.variance(u), 0.0) + (deviations * most) ** 2)
-        return sign * self.statistic(u) - (deviations * spread + most + self.slack(u))
+        return deviations * spread + most + self.slack(u)
 
 
 @dataclass(frozen=True)

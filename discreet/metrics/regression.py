@@ -215,7 +215,7 @@ def _r2(moments: Moments, deviations: float) -> Limits:
     low, high = test.limits(deviations, 0.0, LARGEST_RATIO)
     high = math.inf if high == LARGEST_RATIO else high
     if not moments.distance > 0.0:
-        return Limits(math.nan, -math.inf, 1.0 - low, math.inf)
+        return Limits(math.nan, -math.inf, 1.0, math.inf)
     ratio = moments.error / moments.distance
     spread = math.sqrt(moments.noise(ratio)) / moments.distance
     return Limits(1.0 - float(np.clip(ratio, low, high)), 1.0 - high, 1.0 - low, spread)

@@ -65,6 +65,14 @@ class Contribution:
         return np.bincount(self.places, weights=terms, minlength=part.bins).astype(np.float64)
 
 
+def check_one_each(found: Mapping[str, Contribution], rows: int) -> None:
+    """Every row must add one amount to each part: the sensitivity rests on it."""
+    for name, added in found.items():
+        shapes = {np.shape(values) for values in (added.amounts, added.places) if values is not None}
+        if shapes != {(rows,)}:
+            raise RuntimeError(f"the rows do not add one amount each to {name}; nothing was released.")
+
+
 class Measure(Protocol):
     """What is released about a model, and what each row adds to it."""
 

@@ -63,18 +63,20 @@ def classified(sums):
 
 
 def misses(truth, rows, deviation, known, laplace=False):
-    """How often each interval misses, with the noise in it and without."""
+    """How often each interval misses, with the noise in it and, where that decides, without."""
     honest, careless = Counter(), Counter()
     rng = np.random.default_rng(rows)
     measure = RegressorMeasure(StubRegressor(), 0.0, 1.0, LARGEST_ERROR, not known)
     for _ in range(DRAWS):
         if "r2" in truth:
             sums = noisy_sums(measure, *draw_targets(rows, rng), deviation, rng, known, laplace)
-            told = [regression_figures(measure, s, FAILURE) for s in (sums, without_noise(sums))]
+            told = [
+                regression_figures(measure, s, FAILURE) for s in (sums, without_noise(sums))[: 1 + (deviation > 10.0)]
+            ]
         else:
             sums = noisy_sums(CLASSIFIER, *draw_labels(rows, rng), deviation, rng, known, laplace)
-            told = [classified(s) for s in (sums, without_noise(sums))]
-        for count, figures in zip((honest, careless), told, strict=True):
+            told = [classified(s) for s in (sums, without_noise(sums))[: 1 + (deviation > 10.0)]]
+        for count, figures in zip((honest, careless), told, strict=False):
             count.update(name for name, t in truth.items() if not figures[name].low <= t <= figures[name].high)
     return honest, careless
 
@@ -126,7 +128,9 @@ def test_curves_and_confusion_matrix_hold_together():
         found += [(point.true_positive_rate, rates[1][k]) for k, point in enumerate(points)]
         wrong["roc"] += not all(limits.low <= t <= limits.high for limits, t in found)
         bins_of = calibration_bins(sums, EDGES, FAILURE)
-        wrong["calibration"] += not all(b.observed.low <= t <= b.observed.high for b, t in zip(bins_of, shares))
+        wrong["calibration"] += not all(
+            b.observed.low <= t <= b.observed.high for b, t in zip(bins_of, shares, strict=True)
+        )
         matrix = confusion(sums, 2, FAILURE)
         wrong["confusion"] += not all(
             matrix[i][j].low <= cells[i][j] <= matrix[i][j].high for i in range(2) for j in range(2)
