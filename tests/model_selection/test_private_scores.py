@@ -98,3 +98,13 @@ def test_leaks_of_the_models_and_of_a_seed_are_named():
     found = cross_val_score_private(LogisticRegression(**SETTINGS), X, y, cv=2, random_state=0)
     assert any("seed" in leak for leak in found.guarantee.leaks)
     assert math.isfinite(found.mean.value)
+
+
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
+def test_a_column_of_labels_is_a_list_of_labels():
+    X, y = table()
+    one, two = (
+        cross_val_score_private(LogisticRegression(**SETTINGS), X, labels, cv=2, random_state=0)
+        for labels in (y, y[:, None])
+    )
+    assert one.scores.tolist() == two.scores.tolist()
