@@ -29,8 +29,7 @@ from discreet.privacy import mechanisms
 from discreet.privacy.budget import budget_from
 from discreet.privacy.relation import Relation
 
-FIGURES = ("accuracy", "log_loss", "curves")
-LARGEST_FLOOR = 0.5
+LARGEST_FLOOR = 0.5  # of probabilities: two classes have none larger that is the least
 
 
 def evaluate(
@@ -169,12 +168,11 @@ def _shape(model: Any, X: Any, y: Any) -> tuple[int, int]:
 def _classifier_measure(model: Any, figures: Any, least_probability: float, edges: Any) -> ClassifierMeasure:
     classes = tuple(np.asarray(model.classes_).tolist())
     possible = {"accuracy": True, "log_loss": hasattr(model, "predict_proba"), "curves": len(classes) == 2}
-    chosen = [name for name, has in possible.items() if has] if figures is None else [figures]
-    chosen = chosen if figures is None or isinstance(figures, str) else list(figures)
+    has = [name for name, there in possible.items() if there]
+    chosen = has if figures is None else [figures] if isinstance(figures, str) else list(figures)
     for name in chosen:
-        if not possible.get(name, False):
-            has = ", ".join(name for name, has in possible.items() if has)
-            raise ValueError(f"figures must be among {has} for this model; got {name!r}.")
+        if name not in has:
+            raise ValueError(f"figures must be among {', '.join(has)} for this model; got {name!r}.")
     floor = number_in("least_probability", least_probability, 0.0, LARGEST_FLOOR, above=True)
     ends = default_edges(model) if edges is None else _checked_edges(edges)
     return ClassifierMeasure(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -71,17 +71,6 @@ def check_one_each(found: Mapping[str, Contribution], rows: int) -> None:
         shapes = {np.shape(values) for values in (added.amounts, added.places) if values is not None}
         if shapes != {(rows,)}:
             raise RuntimeError(f"the rows do not add one amount each to {name}; nothing was released.")
-
-
-class Measure(Protocol):
-    """What is released about a model, and what each row adds to it."""
-
-    @property
-    def parts(self) -> tuple[Part, ...]: ...
-
-    def contributions(self, X: Any, y: Any) -> Mapping[str, Contribution]:
-        """What every row adds to each part; it depends on that row and on public things alone. Not private."""
-        ...
 
 
 @dataclass(frozen=True)
