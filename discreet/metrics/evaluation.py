@@ -29,7 +29,7 @@ from discreet.privacy import mechanisms
 from discreet.privacy.budget import budget_from
 from discreet.privacy.relation import Relation
 
-LARGEST_FLOOR = 0.5  # of probabilities: two classes have none larger that is the least
+LARGEST_FLOOR = 0.5  # of `least_probability`: above it, every prediction for two classes would have the same loss
 
 
 def evaluate(
