@@ -25,6 +25,7 @@ ROOMS = [
     "solvers",
     "estimators",
     "preprocessing",
+    "metrics",
     "model_selection",
     "fairness",
     "federated",

@@ -11,6 +11,7 @@ from discreet.cli import (
     account,
     audit,
     demo,
+    evaluate,
     fairness,
     fairness_plan,
     federated,
@@ -49,6 +50,7 @@ def discreet(
 app.command(epilog=demo.EXAMPLE)(demo.demo)
 app.command(epilog=fit.EXAMPLE)(fit.fit)
 app.command(epilog=predict.EXAMPLE)(predict.predict)
+app.command(epilog=evaluate.EXAMPLE)(evaluate.evaluate)
 app.command(epilog=statement.EXAMPLE)(statement.statement)
 app.command(epilog=plan.EXAMPLE)(plan.plan)
 app.command(name="fairness-plan", epilog=fairness_plan.EXAMPLE)(fairness_plan.fairness_plan)

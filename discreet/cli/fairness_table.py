@@ -29,7 +29,7 @@ def as_json(found: dict[str, Any]) -> dict[str, Any]:
 
 def as_text(found: dict[str, Any]) -> str:
     """A table for people, and what it means."""
-    from discreet.fairness.certificates.record import aligned
+    from discreet._common.text import aligned
 
     told: FairnessCertificate = found["certificate"]
     band: ModelValues | None = found["band"]

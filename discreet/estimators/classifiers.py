@@ -92,6 +92,29 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[index]
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the exact accuracy. NOT PRIVATE: it tells something about the rows of X and y.
+
+        No noise is added, no cost is booked and `guarantee_` does not cover it, whatever the model promises. Use it on
+        public rows, or show the number to nobody who may not see the rows. `discreet.metrics.evaluate` releases the
+        accuracy privately, with a confidence interval.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or table of shape (n_samples, n_features)
+            Rows.
+        y : array of shape (n_samples,)
+            Their labels.
+        sample_weight : array of shape (n_samples,), optional
+            Weights.
+
+        Returns
+        -------
+        float
+            The share of the rows that are predicted right.
+        """
+        return float(super().score(X, y, sample_weight))
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LogisticRegression(PrivateClassifier):

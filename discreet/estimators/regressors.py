@@ -60,6 +60,29 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
         """Return the predicted target of each row."""
         return self._margins(X)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the exact R2. NOT PRIVATE: it tells something about the rows of X and y.
+
+        No noise is added, no cost is booked and `guarantee_` does not cover it, whatever the model promises. Use it on
+        public rows, or show the number to nobody who may not see the rows. `discreet.metrics.evaluate` releases R2
+        privately, with a confidence interval.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or table of shape (n_samples, n_features)
+            Rows.
+        y : array of shape (n_samples,)
+            Their targets.
+        sample_weight : array of shape (n_samples,), optional
+            Weights.
+
+        Returns
+        -------
+        float
+            1 less the ratio of the squared errors of the model and of the mean of y.
+        """
+        return float(super().score(X, y, sample_weight))
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LinearRegression(PrivateRegressor):

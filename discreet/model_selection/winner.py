@@ -18,17 +18,22 @@ FIXED = {"epsilon", "delta", "relation", "public_n", "ledger", "dataset", "rando
 
 def check_searchable(model: Any, varied: set[str], name: str) -> None:
     """Refuse estimators and varied parameters that the proofs do not cover; `name` is the parameter that names them."""
+    check_scorable(model, "the search")
+    fixed = sorted(FIXED & varied)
+    if fixed:
+        raise ValueError(f"{name} cannot vary {fixed[0]!r}: set it once, for the whole search.")
+
+
+def check_scorable(model: Any, what: str) -> None:
+    """Refuse estimators whose scores are not sums of bounded numbers, or that book their own cost."""
     if not isinstance(model, PrivateLinearModel):
         raise ValueError(f"estimator must be one of discreet's; got {type(model).__name__}.")
     needed = "classes" if is_classifier(model) else "y_bounds"
     declared = getattr(model, needed)
     if declared is None or isinstance(declared, str):
-        raise ValueError(f"a private search needs {needed} to be declared: the scores depend on them.")
-    fixed = sorted(FIXED & varied)
-    if fixed:
-        raise ValueError(f"{name} cannot vary {fixed[0]!r}: set it once, for the whole search.")
+        raise ValueError(f"{what} needs {needed} to be declared: the scores depend on them.")
     if model.ledger is not None:
-        raise ValueError("pass ledger= to the search, which books all fits at once, and not to its estimator.")
+        raise ValueError(f"pass ledger= to {what}, which books all fits at once, and not to its estimator.")
 
 
 def _winner_has(method: str) -> Any:
@@ -61,7 +66,10 @@ class Winner:
         return self._winner().decision_function(X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the winner's score: accuracy, or R^2 for regressors. Not private."""
+        """Return the winner's exact score: accuracy, or R^2 for regressors. NOT PRIVATE: no noise, no cost booked.
+
+        `discreet.metrics.evaluate` releases scores privately.
+        """
         return float(self._winner().score(X, y, sample_weight))
 
     def _winner(self) -> Any:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from discreet._common.text import aligned
+
 
 @dataclass(frozen=True)
 class FairnessStatement:
@@ -198,15 +200,3 @@ def plain(value: float | None) -> float | str | None:
 
 def _number(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.4f}"
-
-
-def aligned(lines: list[list[str]]) -> list[str]:
-    """The lines of a table, the first two columns to the left and the others to the right."""
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    return [
-        "  ".join(
-            f"{text:<{width}}" if i < 2 else f"{text:>{width}}"
-            for i, (text, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]

@@ -48,40 +48,6 @@ def states_of(right: Mask, in_doubt: Mask) -> IntArray:
     return np.where(right, np.where(in_doubt, RIGHT_IN_DOUBT, RIGHT), np.where(in_doubt, WRONG_IN_DOUBT, WRONG))
 
 
-def codes_of(values: Any, declared: Sequence[Any]) -> IntArray:
-    """The place of each value among the declared ones; whatever is none of them gets their number.
-
-    No value is an error, however strange: an error would tell that a row with it exists.
-    """
-    places = {value: place for place, value in enumerate(declared)}
-    return np.array([_place(places, value, len(declared)) for value in _listed(values)], dtype=np.int64)
-
-
-def _place(places: dict[Any, int], value: Any, other: int) -> int:
-    try:
-        return places.get(value, other)
-    except Exception:  # not hashable, or not comparable
-        return other
-
-
-def _listed(values: Any) -> list[Any]:
-    array = np.asarray(values) if hasattr(values, "__array__") else _objects(values)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1:
-        raise ValueError(f"labels and sensitive values must be one value per row; got an array of shape {array.shape}.")
-    return array.tolist()
-
-
-def _objects(values: Any) -> npt.NDArray[Any]:
-    """A list as it is: NumPy would turn numbers beside texts into texts."""
-    listed = list(values)
-    array = np.empty(len(listed), dtype=object)
-    for place, value in enumerate(listed):
-        array[place] = value
-    return array
-
-
 def declared_groups(groups: Any) -> tuple[Any, ...]:
     """The declared groups: different values that can be told apart, at least one."""
     if isinstance(groups, str) or not np.iterable(groups):

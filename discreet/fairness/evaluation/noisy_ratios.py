@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._common.types import FloatArray
+from discreet.metrics.bisection import last_rejected
 
 if TYPE_CHECKING:
     from discreet.privacy.mechanisms.grid import NoisyGrid
 
 Mask = npt.NDArray[np.bool_]
-HALVINGS = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +59,12 @@ class NoisyCounts:
         `event` must be a part of `base`.
         """
         part, whole, noise = self._line(event, base, failure)
-        return _last(lambda u: part - u * whole > noise(u))
+        return last_rejected(lambda u: part - u * whole > noise(u))
 
     def upper(self, event: Mask, base: Mask, failure: float) -> float:
         """What the ratio of the true sums over `event` and `base` exceeds with probability at most `failure`."""
         part, whole, noise = self._line(event, base, failure)
-        return 1.0 - _last(lambda u: part - (1.0 - u) * whole < -noise(1.0 - u))
+        return 1.0 - last_rejected(lambda u: part - (1.0 - u) * whole < -noise(1.0 - u))
 
     def _line(self, event: Mask, base: Mask, failure: float) -> tuple[float, float, Callable[[float], float]]:
         """Both noisy sums A and N, and the level that the noise of A - u N exceeds with probability `failure`."""
@@ -78,19 +78,3 @@ class NoisyCounts:
 
         unit = -float(ndtri(min(failure, 0.5))) * self.scale + self.step * math.sqrt(bins)
         return part, whole, lambda u: unit * math.sqrt(inside * (1.0 - u) ** 2 + outside * u**2)
-
-
-def _last(rejected: Callable[[float], bool]) -> float:
-    """How far the points from 0 on are rejected; those that are rejected form an interval.
-
-    Bisection ends at a point that is rejected, so that rounding can only widen an interval of accepted points.
-    """
-    if not rejected(0.0):
-        return 0.0
-    if rejected(1.0):
-        return 1.0
-    low, high = 0.0, 1.0
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if rejected(middle) else (low, middle)
-    return low

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.fairness.certificates.record import AggregateStatement, FairnessCertificate, FairnessStatement, aligned
+from discreet._common.text import aligned
+from discreet.fairness.certificates.record import AggregateStatement, FairnessCertificate, FairnessStatement
 
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee

@@ -6,6 +6,7 @@ Proofs: docs/guarantees/mechanisms.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from discreet.privacy.relation import Relation
@@ -90,6 +91,18 @@ def bounded_fractions(columns: int) -> Sensitivity:
     Guarantee: one row, replaced, removed or null, moves each sum by at most 1: no factor 2.
     """
     return Sensitivity(math.sqrt(columns), float(columns))
+
+
+def histograms_and_fractions(
+    relation: Relation, histograms: Sequence[float], fractions: Sequence[float]
+) -> Sensitivity:
+    """Histograms, and sums of columns with 0 <= x <= 1, each times a weight of its own, released together.
+
+    Guarantee: a row adds at most 1 to one bin of each histogram, and a number in [0, 1] to each column. Replaced it
+    moves a histogram of weight w by at most sqrt(2) w and a column by at most w; removed or null, both by at most w.
+    """
+    l2 = relation.factor * sum(w**2 for w in histograms) + sum(w**2 for w in fractions)
+    return Sensitivity(math.sqrt(l2), float(relation.factor * sum(histograms) + sum(fractions)))
 
 
 def grouped_sums(relation: Relation, columns: int, count_weight: float) -> Sensitivity:

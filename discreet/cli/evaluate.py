@@ -1,0 +1,80 @@
+"""`discreet evaluate`: how good a model is on private rows, paid for, with confidence intervals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from discreet.cli import options
+from discreet.cli.console import print_json
+
+EXAMPLE = "Example: discreet evaluate model.json test.csv --epsilon 0.5"
+
+
+def evaluate(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file written by discreet fit.")],
+    table: Annotated[Path, typer.Argument(metavar="TABLE", help="Rows with the target, as CSV or Parquet.")],
+    epsilon: options.Epsilon,
+    delta: options.Delta = None,
+    figures: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,...",
+            help="For classifiers: some of accuracy, log_loss, curves; fewer have less noise.",
+            show_default="all that the model has",
+        ),
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="Probability with which an interval holds.")] = 0.95,
+    y_bounds: Annotated[
+        str | None,
+        typer.Option(metavar="LOW,HIGH", help="Public limits of a regression target.", show_default="the model's"),
+    ] = None,
+    largest_error: Annotated[
+        float | None,
+        typer.Option(help="Clip regression errors to this public number: less noise.", show_default="none is clipped"),
+    ] = None,
+    relation: options.RelationName = None,
+    public_rows: options.PublicRows = None,
+    ledger: options.LedgerUrl = None,
+    dataset: options.DatasetName = None,
+    no_header: options.NoHeader = False,
+    seed: options.Seed = None,
+    json: options.Json = False,
+) -> None:
+    """Evaluate a model on private rows: accuracy, log-loss, ROC and calibration curves, or R2.
+
+    One private release is made, with its own cost. All figures have confidence intervals that cover the noise and the
+    draw of the rows, and are compared with the best constant prediction. The curves are in the output of --json.
+    """
+    from discreet.data.files import read_table
+    from discreet.estimators.model_file import read_model
+    from discreet.metrics import evaluate as evaluate_model
+    from discreet.privacy.relation import Relation
+
+    stored = read_model(model)
+    if stored.schema is None or stored.schema.target.name is None:
+        raise ValueError(f"{model} was not trained on a table file; use discreet.metrics.evaluate in Python.")
+    bounds = options.parse_pair("--y-bounds", y_bounds)
+    rows = read_table(table, stored.schema, target=True, header=not no_header)
+    found = evaluate_model(
+        stored.estimator,
+        rows,
+        rows.y,
+        epsilon,
+        delta,
+        figures=None if figures is None else [name.strip() for name in figures.split(",")],
+        confidence=confidence,
+        y_bounds=bounds,
+        largest_error=largest_error,
+        relation=relation or Relation.REPLACE,
+        public_n=public_rows,
+        ledger=ledger,
+        dataset=dataset,
+        random_state=seed,
+    )
+    if json:
+        print_json(found.to_dict())
+    else:
+        print(found)

@@ -1,0 +1,262 @@
+"""Private evaluation of a model: all its figures, with confidence limits, from one release.
+
+Theorems and proofs: docs/guarantees/evaluation.md.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier, is_regressor
+
+from discreet._common.checks import number_in
+from discreet._common.types import FloatArray
+from discreet.data.public import Public
+from discreet.data.validation import check_bounds, check_weights, validate_features
+from discreet.estimators.base import PrivateLinearModel
+from discreet.metrics.classification import ClassifierMeasure, accuracies, confusion, log_losses
+from discreet.metrics.curves import area_under_curve, calibration_bins, default_edges, roc_points
+from discreet.metrics.record import Evaluation
+from discreet.metrics.regression import RegressorMeasure, regression_figures
+from discreet.metrics.released_sums import NoisySums, SumsPlan, check_one_each
+from discreet.preprocessing.pipeline import pipeline_guarantee
+from discreet.preprocessing.release import WHOLE, Terms
+from discreet.privacy import mechanisms
+from discreet.privacy.budget import budget_from
+from discreet.privacy.relation import Relation
+
+LARGEST_FLOOR = 0.5  # of `least_probability`: above it, every prediction for two classes would have the same loss
+
+
+def evaluate(
+    model: Any,
+    X: Any,
+    y: Any,
+    epsilon: Any = 1.0,
+    delta: float | None = None,
+    *,
+    figures: Sequence[str] | None = None,
+    confidence: float = 0.95,
+    least_probability: float = 0.01,
+    edges: Sequence[float] | None = None,
+    y_bounds: Any = None,
+    largest_error: float | None = None,
+    relation: Any = "replace",
+    public_n: int | None = None,
+    sample_weight: Any = None,
+    ledger: Any = None,
+    dataset: str | None = None,
+    random_state: Any = None,
+) -> Evaluation:
+    """Return figures of a model on private rows: accuracy, log-loss, ROC and calibration curves, or R2.
+
+    One release of noisy sums is made; everything else follows from it, the comparison with the best constant
+    prediction included. Intervals cover the noise and the random draw of the rows.
+
+    Guarantee: the result is differentially private as its `guarantee` states. The model counts as public.
+
+    Parameters
+    ----------
+    model : fitted estimator, pipeline or search of discreet
+        What is evaluated; its predictions must depend on single rows, so steps that do not are refused.
+    X : array, sparse matrix or table of shape (n_samples, n_features)
+        The private rows to evaluate on.
+    y : array of shape (n_samples,)
+        Their labels or targets. A label that the model does not know counts as predicted wrongly.
+    epsilon : float or Budget, default=1.0
+        Privacy budget of this release.
+    delta : float, optional
+        Failure probability of the promise; None means 1/n^2, 0 asks for pure epsilon-DP.
+    figures : list of str, optional
+        For classifiers, some of "accuracy", "log_loss" and "curves" (ROC and calibration, two classes): fewer have
+        less noise. The accuracy and the confusion matrix are always there. None takes all that the model has.
+    confidence : float, default=0.95
+        The probability with which an interval holds.
+    least_probability : float, default=0.01
+        Probabilities are raised to this before the log-loss is taken, which bounds what one row can add to it.
+    edges : sequence of float, optional
+        Thresholds of `decision_function` at which the curves are released; None takes 17 from -4 to 4, which are
+        log-odds, or from -2 to 2 for models without probabilities. Must not be chosen by looking at the rows.
+    y_bounds : tuple (low, high), optional
+        For regressors: public limits, to which targets and predictions are clipped. None takes those that the model
+        was declared, or has learned privately.
+    largest_error : float, optional
+        For regressors: errors are clipped to this, in the unit of the target, which makes the noise smaller and the
+        figures those of clipped errors. None clips none. Must not be chosen by looking at the rows.
+    relation : {"replace", "zero_out", "add_remove"}, default="replace"
+        Which tables count as neighbours.
+    public_n : int, optional
+        With relation="add_remove": a public estimate of the number of rows.
+    sample_weight : array of shape (n_samples,), optional
+        Weights between 0 and 1, as private as the rows.
+    ledger : Ledger or str, optional
+        Where the cost is booked before any row is used.
+    dataset : str, optional
+        The name under which the data set's budget was opened in the ledger.
+    random_state : int, optional
+        None draws secure noise; a seed makes it reproducible, hence removable, and is named in the guarantee's leaks.
+
+    Returns
+    -------
+    Evaluation
+        `figures`, `confusion`, `roc`, `calibration` and `guarantee`; `print` shows a table.
+
+    Raises
+    ------
+    ValueError
+        The model has a step that treats rows together, or limits of the target are missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet import LogisticRegression
+    >>> from discreet.metrics import evaluate
+    >>> X = np.random.default_rng(0).uniform(-1.0, 1.0, (4000, 3))
+    >>> y = (X[:, 0] > 0.0).astype(int)
+    >>> settings = {"bounds": (-1.0, 1.0), "classes": [0, 1], "random_state": 0}  # a seed, so that this repeats
+    >>> model = LogisticRegression(**settings).fit(X[:2000], y[:2000])
+    >>> found = evaluate(model, X[2000:], y[2000:], epsilon=0.5, random_state=0)
+    >>> accuracy = found["accuracy"]
+    >>> bool(0.8 < accuracy.low < accuracy.value < accuracy.high <= 1.0), found.beats_constant
+    (True, True)
+    >>> found.guarantee.epsilon
+    0.5
+    """
+    failure = 1.0 - number_in("confidence", confidence, 0.5, 1.0 - 1e-9)
+    pipeline_guarantee(model)  # refuses what does not treat every row on its own
+    rows, columns = _shape(model, X, y)
+    weight = None if sample_weight is None else check_weights(sample_weight, rows)
+    public = Public.of(rows, columns, relation=relation, public_n=public_n)
+    counted = public.relation is not Relation.REPLACE or weight is not None
+    if is_classifier(model):
+        measure: Any = _classifier_measure(model, figures, least_probability, edges)
+    else:
+        y = _numbers(y)
+        measure = _regressor_measure(model, figures, (y_bounds, largest_error), counted)
+    terms = Terms(public, budget_from(epsilon, delta, public.rows), ledger, dataset)
+    plan = SumsPlan(mechanisms.additive(terms.budget, WHOLE), measure.parts, public.relation)
+    rng = terms.generator(random_state, "evaluate", plan)
+    with terms.booked(plan.event, "evaluate", rng):
+        with warnings.catch_warnings(), np.errstate(all="ignore"):  # warnings could tell about single rows
+            warnings.simplefilter("ignore")
+            found = measure.contributions(X, y)
+            check_one_each(found, rows)
+        sums = plan.learn(found, weight, None if counted else float(public.rows), rng)
+    shown = _classification if is_classifier(model) else _regression
+    about = {"confidence": float(confidence), "rows": public.rows, "guarantee": terms.guarantee(plan.event, rng)}
+    return shown(measure, sums, failure, about)
+
+
+def _shape(model: Any, X: Any, y: Any) -> tuple[int, int]:
+    """Number of rows and columns; a table that the model cannot read is refused before anything is booked."""
+    if not (is_classifier(model) or is_regressor(model)):
+        raise ValueError(f"model must be a classifier or a regressor; got {type(model).__name__}.")
+    inner = getattr(model, "best_estimator_", model)
+    linear = isinstance(inner, PrivateLinearModel)
+    shape = np.shape(validate_features(inner, X, reset=False) if linear else X)
+    if len(shape) != 2:
+        raise ValueError(f"X must be a table of rows and columns; got the shape {shape}.")
+    if len(y) != shape[0]:
+        raise ValueError(f"y has {len(y)} values but X has {shape[0]} rows; pass one value per row.")
+    return int(shape[0]), int(shape[1])
+
+
+def _classifier_measure(model: Any, figures: Any, least_probability: float, edges: Any) -> ClassifierMeasure:
+    classes = tuple(np.asarray(model.classes_).tolist())
+    possible = {"accuracy": True, "log_loss": hasattr(model, "predict_proba"), "curves": len(classes) == 2}
+    has = [name for name, there in possible.items() if there]
+    chosen = has if figures is None else [figures] if isinstance(figures, str) else list(figures)
+    for name in chosen:
+        if name not in has:
+            raise ValueError(f"figures must be among {', '.join(has)} for this model; got {name!r}.")
+    floor = number_in("least_probability", least_probability, 0.0, LARGEST_FLOOR, above=True)
+    ends = default_edges(model) if edges is None else _checked_edges(edges)
+    return ClassifierMeasure(
+        model, classes, ends if "curves" in chosen else None, floor if "log_loss" in chosen else None
+    )
+
+
+def _checked_edges(edges: Any) -> tuple[float, ...]:
+    values = np.asarray(edges, dtype=np.float64)
+    if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all() or not (np.diff(values) > 0.0).all():
+        raise ValueError(f"edges must be finite numbers in increasing order, at least one; got {edges!r}.")
+    return tuple(values.tolist())
+
+
+def _regressor_measure(model: Any, figures: Any, limits: tuple[Any, float | None], counted: bool) -> RegressorMeasure:
+    if figures is not None:
+        raise ValueError("figures is for classifiers; a regressor has its mean squared error and R2.")
+    y_bounds, largest_error = limits
+    bounds = check_bounds(_target_bounds(model) if y_bounds is None else y_bounds, 1, "y_bounds")
+    if bounds is None or not bounds[0][0] < bounds[1][0]:
+        raise ValueError("y_bounds is missing: pass the public limits of the target, y_bounds=(low, high).")
+    low, high = float(bounds[0][0]), float(bounds[1][0])
+    most = high - low if largest_error is None else largest_error
+    most = number_in("largest_error", most, 1e-6 * (high - low), high - low)
+    return RegressorMeasure(model, low, high, most, counted)
+
+
+def _numbers(y: Any) -> FloatArray:
+    """Targets as an array with one number per row; no message shows a value."""
+    try:
+        target = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("y holds something else than numbers; a regression needs a number per row.") from None
+    if target.ndim == 2 and target.shape[1] == 1:
+        target = target[:, 0]
+    if target.ndim != 1:
+        raise ValueError(f"y must be one number per row; got an array of shape {target.shape}.")
+    if not np.isfinite(target).all():
+        raise ValueError("y contains NaN or infinity; remove or correct those rows first.")
+    return target
+
+
+def _target_bounds(model: Any) -> Any:
+    """The limits that a model was declared or has learned privately; None where they were read from rows."""
+    inner = model.steps[-1][1] if hasattr(model, "steps") else model
+    inner = getattr(inner, "best_estimator_", inner)
+    declared = getattr(inner, "y_bounds", None)
+    if isinstance(declared, str):
+        return None
+    scaling = getattr(inner, "scaling_", None)
+    if declared is not None or scaling is None:
+        return declared
+    ends = (scaling.target_low, scaling.target_high)
+    return ends if all(math.isfinite(end) for end in ends) else None
+
+
+def _classification(measure: ClassifierMeasure, sums: NoisySums, failure: float, about: Any) -> Evaluation:
+    """All figures of a classifier, from what was released."""
+    count, floor, edges = len(measure.classes), measure.least_probability, measure.edges
+    found = accuracies(sums, count, failure)
+    settings: dict[str, Any] = {}
+    if floor is not None:
+        found |= log_losses(sums, count, floor, failure)
+        settings["least_probability"] = floor
+    if edges is not None:
+        found["roc_auc"] = area_under_curve(sums, edges, failure)
+        settings["edges"] = list(edges)
+    calibrated = edges is not None and hasattr(measure.model, "predict_proba")
+    return Evaluation(
+        figures=found,
+        classes=measure.classes,
+        confusion=tuple(map(tuple, confusion(sums, count, failure))),
+        roc=() if edges is None else roc_points(sums, edges, failure),
+        calibration=calibration_bins(sums, edges, failure) if calibrated and edges is not None else (),
+        settings=settings,
+        released=sums,
+        **about,
+    )
+
+
+def _regression(measure: RegressorMeasure, sums: NoisySums, failure: float, about: Any) -> Evaluation:
+    """All figures of a regressor, from what was released."""
+    found = regression_figures(measure, sums, failure)
+    settings: dict[str, Any] = {"limits_of_the_target": [measure.low, measure.high]}
+    if measure.largest_error < measure.high - measure.low:
+        settings["errors_clipped_to"] = measure.largest_error
+    return Evaluation(found, (), (), (), (), settings=settings, released=sums, **about)

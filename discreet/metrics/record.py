@@ -1,0 +1,164 @@
+"""What a private evaluation says: figures with confidence limits, as values, as JSON and as text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from discreet._common.text import aligned
+from discreet.metrics.curves import CalibrationBin, RocPoint
+from discreet.metrics.intervals import Limits
+from discreet.metrics.released_sums import NoisySums
+
+if TYPE_CHECKING:
+    from discreet.privacy.guarantee import Guarantee
+
+NAMES = {
+    "accuracy": "accuracy",
+    "accuracy_of_constant": "  of the most frequent label",
+    "accuracy_gain": "  better than that by",
+    "log_loss": "log-loss",
+    "log_loss_of_constant": "  of the base rates",
+    "log_loss_gain": "  better than that by",
+    "roc_auc": "area under the ROC curve",
+    "r2": "R2",
+    "mean_squared_error": "mean squared error",
+    "mean_squared_error_of_constant": "  of the mean",
+    "mean_squared_error_gain": "  better than that by",
+}
+GAINS = ("accuracy_gain", "log_loss_gain", "mean_squared_error_gain")
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Figures of a model on private rows, all computed from one private release.
+
+    Limits are for the population that the rows were drawn from: they cover the noise and the random draw of the rows.
+
+    Guarantee: everything here is private as `guarantee` states.
+
+    Attributes
+    ----------
+    figures : mapping of str to Limits
+        Each with `value`, `low`, `high` and `noise_std`, the standard deviation of the noise in the value. Each holds
+        with probability `confidence`. `..._of_constant` is the figure of the best constant prediction, `..._gain` by
+        how much the model is better than that.
+    classes : tuple
+        Labels of a classifier, in the order of `confusion`.
+    confusion : tuple of tuples of Limits
+        Shares of all rows by label (lines) and by prediction (columns). All hold together.
+    roc : tuple of RocPoint
+        With two classes: rates at fixed thresholds. All points hold together.
+    calibration : tuple of CalibrationBin
+        With two classes and probabilities: observed shares of the second label. All bins hold together.
+    confidence : float
+        The probability with which an interval holds.
+    rows : int
+        Number of rows; under "add_remove" the public estimate of it.
+    settings : mapping
+        Public choices on which the figures depend, such as the limits of the target.
+    released : NoisySums
+        What was released; everything else follows from it.
+    guarantee : Guarantee
+        What is promised about the rows of the evaluation.
+
+    Examples
+    --------
+    See `evaluate`.
+    """
+
+    figures: Mapping[str, Limits]
+    classes: tuple[Any, ...]
+    confusion: tuple[tuple[Limits, ...], ...]
+    roc: tuple[RocPoint, ...]
+    calibration: tuple[CalibrationBin, ...]
+    confidence: float
+    rows: int
+    settings: Mapping[str, Any]
+    released: NoisySums
+    guarantee: Guarantee
+
+    def __getitem__(self, name: str) -> Limits:
+        if name not in self.figures:
+            raise KeyError(f"this evaluation has no figure {name!r}; it has {', '.join(self.figures)}.")
+        return self.figures[name]
+
+    @property
+    def beats_constant(self) -> bool | None:
+        """Whether the model predicts better than a constant; None where this release cannot tell."""
+        found = [self.figures[name] for name in GAINS if name in self.figures]
+        if any(gain.low > 0.0 for gain in found):
+            return True
+        return False if all(gain.high < 0.0 for gain in found) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON values; what is not known is null."""
+        return {
+            "figures": {name: _plain(limits) for name, limits in self.figures.items()},
+            "beats_constant": self.beats_constant,
+            "classes": list(self.classes),
+            "confusion": [[_plain(cell) for cell in line] for line in self.confusion],
+            "roc": [
+                {
+                    "threshold": point.threshold,
+                    "false_positive_rate": _plain(point.false_positive_rate),
+                    "true_positive_rate": _plain(point.true_positive_rate),
+                }
+                for point in self.roc
+            ],
+            "calibration": [
+                {"low": each.low, "high": each.high, "rows": each.rows, "observed": _plain(each.observed)}
+                for each in self.calibration
+            ],
+            "confidence": self.confidence,
+            "rows": self.rows,
+            "settings": dict(self.settings),
+            "released": self.released.to_dict(),
+            "guarantee": self.guarantee.to_dict(),
+        }
+
+    def __str__(self) -> str:
+        lines = [["figure", "", "value", "from", "to", "noise (std)"]]
+        lines += [[NAMES[name], "", *_texts(limits)] for name, limits in self.figures.items()]
+        text = aligned(lines)
+        if self.confusion:
+            text += ["", *self._confusion_text()]
+        return "\n".join([*text, "", *self._notes()])
+
+    def _confusion_text(self) -> list[str]:
+        labels = [str(label) for label in self.classes]
+        lines = [["shares of all rows", "", *(f"predicted {label}" for label in labels)]]
+        for label, line in zip(labels, self.confusion, strict=True):
+            lines.append([f"label {label}", "", *(f"{c.value:.3f} ({c.low:.3f} to {c.high:.3f})" for c in line)])
+        return aligned(lines)
+
+    def _notes(self) -> list[str]:
+        verdict = {
+            True: "The model predicts better than a constant.",
+            False: "The model predicts worse than a constant.",
+            None: "Whether the model predicts better than a constant cannot be told from this release.",
+        }
+        notes = [
+            verdict[self.beats_constant],
+            f"Each line holds with probability {self.confidence:g} for the population that the rows were drawn from: "
+            "noise and draw of the rows are both in it.",
+        ]
+        notes += [f"{name.replace('_', ' ')}: {value}" for name, value in self.settings.items() if name != "edges"]
+        promise = self.guarantee
+        notes.append(f"Cost: epsilon {promise.epsilon:g}, delta {promise.delta:g}, relation {promise.relation}.")
+        if promise.leaks or not promise.is_private:
+            notes.append("NOT PRIVATE: " + ", ".join(promise.leaks or ("no noise was added",)) + ".")
+        return notes
+
+
+def _plain(limits: Limits) -> dict[str, float | None]:
+    """Limits as JSON values; what is not finite becomes null."""
+    found = {name: getattr(limits, name) for name in ("value", "low", "high", "noise_std")}
+    return {name: value if math.isfinite(value) else None for name, value in found.items()}
+
+
+def _texts(limits: Limits) -> list[str]:
+    numbers = (limits.value, limits.low, limits.high, limits.noise_std)
+    return [f"{number:.4g}" if math.isfinite(number) else "-" for number in numbers]

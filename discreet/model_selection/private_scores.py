@@ -1,0 +1,273 @@
+"""Cross-validation whose scores are private: every fit and every score is paid for.
+
+Proof: docs/guarantees/evaluation.md, section 5.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.utils import _safe_indexing
+
+from discreet._common.checks import number_in, whole
+from discreet._common.types import FloatArray, IndexArray
+from discreet.data.public import Public
+from discreet.estimators.task import SHRINK
+from discreet.metrics.intervals import Counts, Limits
+from discreet.model_selection.row_scores import RowScore
+from discreet.model_selection.search_plan import TableShape
+from discreet.model_selection.winner import check_event, check_scorable
+from discreet.preprocessing.release import Terms
+from discreet.privacy import accounting
+from discreet.privacy.budget import Budget, budget_from
+from discreet.privacy.guarantee import Guarantee, guarantee_for
+from discreet.privacy.mechanisms import Additive, Laplace, additive, bounded_fractions
+from discreet.privacy.random.generator import RandomGenerator
+from discreet.privacy.relation import Relation
+from discreet.solvers import Plan
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateScores:
+    """Scores of a private cross-validation.
+
+    Guarantee: the scores and the models are private together, as `guarantee` states.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (folds,)
+        The noisy score of each fold, in the unit of `scoring`; larger is better.
+    folds : tuple of Limits
+        The same with confidence limits, each for the population score of that fold's model.
+    mean : Limits
+        Their mean, with limits for the mean of the population scores.
+    scoring : str
+        Which score.
+    confidence : float
+        The probability with which an interval holds.
+    estimators : tuple
+        The models, one for each fold; paid for like the scores. The promise to quote is `guarantee`.
+    guarantee : Guarantee
+        What is promised for all models and scores together.
+
+    Examples
+    --------
+    See `cross_val_score_private`.
+    """
+
+    folds: tuple[Limits, ...]
+    mean: Limits
+    scoring: str
+    confidence: float
+    estimators: tuple[Any, ...]
+    guarantee: Guarantee
+
+    @property
+    def scores(self) -> FloatArray:
+        """The noisy score of each fold."""
+        return np.array([fold.value for fold in self.folds])
+
+    def __str__(self) -> str:
+        lines = [f"fold {k + 1}: {_text(fold)}" for k, fold in enumerate(self.folds)]
+        promise = self.guarantee
+        return "\n".join(
+            [
+                f"{self.scoring}, mean of {len(self.folds)} folds: {_text(self.mean)}",
+                *lines,
+                f"Each interval holds with probability {self.confidence:g}, over the noise and the draw of the rows.",
+                f"Cost of all fits and scores: epsilon {promise.epsilon:g}, delta {promise.delta:g}, "
+                f"relation {promise.relation}.",
+            ]
+        )
+
+
+def _text(limits: Limits) -> str:
+    return f"{limits.value:.4g} ({limits.low:.4g} to {limits.high:.4g})"
+
+
+@dataclass(frozen=True, eq=False)
+class ScoresPlan:
+    """What a private cross-validation releases, fixed before a row is read: fits, noise of the scores, and the cost."""
+
+    fits: tuple[Plan, ...]
+    fit: Budget
+    score: Additive
+    guarantee: Guarantee
+
+    @property
+    def event(self) -> Any:
+        return self.guarantee.event
+
+
+def cross_val_score_private(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    cv: int = 5,
+    scoring: str | None = None,
+    epsilon: Any = 1.0,
+    delta: float | None = None,
+    score_share: float = 0.1,
+    confidence: float = 0.95,
+    ledger: Any = None,
+    dataset: str | None = None,
+    random_state: Any = None,
+) -> PrivateScores:
+    """Return scores of a cross-validation, with noise, and paid for together with the fits.
+
+    The rows are dealt out to folds at random, without looking at them. For each fold a private model of the other rows
+    is fitted, and its score on the fold is released with noise.
+
+    Guarantee: all scores and all models are differentially private together, as the `guarantee` of the result states.
+
+    Parameters
+    ----------
+    estimator : estimator of discreet
+        A classifier with `classes=[...]`, or a regressor with `y_bounds=(low, high)`. Its own `epsilon` and `delta` are
+        replaced; its relation must be "replace" or "zero_out".
+    X : array, sparse matrix or table of shape (n_samples, n_features)
+        The private rows.
+    y : array of shape (n_samples,)
+        The target.
+    cv : int, default=5
+        Number of folds. Each row is in all training parts but one, so that few folds leave more budget for each fit.
+    scoring : str, optional
+        "accuracy" (the default of classifiers) or "neg_brier_score"; for regressors "neg_mean_absolute_error" (the
+        default) or "neg_mean_squared_error", with errors limited to the width of `y_bounds`.
+    epsilon : float or Budget, default=1.0
+        Privacy budget of the whole: all fits and all scores.
+    delta : float, optional
+        Failure probability of the promise; None means 1/n^2, 0 asks for pure epsilon-DP.
+    score_share : float, default=0.1
+        Share of the budget for the scores; the rest is for the fits.
+    confidence : float, default=0.95
+        The probability with which an interval holds.
+    ledger : Ledger or str, optional
+        Where the cost of the whole is booked, once, before any row is used. Needs `dataset`.
+    dataset : str, optional
+        The name under which the data set's budget was opened in the ledger.
+    random_state : int, optional
+        None draws secure noise; a seed makes it reproducible, hence removable, and is named in the guarantee's leaks.
+
+    Returns
+    -------
+    PrivateScores
+        `scores`, `mean` with limits, `estimators` and `guarantee`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet import LogisticRegression
+    >>> from discreet.model_selection import cross_val_score_private
+    >>> X = np.random.default_rng(0).uniform(-1.0, 1.0, (5000, 3))
+    >>> y = (X[:, 0] > 0.0).astype(int)
+    >>> model = LogisticRegression(bounds=(-1.0, 1.0), classes=[0, 1])
+    >>> found = cross_val_score_private(model, X, y, cv=3, epsilon=1.0, random_state=0)  # a seed: this repeats
+    >>> found.scores.shape, bool(0.8 < found.mean.low < found.mean.high <= 1.0), found.guarantee.epsilon
+    ((3,), True, 1.0)
+    """
+    check_scorable(estimator, "cross_val_score_private")
+    relation, folds = Relation(estimator.relation), whole("cv", cv, least=2)
+    if relation is Relation.ADD_REMOVE:
+        raise ValueError("a row more or less moves other rows between the folds; use relation='replace'.")
+    failure = 1.0 - number_in("confidence", confidence, 0.5, 1.0 - 1e-9)
+    share = number_in("score_share", score_share, 1e-3, 0.999)
+    score = RowScore.of(estimator, "accuracy" if scoring is None and is_classifier(estimator) else scoring)
+    rows = clone(estimator)._load(X, y, {}, reset=True)  # refuses a bad table before anything is released
+    if folds > rows.rows:
+        raise ValueError(f"cv={folds} folds need at least as many rows; got {rows.rows}.")
+    y = np.ravel(y)  # of a column every row would be compared with every other one
+    budget = budget_from(epsilon, delta, rows.rows)
+    sizes = [part.size for part in np.array_split(np.arange(rows.rows), folds)]
+    classes = len(estimator.classes) if is_classifier(estimator) else 2
+    shapes = [TableShape(rows.rows, size, rows.columns, classes, rows.sparse) for size in sizes]
+    plan = plan_scores(estimator, shapes, budget, share)
+    terms = Terms(Public.of(rows.rows, rows.columns, relation=relation), budget, ledger, dataset)
+    rng = terms.generator(random_state, "cross_val_score_private", plan)
+    with terms.booked(plan.event, "cross_val_score_private", rng):
+        models, totals = _run(estimator, X, y, fold_positions(rows.rows, folds, rng), plan, score, rng)
+    leaks = dict.fromkeys(leak for model in models for leak in model.guarantee_.leaks)
+    promise = replace(plan.guarantee, leaks=tuple(leaks), release=terms.guarantee(plan.event, rng).release)
+    return _scores(totals, sizes, plan.score, score, failure, (models, promise))
+
+
+def plan_scores(estimator: Any, shapes: Sequence[TableShape], budget: Budget, share: float) -> ScoresPlan:
+    """Share the budget among the fits that a row takes part in and one score.
+
+    Guarantee: the composition of these keeps `budget`.
+    """
+    relation, folds = Relation(estimator.relation), len(shapes)
+    for counted in (folds - 1, folds):  # a row is missing in one training part; all count if the fits differ
+        for shrink in SHRINK:
+            part = budget.part((1.0 - shrink) * (1.0 - share) / counted)
+            score = additive(budget, (1.0 - shrink) * share)
+            fits = tuple(shape.plan(clone(estimator), part, everything=False) for shape in shapes)
+            equal = all(fit.event == fits[0].event for fit in fits)
+            if counted < folds and not equal:
+                break
+            event = accounting.compose([*(fit.event for fit in fits[:counted]), score.event])
+            if budget.is_infinite or accounting.fits(event, budget, relation):
+                inputs = shapes[0].public_inputs([estimator])
+                promise = guarantee_for(event, budget, relation, shapes[0].rows, public_inputs=inputs)
+                return ScoresPlan(fits, part, score, promise)
+    raise ValueError("the fits and scores of this cross-validation do not keep the budget; use another solver.")
+
+
+def fold_positions(rows: int, folds: int, rng: RandomGenerator) -> list[IndexArray]:
+    """Positions of the rows of each fold: random, and without looking at any row."""
+    return [np.sort(part) for part in np.array_split(rng.permutation(rows), folds)]
+
+
+def _run(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    positions: list[IndexArray],
+    plan: ScoresPlan,
+    score: RowScore,
+    rng: RandomGenerator,
+) -> tuple[list[Any], FloatArray]:
+    """The models, and the noisy sum of the scores of each fold's rows."""
+    models, totals = [], []
+    for planned, out in zip(plan.fits, positions, strict=True):
+        kept = np.setdiff1d(np.arange(sum(part.size for part in positions)), out)
+        model = clone(estimator).set_params(epsilon=plan.fit, delta=None, verbose=0)
+        model.set_params(random_state=None if rng.secure else rng)
+        model.fit(_safe_indexing(X, kept), _safe_indexing(y, kept))
+        check_event(model, planned)
+        model.set_params(random_state=None)  # a generator belongs to this run, not to the model
+        with warnings.catch_warnings():  # never shown: such a warning would come from the exact rows held out
+            warnings.simplefilter("ignore")
+            exact = score.total(model, _safe_indexing(X, out), _safe_indexing(y, out), np.ones(out.size))
+        totals.append(float(plan.score.release(rng, np.array([exact]), bounded_fractions(1))[0]))
+        models.append(model)
+    return models, np.array(totals)
+
+
+def _scores(
+    totals: FloatArray, sizes: list[int], noise: Additive, score: RowScore, failure: float, made: tuple[Any, Guarantee]
+) -> PrivateScores:
+    """Scores with limits, from the noisy sums."""
+    deviation = noise.deviation(bounded_fractions(1))
+    laplace = isinstance(noise, Laplace)
+    shift = score.in_units(0.0)
+    factor = score.in_units(1.0) - shift
+
+    def limits(share: float, rows: float, spread: float) -> Limits:
+        # Two bins that add up to the rows: of what is predicted well, and the rest. Their common noise is counted
+        # twice and halved by the known sum.
+        counts = Counts(np.array([share, 1.0 - share]) * rows, math.sqrt(2.0) * spread, laplace, float(rows))
+        return counts.mean(np.array([1.0, 0.0]), np.ones(2), failure).scaled(factor, shift)
+
+    shares = totals / np.array(sizes)
+    folds = tuple(limits(share, rows, deviation) for share, rows in zip(shares.tolist(), sizes, strict=True))
+    # The draws of different folds may depend on each other, so that their mean is taken to scatter as one fold does.
+    mean = limits(float(shares.mean()), min(sizes), deviation / math.sqrt(len(sizes)))
+    return PrivateScores(folds, mean, score.scoring, 1.0 - failure, tuple(made[0]), made[1])

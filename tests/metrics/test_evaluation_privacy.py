@@ -1,0 +1,133 @@
+"""What one row can do to an evaluation: no more than the noise is made for, whatever the row is."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from discreet._common.exceptions import DiscreetWarning
+from discreet.metrics import evaluate
+from discreet.metrics.classification import ClassifierMeasure
+from discreet.metrics.label_codes import codes_of
+from discreet.metrics.regression import RegressorMeasure
+from discreet.metrics.released_sums import SumsPlan, check_one_each
+from discreet.privacy import accounting
+from discreet.privacy.mechanisms import Gaussian, Laplace, histograms_and_fractions
+from discreet.privacy.relation import Relation
+from tests.metrics_tools import StubClassifier, StubRegressor
+
+CLASSIFIER = ClassifierMeasure(StubClassifier(), (0, 1), (-1.0, 0.0, 1.0), 0.01)
+REGRESSOR = RegressorMeasure(StubRegressor(), -1.0, 1.0, 0.7, True)
+HOSTILE = [0.0, 1.0, -1.0, 1e308, -1e308, 5e-324, np.inf, -np.inf, np.nan, 0.3, -40.0]
+
+
+def contribution(measure, x, y, weight):
+    """What a row adds to the release, each part times its weight."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        found = measure.contributions(np.array([[x]]), np.array([y], dtype=object if y is None else None))
+    totals = [part.weight * found[part.name].total(part, np.array([weight])) for part in measure.parts]
+    return np.concatenate(totals)
+
+
+def sensitivity(measure, relation):
+    histograms = [part.weight for part in measure.parts if part.bins]
+    return histograms_and_fractions(relation, histograms, [part.weight for part in measure.parts if not part.bins])
+
+
+def contributions_of_hostile_rows(measure):
+    targets = [0, 1, 7, -3.5] if measure is CLASSIFIER else [0.0, 1.0, -1.0, 1e308, -1e308, 0.2]
+    return np.array([contribution(measure, x, y, v) for x in HOSTILE for y in targets for v in (1.0, 0.37, 0.0)])
+
+
+@pytest.mark.parametrize("measure", [CLASSIFIER, REGRESSOR], ids=["classifier", "regressor"])
+def test_no_row_moves_the_sums_further_than_the_sensitivity(measure):
+    rows = contributions_of_hostile_rows(measure)
+    assert np.isfinite(rows).all()
+    assert (rows >= 0.0).all()
+    vanished, replaced = sensitivity(measure, Relation.ZERO_OUT), sensitivity(measure, Relation.REPLACE)
+    assert sensitivity(measure, Relation.ADD_REMOVE) == vanished
+    moves = np.abs(rows[:, None, :] - rows[None, :, :])
+    largest = np.linalg.norm(rows, axis=1).max(), rows.sum(axis=1).max()
+    assert largest[0] <= vanished.l2 + 1e-12
+    assert largest[1] <= vanished.l1 + 1e-12
+    pairs = np.linalg.norm(moves, axis=2).max(), moves.sum(axis=2).max()
+    assert pairs[0] <= replaced.l2 + 1e-12
+    assert pairs[1] <= replaced.l1 + 1e-12
+    # The bounds are no larger than they must be, and half of them would be too small.
+    assert min(largest[0] / vanished.l2, pairs[0] / replaced.l2) > 0.7
+
+
+def test_a_null_row_adds_nothing():
+    for measure in (CLASSIFIER, REGRESSOR):
+        assert (contribution(measure, 1.0, 1, 0.0) == 0.0).all()
+
+
+@pytest.mark.parametrize("mechanism", [Gaussian(3.0), Laplace(3.0)], ids=["gaussian", "laplace"])
+@pytest.mark.parametrize("relation", list(Relation))
+def test_the_noise_is_what_the_event_says(mechanism, relation):
+    """Noise over sensitivity, as released, is the multiplier that is booked."""
+    plan = SumsPlan(mechanism, CLASSIFIER.parts, relation)
+    norm = sensitivity(CLASSIFIER, relation)
+    wanted = norm.l1 if isinstance(mechanism, Laplace) else norm.l2
+    assert plan.grid().scale == pytest.approx(3.0 * wanted, rel=1e-5)
+    assert plan.grid().scale >= 3.0 * wanted
+    assert plan.event == mechanism.event
+    leaves = [leaf for leaf, _ in accounting.flatten(plan.event)]
+    assert [leaf.noise_multiplier for leaf in leaves] == [3.0]
+
+
+def test_released_sums_have_the_noise_they_state():
+    """Means and deviations within 5 standard errors, a false alarm below 1e-5; half the noise fails."""
+    from discreet.privacy.random.generator import generator_from
+
+    plan = SumsPlan(Gaussian(2.0), CLASSIFIER.parts, Relation.REPLACE)
+    X, y = np.linspace(-2.0, 2.0, 50)[:, None], np.arange(50) % 2
+    found = CLASSIFIER.contributions(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiscreetWarning)
+        rng = generator_from(0)
+    drawn = [plan.learn(found, None, 50.0, rng) for _ in range(100)]
+    exact = np.concatenate([found[part.name].total(part, None) for part in plan.parts])
+    errors = np.array([(sums.values - exact) / sums.deviations for sums in drawn])
+    assert abs(errors.mean()) < 5.0 / np.sqrt(errors.size)
+    assert abs(errors.std() - 1.0) < 5.0 / np.sqrt(2.0 * errors.size)
+    assert abs(0.5 * errors.std() - 1.0) > 5.0 / np.sqrt(2.0 * errors.size)
+
+
+def test_a_measure_that_mixes_rows_is_stopped():
+    """A column of targets makes a matrix of differences; a row would add to as many terms as there are rows."""
+    X = np.linspace(-1.0, 1.0, 6)[:, None]
+    mixed = REGRESSOR.contributions(X, X)
+    with pytest.raises(RuntimeError, match="nothing was released"):
+        check_one_each(mixed, 6)
+    check_one_each(REGRESSOR.contributions(X, X[:, 0]), 6)
+    check_one_each(CLASSIFIER.contributions(X, X[:, 0]), 6)
+
+
+def test_strange_labels_are_no_error_and_have_a_bin():
+    values = [0, 1, "1", None, np.nan, [1, 2], 2**70, True]
+    assert codes_of(values, (0, 1)).tolist() == [0, 1, 2, 2, 2, 2, 2, 1]
+
+
+def test_one_row_changes_no_message_and_no_figure_disappears(recwarn):
+    """Tables that differ in one hostile row give the same kinds of results, without a warning."""
+    from discreet import LogisticRegression
+
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (500, 2))
+    y = (X[:, 0] > 0.0).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = LogisticRegression(bounds=(-1.0, 1.0), classes=[0, 1]).fit(X, y)
+    shapes = []
+    for entry, label in [(0.5, 1), (1e308, 0), (-1e308, 7), (5e-324, -1)]:
+        table, labels = X.copy(), y.copy()
+        table[3], labels[3] = entry, label
+        found = evaluate(model, table, labels, 1.0)
+        shapes.append((tuple(found.figures), len(found.roc), len(found.calibration), found.released.values.size))
+        assert np.isfinite(found.released.values).all()
+    assert len(set(shapes)) == 1
+    assert len(recwarn) == 0
