@@ -19,6 +19,7 @@ from discreet.cli import (
     plan,
     predict,
     schema,
+    show,
     statement,
 )
 from discreet.cli.console import OneLineErrors
@@ -49,6 +50,7 @@ def discreet(
 app.command(epilog=demo.EXAMPLE)(demo.demo)
 app.command(epilog=fit.EXAMPLE)(fit.fit)
 app.command(epilog=predict.EXAMPLE)(predict.predict)
+app.command(epilog=show.EXAMPLE)(show.show)
 app.command(epilog=statement.EXAMPLE)(statement.statement)
 app.command(epilog=plan.EXAMPLE)(plan.plan)
 app.command(name="fairness-plan", epilog=fairness_plan.EXAMPLE)(fairness_plan.fairness_plan)

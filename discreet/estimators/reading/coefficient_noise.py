@@ -1,0 +1,101 @@
+"""How much of a coefficient is noise: the plan's prediction, in the units of the user's columns.
+
+A plan predicts one number, the standard deviation of the noise in the coefficient of a scaled column of mean square 1
+(docs/plans.md). The scales of the columns are released with the model and covered by its guarantee, so that dividing by
+them is post-processing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from discreet._common.types import FloatArray
+from discreet.estimators.stored_plan import has_exact_target_bounds, plan_of
+from discreet.problem.column_scaling import ColumnScaling
+
+if TYPE_CHECKING:
+    from discreet.solvers import Plan
+
+PREDICTED = (
+    "predicted from the plan, which saw no row, and the released scales; not measured. Expect more where columns are "
+    "correlated{labels}"
+)
+STRONG_SIGNALS = " or tell the label well"  # the loss is then less curved than the plan assumes
+UNEVEN = ", and for columns that fill only a part of their range, since their widths were not learned"
+GUESSED_TARGET = ". The spread of the target was guessed from its range"
+
+
+@dataclass(frozen=True, eq=False)
+class CoefficientNoise:
+    """The standard deviation of the noise in each coefficient.
+
+    Attributes
+    ----------
+    kind : {"none", "predicted", "not known"}
+    why : str
+        Where the numbers come from, or why there are none.
+    per_unit : array of shape (columns,) or None
+        In the units of `coef_`; None if it is not known.
+    intercept : float or None
+        The same for the intercept.
+    """
+
+    kind: Literal["none", "predicted", "not known"]
+    why: str
+    per_unit: FloatArray | None = None
+    intercept: float | None = None
+
+
+def coefficient_noise(estimator: Any) -> CoefficientNoise:
+    """Return what is known about the noise in the coefficients of a fitted estimator.
+
+    Parameters
+    ----------
+    estimator : PrivateLinearModel
+        Fitted, or from a model file.
+    """
+    if not estimator.guarantee_.is_private:
+        columns = int(estimator.n_features_in_)
+        return CoefficientNoise("none", "epsilon is infinite: no noise was added", np.zeros(columns), 0.0)
+    try:
+        plan = plan_of(estimator)
+        scaling = estimator.scaling_
+    except (ValueError, AttributeError) as missing:
+        return _unknown(str(missing))
+    reason = _why_unknown(estimator, plan)
+    return _unknown(reason) if reason else _predicted(plan, scaling)
+
+
+def _unknown(why: str) -> CoefficientNoise:
+    return CoefficientNoise("not known", why.rstrip("."))
+
+
+def _why_unknown(estimator: Any, plan: Plan) -> str | None:
+    """Why nothing can be said in the user's units; None if something can."""
+    if plan.settings.is_constant:
+        return "the rows were too few for more than a constant, so the coefficients are 0 whatever the rows are"
+    if plan.problem.loss.outputs > 1:
+        return "the noise is not predicted for several classes"
+    if plan.standard_error is None:
+        return f"the noise of the solver {plan.solver.name} is not predicted for this plan"
+    if has_exact_target_bounds(estimator):
+        return 'the scale of the target was read from the rows (y_bounds="data"), and the guarantee does not cover it'
+    return None
+
+
+def _predicted(plan: Plan, scaling: ColumnScaling) -> CoefficientNoise:
+    """Coefficients are taken to be uncorrelated, as the plan takes the columns."""
+    regression = not plan.problem.loss.classification
+    unit = (plan.standard_error or 0.0) * (scaling.target_scale if regression else 1.0)
+    spread = scaling.scale * np.sqrt(np.where(scaling.second_moment > 0.0, scaling.second_moment, 1.0))
+    per_unit = np.where(scaling.frozen, 0.0, unit / spread)
+    shifted = float(np.hypot(unit, np.linalg.norm(per_unit * scaling.shift)))
+    why = PREDICTED.format(labels="" if regression else STRONG_SIGNALS)
+    if plan.scaling_plan.moments is None and plan.scaling_plan.method != "public":
+        why += UNEVEN
+    if regression and not np.isfinite(scaling.target_noise):
+        why += GUESSED_TARGET
+    return CoefficientNoise("predicted", why, per_unit, shifted if plan.problem.fit_intercept else 0.0)
