@@ -11,6 +11,7 @@ from discreet.cli import (
     account,
     audit,
     demo,
+    export,
     fairness,
     fairness_plan,
     federated,
@@ -51,6 +52,7 @@ app.command(epilog=demo.EXAMPLE)(demo.demo)
 app.command(epilog=fit.EXAMPLE)(fit.fit)
 app.command(epilog=predict.EXAMPLE)(predict.predict)
 app.command(epilog=show.EXAMPLE)(show.show)
+app.command(epilog=export.EXAMPLE)(export.export)
 app.command(epilog=statement.EXAMPLE)(statement.statement)
 app.command(epilog=plan.EXAMPLE)(plan.plan)
 app.command(name="fairness-plan", epilog=fairness_plan.EXAMPLE)(fairness_plan.fairness_plan)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
+    from discreet.data.schema import Schema
     from discreet.estimators.reading.summary import ModelSummary
 
 
@@ -106,6 +107,7 @@ class ReadableModel:
         table: str | Sequence[str],
         *,
         columns: Iterable[str] | None = None,
+        schema: Schema | None = None,
         keep: str | Iterable[str] = (),
         score: bool = False,
         proba: bool = False,
@@ -122,6 +124,9 @@ class ReadableModel:
             The name of the table, quoted as it is; a sequence such as ("clinic", "patients") for schema and table.
         columns : iterable of str, optional
             The names of the columns in the table, in the order of the fit; None means those of the fit.
+        schema : Schema, optional
+            That of a model which `discreet fit` trained on a file: its category columns are compared with their
+            categories. `discreet export` passes it by itself.
         keep : str or iterable of str, optional
             Columns of the table that the result repeats, such as a key.
         score : bool, default=False
@@ -151,7 +156,7 @@ class ReadableModel:
         from discreet.estimators.reading.linear_form import linear_form
         from discreet.estimators.reading.sql import sql_query
 
-        return sql_query(linear_form(self), table, columns, keep, score, proba)
+        return sql_query(linear_form(self), table, columns, schema, keep, score, proba)
 
     @property
     def _repr_html_(self) -> Callable[[], str]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from discreet._common.text import one_line
+from discreet.data.schema import Column, Schema
 from discreet.estimators.reading.linear_form import LinearForm, has_end
 
 FAR = 700.0  # EXP of more would be an error of overflow or underflow in some databases; probabilities lose 1e-304
@@ -22,6 +23,7 @@ def sql_query(
     form: LinearForm,
     table: str | Sequence[str],
     columns: Iterable[str] | None = None,
+    schema: Schema | None = None,
     keep: str | Iterable[str] = (),
     score: bool = False,
     proba: bool = False,
@@ -30,7 +32,7 @@ def sql_query(
     source = ".".join(_name(part) for part in ([table] if isinstance(table, str) else table))
     if not source:
         raise ValueError("table must be the name of a table, or a sequence such as (schema, table).")
-    names, kept = _columns(form, columns), [keep] if isinstance(keep, str) else list(keep)
+    entries, kept = _entries(form, columns, schema), [keep] if isinstance(keep, str) else list(keep)
     if proba and form.link == "none":
         raise ValueError("proba=True: this model has no probabilities; leave it out.")
     answers = _answers(form, score, proba)
@@ -39,7 +41,7 @@ def sql_query(
     used = np.flatnonzero(form.coef.any(axis=0)).tolist()
     rows = _select(
         [f"t.{_name(name)} AS {short}" for name, short in zip(kept, carried, strict=True)]
-        + [f"{_clipped(form, j, f't.{_name(names[j])}')} AS x{j}" for j in used],
+        + [f"{_clipped(form, j, entries[j])} AS x{j}" for j in used],
         f"{source} AS t",
     )
     sums = [f"{_linear(form, k, used)} AS s{k}" for k in range(form.intercept.size)]
@@ -66,6 +68,33 @@ def _name(name: Any) -> str:
         raise ValueError(f"names of tables and columns must be texts that are neither empty nor hold NUL; got {shown}.")
     doubled = name.replace('"', '""')
     return f'"{doubled}"'
+
+
+def _entries(form: LinearForm, columns: Iterable[str] | None, schema: Schema | None) -> list[str]:
+    """What the entry of each column is, for a row of the table."""
+    if schema is None:
+        return [_numeric(name) for name in _columns(form, columns)]
+    if columns is not None:
+        raise ValueError("pass columns or schema, not both.")
+    found = [entry for column in schema.used for entry in _encoded(column)]
+    if len(found) != form.columns:
+        raise ValueError(f"schema makes {len(found)} columns of numbers, but the model has {form.columns}.")
+    return found
+
+
+def _encoded(column: Column) -> list[str]:
+    """A number as it is; a category as one indicator for each of its values, a missing one counting as ''."""
+    if column.type == "number":
+        return [_numeric(column.name)]
+    name = f"t.{_name(column.name)}"
+    tests = [
+        f"{name} = {_label(value)}" + ("" if value else f" OR {name} IS NULL") for value in column.categories or ()
+    ]
+    return [f"CASE WHEN {test} THEN 1.0 ELSE 0.0 END" for test in tests]
+
+
+def _numeric(name: str) -> str:
+    return f"CAST(t.{_name(name)} AS DOUBLE PRECISION)"
 
 
 def _columns(form: LinearForm, columns: Iterable[str] | None) -> list[str]:
@@ -105,9 +134,8 @@ def _label(value: Any) -> str:
     return str(value) if isinstance(value, int) else _number(value)
 
 
-def _clipped(form: LinearForm, column: int, name: str) -> str:
+def _clipped(form: LinearForm, column: int, entry: str) -> str:
     """The entry within its range; NULL if it is NULL, since no comparison with NULL is true."""
-    entry = f"CAST({name} AS DOUBLE PRECISION)"
     cases = [
         f"WHEN {entry} {sign} {_number(ends[column])} THEN {_number(ends[column])}"
         for sign, ends in (("<", form.low), (">", form.high))

@@ -105,11 +105,10 @@ def _noise(summary: ModelSummary) -> str:
 
 
 def _privacy(summary: ModelSummary) -> list[str]:
-    promise = summary.guarantee
-    symbols = (
-        f"epsilon {rounded_up(promise.epsilon, 6)}, delta {rounded_up(promise.delta, 4)}, relation {promise.relation}"
-    )
-    told = [symbols, *meaning_of(promise)] if promise.is_private else meaning_of(promise)
+    promise, told = summary.guarantee, meaning_of(summary.guarantee)
+    if promise.is_private:
+        epsilon, delta = rounded_up(promise.epsilon, 6), rounded_up(promise.delta, 4)
+        told = [f"epsilon {epsilon}, delta {delta}, relation {promise.relation}", *told]
     lines = [line for k, text in enumerate(told) for line in _wrapped("" if k else "privacy", text)]
     for k, text in enumerate(leaks_told(promise)):
         lines += _wrapped("" if k else "not covered", text)

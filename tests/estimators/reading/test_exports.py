@@ -46,12 +46,12 @@ def test_predict_clips_to_the_ranges_and_these_are_shown(model, rows):
     inside = pd.DataFrame(np.clip(rows.to_numpy(), low, high), columns=NAMES)
     np.testing.assert_array_equal(scores_of(model, rows), scores_of(model, inside))
     np.testing.assert_allclose(scores_of(model, inside), np.squeeze(unclipped(model, inside)), **CLOSE)
-    assert not np.allclose(scores_of(model, rows)[5:], np.squeeze(unclipped(model, rows))[5:])
+    assert not np.allclose(scores_of(model, rows[5:]), np.squeeze(unclipped(model, rows[5:])))
 
 
 def test_the_pipeline_predicts_the_same(model, rows):
     pipeline = pickle.loads(pickle.dumps(model.to_pipeline()))
-    for table in (rows, rows.astype(np.float32).clip(-1e30, 1e30)):
+    for table in (rows, rows.clip(-1e30, 1e30).astype(np.float32)):
         np.testing.assert_array_equal(pipeline.predict(table), model.predict(table))
         for method in ("decision_function", "predict_proba"):
             assert hasattr(pipeline, method) == hasattr(model, method)
@@ -235,7 +235,7 @@ def test_an_unfitted_model_has_nothing_to_export():
 
 
 def test_the_clipper_is_a_good_transformer():
-    results = check_estimator(ColumnClipper(low=-1e6, high=1e6), on_fail=None)
+    results = check_estimator(ColumnClipper(low=-1e6, high=1e6), on_fail=None, on_skip=None)
     assert [r["check_name"] for r in results if r["status"] == "failed"] == []
     for low, high, message in ((1.0, 0.0, "above high"), ([0.0], [1.0, 2.0], "high must be"), (np.nan, 1.0, "NaN")):
         with pytest.raises(ValueError, match=message):
