@@ -111,7 +111,7 @@ def _privacy(summary: ModelSummary) -> list[str]:
         told = [f"epsilon {epsilon}, delta {delta}, relation {promise.relation}", *told]
     lines = [line for k, text in enumerate(told) for line in _wrapped("" if k else "privacy", text)]
     for k, text in enumerate(leaks_told(promise)):
-        lines += _wrapped("" if k else "not covered", text)
+        lines += _wrapped("" if k else "Not covered", text)
     return ["\n".join(lines)]
 
 
