@@ -7,13 +7,14 @@ them is post-processing.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.estimators.stored_plan import has_exact_target_bounds, plan_of
+from discreet.estimators.stored_plan import has_exact_target_bounds
 from discreet.problem.column_scaling import ColumnScaling
 
 if TYPE_CHECKING:
@@ -49,24 +50,25 @@ class CoefficientNoise:
     intercept: float | None = None
 
 
-def coefficient_noise(estimator: Any) -> CoefficientNoise:
+def coefficient_noise(estimator: Any, plan: Plan | None, why_no_plan: str = "") -> CoefficientNoise:
     """Return what is known about the noise in the coefficients of a fitted estimator.
 
     Parameters
     ----------
     estimator : PrivateLinearModel
         Fitted, or from a model file.
+    plan : Plan or None
+        The plan of its fit, where that is known.
+    why_no_plan : str
+        Why it is not known.
     """
     if not estimator.guarantee_.is_private:
         columns = int(estimator.n_features_in_)
         return CoefficientNoise("none", "epsilon is infinite: no noise was added", np.zeros(columns), 0.0)
-    try:
-        plan = plan_of(estimator)
-        scaling = estimator.scaling_
-    except (ValueError, AttributeError) as missing:
-        return _unknown(str(missing))
+    if plan is None:
+        return _unknown(why_no_plan)
     reason = _why_unknown(estimator, plan)
-    return _unknown(reason) if reason else _predicted(plan, scaling)
+    return _unknown(reason) if reason else _predicted(plan, estimator.scaling_)
 
 
 def _unknown(why: str) -> CoefficientNoise:
@@ -83,6 +85,8 @@ def _why_unknown(estimator: Any, plan: Plan) -> str | None:
         return f"the noise of the solver {plan.solver.name} is not predicted for this plan"
     if has_exact_target_bounds(estimator):
         return 'the scale of the target was read from the rows (y_bounds="data"), and the guarantee does not cover it'
+    if not hasattr(estimator, "scaling_"):
+        return "the model file does not hold the scales of the columns"
     return None
 
 
@@ -91,8 +95,11 @@ def _predicted(plan: Plan, scaling: ColumnScaling) -> CoefficientNoise:
     regression = not plan.problem.loss.classification
     unit = (plan.standard_error or 0.0) * (scaling.target_scale if regression else 1.0)
     spread = scaling.scale * np.sqrt(np.where(scaling.second_moment > 0.0, scaling.second_moment, 1.0))
-    per_unit = np.where(scaling.frozen, 0.0, unit / spread)
-    shifted = float(np.hypot(unit, np.linalg.norm(per_unit * scaling.shift)))
+    with np.errstate(over="ignore", invalid="ignore"):  # scales of a file may be anything
+        per_unit = np.where(scaling.frozen, 0.0, unit / spread)
+        shifted = float(np.hypot(unit, np.linalg.norm(per_unit * scaling.shift)))
+    if not (np.isfinite(per_unit).all() and math.isfinite(shifted)):
+        return _unknown("the scales of its columns are out of range")
     why = PREDICTED.format(labels="" if regression else STRONG_SIGNALS)
     if plan.scaling_plan.moments is None and plan.scaling_plan.method != "public":
         why += UNEVEN

@@ -112,7 +112,7 @@ class _Graph:
 
     def _label(self, scores: str) -> None:
         """The class of the largest score, the first one of equals; for two classes the second if its score is > 0."""
-        classes: Any = self.form.classes
+        classes = np.array(self.form.labels)  # numbers as such, also where the model holds them as objects
         if classes.size == 2:
             score = self._flat(scores, "score")
             positive = self._node("Greater", [score, self._constant("zero", np.float64(0.0))], "positive")

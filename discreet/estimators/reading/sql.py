@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet._common.text import one_line
 from discreet.data.schema import Column, Schema
-from discreet.estimators.reading.linear_form import LinearForm, has_end
+from discreet.estimators.reading.linear_form import LinearForm
 
 FAR = 700.0  # EXP of more would be an error of overflow or underflow in some databases; probabilities lose 1e-304
 
@@ -139,7 +139,7 @@ def _clipped(form: LinearForm, column: int, entry: str) -> str:
     cases = [
         f"WHEN {entry} {sign} {_number(ends[column])} THEN {_number(ends[column])}"
         for sign, ends in (("<", form.low), (">", form.high))
-        if has_end(ends)[column]
+        if math.isfinite(ends[column])
     ]
     return f"CASE {' '.join(cases)} ELSE {entry} END" if cases else entry
 

@@ -54,8 +54,8 @@ class ModelSummary:
     @property
     def per_range(self) -> FloatArray:
         """How far each score moves while a column goes from its low to its high end; NaN where an end is missing."""
-        width = np.where(has_end(self.form.low) & has_end(self.form.high), self.form.high - self.form.low, np.nan)
-        return self.form.coef * width
+        low, high = (np.where(has_end(end), end, np.nan) for end in (self.form.low, self.form.high))
+        return self.form.coef * (high - low)
 
     def text(self, columns: int = SHOWN_COLUMNS) -> str:
         """Return the summary for people, in lines of at most 100 characters.
@@ -124,11 +124,12 @@ def summarise(estimator: Any) -> ModelSummary:
     estimator : PrivateLinearModel
         Fitted, or from a model file.
     """
-    form, plan = linear_form(estimator), _plan(estimator)
+    form = linear_form(estimator)
+    plan, why_no_plan = _plan(estimator)
     return ModelSummary(
         estimator=type(estimator).__name__,
         form=form,
-        noise=coefficient_noise(estimator),
+        noise=coefficient_noise(estimator, plan, why_no_plan),
         guarantee=estimator.guarantee_,
         solver="not known" if plan is None else plan.solver.name,
         chosen_because="" if plan is None else plan.chosen_because,
@@ -136,11 +137,12 @@ def summarise(estimator: Any) -> ModelSummary:
     )
 
 
-def _plan(estimator: Any) -> Plan | None:
+def _plan(estimator: Any) -> tuple[Plan | None, str]:
+    """The plan of a fit, or why it is not known."""
     try:
-        return plan_of(estimator)
-    except ValueError:
-        return None
+        return plan_of(estimator), ""
+    except ValueError as missing:
+        return None, str(missing)
 
 
 def _end(end: float) -> float | None:

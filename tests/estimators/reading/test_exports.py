@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from discreet import LogisticRegression, Ridge, load_model, save_model
 from discreet.preprocessing import ColumnClipper, check_pipeline
+from tests.postgres import postgres_server
 from tests.reading_tools import KINDS, NAMES, fitted, rows_that_leave_the_ranges
 
 pytestmark = [
@@ -226,6 +227,42 @@ def test_huge_scores_give_probabilities_in_sql():
     found = np.array(database_of(rows).execute(model.to_sql("people", proba=True)).fetchall()[:-1], dtype=float)
     np.testing.assert_allclose(found[:, 1:].sum(axis=1), 1.0, rtol=1e-12)
     np.testing.assert_array_equal(found[:, 0], model.predict(rows))
+
+
+def test_ends_that_only_guard_against_overflow_are_kept_everywhere():
+    model = fitted("regression")
+    model.ranges_ = (np.full(3, -1e100), np.full(3, 1e100))
+    rows = rows_that_leave_the_ranges(fitted("regression"))
+    found = [value for (value,) in database_of(rows).execute(model.to_sql("people"))][:-1]
+    np.testing.assert_allclose(found, model.predict(rows), rtol=1e-12)
+
+
+def test_postgresql_scores_the_same():
+    psycopg = pytest.importorskip("psycopg")
+    with postgres_server() as address, psycopg.connect(address, autocommit=True) as database:
+        database.execute("CREATE SCHEMA clinic")
+        quoted = ", ".join('"' + name.replace('"', '""') + '" DOUBLE PRECISION' for name in NAMES)
+        database.execute(f"CREATE TABLE clinic.people (id INTEGER, {quoted})")
+        rows = rows_that_leave_the_ranges(fitted("regression"))
+        values = [(i, *row) for i, row in enumerate(rows.to_numpy().tolist())]
+        database.cursor().executemany("INSERT INTO clinic.people VALUES (%s, %s, %s, %s)", values)
+        database.execute("INSERT INTO clinic.people VALUES (1000, NULL, NULL, NULL)")
+        for kind in KINDS:
+            model = fitted(kind)
+            proba = hasattr(model, "predict_proba")
+            for factor in (1.0, 1e4):  # the second makes scores that EXP alone could not take
+                model.coef_ = factor * model.coef_
+                query = model.to_sql(("clinic", "people"), keep="id", proba=proba)
+                *found, missing = database.execute(f"{query} ORDER BY id").fetchall()
+                assert set(missing[1:]) == {None}
+                predicted = np.array([row[1] for row in found])
+                if hasattr(model, "classes_"):
+                    assert predicted.tolist() == model.predict(rows).tolist()
+                else:
+                    np.testing.assert_allclose(predicted, model.predict(rows), **CLOSE)
+                if proba and model.multi_class == "multinomial":
+                    chances = np.array([row[2:] for row in found], dtype=float)
+                    np.testing.assert_allclose(chances, model.predict_proba(rows), **CLOSE)
 
 
 def test_an_unfitted_model_has_nothing_to_export():

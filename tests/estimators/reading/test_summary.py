@@ -8,7 +8,6 @@ import pytest
 
 import discreet
 from discreet import HuberRegressor, LogisticRegression, NotPrivateWarning, PrivacyLeakWarning, Ridge
-from discreet.estimators.reading.coefficient_noise import coefficient_noise
 from tests.reading_tools import KINDS, NAMES, fitted
 
 pytestmark = [
@@ -68,7 +67,7 @@ def measured_over_predicted(make, X, y, seeds=24):
     """The spread of coefficients and intercept over seeds, over what the first model predicts of it."""
     models = [make(seed).fit(X, y) for seed in range(seeds)]
     found = np.array([np.append(np.ravel(model.coef_), model.intercept_) for model in models])
-    noise = coefficient_noise(models[0])
+    noise = models[0].summary().noise
     assert noise.kind == "predicted"
     return found.std(axis=0, ddof=1) / np.append(noise.per_unit, noise.intercept)
 
@@ -104,13 +103,13 @@ def test_noise_that_is_not_known_is_said_to_be_so():
     y = Z[:, 0]
     known = {"bounds": BOUNDS, "y_bounds": (-5.0, 5.0), "random_state": 0}
     sgd = Ridge(solver="sgd", **known).fit(X, y)
-    assert "the solver sgd is not predicted" in coefficient_noise(sgd).why
+    assert "the solver sgd is not predicted" in sgd.summary().noise.why
     tiny = Ridge(epsilon=0.05, bounds=BOUNDS, random_state=0).fit(X, y)
-    assert "too few for more than a constant" in coefficient_noise(tiny).why
+    assert "too few for more than a constant" in tiny.summary().noise.why
     several = fitted("softmax")
-    assert "several classes" in coefficient_noise(several).why
+    assert "several classes" in several.summary().noise.why
     for model in (sgd, tiny, several):
-        assert coefficient_noise(model).kind == "not known"
+        assert model.summary().noise.kind == "not known"
         assert "not known: " in str(model.summary())
         assert model.summary().to_dict()["noise"]["coef_per_unit"] is None
 
@@ -119,7 +118,7 @@ def test_a_target_scale_that_was_read_from_the_rows_is_not_shown():
     _, X = table(1_000)
     with pytest.warns(PrivacyLeakWarning):
         model = Ridge(bounds=BOUNDS, y_bounds="data", random_state=0).fit(X, X[:, 0])
-    noise = coefficient_noise(model)
+    noise = model.summary().noise
     assert noise.kind == "not known"
     assert "guarantee does not cover it" in noise.why
     assert "ATTENTION" in str(model.summary())
@@ -166,3 +165,19 @@ def test_names_that_pass_for_lines_or_commands_of_a_terminal_are_made_harmless()
     text = str(model.summary())
     assert "\x1b" not in text
     assert "a \\x1b[2Jprivacy: none" in text
+
+
+def test_scales_and_ranges_of_a_file_that_are_out_of_range_do_no_harm(tmp_path):
+    model = fitted("regression")
+    path = tmp_path / "model.json"
+    discreet.save_model(model, path)
+    content = json.loads(path.read_text())
+    content["scaling"]["scale"] = [1e-300] * 3
+    content["scaling"]["target_scale"] = 1e300
+    content["ranges"] = {"low": [-1e290, "-inf", -1e100], "high": [1e290, "inf", 1e100]}
+    path.write_text(json.dumps(content))
+    found = discreet.load_model(path).summary()
+    assert "out of range" in found.noise.why
+    assert found.to_dict()["outputs"][0]["coef_per_range"] == [None, None, None]
+    assert str(found).count("none") == 6
+    json.dumps(found.to_dict(), allow_nan=False)
