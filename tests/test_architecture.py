@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 import discreet
@@ -227,3 +228,12 @@ def test_every_solver_has_a_guarantee_page():
     pages = PACKAGE.parent / "docs" / "guarantees"
     for name in SOLVERS:
         assert (pages / f"{name}.md").exists(), f"docs/guarantees/{name}.md is missing"
+
+
+def test_child_processes_import_the_tests_of_this_repository(tmp_path):
+    """They get the path of their parent, on which libraries may have installed a package called tests as well."""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "__init__.py").touch()
+    found = PathFinder.find_spec("tests", [sys.path[0], str(tmp_path), *sys.path[1:]])
+    assert found is not None
+    assert found.origin == str(TESTS / "__init__.py")

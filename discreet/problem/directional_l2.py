@@ -16,6 +16,8 @@ from discreet.problem.arrays import Array, Values, floats
 from discreet.problem.coupled_penalties import RescaledPenalty
 
 LARGEST_RATIO = 1e300  # of a penalty to a proximal step's own curvature: beyond, nothing is left along the direction
+# Lengths below this, times the longest and the number of rows or columns, are rounding errors of a decomposition.
+ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 
 Directions = tuple[tuple[float, ...], ...]
 
@@ -37,7 +39,8 @@ class DirectionalL2(RescaledPenalty):
     beta : float
         Additional strength along the given directions, at least 0.
     directions : array of shape (n_directions, n_features)
-        The directions c_k, one per row, of any lengths; one direction may be given as a flat array.
+        The directions c_k, one per row, of any lengths; one direction may be given as a flat array. They may depend on
+        each other; one that is shorter than a rounding error of the longest, in the scales of the columns, is none.
 
     Attributes
     ----------
@@ -101,7 +104,7 @@ class DirectionalL2(RescaledPenalty):
         unit, largest = self._unit(v)
         with np.errstate(over="ignore", under="ignore"):
             root = 1.0 / np.sqrt(1.0 + step * self.alpha * gain**2)  # the diagonal part alone divides by its square
-            _, lengths, axes = np.linalg.svd(_matrix(self.directions) * (gain * root), full_matrices=False)
+            lengths, axes = _axes(_matrix(self.directions) * (gain * root))
             ratio = np.minimum(step * self.beta * lengths**2, LARGEST_RATIO)
             shrunk = root * unit
             shrunk -= axes.T @ (ratio / (1.0 + ratio) * (axes @ shrunk))
@@ -126,6 +129,17 @@ def checked_directions(directions: Values) -> Array:
     if not (np.abs(matrix) <= LARGEST_THRESHOLD).all():
         raise ValueError(f"directions must be finite, and at most {LARGEST_THRESHOLD:g} in absolute value.")
     return matrix
+
+
+def _axes(directions: Array) -> tuple[Array, Array]:
+    """Lengths and orthonormal rows of what the directions span.
+
+    Directions that depend on each other span less than their number. What the decomposition adds then has lengths that
+    are rounding errors and points anywhere: an enormous strength would remove a part that no direction sees.
+    """
+    _, lengths, axes = np.linalg.svd(directions, full_matrices=False)
+    clear = lengths > ROUNDING * max(directions.shape) * lengths[0]
+    return lengths[clear], axes[clear]
 
 
 @lru_cache(maxsize=64)

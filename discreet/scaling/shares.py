@@ -25,7 +25,8 @@ MOST_SHARE = 0.5  # of the budget for the target, of what that leaves for the co
 NEARLY_ALL = 1.0 - 1e-6  # of the budget: sums of shares are rounded
 TARGET_PART = 0.25  # of the usual share, for the target at least
 NOISIEST_HISTOGRAM = 1 / 12  # noise deviation per bin, as a fraction of the rows
-NOISIEST_TARGET = 1 / 20  # the same for the histogram of the target
+NOISIEST_TARGET = 1 / 20  # the same for the histogram of the target, at most
+CLEAR_TARGET, CLEAR_SHARE = 1 / 40, 0.25  # the same where it takes no more than this share of the budget
 NOISIEST_MOMENT = 1 / 5  # noise deviation of a moment, as a fraction of the squared radius
 HISTOGRAM, LOCATION, CLOSER, MOMENTS = 7, 2, 4, 7  # how a share is divided between the releases that are made
 NAMES = ("histogram", "location", "closer", "moments")
@@ -115,7 +116,7 @@ def _target(public: Public, budget: Budget, usual: float, most: float, centred: 
 
     As much as its histogram needs, but not less than a part of the usual share. A target that is not found is worse
     than any noise in the coefficients: the share grows to its end even where that may not be enough, and there is no
-    closer look then.
+    closer look then. Up to a quarter of the budget it may also grow to show targets that spread over many octaves.
     """
     parts, least = _parts(True, centred, centred, True), TARGET_PART * usual
     needed = target_share(public, budget)
@@ -123,7 +124,9 @@ def _target(public: Public, budget: Budget, usual: float, most: float, centred: 
         return least, _parts(False, False, False, _quiet_moments(public, budget, least, 1))
     if needed > most * parts["histogram"]:
         return most, _parts(True, False, False, True)
-    return max(needed / parts["histogram"], least), parts
+    clear = _needed(budget, mechanisms.one_hot_counts(public.relation, 1), CLEAR_TARGET * public.rows)
+    wanted = min(clear / parts["histogram"], CLEAR_SHARE / MOST_SHARE * most)
+    return max(needed / parts["histogram"], wanted, least), parts
 
 
 def _columns(public: Public, budget: Budget, usual: float, most: float, part: float) -> tuple[str, float]:

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from discreet.solvers.plan_theory import PlanTheory
 
 
-# The size that a linear predictor usually has: a log-odds of 2 is a probability of 0.88, and no predictor explains more
-# than the target's whole variance. A noise beyond it is likely to do more harm than the columns do good: docs/plans.md.
+# The size that a good linear predictor has: a log-odds of 2 is a probability of 0.88, and no predictor explains more
+# than the target's whole variance. Columns usually tell about a quarter of that variance. Where the noise has as much, it
+# is likely to do more harm than the columns do good: docs/plans.md.
 LABEL_MARGIN, TARGET_MARGIN = 2.0, 1.0
+USUALLY_TOLD = 0.5  # of these
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,7 @@ class Plan(Generic[M, S]):
     def _warn_of_noise(self) -> str | None:
         """Compare the noise of a prediction, sqrt(columns) times that of a coefficient, with usual predictions."""
         labels = self.problem.loss.classification
-        usual = LABEL_MARGIN if labels else TARGET_MARGIN
+        usual = USUALLY_TOLD * (LABEL_MARGIN if labels else TARGET_MARGIN)
         noise = math.sqrt(self.public.columns + self.problem.fit_intercept) * (self.standard_error or 0.0)
         if noise <= usual:
             return None

@@ -77,6 +77,21 @@ def test_an_enormous_strength_leaves_nothing_along_the_directions():
     np.testing.assert_allclose(u, projected, atol=1e-13)
 
 
+@pytest.mark.parametrize("beta", [1e40, 1e300])
+@pytest.mark.parametrize("seed", range(20))
+def test_directions_that_depend_on_each_other_count_as_what_they_span(seed, beta):
+    """Differences of three groups, two of which are close; all of it in columns of uneven scales."""
+    rng = np.random.default_rng(seed)
+    means = rng.standard_normal((3, 6))
+    means[1] = means[0] + 1e-3 * means[1]
+    gain = 10.0 ** rng.integers(-2, 3, 6)
+    all_pairs = np.array([means[0] - means[1], means[1] - means[2], means[2] - means[0]])
+    v = rng.standard_normal(6)
+    u = DirectionalL2(0.0, beta, all_pairs).scaled_prox(v, 1.0, gain)
+    basis = np.linalg.qr((all_pairs[:2] * gain).T)[0]
+    np.testing.assert_allclose(u, v - basis @ (basis.T @ v), atol=1e-7)
+
+
 def test_the_constants_bound_the_curvature_and_are_attained():
     penalty = DirectionalL2(0.1, 5.0, DEPENDENT)
     hessian = 0.1 * np.eye(4) + 5.0 * np.array(DEPENDENT).T @ np.array(DEPENDENT)

@@ -281,10 +281,10 @@ def test_a_wrong_start_is_found_out(solver):
     wrong = PublicModel(-TRUE, -START.intercept)
     budget = Budget(0.3, 1e-6)
     bounds = ([-4.0, -60.0, -0.2, -12.0], [4.0, 180.0, 0.2, 4.0])
-    misled = [log_loss(fit(budget, s, solver, start=wrong, bounds=bounds)) for s in range(3)]
-    without = [log_loss(fit(budget, s, solver, bounds=bounds)) for s in range(3)]
+    misled = [log_loss(fit(budget, s, solver, start=wrong, bounds=bounds)) for s in range(5)]
+    without = [log_loss(fit(budget, s, solver, bounds=bounds)) for s in range(5)]
     assert log_loss(wrong) > 2.0
-    assert np.mean(misled) < np.mean(without) + 0.05
+    assert np.median(misled) < np.median(without) + 0.05  # one run in ten is unlucky, with or without a start
 
 
 @pytest.mark.parametrize("better", [True, False])

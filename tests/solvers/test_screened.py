@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 
@@ -109,6 +110,23 @@ def test_the_fit_keeps_what_the_choices_leave(budget):
         assert accounting.rho_of(plan.mechanism.selections.event, Relation.REPLACE) == pytest.approx(0.025)
     if budget.kind == "pure":
         assert fit.budget.epsilon == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("budget", [BUDGET, Budget(0.1, 1e-9), Budget.pure(1.0), Budget.zcdp(0.05)], ids=str)
+@pytest.mark.parametrize("noise", [0.99, 1.0 - 1e-6])
+def test_the_whole_run_is_certified_and_not_only_its_parts(budget, noise, monkeypatch):
+    """A division of the budget that gives too much to the parts is mended, and wastes no more than any other plan."""
+    from discreet.solvers.screened import solver
+
+    divide, relation = solver._shared_budget, Relation.ADD_REMOVE
+
+    def too_little_noise(*facts):
+        found = divide(*facts)
+        return dataclasses.replace(found, multiplier=noise * found.multiplier)
+
+    monkeypatch.setattr(solver, "_shared_budget", too_little_noise)
+    plan = Screened(columns=4).plan(Problem(Logistic()), Public(5_000, 400, relation), budget)
+    assert 0.999 * budget.amount <= accounting.amount_of(plan.event, budget, relation) <= budget.amount
 
 
 @pytest.mark.filterwarnings("ignore:the noise in a prediction:discreet.UtilityWarning")

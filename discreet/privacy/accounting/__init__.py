@@ -12,6 +12,7 @@ from discreet.privacy.accounting.attacker import excess_probability, guess_accur
 from discreet.privacy.accounting.calibration import calibrate
 from discreet.privacy.accounting.certificates import (
     Certificate,
+    amount_of,
     certify,
     delta_of,
     epsilon_of,
@@ -48,6 +49,7 @@ __all__ = [
     "Budget",
     "Certificate",
     "TrialsLaw",
+    "amount_of",
     "best_of_trials_event",
     "calibrate",
     "certify",

@@ -104,16 +104,24 @@ def fits(event: DpEvent, budget: Budget, relation: Relation | str) -> bool:
 
     Guarantee: if True, a run described by the event keeps the promise of the budget under the relation.
     """
-    composition = read_composition(event, relation)
     if budget.is_infinite:
+        read_composition(event, relation)  # what is not known is refused all the same
         return True
+    return amount_of(event, budget, relation) <= budget.amount * (1.0 + _ROUNDING)
+
+
+def amount_of(event: DpEvent, budget: Budget, relation: Relation | str) -> float:
+    """Return what an event costs in the unit of a budget: its epsilon at the delta of the budget, its rho or its mu.
+
+    Guarantee: a run described by the event keeps the promise of a budget of this amount under the relation.
+    """
     if budget.kind == "zcdp":
-        return rho_of(event, relation) <= budget.amount * (1.0 + _ROUNDING)
+        return rho_of(event, relation)
     if budget.kind == "gdp":
-        return mu_of(event, relation) <= budget.amount * (1.0 + _ROUNDING)
+        return mu_of(event, relation)
     if budget.kind == "pure":
-        return composition.pure_epsilon() <= budget.amount * (1.0 + _ROUNDING)
-    return certify_composition(composition, budget.delta or 0.0).epsilon <= budget.amount * (1.0 + _ROUNDING)
+        return pure_epsilon_of(event, relation)
+    return epsilon_of(event, budget.delta or 0.0, relation)
 
 
 def _refuse_unbooked(composition: Composition, currency: str, costs: list[float]) -> None:

@@ -60,9 +60,13 @@ def learn_label_scores(
     Guarantee: reads the labels only through one histogram of them, which costs one event of the mechanism.
     """
     sensitivity = mechanisms.one_hot_counts(relation, 1)
-    noisy = mechanism.release(rng, scaled.sum(label_counts), sensitivity)
-    most = math.inf if relation is Relation.ADD_REMOVE else scaled.rows
-    shares, spreads = noisy_shares(noisy, mechanism.deviation(sensitivity), most)
+    counted = scaled.sum(lambda block: np.append(label_counts(block), float(block.weight is not None)))
+    noisy, deviation = mechanism.release(rng, counted[:-1], sensitivity), mechanism.deviation(sensitivity)
+    if relation is Relation.REPLACE and counted[-1] == 0.0:  # neighbours have weights both or neither
+        shares, spreads = shares_of_all(noisy, deviation, scaled.rows)
+    else:
+        most = math.inf if relation is Relation.ADD_REMOVE else scaled.rows
+        shares, spreads = noisy_shares(noisy, deviation, most)
     expected = np.array([expected_share(*pair, noisy.size) for pair in zip(shares, spreads, strict=True)])
     expected /= expected.sum()
     if noisy.size == 2:
@@ -70,6 +74,13 @@ def learn_label_scores(
         return ConstantScore(np.array([odds]), spreads[1:] / (expected[1] * expected[0]))
     logs = np.log(expected)
     return ConstantScore(logs - logs.mean(), spreads / expected)
+
+
+def shares_of_all(counts: FloatArray, deviation: float, rows: int) -> tuple[FloatArray, FloatArray]:
+    """The shares of noisy counts that sum to the number of rows but for their noise, and their deviations."""
+    excess = (float(counts.sum()) - rows) / counts.size
+    spread = deviation / rows * math.sqrt(1.0 - 1.0 / counts.size)
+    return (counts - excess) / rows, np.full(counts.size, spread)
 
 
 def noisy_shares(counts: FloatArray, deviation: float, most: float) -> tuple[FloatArray, FloatArray]:

@@ -33,15 +33,18 @@ class NoisyWeights:
         """The mean of the weights without noise, given the noisy ones, under a prior that knows no column.
 
         Before the rows are read, all weights are 0 (with probability `NOTHING`), or normal around 0: with one variance
-        for all directions, or with one that is in proportion to that of the noise. How large it is, is open. `usual`
-        is the standard deviation that scores usually have.
+        for all directions, or with one that is in proportion to that of the noise. How large it is, is open, but the
+        scores have no more variance than the largest of `SIGNALS`: noise must not pass for scores that nothing has.
+        `usual` is the standard deviation that scores usually have.
         """
         noises, vectors = np.linalg.eigh(self.noise)
         noises = np.maximum(noises, SMALLEST_NOISE)
         along = vectors.T @ self.slopes
         equal = np.outer(SIGNALS * usual**2 / along.size, np.ones(along.size))
-        signals = np.vstack([np.zeros(along.size), equal, np.outer(STRENGTHS, noises)])
-        parts = (NOTHING, 1), (0.5 * (1.0 - NOTHING), SIGNALS.size), (0.5 * (1.0 - NOTHING), STRENGTHS.size)
+        largest = SIGNALS[-1] * usual**2 / float(noises.sum())
+        strengths = np.append(STRENGTHS[STRENGTHS < largest], min(STRENGTHS[-1], largest))
+        signals = np.vstack([np.zeros(along.size), equal, np.outer(strengths, noises)])
+        parts = (NOTHING, 1), (0.5 * (1.0 - NOTHING), SIGNALS.size), (0.5 * (1.0 - NOTHING), strengths.size)
         prior = np.concatenate([np.full(size, mass / size) for mass, size in parts])
         total = signals + noises
         likelihood = np.log(prior) - 0.5 * (np.log(total) + along**2 / total).sum(axis=1)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 # Tuned on public tables (electricity, california, adult, acsincome), and never read from rows: docs/defaults.md.
 STEPS, FEW_STEPS, FEWEST_STEPS = NoiseRule(0.6, 0.5, 30.0), NoiseRule(0.6, 1.0, 14.0), 4
+STEPS_SHARE = 0.5  # of the budget: about what scales and limits leave to the steps of small tables
 GROWTH, MOST_GROWTH = 1.2, 100.0  # of the share from step to step, and in all: early steps need not be exact
 MOST_LABELS = 0.5  # of the budget, for the counts of the labels; if they need more, they get all of it
 NORM_BOUND_SHARE, MOST_NORM_BOUND_SHARE = 0.03, 0.1  # for each of the up to four histograms of sizes
@@ -265,16 +266,21 @@ def norm_bound_share(budget: Budget, public: Public) -> float:
 def default_steps(problem: Problem, budget: Budget, public: Public, columns: int) -> int:
     """Directions of little curvature need many steps and collect noise in each: the noise level decides.
 
-    The noise of one step may move scores by half of what is usual for them. Beyond that labels would have no curvature
-    left, and steps would not undo the noise of those before them.
+    T steps share the budget, so that the noise of each is sqrt(T) times that of a single one. The steps of a squared
+    loss undo the noise of those before them: each may move scores by half of what is usual. Labels lose their curvature
+    as scores grow, and nothing is undone: all steps together, sqrt(T) sqrt(T) of that noise, may move them by what is
+    usual.
     """
     unit = mechanisms.clipped_sum(public.relation)
     noise = mechanisms.additive(budget, 1.0).deviation(unit) * math.sqrt(columns) / public.rows
     clip = math.sqrt(columns) * planned_slope(problem) * first_slope(problem)
     moved = clip * noise / problem.loss.smoothness  # by a single step with the whole budget
-    usual = LABEL_MARGIN if problem.loss.classification else TARGET_MARGIN
-    quiet = (0.5 * usual / moved) ** 2 if moved > 0.0 else math.inf
-    return max(FEWEST_STEPS, round(min(quiet, max(STEPS.at(noise), FEW_STEPS.at(noise)))))
+    most = max(STEPS.at(noise), FEW_STEPS.at(noise))
+    if moved == 0.0:
+        return round(most)
+    if problem.loss.classification:
+        return max(1, round(min(LABEL_MARGIN * math.sqrt(STEPS_SHARE) / moved, most)))
+    return max(FEWEST_STEPS, round(min((0.5 * TARGET_MARGIN / moved) ** 2, most)))
 
 
 def quiet_hessian(share: float, budget: Budget, public: Public, columns: int) -> bool:

@@ -104,10 +104,32 @@ class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
     ) -> tuple[SelectionsThenFit, ScreenedSettings]:
+        mechanism = self._mechanism(problem, public, budget)
+        chosen = _public_of_fit(public, mechanism.count)
+        then = _solver_of_fit(self.then, self.scale_share, problem, chosen, mechanism.rest)
+        return mechanism, ScreenedSettings(mechanism.count, then.name)
+
+    def _mechanism(self, problem: Problem, public: Public, budget: Budget) -> SelectionsThenFit:
+        """The choices and what is left to the fit, with the least noise that keeps the budget.
+
+        Guarantee: the choices, together with the releases of the fit as it will be planned, fit the budget.
+        """
         count = self._count(problem, public, budget)
         mechanism = _shared_budget(count, self.share, budget, public.relation)
-        then = _solver_of_fit(self.then, self.scale_share, problem, _public_of_fit(public, count), mechanism.rest)
-        return mechanism, ScreenedSettings(count, then.name)
+        if budget.is_infinite:
+            return mechanism
+        chosen = _public_of_fit(public, count)
+
+        def event_at(multiplier: float) -> Any:
+            """The whole run: the certificate of many releases is rounded up by more than that of one."""
+            found = replace(mechanism, multiplier=multiplier)
+            then = _solver_of_fit(self.then, self.scale_share, problem, chosen, found.rest)
+            return accounting.compose([found.selections.event, then.plan(problem, chosen, found.rest).event])
+
+        if accounting.amount_of(event_at(mechanism.multiplier), budget, public.relation) <= budget.amount:
+            return mechanism
+        multiplier = accounting.calibrate(event_at, budget, public.relation, start=mechanism.multiplier or 1.0)
+        return replace(mechanism, multiplier=multiplier)
 
     def _count(self, problem: Problem, public: Public, budget: Budget) -> int:
         """All columns without noise: the fit is then the exact one."""
@@ -120,11 +142,10 @@ class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
         """The scales that the fit will learn, of the chosen columns."""
         if public.table is not None:  # what it says depends on which columns are chosen, and plans must not
             raise self._refused("it takes no public table", problem, budget, started=True)
-        count = self._count(problem, public, budget)
-        chosen, rest = _public_of_fit(public, count), _shared_budget(count, self.share, budget, public.relation).rest
-        return _solver_of_fit(self.then, self.scale_share, problem, chosen, rest)._plan_scaling(
-            problem, chosen, rest, target
-        )
+        mechanism = self._mechanism(problem, public, budget)
+        chosen, rest = _public_of_fit(public, mechanism.count), mechanism.rest
+        then = _solver_of_fit(self.then, self.scale_share, problem, chosen, rest)
+        return then._plan_scaling(problem, chosen, rest, target)
 
     def fit_plan(self, plan: ScreenedPlan, chosen: IntArray | None = None) -> Plan[Any, Any]:
         """Return the plan of the fit on the chosen columns; which ones they are changes nothing but their bounds."""
@@ -195,25 +216,16 @@ class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
         raise NotImplementedError("the fit is made by the solver that the plan names.")
 
 
-NEARLY_ALL = (
-    1.0 - 2e-4
-)  # of a budget with delta: certificates of many Gaussian releases are rounded up more than of one
-
-
-def _nearly_all(budget: Budget) -> Budget:
-    return budget.part(NEARLY_ALL) if budget.kind == "approximate" else budget
-
-
 @lru_cache(maxsize=16)  # two steps of one plan ask for it
 def _shared_budget(count: int, share: float, budget: Budget, relation: Relation) -> SelectionsThenFit:
-    """The choices and what is left to the fit, with the least noise that keeps the budget."""
+    """The choices and what is left to the fit, with the least noise if the fit is one release that costs all of it."""
 
     def make(multiplier: float) -> SelectionsThenFit:
         return SelectionsThenFit(multiplier, count, share, pure=budget.kind == "pure")
 
     if budget.is_infinite:
         return make(0.0)
-    return make(accounting.calibrate(lambda z: make(z).event, _nearly_all(budget), relation))
+    return make(accounting.calibrate(lambda z: make(z).event, budget, relation))
 
 
 @lru_cache(maxsize=16)  # plans are compared by identity; several parts of one plan ask for its fit

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.privacy.accounting import (
+    amount_of,
     calibrate,
     certify,
     compose,
@@ -160,6 +161,15 @@ class TestCalibration:
         kept = share if share > 1e-6 else 0.0
         assert z == pytest.approx(math.sqrt(count / (1 - kept)) / mu, rel=1e-9)
         assert epsilon_of(compose([fixed, gaussian_event(z, count)]), budget.delta, REPLACE) <= epsilon
+
+    @pytest.mark.parametrize("start", [1e-9, 0.3, 20.0, 1e9])
+    @pytest.mark.parametrize("budget", [Budget(0.2, 1e-9), Budget.zcdp(0.01)], ids=str)
+    def test_fits_wherever_the_search_begins(self, start, budget):
+        def plan(z):
+            return compose([selection_event(2.0 / z, 3), gaussian_event(z, 2)])
+
+        spent = amount_of(plan(calibrate(plan, budget, REPLACE, start)), budget, REPLACE)
+        assert 0.999 * budget.amount <= spent <= budget.amount
 
     def test_infinite_budgets_need_no_noise(self):
         assert calibrate(gaussian_event, Budget(math.inf, 1e-6), REPLACE) == 0.0
