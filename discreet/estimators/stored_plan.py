@@ -100,7 +100,7 @@ def plan_of(estimator: Any) -> Plan:
     classes = len(getattr(estimator, "classes_", (0, 1)))
     try:
         plan = estimator.plan(facts["rows"], estimator.n_features_in_, classes, facts["sparse"], facts["stored"])
-    except ValueError as error:
+    except (ValueError, TypeError, ArithmeticError) as error:  # what a file holds may be of any size and type
         raise ValueError(f"the plan of this model cannot be made again: {error}") from error
     if plan.digest.hex() != facts["digest"]:
         raise ValueError(
