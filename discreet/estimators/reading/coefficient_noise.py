@@ -1,7 +1,7 @@
 """How much of a coefficient is noise: the plan's prediction, in the units of the user's columns.
 
 A plan predicts one number, the standard deviation of the noise in the coefficient of a scaled column of mean square 1
-(docs/plans.md). The scales of the columns are released with the model and covered by its guarantee, so that dividing by
+(docs/plans.md). Scales and coefficients are released and covered by the guarantee of the model, so that computing with
 them is post-processing.
 """
 
@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from discreet._common.types import FloatArray
+from discreet.estimators.reading.label_curvature import noise_growth
 from discreet.estimators.stored_plan import has_exact_target_bounds
 from discreet.problem.column_scaling import ColumnScaling
+from discreet.problem.losses import Logistic
+from discreet.solvers.output_perturbation import OutputPerturbation
 
 if TYPE_CHECKING:
     from discreet.solvers import Plan
 
 PREDICTED = (
     "predicted from the plan, which saw no row, and the released scales; not measured. Expect more where columns are "
-    "correlated{labels}"
+    "correlated"
 )
-STRONG_SIGNALS = " or tell the label well"  # the loss is then less curved than the plan assumes
 UNEVEN = ", and for columns that fill only a part of their range, since their widths were not learned"
 GUESSED_TARGET = ". The spread of the target was guessed from its range"
 
@@ -68,7 +70,7 @@ def coefficient_noise(estimator: Any, plan: Plan | None, why_no_plan: str = "") 
     if plan is None:
         return _unknown(why_no_plan)
     reason = _why_unknown(estimator, plan)
-    return _unknown(reason) if reason else _predicted(plan, estimator.scaling_)
+    return _unknown(reason) if reason else _predicted(estimator, plan)
 
 
 def _unknown(why: str) -> CoefficientNoise:
@@ -90,19 +92,29 @@ def _why_unknown(estimator: Any, plan: Plan) -> str | None:
     return None
 
 
-def _predicted(plan: Plan, scaling: ColumnScaling) -> CoefficientNoise:
+def _predicted(estimator: Any, plan: Plan) -> CoefficientNoise:
     """Coefficients are taken to be uncorrelated, as the plan takes the columns."""
-    regression = not plan.problem.loss.classification
-    unit = (plan.standard_error or 0.0) * (scaling.target_scale if regression else 1.0)
+    scaling, regression = estimator.scaling_, not plan.problem.loss.classification
     spread = scaling.scale * np.sqrt(np.where(scaling.second_moment > 0.0, scaling.second_moment, 1.0))
     with np.errstate(over="ignore", invalid="ignore"):  # scales of a file may be anything
-        per_unit = np.where(scaling.frozen, 0.0, unit / spread)
-        shifted = float(np.hypot(unit, np.linalg.norm(per_unit * scaling.shift)))
-    if not (np.isfinite(per_unit).all() and math.isfinite(shifted)):
-        return _unknown("the scales of its columns are out of range")
-    why = PREDICTED.format(labels="" if regression else STRONG_SIGNALS)
+        unit = (plan.standard_error or 0.0) * (scaling.target_scale if regression else 1.0)
+        scaled = unit * _growth(estimator, plan, scaling, spread)
+        per_unit = np.where(scaling.frozen, 0.0, scaled[:-1] / spread)
+        intercept = float(np.hypot(scaled[-1], np.linalg.norm(per_unit * scaling.shift)))
+    if not (np.isfinite(per_unit).all() and math.isfinite(intercept)):
+        return _unknown("the scores of the model or the scales of its columns are out of range")
+    why = PREDICTED
     if plan.scaling_plan.moments is None and plan.scaling_plan.method != "public":
         why += UNEVEN
     if regression and not np.isfinite(scaling.target_noise):
         why += GUESSED_TARGET
-    return CoefficientNoise("predicted", why, per_unit, shifted if plan.problem.fit_intercept else 0.0)
+    return CoefficientNoise("predicted", why, per_unit, intercept if plan.problem.fit_intercept else 0.0)
+
+
+def _growth(estimator: Any, plan: Plan, scaling: ColumnScaling, spread: FloatArray) -> FloatArray:
+    """By which factor large scores let the noise of gradients grow; 1 where noise is added to the coefficients."""
+    if not isinstance(plan.problem.loss, Logistic) or isinstance(plan.solver, OutputPerturbation):
+        return np.ones(spread.size + 1)
+    coef = np.ravel(estimator.coef_)
+    centre = float(np.ravel(estimator.intercept_)[0] + coef @ scaling.shift)
+    return noise_growth(coef * spread, centre, plan.problem.fit_intercept)

@@ -44,7 +44,7 @@ class ColumnClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.high = high
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Look at the number and the names of the columns; no entry is read.
+        """Check the rows, and keep the number and the names of the columns; nothing else is learned.
 
         Parameters
         ----------

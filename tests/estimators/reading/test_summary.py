@@ -8,6 +8,7 @@ import pytest
 
 import discreet
 from discreet import HuberRegressor, LogisticRegression, NotPrivateWarning, PrivacyLeakWarning, Ridge
+from discreet.estimators.reading.label_curvature import noise_growth
 from tests.reading_tools import KINDS, NAMES, fitted
 
 pytestmark = [
@@ -90,12 +91,38 @@ def test_the_predicted_noise_is_that_of_runs_in_the_units_of_the_columns(solver)
     assert not ((planted > 1 / 3.0) & (planted < 3.0)).all()
 
 
-def test_the_predicted_noise_of_log_odds_is_that_of_runs():
-    Z, X = table()
-    y = (0.3 * Z[:, 0] + np.random.default_rng(1).logistic(size=len(Z)) > 0).astype(int)
-    settings = {"bounds": BOUNDS, "classes": [0, 1], "epsilon": 3.0}
+@pytest.mark.parametrize(("solver", "signal"), [("newton", 0.3), ("newton", 4.0), ("gd", 4.0)])
+def test_the_predicted_noise_of_log_odds_is_that_of_runs(solver, signal):
+    """Within a factor of 3, whether labels are hard or easy to tell; the plan alone would be far off for easy ones."""
+    Z, X = table(8_000)
+    y = (signal * Z[:, 0] + np.random.default_rng(1).logistic(size=len(Z)) > 0).astype(int)
+    settings = {"bounds": BOUNDS, "classes": [0, 1], "epsilon": 3.0, "solver": solver}
     ratio = measured_over_predicted(lambda seed: LogisticRegression(random_state=seed, **settings), X, y)
     assert ((ratio > 1 / 3.0) & (ratio < 3.0)).all()
+    if signal > 1.0:
+        model = LogisticRegression(random_state=0, **settings).fit(X, y)
+        plan_alone = model.plan_.standard_error / (model.scaling_.scale * model.summary().noise.per_unit)
+        assert (ratio[:3] / plan_alone)[0] > 3.0
+
+
+def hessian_by_sampling(weights, intercept, rows=400_000):
+    Z = np.column_stack([np.random.default_rng(5).normal(size=(rows, weights.size)), np.ones(rows)])
+    scores = Z @ np.append(weights, intercept)
+    return (Z * (0.25 / np.cosh(scores / 2.0) ** 2)[:, None]).T @ Z / rows
+
+
+@pytest.mark.parametrize("intercept", [0.0, -2.0])
+def test_noise_grows_as_the_inverse_hessian_says(intercept):
+    """Against a Hessian sampled from normal rows; its entries are known to about 0.5 %."""
+    weights = np.array([2.0, -1.0, 0.0])
+    inverse = np.linalg.inv(4.0 * hessian_by_sampling(weights, intercept))
+    wanted = np.sqrt(np.diag(inverse @ inverse))
+    np.testing.assert_allclose(noise_growth(weights, intercept, True), wanted, rtol=0.05)
+    assert not np.allclose(noise_growth(weights[::-1], intercept, True), wanted, rtol=0.05)
+    np.testing.assert_allclose(noise_growth(np.zeros(3), 0.0, True), 1.0)
+    for hopeless in (np.array([1e9]), np.array([np.nan])):
+        assert np.isinf(noise_growth(hopeless, 0.0, True)).all()
+    assert np.isinf(noise_growth(weights, 1e6, True)).all()
 
 
 def test_noise_that_is_not_known_is_said_to_be_so():
