@@ -133,9 +133,11 @@ def test_noise_that_is_not_known_is_said_to_be_so():
     assert "the solver sgd is not predicted" in sgd.summary().noise.why
     tiny = Ridge(epsilon=0.05, bounds=BOUNDS, random_state=0).fit(X, y)
     assert "too few for more than a constant" in tiny.summary().noise.why
+    screened = Ridge(solver="screened", **known).fit(X, y)
+    assert "columns were chosen with noise" in screened.summary().noise.why
     several = fitted("softmax")
     assert "several classes" in several.summary().noise.why
-    for model in (sgd, tiny, several):
+    for model in (sgd, tiny, screened, several):
         assert model.summary().noise.kind == "not known"
         assert "not known: " in str(model.summary())
         assert model.summary().to_dict()["noise"]["coef_per_unit"] is None
