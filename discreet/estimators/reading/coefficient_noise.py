@@ -80,19 +80,22 @@ def _unknown(why: str) -> CoefficientNoise:
 
 def _why_unknown(estimator: Any, plan: Plan) -> str | None:
     """Why nothing can be said in the user's units; None if something can."""
-    if plan.settings.is_constant:
-        return "the rows were too few for more than a constant, so the coefficients are 0 whatever the rows are"
-    if plan.problem.loss.outputs > 1:
-        return "the noise is not predicted for several classes"
-    if isinstance(plan.solver, Screened):  # over seeds, coefficients spread about nine times as far as planned
-        return "the columns were chosen with noise as well, and what that does to the coefficients is not predicted"
-    if plan.standard_error is None:
-        return f"the noise of the solver {plan.solver.name} is not predicted for this plan"
-    if has_exact_target_bounds(estimator):
-        return 'the scale of the target was read from the rows (y_bounds="data"), and the guarantee does not cover it'
-    if not hasattr(estimator, "scaling_"):
-        return "the model file does not hold the scales of the columns"
-    return None
+    reasons = {
+        "the rows were too few for more than a constant, so the coefficients are 0 whatever the rows are": (
+            plan.settings.is_constant
+        ),
+        "the noise is not predicted for several classes": plan.problem.loss.outputs > 1,
+        # Over seeds, coefficients spread about nine times as far as planned.
+        "the columns were chosen with noise as well, and what that does to the coefficients is not predicted": (
+            isinstance(plan.solver, Screened)
+        ),
+        f"the noise of the solver {plan.solver.name} is not predicted for this plan": plan.standard_error is None,
+        'the scale of the target was read from the rows (y_bounds="data"), and the guarantee does not cover it': (
+            has_exact_target_bounds(estimator)
+        ),
+        "the model file does not hold the scales of the columns": not hasattr(estimator, "scaling_"),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
 
 
 def _predicted(estimator: Any, plan: Plan) -> CoefficientNoise:
