@@ -103,6 +103,8 @@ def read_model(path: Path) -> None:
     again = model_file.to_dict(model_file.from_dict(json.loads(text)).estimator, stored.schema)
     assert json.dumps(again, allow_nan=False) == text, "another model after writing and reading"
     assert model.guarantee_.statement().replace("\n", "").isprintable(), "a statement with control characters"
+    json.dumps(model.summary().to_dict(), allow_nan=False)
+    assert str(model.summary()).replace("\n", "").isprintable(), "a summary with control characters"
     with suppress(ValueError):  # parameters are checked when they are used, as scikit-learn does it
         model.plan(1_000, model.n_features_in_)
 

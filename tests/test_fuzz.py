@@ -120,6 +120,7 @@ ACCEPTED = {
     "model: control characters in a name": lambda: edited(models()[0], ["guarantee", "release", "table"], "\x1b[2J\nb"),
     "model: a share of the budget that is a text": lambda: edited(models()[1], SCALE_SHARE, "inf x"),
     "command: noise that Google's accountant cannot square": lambda: edited(models()[0], EVENT, MUCH_NOISE),
+    "model: a plan of more rows than floats can square": lambda: edited(models()[0], ["plan", "rows"], 10**275),
     "model: a constraint that is a number": lambda: edited(models()[0], ["parameters", "constraint"], 3),
 }  # fmt: skip
 

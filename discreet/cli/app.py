@@ -12,6 +12,7 @@ from discreet.cli import (
     audit,
     demo,
     evaluate,
+    export,
     fairness,
     fairness_plan,
     federated,
@@ -20,6 +21,7 @@ from discreet.cli import (
     plan,
     predict,
     schema,
+    show,
     statement,
 )
 from discreet.cli.console import OneLineErrors
@@ -51,6 +53,8 @@ app.command(epilog=demo.EXAMPLE)(demo.demo)
 app.command(epilog=fit.EXAMPLE)(fit.fit)
 app.command(epilog=predict.EXAMPLE)(predict.predict)
 app.command(epilog=evaluate.EXAMPLE)(evaluate.evaluate)
+app.command(epilog=show.EXAMPLE)(show.show)
+app.command(epilog=export.EXAMPLE)(export.export)
 app.command(epilog=statement.EXAMPLE)(statement.statement)
 app.command(epilog=plan.EXAMPLE)(plan.plan)
 app.command(name="fairness-plan", epilog=fairness_plan.EXAMPLE)(fairness_plan.fairness_plan)

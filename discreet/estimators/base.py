@@ -21,6 +21,7 @@ from discreet.data.rows import Data, Rows
 from discreet.data.stored_table import is_stored
 from discreet.data.validation import validate_features
 from discreet.estimators.declared_inputs import check_input_names, public_inputs_of
+from discreet.estimators.reading.model_methods import ReadableModel
 from discreet.estimators.streaming import StreamLearner
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.guarantee import Guarantee
@@ -35,7 +36,7 @@ from discreet.solvers.run import run_plan
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateLinearModel(InheritedDocstring, StreamLearner, NoGeneratorInPickles, BaseEstimator):
+class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGeneratorInPickles, BaseEstimator):
     """Base class of all private estimators: the parameters and attributes that they share.
 
     Use one of its subclasses, such as `LogisticRegression` or `Ridge`.
@@ -99,7 +100,8 @@ class PrivateLinearModel(InheritedDocstring, StreamLearner, NoGeneratorInPickles
     scaling_ : ColumnScaling
         The same column scaling, also on a model that was read from a file. Released: `guarantee_` covers it.
     ranges_ : tuple of two ndarray
-        Lower and upper ends of the columns; `predict` clips entries to them, as `fit` did.
+        Lower and upper ends of the columns, one number per column each. `predict` moves every entry into them, as
+        `fit` did, before it multiplies by `coef_`: a plain X @ coef_ + intercept_ differs on rows outside.
     weighted_ : bool
         Whether `fit` was given `sample_weight`.
     n_features_in_ : int

@@ -19,9 +19,18 @@ from discreet.data.validation import (
     validate_stored,
 )
 from discreet.estimators.base import PrivateLinearModel
+from discreet.estimators.scikit_learn_names import explains_parameters
 from discreet.problem.losses import Logistic, Loss, Multinomial, OneVsRest, SmoothedHinge
 from discreet.problem.penalties import L1, L2, Penalty, Zero
 from discreet.problem.penalties import ElasticNet as ElasticNetPenalty
+
+# How people write penalties elsewhere, and what is meant.
+PENALTY_SPELLINGS = {
+    **dict.fromkeys(("none", "no", "false", "zero"), "None"),
+    **dict.fromkeys(("l2", "ridge", "squared_l2", "l_2"), '"l2"'),
+    **dict.fromkeys(("l1", "lasso", "l_1"), '"l1"'),
+    **dict.fromkeys(("elasticnet", "elastic_net", "elastic-net", "elastic", "l1l2", "l1_l2"), '"elasticnet"'),
+}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -36,7 +45,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients; one row for two classes.
+        Coefficients per unit of the columns, of entries clipped to `ranges_`; one row for two classes.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercept; 0 if `fit_intercept` is False.
     classes_ : ndarray of shape (n_classes,)
@@ -116,6 +125,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         return float(super().score(X, y, sample_weight))
 
 
+@explains_parameters
 @dataclass(eq=False, repr=False, kw_only=True)
 class LogisticRegression(PrivateClassifier):
     """Logistic regression with differential privacy.
@@ -167,7 +177,10 @@ class LogisticRegression(PrivateClassifier):
 
     def _loss(self, classes: int) -> Loss:
         if self.multi_class not in ("multinomial", "ovr"):
-            raise ValueError(f"multi_class must be 'multinomial' or 'ovr'; got {self.multi_class!r}.")
+            raise ValueError(
+                f"multi_class must be 'multinomial' (softmax, the default) or 'ovr' (one class against the rest); got "
+                f"{self.multi_class!r}."
+            )
         if classes == 2:
             return Logistic()
         return Multinomial(classes) if self.multi_class == "multinomial" else OneVsRest(Logistic(), classes)
@@ -192,6 +205,7 @@ class LogisticRegression(PrivateClassifier):
             return np.log(self.predict_proba(X))
 
 
+@explains_parameters
 @dataclass(eq=False, repr=False, kw_only=True)
 class LinearSVC(PrivateClassifier):
     """Linear support vector classifier with differential privacy.
@@ -244,4 +258,6 @@ def make_penalty(name: Any, alpha: float, l1_ratio: float) -> Penalty:
         return L1(alpha)
     if name == "elasticnet":
         return ElasticNetPenalty(alpha, l1_ratio)
-    raise ValueError(f"penalty must be 'l2', 'l1', 'elasticnet' or None; got {name!r}.")
+    meant = PENALTY_SPELLINGS.get(str(name).lower())
+    hint = f"; write penalty={meant}" if meant else ""
+    raise ValueError(f"penalty must be 'l2', 'l1', 'elasticnet' or None; got {name!r}{hint}.")

@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 from discreet.data.rows import Data, Rows
 from discreet.data.validation import only_weights, validate_rows, validate_stored
 from discreet.estimators.base import PrivateLinearModel
+from discreet.estimators.scikit_learn_names import explains_parameters
 from discreet.problem.losses import Huber, Loss, Squared
 from discreet.problem.penalties import L1, L2, Penalty
 from discreet.problem.penalties import ElasticNet as ElasticNetPenalty
@@ -29,7 +30,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Coefficients.
+        Coefficients per unit of the columns, of entries clipped to `ranges_`.
     intercept_ : float
         Intercept; 0 if `fit_intercept` is False.
     """
@@ -84,6 +85,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
         return float(super().score(X, y, sample_weight))
 
 
+@explains_parameters
 @dataclass(eq=False, repr=False, kw_only=True)
 class LinearRegression(PrivateRegressor):
     """Least squares with differential privacy, without a penalty.
@@ -113,6 +115,7 @@ class LinearRegression(PrivateRegressor):
         return Squared()
 
 
+@explains_parameters
 @dataclass(eq=False, repr=False, kw_only=True)
 class Ridge(PrivateRegressor):
     """Ridge regression with differential privacy.
@@ -151,6 +154,7 @@ class Ridge(PrivateRegressor):
         return L2(self.alpha)
 
 
+@explains_parameters
 @dataclass(eq=False, repr=False, kw_only=True)
 class Lasso(PrivateRegressor):
     """Lasso with differential privacy.
@@ -189,6 +193,7 @@ class Lasso(PrivateRegressor):
         return L1(self.alpha)
 
 
+@explains_parameters
 @dataclass(eq=False, repr=False, kw_only=True)
 class ElasticNet(PrivateRegressor):
     """Elastic net with differential privacy.
@@ -231,6 +236,7 @@ class ElasticNet(PrivateRegressor):
         return ElasticNetPenalty(self.alpha, self.l1_ratio)
 
 
+@explains_parameters
 @dataclass(eq=False, repr=False, kw_only=True)
 class HuberRegressor(PrivateRegressor):
     """Huber regression with differential privacy.

@@ -24,7 +24,7 @@ TARGET = ("target_low", "target_high", "target_shift", "target_scale")
 
 def write_scaling(estimator: Any, classifier: bool) -> dict[str, Any] | None:
     """The scaling of a fitted model as JSON values, without the ranges, which the file holds already."""
-    if not hasattr(estimator, "scaling_") or _has_exact_target_bounds(estimator):  # read from a file that lacks it
+    if not hasattr(estimator, "scaling_") or has_exact_target_bounds(estimator):  # read from a file that lacks it
         return None
     scaling = estimator.scaling_
     names = ("shift", "scale", "second_moment", "frozen") + (() if classifier else TARGET)
@@ -57,7 +57,7 @@ def write_plan(estimator: Any) -> dict[str, Any] | None:
     if plan is None:
         return getattr(estimator, "_plan_facts", None)
     public = plan.public
-    read = isinstance(estimator.bounds, str) or _has_exact_target_bounds(estimator)
+    read = isinstance(estimator.bounds, str) or has_exact_target_bounds(estimator)
     if read or public.table is not None:  # the plan depends on what the file does not hold
         return None
     return {"rows": public.rows, "sparse": public.sparse, "stored": public.stored, "digest": plan.digest.hex()}
@@ -100,7 +100,7 @@ def plan_of(estimator: Any) -> Plan:
     classes = len(getattr(estimator, "classes_", (0, 1)))
     try:
         plan = estimator.plan(facts["rows"], estimator.n_features_in_, classes, facts["sparse"], facts["stored"])
-    except ValueError as error:
+    except (ValueError, TypeError, ArithmeticError) as error:  # what a file holds may be of any size and type
         raise ValueError(f"the plan of this model cannot be made again: {error}") from error
     if plan.digest.hex() != facts["digest"]:
         raise ValueError(
@@ -110,7 +110,7 @@ def plan_of(estimator: Any) -> Plan:
     return plan
 
 
-def _has_exact_target_bounds(estimator: Any) -> bool:
+def has_exact_target_bounds(estimator: Any) -> bool:
     """Whether minimum and maximum of the target were read from the rows; the coefficients can do without them."""
     return isinstance(getattr(estimator, "y_bounds", None), str)
 

@@ -7,6 +7,7 @@ docs/guarantees/preprocessing.md.
 
 from __future__ import annotations
 
+from discreet.estimators.reading.column_clipper import ColumnClipper
 from discreet.preprocessing.bounds import PrivateBounds
 from discreet.preprocessing.means import private_means
 from discreet.preprocessing.pipeline import check_pipeline, pipeline_guarantee
@@ -16,6 +17,7 @@ from discreet.preprocessing.scaler import PrivateScaler
 from discreet.preprocessing.smoothness import private_smoothness
 
 __all__ = [
+    "ColumnClipper",
     "PrivateBounds",
     "PrivateQuantiles",
     "PrivateScaler",

@@ -23,6 +23,8 @@ from sklearn.preprocessing import (
     PolynomialFeatures,
 )
 
+from discreet.estimators.reading.column_clipper import ColumnClipper
+
 LEARNED = "learned from the rows without noise, so no guarantee holds behind it"
 EXACT_SCORES = "by exact scores of the rows, which no guarantee covers"
 
@@ -135,6 +137,7 @@ def _random_features(step: RBFSampler) -> str | None:
 # Exact types: a subclass may do anything.
 ROW_BY_ROW: dict[type, Callable[[Any], str | None]] = {
     Binarizer: _always,
+    ColumnClipper: _always,
     FunctionTransformer: _function,
     Normalizer: _always,
     OneHotEncoder: _encoder,

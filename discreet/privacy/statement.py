@@ -45,7 +45,7 @@ def statement_of(guarantee: Guarantee) -> str:
     release = guarantee.release
     private, facts = guarantee.is_private, [] if release is None else _facts(guarantee, release)
     sections = {
-        "What this means for one person": _meaning(guarantee) if private else NO_PRIVACY,
+        "What this means for one person": meaning_of(guarantee),
         "Released": facts,
         "Covered": _COVERED if private else [],
         "Not covered": _not_covered(guarantee) if private else [],
@@ -72,7 +72,10 @@ def in_words(meaning: Meaning, relation: Relation | None = None) -> list[str]:
     return [belief + ("" if meaning.failure == 0.0 else failure), guess]
 
 
-def _meaning(guarantee: Guarantee) -> list[str]:
+def meaning_of(guarantee: Guarantee) -> list[str]:
+    """What a promise means for one person, in paragraphs; the first warns if there are leaks."""
+    if not guarantee.is_private:
+        return NO_PRIVACY
     holds = (
         "This is so whatever else they know and however they compute, now and later. Nothing that is made of the "
         "result afterwards weakens it."
@@ -127,7 +130,7 @@ def _not_covered(guarantee: Guarantee) -> list[str]:
     if guarantee.relation is not Relation.ADD_REMOVE:
         public = f"the number of rows, {public}"
     return [
-        *(_leak(leak) for leak in guarantee.leaks),
+        *leaks_told(guarantee),
         *(_UNCOUNTED_TRIALS if accounting.has_best_of_trials(guarantee.event) else []),
         *(_public_input(what) for what in guarantee.public_inputs),
         f"- What was declared as public: {public}. Nobody may have looked at the rows to choose them.",
@@ -149,6 +152,11 @@ def _public_input(what: str) -> str:
         f"- {one_line(what).capitalize()}: taken as public. People whose data went into it are not protected by this "
         "promise. If it was computed from rows of this table without privacy, the promise does not hold for those rows."
     )
+
+
+def leaks_told(guarantee: Guarantee) -> list[str]:
+    """What was read from the rows outside the promise, one point of a list each."""
+    return [_leak(leak) for leak in guarantee.leaks]
 
 
 def _leak(leak: str) -> str:

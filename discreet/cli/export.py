@@ -1,0 +1,49 @@
+"""`discreet export`: a model file as a query of SQL or as an ONNX file, to score where discreet is not installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from discreet.cli import options
+from discreet.cli.console import print_json
+
+EXAMPLE = "Example: discreet export model.json --sql patients --keep id --proba"
+
+
+def export(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file written by discreet fit or save_model.")],
+    sql: Annotated[
+        str | None, typer.Option(metavar="TABLE", help="Print a query that scores this table, or SCHEMA.TABLE.")
+    ] = None,
+    onnx: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the model as ONNX to this file.")] = None,
+    keep: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="A column that the query repeats; may be given again.")
+    ] = None,
+    score: Annotated[bool, typer.Option("--score", help="With --sql: scores of a classifier as well.")] = False,
+    proba: Annotated[bool, typer.Option("--proba", help="With --sql: class probabilities as well.")] = False,
+    json: options.Json = False,
+    force: options.Force = False,
+) -> None:
+    """Turn a model into a query of standard SQL, or into an ONNX file; both clip columns and answer as predict does.
+
+    Both hold only what the model file holds, so the privacy statement of the model covers them.
+    """
+    from discreet.estimators.model_file import read_model
+
+    if sql is None and onnx is None:
+        raise ValueError("say what to make: --sql TABLE, --onnx FILE or both.")
+    if onnx is not None and onnx.exists() and not force:
+        raise ValueError(f"{onnx} exists; choose another --onnx, or overwrite it with --force.")
+    stored = read_model(model)
+    query = None
+    if sql is not None:
+        query = stored.estimator.to_sql(sql.split("."), schema=stored.schema, keep=keep or [], score=score, proba=proba)
+    if onnx is not None:
+        stored.estimator.to_onnx(onnx)
+    if json:
+        print_json({"sql": query, "onnx": None if onnx is None else str(onnx)})
+    elif query is not None:
+        print(query)

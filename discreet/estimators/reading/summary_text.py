@@ -1,0 +1,129 @@
+"""A summary for people: a table of the columns, and below it what its words mean."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet._common.text import one_line
+from discreet.estimators.reading.linear_form import has_end
+from discreet.privacy.statement import leaks_told, meaning_of, rounded_up
+from discreet.solvers.plan_text import SCALING_WORDS
+
+if TYPE_CHECKING:
+    from discreet.estimators.reading.summary import ModelSummary
+
+WIDTH = 100
+LABEL = 16  # width of the names on the left
+NAME = 34  # characters of a column's name, at most
+HEADER = ("column", "low", "high", "per unit", "per range", "noise")
+DOUBTFUL = 2.0  # standard deviations of noise that a coefficient must exceed for its sign to be told
+
+
+def describe(summary: ModelSummary, columns: int) -> str:
+    """The whole summary."""
+    form = summary.form
+    blocks = [_facts(summary)]
+    shown = _shown(summary, columns)
+    for output in range(form.intercept.size):
+        blocks.append(_heading(summary, output) + "\n" + _table(summary, output, shown))
+    return "\n\n".join([*blocks, *_notes(summary, shown), *_privacy(summary)])
+
+
+def _facts(summary: ModelSummary) -> str:
+    release = summary.guarantee.release
+    facts = {"model": summary.estimator, "solver": summary.solver}
+    if summary.chosen_because:
+        facts["chosen because"] = summary.chosen_because
+    if release is not None and release.rows is not None:
+        facts["table"] = f"{release.rows:,} rows, {summary.form.columns:,} columns"
+    if summary.form.labels:
+        facts["classes"] = ", ".join(repr(label) for label in summary.form.labels)
+    return "\n".join(line for name, value in facts.items() for line in _wrapped(name, value))
+
+
+def _heading(summary: ModelSummary, output: int) -> str:
+    labels = summary.form.labels
+    if not labels:
+        return "Prediction = intercept + the sum of (per unit x clipped entry):"
+    what = "log-odds" if summary.form.link == "sigmoid" else "score"
+    one = one_line(repr(labels[output if len(labels) > 2 else 1]), NAME)
+    return f"The {what} of class {one} = intercept + the sum of (per unit x clipped entry):"
+
+
+def _shown(summary: ModelSummary, columns: int) -> list[int]:
+    """The columns that can move a score most, in the order of the table."""
+    reach = np.nan_to_num(np.abs(summary.per_range), nan=np.inf).max(axis=0)
+    return sorted(np.argsort(-reach, kind="stable")[: max(columns, 0)].tolist())
+
+
+def _table(summary: ModelSummary, output: int, shown: list[int]) -> str:
+    form, noise = summary.form, summary.noise
+    names, per_range = form.shown_names, summary.per_range
+    rows = [HEADER]
+    for j in shown:
+        deviation = None if noise.per_unit is None else noise.per_unit[j]
+        cells = (_end(form.low[j]), _end(form.high[j]), _short(form.coef[output, j]), _short(per_range[output, j]))
+        rows.append((one_line(names[j], NAME), *cells, _short(deviation)))
+    rows.append(("(intercept)", "", "", _short(form.intercept[output]), "", _short(noise.intercept)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(_row(row, widths) for row in rows)
+
+
+def _row(cells: tuple[str, ...], widths: list[int]) -> str:
+    """The name to the left, numbers to the right."""
+    name, *numbers = cells
+    return "  ".join([name.ljust(widths[0]), *map(str.rjust, numbers, widths[1:])]).rstrip()
+
+
+def _notes(summary: ModelSummary, shown: list[int]) -> list[str]:
+    hidden = summary.form.columns - len(shown)
+    more = f"{hidden:,} columns that can move it less are not shown; " if hidden else ""
+    ranges = SCALING_WORDS[summary.scaling] if summary.scaling else "how they were found is not known"
+    clipped = "entries outside are moved to the nearest end before anything is predicted"
+    notes = {
+        "low, high": f"{more}{clipped}. How they were found: {ranges}.",
+        "per unit": "how far one more unit of the column moves the value; within low and high.",
+        "per range": "how far the way from low to high moves it; compares columns of different units.",
+        "noise": _noise(summary),
+    }
+    return ["\n".join(line for name, text in notes.items() for line in _wrapped(name, text))]
+
+
+def _noise(summary: ModelSummary) -> str:
+    noise = summary.noise
+    if noise.per_unit is None:
+        return f"not known: {noise.why}."
+    told = f"standard deviation of the privacy noise in per unit: {noise.why}."
+    unsure = (noise.per_unit > 0.0) & (np.abs(summary.form.coef[0]) < DOUBTFUL * noise.per_unit)
+    if not unsure.any():
+        return told
+    count = f"{int(unsure.sum()):,} of {unsure.size:,} coefficients"
+    return f"{told} {count} are below {DOUBTFUL:g} times it: their signs may be noise."
+
+
+def _privacy(summary: ModelSummary) -> list[str]:
+    promise, told = summary.guarantee, meaning_of(summary.guarantee)
+    if promise.is_private:
+        epsilon, delta = rounded_up(promise.epsilon, 6), rounded_up(promise.delta, 4)
+        told = [f"epsilon {epsilon}, delta {delta}, relation {promise.relation}", *told]
+    lines = [line for k, text in enumerate(told) for line in _wrapped("" if k else "privacy", text)]
+    for k, text in enumerate(leaks_told(promise)):
+        lines += _wrapped("" if k else "Not covered", text)
+    return ["\n".join(lines)]
+
+
+def _end(end: float) -> str:
+    return _short(end) if has_end(np.asarray(end)) else "none"
+
+
+def _short(number: Any) -> str:
+    return "-" if number is None or np.isnan(number) else f"{number:.4g}"
+
+
+def _wrapped(name: str, text: str) -> list[str]:
+    kept = one_line(text).replace(" %", "\u00a0%")  # so that no line begins with %
+    lines = textwrap.wrap(kept, WIDTH - LABEL) or [""]
+    return [f"{'' if k else name:<{LABEL}}{line}".replace("\u00a0", " ").rstrip() for k, line in enumerate(lines)]
