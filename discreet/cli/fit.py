@@ -181,7 +181,7 @@ def describe(done: TableFit) -> str:
     if done.task == "classification":
         lines.append(f"classes {', '.join(map(str, model.classes_.tolist()))}")
     if schema.partly_bounded:
-        lines.append("some columns have no declared bounds, so the scales of all columns were learned")
+        lines.append("some columns lack declared bounds, so their ranges were learned")
     return "\n".join([*lines, "", str(model.plan_), in_short(model.guarantee_)])
 
 

@@ -23,7 +23,7 @@ NOTES = (
     "Fill this in from public knowledge, not from the rows: what you write here is not protected.",
     'type: "number", "category" (then list every value under categories) or "ignore".',
     "low, high: limits that every value of a number column obeys; values outside are moved to the limit. "
-    "They are used if every used number column has them; otherwise all scales are learned privately.",
+    "Where one of them is missing the range of the column is learned privately, inside the other one.",
     "categories: compared as text; a value that is not listed counts as none of them, without a message.",
     "target: the name of the column to predict; classes for a classification, low and high for a regression.",
     'relation: "replace" (a row changes), "zero_out" (a row stops counting) or "add_remove" (a row more or less).',
@@ -46,7 +46,7 @@ class Column:
             raise ValueError(f"every column needs a name; got {self.name!r}.")
         if self.type not in KINDS:
             raise ValueError(f"{where} has type {self.type!r}; use one of {', '.join(map(repr, KINDS))}.")
-        check_limits(where, self.low, self.high)
+        check_limits(where, self.low, self.high, pair=False)
         if self.categories is not None and len(set(self.categories)) != len(self.categories):
             raise ValueError(f"{where} lists a category twice.")
 
@@ -58,11 +58,9 @@ class Column:
         return [] if self.type == "ignore" else [self.name]
 
     @property
-    def limits(self) -> tuple[float, float] | None:
-        """The bounds of its features, or None if they were not declared."""
-        if self.type == "category":
-            return 0.0, 1.0
-        return None if self.low is None or self.high is None else (self.low, self.high)
+    def limits(self) -> tuple[float | None, float | None]:
+        """The bounds of its features, None on sides that are not declared."""
+        return (0.0, 1.0) if self.type == "category" else (self.low, self.high)
 
 
 @dataclass(frozen=True)
@@ -132,19 +130,18 @@ class Schema:
         return [feature for column in self.used for feature in column.features]
 
     @property
-    def bounds(self) -> tuple[list[float], list[float]] | None:
-        """Bounds of all features, or None as soon as one number column has none."""
+    def bounds(self) -> tuple[list[float | None], list[float | None]] | None:
+        """Bounds of all features, None on sides that are not declared; None if none is."""
         limits = [column.limits for column in self.used for _ in column.features]
-        known = [pair for pair in limits if pair is not None]
-        if len(known) < len(limits):
+        if all(pair == (None, None) for pair in limits):
             return None
-        return [low for low, _ in known], [high for _, high in known]
+        return [low for low, _ in limits], [high for _, high in limits]
 
     @property
     def partly_bounded(self) -> bool:
-        """Whether some number columns have bounds, which go unused because others have none."""
-        limits = [column.limits for column in self.used if column.type == "number"]
-        return None in limits and any(pair is not None for pair in limits)
+        """Whether some sides of number columns have bounds and others do not."""
+        sides = [side for column in self.used if column.type == "number" for side in column.limits]
+        return None in sides and any(side is not None for side in sides)
 
     def with_bounds(self, low: float, high: float) -> Schema:
         """The same schema with these bounds for every number column."""
@@ -199,16 +196,16 @@ def as_text(value: Any) -> str:
     return str(value)
 
 
-def check_limits(where: str, low: Any, high: Any) -> None:
-    """Limits come in pairs of finite numbers, in order."""
-    if (low is None) != (high is None):
+def check_limits(where: str, low: Any, high: Any, pair: bool = True) -> None:
+    """Limits are finite numbers, in order; None on a side says that it is not declared, if they need not be a pair."""
+    if pair and (low is None) != (high is None):
         raise ValueError(f"{where} has only one of low and high; give both or neither.")
-    if low is None:
-        return
     for value in (low, high):
+        if value is None:
+            continue
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
             raise ValueError(f"the limits of {where} must be finite numbers; got {value!r}.")
-    if low > high:
+    if low is not None and high is not None and low > high:
         raise ValueError(f"{where} has low > high ({low:g} > {high:g}).")
 
 

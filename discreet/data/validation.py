@@ -221,30 +221,6 @@ def encode_labels(labels: Any, classes: Any) -> FloatArray:
     return 2.0 * codes - 1.0 if classes.size == 2 else codes.astype(np.float64)
 
 
-def check_bounds(bounds: Any, columns: int, name: str = "bounds") -> tuple[FloatArray, FloatArray] | None:
-    """Declared bounds as two arrays of length `columns`: a pair (low, high) of scalars or arrays."""
-    if bounds is None:
-        return None
-    try:
-        low, high = bounds
-        low = np.array(np.broadcast_to(np.asarray(low, dtype=np.float64), (columns,)))
-        high = np.array(np.broadcast_to(np.asarray(high, dtype=np.float64), (columns,)))
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{name} must be a pair (low, high) of numbers or of arrays with {columns} entries; got {bounds!r}."
-        ) from None
-    largest = max(np.abs(low).max(initial=0.0), np.abs(high).max(initial=0.0))
-    if not (np.isfinite(largest) and largest <= LARGEST_BOUND):
-        raise ValueError(f"{name} must be finite and at most {LARGEST_BOUND:g} in absolute value.")
-    span = np.maximum(np.abs(low), np.abs(high))
-    if ((span > 0.0) & (span < SMALLEST_BOUND)).any() or ((high > low) & (high - low < SMALLEST_BOUND)).any():
-        raise ValueError(f"{name} must not be closer together or to 0 than {SMALLEST_BOUND:g}; rescale the column.")
-    if (low > high).any():
-        column = int(np.argmax(low > high))
-        raise ValueError(f"{name} has low > high in column {column} ({low[column]:g} > {high[column]:g}).")
-    return low, high
-
-
 def bounds_from_rows(rows: Rows, name: str = "bounds") -> tuple[FloatArray, FloatArray]:
     """The exact minima and maxima of the columns, or of the target. Not private: asked for by bounds="data"."""
     warnings.warn(
