@@ -96,10 +96,12 @@ def declared_bounds(
 
 
 def boolean_columns(X: Any) -> BoolArray | None:
-    """Which columns of a data frame have the type bool, a part of its schema; None if there is none, or no frame.
+    """Which columns of a data frame or array have the type bool, a part of the schema; None if there is none.
 
     Columns of categories do not count: pandas takes their list of categories from the values.
     """
+    if isinstance(X, np.ndarray):
+        return np.ones(X.shape[1], dtype=bool) if X.dtype == bool and X.ndim > 1 else None
     kinds = getattr(X, "dtypes", None)
     if kinds is None or getattr(X, "columns", None) is None:
         return None

@@ -52,10 +52,11 @@ def load_features(X: Any, sample_weight: Any = None) -> Data:
     return Data(table, np.zeros(table.shape[0]), weight, owned=is_own_copy(X, table))
 
 
-def validate_features(estimator: Any, X: Any, *, reset: bool, sparse: bool = True) -> Any:
+def validate_features(estimator: Any, X: Any, *, reset: bool, sparse: bool = True, missing: bool = False) -> Any:
     """The table of an estimator's `fit` (reset) or `predict`: its columns must be those of the fit.
 
-    Sets or checks `n_features_in_` and `feature_names_in_`, as scikit-learn does.
+    Sets or checks `n_features_in_` and `feature_names_in_`, as scikit-learn does. NaN is allowed where values may be
+    missing.
     """
     from sklearn.utils.validation import validate_data
 
@@ -64,7 +65,8 @@ def validate_features(estimator: Any, X: Any, *, reset: bool, sparse: bool = Tru
         return X.X
     _refuse_duplicate_names(X)
     with _huge_entries():
-        table = validate_data(estimator, X, accept_sparse=_SPARSE if sparse else False, reset=reset, **_NUMBERS)
+        gaps = {"ensure_all_finite": "allow-nan"} if missing else {}
+        table = validate_data(estimator, X, accept_sparse=_SPARSE if sparse else False, reset=reset, **gaps, **_NUMBERS)
     return canonical(table)
 
 

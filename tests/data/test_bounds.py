@@ -81,8 +81,9 @@ def test_the_type_bool_and_no_value_tells_bounds():
     coded = frame.assign(b=frame.b.astype("category"))  # pandas finds these categories among the values
     for table in (frame, coded, pl.DataFrame(values), frame.astype({"a": "boolean"})):
         assert boolean_columns(table).tolist() == [True, False, False]
-    for table in (frame[["b", "c"]], frame.to_numpy(), np.zeros((2, 2), dtype=bool), None):
+    for table in (frame[["b", "c"]], frame.to_numpy(), None):
         assert boolean_columns(table) is None
+    assert boolean_columns(np.zeros((3, 2), dtype=bool)).tolist() == [True, True]
     booleans = boolean_columns(frame)
     np.testing.assert_array_equal(declared_bounds(None, 3, None, booleans), [[0, -INF, -INF], [1, INF, INF]])
     named = declared_bounds({"a": (None, 0.5), "b": (0, 2)}, 3, ["a", "b", "c"], booleans)
