@@ -70,6 +70,14 @@ def validate_features(estimator: Any, X: Any, *, reset: bool, sparse: bool = Tru
     return canonical(table)
 
 
+def validate_values(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """The same for a table of values of any kind, missing ones included, as encoders of categories take it."""
+    from sklearn.utils.validation import validate_data
+
+    _refuse_duplicate_names(X)
+    return validate_data(estimator, X, dtype=object, ensure_all_finite=False, reset=reset)
+
+
 def validate_rows(estimator: Any, X: Any, y: Any, *, numeric: bool, reset: bool) -> tuple[Any, Any, bool]:
     """The table and the target of an estimator's `fit`, and whether the table is a copy that nobody else can see.
 

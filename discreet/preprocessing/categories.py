@@ -78,13 +78,6 @@ def one_hot_names(lists: Lists, feature_names: Sequence[str], other: bool, missi
     return names
 
 
-def object_table(estimator: Any, X: Any, reset: bool) -> Any:
-    """A table of values of any kind, missing ones included; its columns must be those of the fit."""
-    from sklearn.utils.validation import validate_data
-
-    return validate_data(estimator, X, dtype=object, ensure_all_finite=False, reset=reset)
-
-
 def input_names(estimator: Any, input_features: Any = None) -> list[str]:
     """The names of the columns that came in, as scikit-learn makes them up where there are none."""
     from sklearn.utils.validation import _check_feature_names_in

@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from discreet.data.validation import validate_values
 from discreet.preprocessing.categories import (
     category_codes,
     category_lists,
     input_names,
-    object_table,
     one_hot,
     one_hot_names,
 )
@@ -70,7 +70,7 @@ class DeclaredOneHotEncoder(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the declarations; of X only the number and the names of columns are used."""
-        table = object_table(self, X, reset=True)
+        table = validate_values(self, X, reset=True)
         self.categories_ = category_lists(self.categories, table.shape[1], getattr(self, "feature_names_in_", None))
         self.get_feature_names_out()
         return self
@@ -78,7 +78,7 @@ class DeclaredOneHotEncoder(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Any:
         """Return the columns of zeros and ones, of type bool, so that estimators know their bounds."""
         check_is_fitted(self, "categories_")
-        codes = category_codes(object_table(self, X, reset=False), self.categories_)
+        codes = category_codes(validate_values(self, X, reset=False), self.categories_)
         return one_hot(codes, [len(each) for each in self.categories_], self.other, self.missing_indicator)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:

@@ -12,12 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 from discreet._common.exceptions import UtilityWarning
 from discreet._common.types import FloatArray
 from discreet.data.rows import exact_weights
+from discreet.data.validation import validate_values
 from discreet.preprocessing.base import PrivateTransformer
 from discreet.preprocessing.categories import (
     category_codes,
     category_lists,
     input_names,
-    object_table,
     one_hot,
     one_hot_names,
 )
@@ -154,7 +154,7 @@ class PrivateFrequentCategories(PrivateTransformer):
 
     def _validated(self, X: Any, reset: bool) -> Any:
         """The places of the values among the candidates (in `fit`) or among the categories that were kept."""
-        table = object_table(self, X, reset=reset)
+        table = validate_values(self, X, reset=reset)
         if reset:
             self._candidates = category_lists(self.categories, table.shape[1], getattr(self, "feature_names_in_", None))
             one_hot_names(self._candidates, input_names(self), self.other, self.missing_indicator)

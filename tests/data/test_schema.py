@@ -158,7 +158,7 @@ def test_a_header_says_what_it_can_without_rows(tmp_path):
     scaling = MIXED.assign(day=pd.Timestamp("2020-01-01"))
     kinds = read_header(write(tmp_path, scaling, "parquet"))
     assert kinds == {
-        "age": "number", "ward": "category", "room": "number", "id": "category", "out": "number", "day": "ignore"
+        "age": "number", "ward": "category", "room": "number", "id": "category", "out": "number", "day": "date"
     }  # fmt: skip
 
 
