@@ -50,8 +50,8 @@ def fit(
 ) -> None:
     """Train a model on a CSV or Parquet table with differential privacy.
 
-    Nothing needs to be declared: scales are learned privately, and a noisy count tells whether the target is
-    0/1 or a number. What is declared (bounds, classes, a schema) saves budget.
+    Nothing needs to be declared: scales are learned privately, and noisy counts tell whether the target is 0/1 or a
+    number; other codes, such as 1 and 2, are asked about. What is declared (bounds, classes, a schema) saves budget.
     """
     from discreet.data.files import open_table
     from discreet.estimators.model_file import save_model

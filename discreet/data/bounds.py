@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from discreet._common.types import BoolArray, FloatArray
+from discreet.data.table import Table
 from discreet.data.validation import LARGEST_BOUND, SMALLEST_BOUND
 
 Pair = tuple[FloatArray, FloatArray]
@@ -114,7 +115,7 @@ _BOOLEAN = ("bool", "boolean", "bool[pyarrow]", "sparse[bool, false]")
 
 def names_of(X: Any) -> list[str] | None:
     """The names of the columns of a table, if it has names and all are texts."""
-    names = getattr(X, "names", None) if hasattr(X, "names") else getattr(X, "columns", None)
+    names = X.names if isinstance(X, Table) else getattr(X, "columns", None)
     if names is None or not all(isinstance(name, str) for name in names):
         return None
     return list(names)

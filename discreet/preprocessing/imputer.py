@@ -181,10 +181,10 @@ class ObservedMedianPlan:
         """
         low, high = public.complete_bounds()
         there = ~np.isnan(data.X)
-        weight = np.ones(data.rows) if data.weight is None else data.weight
+        filled, weight = np.where(there, data.X, 0.0), np.ones(data.rows) if data.weight is None else data.weight
         found = np.empty(public.columns)
         for j in range(public.columns):
-            column = replace(data, X=np.where(there, data.X, 0.0)[:, [j]], weight=weight * there[:, j], owned=False)
+            column = replace(data, X=filled[:, [j]], weight=weight * there[:, j], owned=False)
             alone = replace(public, columns=1, low=low[[j]], high=high[[j]])
             found[j] = self.quantiles.learn(low[[j]], high[[j]], column, alone, rng)[0, 0]
         return found

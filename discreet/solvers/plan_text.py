@@ -68,6 +68,9 @@ def _facts(plan: Plan) -> list[str]:
         "budget": str(plan.budget).strip("()"),
         "scales": SCALING_WORDS[plan.scaling_plan.method],
     }
+    if public.partly_bounded:
+        others = "not used by this solver" if plan.solver.name == "screened" else "open sides of the others are learned"
+        facts["declared bounds"] = f"of {int(public.declared.sum()):,} columns; {others}"
     if plan.has_public_start:
         facts["start"] = "public coefficients" if public.start is not None else "fitted on the public table"
     if public.inputs:

@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from discreet.data.bounds import boolean_columns, check_bounds, check_complete_bounds, declared_bounds
+from discreet.data.bounds import boolean_columns, check_bounds, check_complete_bounds, declared_bounds, names_of
 from discreet.data.public import Public
 
 NAMES = ["age", "income", "smoker"]
@@ -89,6 +89,13 @@ def test_the_type_bool_and_no_value_tells_bounds():
     named = declared_bounds({"a": (None, 0.5), "b": (0, 2)}, 3, ["a", "b", "c"], booleans)
     np.testing.assert_array_equal(named, [[-INF, 0, -INF], [0.5, 2, INF]])  # who names a column decides
     np.testing.assert_array_equal(declared_bounds((-1, 1), 3, None, booleans), [[-1, -1, -1], [1, 1, 1]])
+
+
+def test_a_column_called_names_is_a_column():
+    assert names_of(pd.DataFrame({"names": ["x"], "dtypes": ["y"]})) == ["names", "dtypes"]
+    assert names_of(np.zeros((2, 2))) is None
+    assert names_of(pd.DataFrame(np.zeros((1, 2)))) is None
+    assert boolean_columns(pd.DataFrame({"dtypes": [True], "columns": [1.0]})).tolist() == [True, False]
 
 
 def test_open_sides_are_written_as_null():
