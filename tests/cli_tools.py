@@ -18,9 +18,9 @@ def make_table(rows=ROWS, task="binary"):
     return pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y)
 
 
-def run(*arguments, code=0):
+def run(*arguments, code=0, piped=None):
     """Run a command; an error must be one line on stderr, and nothing may look like a crash."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=piped)
     assert "Traceback" not in result.output
     assert result.exit_code == code, result.output
     if code:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import math
@@ -157,14 +158,24 @@ def read_guarantee(path: Path) -> None:
 
 
 def schemas() -> list[dict[str, Any]]:
-    return [SCHEMA.to_dict()]
+    messy = (
+        Column("age", low=0.0, missing="indicator"),
+        Column("ward", "category", categories=("A", "B"), missing="A"),
+        Column("day", "date", low="2000-01-01", high="2030-01-01", epoch="2000-01-01", missing="2001-01-01"),
+        Column("pay", decimal=",", missing=0.0),
+    )
+    return [SCHEMA.to_dict(), Schema(messy).to_dict()]
 
 
 def read_schema(path: Path) -> None:
     """A schema that is accepted has columns with finite bounds, and comes back as it is."""
     schema = load_schema(path)
     if schema.bounds is not None:
-        assert np.isfinite(np.array(schema.bounds, dtype=float)).all(), "bounds that are not finite"
+        ends = [end for side in schema.bounds for end in side if end is not None]
+        assert np.isfinite(np.array(ends, dtype=float)).all(), "bounds that are not finite"
+        assert all(
+            column.fill is None or math.isfinite(column.fill) for column in schema.used if column.type != "category"
+        )
     assert Schema.from_dict(json.loads(json.dumps(schema.to_dict(), allow_nan=False))) == schema
     assert len(schema.feature_names) == len(set(schema.feature_names))
 
@@ -177,6 +188,16 @@ def read_rows(path: Path) -> None:
         assert len(rows.X) == len(rows.y), "features and targets of different length"
         done = fit_table(file, FitRequest(SCHEMA, parameters={"random_state": 0}))
     assert np.isfinite(done.model.coef_).all(), "a model that is not finite"
+
+
+def damaged_inside(rng: Any, data: bytes) -> bytes:
+    """A compressed file of a damaged table: the checksum of gzip finds all other damage."""
+    return gzip.compress(damaged_csv(rng, gzip.decompress(data)), mtime=0)
+
+
+@cache
+def compressed_files() -> list[bytes]:
+    return [gzip.compress(content, mtime=0) for content in csv_files()]
 
 
 @cache
@@ -259,7 +280,8 @@ TARGETS = (
     Target("event", 100, as_files(events), DAMAGED_TEXT, read_event),
     Target("guarantee", 130, as_files(guarantees), DAMAGED_TEXT, read_guarantee),
     Target("schema", 170, as_files(schemas), DAMAGED_TEXT, read_schema),
-    Target("csv", 130, csv_files, either(damaged_csv, damaged_bytes), read_rows, ".csv"),
+    Target("csv", 110, csv_files, either(damaged_csv, damaged_bytes), read_rows, ".csv"),
+    Target("csv.gz", 20, compressed_files, either(damaged_bytes, damaged_inside), read_rows, ".csv.gz"),
     Target("parquet", 40, parquet_files, either(damaged_bytes, other_column), read_rows, ".parquet"),
     Target("stream", 30, as_files(streams), DAMAGED_TEXT, read_stream),
     LEDGER,

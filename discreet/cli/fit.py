@@ -50,10 +50,9 @@ def fit(
 ) -> None:
     """Train a model on a CSV or Parquet table with differential privacy.
 
-    Nothing needs to be declared: scales are learned privately, and a noisy count tells whether the target is
-    0/1 or a number. What is declared (bounds, classes, a schema) saves budget.
+    Nothing needs to be declared: scales are learned privately, and noisy counts tell whether the target is 0/1 or a
+    number; other codes, such as 1 and 2, are asked about. What is declared (bounds, classes, a schema) saves budget.
     """
-    check_free(out, force)
     from discreet.data.files import open_table
     from discreet.estimators.model_file import save_model
     from discreet.estimators.table_fit import FitRequest, fit_table
@@ -65,9 +64,12 @@ def fit(
         parameters["alpha"] = alpha
     with open_table(table, header=not no_header) as file:
         declared = _declare(_schema_of(file, schema), target, bounds, y_bounds, classes, relation)
+        if declared.target.name is not None:
+            file.check_names(declared)
+        check_free(out, force)
         if str(declared.relation) == "add_remove" and public_rows is None:
             raise ValueError("add_remove keeps the number of rows secret: give a public estimate, --public-rows N.")
-        if public_table is not None and public_table.exists() and public_table.samefile(table):
+        if public_table is not None and public_table.exists() and table.exists() and public_table.samefile(table):
             raise ValueError("--public-table is the private table itself; name a file of public rows, or none.")
         parameters |= _public_inputs(start, public_table, declared, not no_header)
         request = FitRequest(declared, None if task == "auto" else task, estimator, parameters)
@@ -177,11 +179,12 @@ def describe(done: TableFit) -> str:
     model, schema = done.model, done.schema
     lines = [f"{type(model).__name__} for {schema.target.name!r} ({done.task})"]
     if done.question is not None:
-        lines.append(f"the task was decided by one noisy count, for {_share()} of the budget; --task saves that")
+        lines.append(f"the task was decided by three noisy counts, for {_share()} of the budget; --task saves that")
     if done.task == "classification":
-        lines.append(f"classes {', '.join(map(str, model.classes_.tolist()))}")
+        every = "" if done.question is None else " (every other value counts as 0; --classes refuses other values)"
+        lines.append(f"classes {', '.join(map(str, model.classes_.tolist()))}{every}")
     if schema.partly_bounded:
-        lines.append("some columns have no declared bounds, so the scales of all columns were learned")
+        lines.append("some columns lack declared bounds, so their ranges were learned")
     return "\n".join([*lines, "", str(model.plan_), in_short(model.guarantee_)])
 
 

@@ -35,7 +35,9 @@ PublicRows = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output file.")]
-TableFile = Annotated[Path, typer.Argument(metavar="TABLE", help="A CSV or Parquet file.")]
+TableFile = Annotated[
+    Path, typer.Argument(metavar="TABLE", help="A CSV (also .csv.gz) or Parquet file; - reads it from a pipe.")
+]
 NoHeader = Annotated[
     bool, typer.Option("--no-header", help="The first line of a CSV file is a row; name its columns column_1, ...")
 ]

@@ -19,6 +19,18 @@ MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "<NA>",
 
 _COLUMN_HINT = "declare its categories in a schema (discreet schema {source}), or ignore it there"
 _TARGET_HINT = "it is the target: declare its labels with --classes, or in a schema"
+_FAULTS = {
+    "text": ("is not numeric", "are not numeric", ""),
+    "date": ("holds something else than ISO dates", "hold something else than ISO dates", "write dates as 2024-12-31"),
+    "missing": (
+        "has missing values (NaN)",
+        "have missing values (NaN)",
+        'remove or impute those rows first, or say in a schema what they become, "missing": "indicator" or a value',
+    ),
+    "infinite": ("contains infinity", "contain infinity", "remove or correct those rows first"),
+}
+MOST_NAMES = 20  # of columns in a message
+DAY = 86_400e6  # microseconds
 
 
 def wanted_columns(source: Any, kinds: dict[str, str], schema: Schema, target: bool) -> list[str]:
@@ -33,22 +45,51 @@ def wanted_columns(source: Any, kinds: dict[str, str], schema: Schema, target: b
     return wanted
 
 
-def read_features(source: Any, columns: Any, schema: Schema, X: FloatArray) -> None:
-    """Write the features of an Arrow table or batch into an array with a row for each of theirs."""
-    start = 0
+def read_features(source: Any, columns: Any, schema: Schema, X: FloatArray, commas: bool = False) -> None:
+    """Write the features of an Arrow table or batch into an array with a row for each of theirs.
+
+    `commas` says that a comma in a number is a decimal mark, unless its column says otherwise. All columns that
+    cannot be read are named together.
+    """
+    start, faults = 0, Faults()
     for column in schema.used:
         width = len(column.features)
-        X[:, start : start + width] = _features(source, columns.column(column.name), column)
+        found = _features(source, columns.column(column.name), column, commas, faults)
+        if found is not None:
+            X[:, start : start + width] = found
         start += width
+    faults.refuse(source, _COLUMN_HINT)
 
 
-def read_target(source: Any, columns: Any, target: Target) -> Any:
+class Faults:
+    """Which columns cannot be read, and why."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, list[str]] = {}
+
+    def add(self, why: str, name: str) -> None:
+        self._columns.setdefault(why, []).append(name)
+
+    def refuse(self, source: Any, hint: str) -> None:
+        """Name all columns with the first of the faults, if there is one."""
+        for why, (singular, plural, advice) in _FAULTS.items():
+            names = self._columns.get(why)
+            if names:
+                which = ", ".join(map(repr, names[:MOST_NAMES])) + (", ..." if len(names) > MOST_NAMES else "")
+                told = f"column {which} {singular}" if len(names) == 1 else f"{len(names)} columns, {which}, {plural}"
+                raise ValueError(f"{source}: {told}; {(advice or hint).format(source=source)}.")
+
+
+def read_target(source: Any, columns: Any, target: Target, commas: bool = False) -> Any:
     """The target of an Arrow table or batch: texts if its declared classes are texts, else numbers."""
     assert target.name is not None
     values = columns.column(target.name)
     if target.is_text:
         return _texts(source, target.name, values)
-    return _numbers(source, target.name, values, _TARGET_HINT)
+    faults = Faults()
+    numbers = _checked(_as_floats(values, "auto" if commas else None), "text", target.name, faults, missing=False)
+    faults.refuse(source, _TARGET_HINT)
+    return numbers
 
 
 def read_texts(source: Any, columns: Any, name: str) -> npt.NDArray[np.str_]:
@@ -63,11 +104,13 @@ def check_column(source: Any, kinds: dict[str, str], name: str) -> None:
 
 
 def arrow_kind(kind: Any) -> str:
-    """What a column of an Arrow type is: a "number", a "category" (text), or to "ignore" (dates, lists)."""
+    """What a column of an Arrow type is: a "number", a "category" (text), a "date", or to "ignore" (lists)."""
     from pyarrow import types
 
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
         return "number"
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return "date"
     return "category" if _is_text(kind) else "ignore"
 
 
@@ -77,35 +120,86 @@ def _advice(name: str, names: list[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"none of its {len(names)} columns has a name like that."
 
 
-def _features(source: Any, values: Any, column: Column) -> FloatArray:
-    if column.type == "number":
-        return _numbers(source, column.name, values, _COLUMN_HINT)[:, None]
-    return np.asarray(
-        _texts(source, column.name, values)[:, None] == np.array(column.categories)[None, :], dtype=np.float64
-    )
-
-
-def _numbers(source: Any, name: str, values: Any, hint: str) -> FloatArray:
-    where = f"{source}: column {name!r}"
-    numbers = _as_floats(values)
+def _features(source: Any, values: Any, column: Column, commas: bool, faults: Faults) -> FloatArray | None:
+    """The features of one column; None if it has a fault, which is kept."""
+    if column.type == "category":
+        texts = _texts(source, column.name, values)
+        gaps = np.isin(texts, ["", *MISSING]) & ~np.isin(texts, column.categories or ())
+        if column.missing is not None and not column.has_indicator:
+            texts = np.where(gaps, str(column.missing), texts)
+        found = np.asarray(texts[:, None] == np.array(column.categories)[None, :], dtype=np.float64)
+        return np.column_stack([found, gaps]) if column.has_indicator else found
+    if column.type == "date":
+        numbers = _as_days(values, column.first_day)
+    else:
+        numbers = _as_floats(values, column.decimal or ("auto" if commas else None))
+    kind = "date" if column.type == "date" else "text"
+    numbers = _checked(numbers, kind, column.name, faults, missing=column.missing is not None)
     if numbers is None:
-        raise ValueError(f"{where} is not numeric; {hint.format(source=source)}.")
-    if np.isnan(numbers).any():
-        raise ValueError(f"{where} has missing values (NaN); remove or impute those rows first.")
-    if np.isinf(numbers).any():
-        raise ValueError(f"{where} contains infinity; remove or correct those rows first.")
-    return numbers
+        return None
+    gaps = np.isnan(numbers)
+    if column.fill is not None:
+        numbers = np.where(gaps, column.fill, numbers)
+    return np.column_stack([numbers, gaps]) if column.has_indicator else numbers[:, None]
 
 
-def _as_floats(values: Any) -> FloatArray | None:
-    """A column as floats, missing values as NaN; None if it holds something else."""
+def _checked(numbers: FloatArray | None, kind: str, name: str, faults: Faults, missing: bool) -> FloatArray | None:
+    """Finite numbers, with NaN for missing values if these are allowed; else None, and the fault is kept."""
+    if numbers is None:
+        faults.add(kind, name)
+    elif np.isinf(numbers).any():
+        faults.add("infinite", name)
+    elif not missing and np.isnan(numbers).any():
+        faults.add("missing", name)
+    else:
+        return numbers
+    return None
+
+
+def _as_days(values: Any, first_day: int) -> FloatArray | None:
+    """ISO dates, with or without a time, or values of Arrow's own types, in days since the first day."""
+    import pyarrow as pa
+
+    if _is_text(values.type):
+        values = _trimmed(values)
+    try:
+        microseconds = values.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    days = np.asarray(_to_numpy(microseconds.cast(pa.float64(), safe=False)), dtype=np.float64) / DAY
+    return days - first_day
+
+
+def _trimmed(values: Any) -> Any:
+    """Texts without spaces around them, and words for missing values as nulls."""
     import pyarrow as pa
     from pyarrow import compute
 
+    values = compute.utf8_trim_whitespace(values.cast(pa.string()))
+    missing = compute.is_in(values, pa.array(MISSING))
+    return compute.if_else(missing, pa.scalar(None, pa.string()), values)
+
+
+def _with_decimal_points(values: Any, decimal: str | None) -> Any:
+    """Numbers as texts with a decimal point.
+
+    With "," points are separators of thousands; "auto" reads numbers with a comma so, and others as they are.
+    """
+    from pyarrow import compute
+
+    if decimal not in (",", "auto"):
+        return values
+    bare = compute.replace_substring(values, ".", "")
+    pointed = compute.replace_substring(bare, ",", ".")
+    return pointed if decimal == "," else compute.if_else(compute.match_substring(values, ","), pointed, values)
+
+
+def _as_floats(values: Any, decimal: str | None = None) -> FloatArray | None:
+    """A column as floats, missing values as NaN; None if it holds something else."""
+    import pyarrow as pa
+
     if _is_text(values.type):
-        values = compute.utf8_trim_whitespace(values.cast(pa.string()))
-        missing = compute.is_in(values, pa.array(MISSING))
-        values = compute.if_else(missing, pa.scalar(None, pa.string()), values)
+        values = _with_decimal_points(_trimmed(values), decimal)
     for first in (pa.float64(), pa.bool_()):
         try:
             numbers = values.cast(first, safe=False)

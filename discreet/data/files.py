@@ -1,5 +1,8 @@
 """CSV and Parquet files, opened once: the header is public, the rows are read through a schema.
 
+CSV files may be compressed (.gz), come through a pipe (-), and be as Excel writes them: a byte order mark, semicolons,
+a first line sep=; and decimal commas.
+
 A CSV file may lack a header, and then its first line is a row. A first line that looks like one is refused, and no
 message shows what it holds.
 
@@ -9,8 +12,12 @@ A file that is replaced on the disk while a command runs does not matter: all th
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import os
+import re
+import sys
+import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
@@ -33,7 +40,9 @@ from discreet.data.schema import Schema
 from discreet.data.stored_table import StoredTable
 from discreet.data.table import Table
 
-OTHER_FORMATS = (".feather", ".arrow", ".orc", ".xlsx", ".xls", ".ods", ".npz", ".json", ".gz", ".zip")
+OTHER_FORMATS = (".feather", ".arrow", ".orc", ".xlsx", ".xls", ".ods", ".npz", ".json", ".zip", ".bz2", ".xz")
+PARQUET = (".parquet", ".pq")
+STDIN = Path("-")  # the table comes through a pipe
 SEPARATORS = (",", ";", "\t")
 
 VALUE_WORDS = frozenset(word.lower() for word in (*MISSING, "true", "false"))  # that no column is called
@@ -42,6 +51,8 @@ _LOOKS_LIKE_DATA = (
     "the first line of {path} looks like a row and not like a header (field {place} is no name): put the names of the "
     "columns there, or pass --no-header if it is a row."
 )
+_DAMAGED = "{path} is damaged: it could not be decompressed."
+_BROKEN = (gzip.BadGzipFile, EOFError, zlib.error)
 _NOT_UTF8 = "{path} is not a text file in UTF-8; convert it, or use Parquet."
 
 
@@ -59,10 +70,11 @@ class TableFile(ABC):
 
     kinds: dict[str, str]
     rows: int | None = None
+    _commas = False  # whether a comma in a number is a decimal mark
 
-    def __init__(self, path: str | Path, header: bool = True) -> None:
+    def __init__(self, path: str | Path, header: bool = True, file: Any = None) -> None:
         self.path, self._has_header = Path(path), header
-        self._file = _open(self.path)
+        self._file = _open(self.path) if file is None else file
         try:
             self.kinds = self._header()
         except BaseException:
@@ -82,6 +94,10 @@ class TableFile(ABC):
         """Close the file; closing twice does no harm."""
         self._file.close()
 
+    def check_names(self, schema: Schema) -> None:
+        """Refuse a schema whose target or columns the file does not have; no row is read."""
+        wanted_columns(self.path, self.kinds, schema, target=True)
+
     def read(self, schema: Schema, target: bool) -> Table:
         """The features of a schema, and its target if asked for.
 
@@ -94,9 +110,10 @@ class TableFile(ABC):
         if not columns.num_rows:
             raise ValueError(f"{self.path} has a header but no rows.")
         X = np.empty((columns.num_rows, len(schema.feature_names)))
-        read_features(self.path, columns, schema, X)
+        read_features(self.path, columns, schema, X, self._commas)
         named = target and schema.target.name is not None
-        return Table(X, schema.feature_names, read_target(self.path, columns, schema.target) if named else None)
+        y = read_target(self.path, columns, schema.target, self._commas) if named else None
+        return Table(X, schema.feature_names, y)
 
     def texts(self, name: str) -> Any:
         """One column as texts, whether a schema knows it or not; missing values are empty texts."""
@@ -124,12 +141,17 @@ class CSVFile(TableFile):
         text = io.TextIOWrapper(self._file, encoding="utf-8-sig", newline="")
         try:
             line = text.readline()
+            named = re.fullmatch(r"\"?sep=(.)\"?", line.strip("\r\n"))  # Excel's own line, before the header
+            line = text.readline() if named else line
         except UnicodeDecodeError:
             raise ValueError(_NOT_UTF8.format(path=self.path)) from None
+        except _BROKEN:
+            raise ValueError(_DAMAGED.format(path=self.path)) from None
         self._file = text.detach()
         if not line.strip():
             raise ValueError(f"{self.path} is empty or its first line is; it needs a header with the column names.")
-        self._separator = max(SEPARATORS, key=line.count)
+        self._separator = named[1] if named else max(SEPARATORS, key=line.count)
+        self._skipped, self._commas = int(self._has_header) + bool(named), self._separator == ";"
         names = [name.strip() for name in next(csv.reader([line], delimiter=self._separator))]
         values = [place for place, name in enumerate(names, start=1) if looks_like_data(name)]
         if not self._has_header:
@@ -148,10 +170,12 @@ class CSVFile(TableFile):
         try:
             return read_csv(
                 self._file,
-                ReadOptions(column_names=names, skip_rows=int(self._has_header)),
+                ReadOptions(column_names=names, skip_rows=self._skipped),
                 ParseOptions(delimiter=self._separator, newlines_in_values=True),
                 ConvertOptions(column_types=dict.fromkeys(wanted, pa.string()), include_columns=wanted),
             )
+        except _BROKEN:
+            raise ValueError(_DAMAGED.format(path=self.path)) from None
         except pa.ArrowInvalid as error:
             if "UTF8" in str(error):
                 raise ValueError(_NOT_UTF8.format(path=self.path)) from None
@@ -198,16 +222,23 @@ def looks_like_data(name: str) -> bool:
 def open_table(path: str | Path, header: bool = True) -> TableFile:
     """Open a CSV or Parquet file, told apart by the ending of the name, and read its header.
 
-    `header=False` says that the first line of a CSV file is a row; its columns are then called column_1, column_2, ...
+    A file that comes through a pipe (-) is told by its first bytes. `header=False` says that the first line of a CSV
+    file is a row; its columns are then called column_1, column_2, ...
     """
-    ending = Path(path).suffix.lower()
-    if ending in OTHER_FORMATS:
+    path, file = Path(path), None
+    endings = [ending.lower() for ending in path.suffixes[-2:]]
+    ending = endings[-1] if endings else ""
+    if path == STDIN:
+        content = sys.stdin.buffer.read()
+        path, file = Path("stdin"), _from_bytes(content)
+        ending = PARQUET[0] if content.startswith(b"PAR1") else ""
+    if ending in OTHER_FORMATS or (ending == ".gz" and set(endings) & {*OTHER_FORMATS, *PARQUET, ".tar"}):
         raise ValueError(f"{path}: files with the ending {ending} are not read; convert it to Parquet or CSV.")
-    if ending not in (".parquet", ".pq"):
-        return CSVFile(path, header)
+    if ending not in PARQUET:
+        return CSVFile(path, header, file)
     if not header:
         raise ValueError(f"{path} is a Parquet file, which names its columns; --no-header is for CSV files.")
-    return ParquetTableFile(path)
+    return ParquetTableFile(path, file=file)
 
 
 def read_header(path: str | Path, header: bool = True) -> dict[str, str]:
@@ -222,10 +253,20 @@ def read_table(path: str | Path, schema: Schema, target: bool, header: bool = Tr
         return file.read(schema, target)
 
 
+def _from_bytes(content: bytes) -> Any:
+    import pyarrow as pa
+
+    if content.startswith(b"\x1f\x8b"):
+        return gzip.GzipFile(fileobj=io.BytesIO(content))
+    return pa.BufferReader(content)
+
+
 def _open(path: Path) -> Any:
     import pyarrow as pa
 
     try:
+        if path.suffix.lower() == ".gz":
+            return gzip.open(path, "rb")
         return pa.OSFile(str(path))
     except OSError as error:
         number = error.errno or 0

@@ -6,14 +6,18 @@ its exact bounds where the caller asks for them in spite of the leak.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from discreet._common.searches import leaks_of_search
-from discreet._common.types import FloatArray
+from discreet._common.types import BoolArray, FloatArray
+from discreet.data.bounds import check_complete_bounds, declared_bounds, refuse_open_sides
 from discreet.data.public_inputs import check_overlap
-from discreet.data.validation import bounds_from_rows, check_bounds, check_sparse_bounds
+from discreet.data.validation import bounds_from_rows, check_sparse_bounds
 from discreet.privacy.relation import Relation, relation_from
 
 if TYPE_CHECKING:
@@ -26,8 +30,9 @@ class Public:
     """What may be known without reading a row; plans are made from this alone.
 
     `rows` is the public number of rows to divide by; `low` and `high` are the declared limits of each
-    column (or None), `target_low` and `target_high` those of a regression target. `start` and `table` are inputs that
-    the caller takes as public; the labels of the table are coded as the loss expects them.
+    column, infinite on sides that are open (None if all are), `target_low` and `target_high` those of a regression
+    target. `start` and `table` are inputs that the caller takes as public; the labels of the table are coded as the
+    loss expects them.
     """
 
     rows: int
@@ -61,6 +66,8 @@ class Public:
         stored: bool = False,
         start: PublicModel | None = None,
         table: PublicTable | None = None,
+        feature_names: Sequence[str] | None = None,
+        booleans: BoolArray | None = None,
     ) -> Public:
         """The public facts that declarations make of a table of this shape; refuses declarations that contradict.
 
@@ -71,7 +78,7 @@ class Public:
         relation : Relation or str
             Which tables count as neighbours.
         bounds, y_bounds : (low, high), optional
-            Declared limits of the columns and of a regression target.
+            Declared limits of the columns, also by name, and of a regression target.
         public_n : int, optional
             The public number of rows, required under add/remove.
         sparse : bool
@@ -82,13 +89,17 @@ class Public:
             Whether the rows are read in blocks from where they are stored.
         start, table : PublicModel and PublicTable, optional
             Inputs that are taken as public; the labels of the table are coded.
+        feature_names : sequence of str, optional
+            Names of the columns, for bounds by name.
+        booleans : array of bool, optional
+            Which columns have the type bool and so lie between 0 and 1, unless (low, high) says otherwise.
         """
         for what, given in (("start", start), ("public_table", table)):
             if given is not None and given.columns != columns:
                 raise ValueError(f"{what} has {given.columns} columns, but the private table has {columns}.")
         kind = relation_from(relation)
-        low, high = check_bounds(bounds, columns) or (None, None)
-        target = check_bounds(y_bounds, 1, "y_bounds")
+        low, high = declared_bounds(bounds, columns, feature_names, booleans) or (None, None)
+        target = check_complete_bounds(y_bounds, 1, "y_bounds")
         if table is not None:
             check_overlap(table, low, high, target)
         if sparse and low is not None and high is not None:
@@ -109,8 +120,28 @@ class Public:
         )
 
     @property
+    def declared(self) -> BoolArray:
+        """Which columns have both ends declared."""
+        if self.low is None or self.high is None:
+            return np.zeros(self.columns, dtype=bool)
+        return np.isfinite(self.low) & np.isfinite(self.high)
+
+    @property
     def bounded(self) -> bool:
-        return self.low is not None
+        """Whether all columns have both ends declared."""
+        return self.low is not None and bool(self.declared.all())
+
+    @property
+    def partly_bounded(self) -> bool:
+        """Whether bounds are declared, but not all."""
+        return self.low is not None and not self.bounded
+
+    def complete_bounds(self, feature_names: Sequence[str] | None = None) -> tuple[FloatArray, FloatArray]:
+        """The declared bounds, for those who cannot learn a range; refuses an open side."""
+        if self.low is None or self.high is None:
+            raise ValueError("bounds is missing; pass (low, high) for every column.")
+        refuse_open_sides(self.low, self.high, "bounds", feature_names)
+        return self.low, self.high
 
     @property
     def target_bounded(self) -> bool:
@@ -137,8 +168,8 @@ class Public:
             "rows": self.rows,
             "columns": self.columns,
             "relation": str(self.relation),
-            "low": None if self.low is None else self.low.tolist(),
-            "high": None if self.high is None else self.high.tolist(),
+            "low": _open_as_none(self.low),
+            "high": _open_as_none(self.high),
             "target_low": self.target_low,
             "target_high": self.target_high,
             "sparse": self.sparse,
@@ -146,6 +177,11 @@ class Public:
             "leaks": list(self.leaks),
             "public_inputs": list(self.inputs),
         }
+
+
+def _open_as_none(ends: FloatArray | None) -> list[float | None] | None:
+    """Bounds as JSON values, None on open sides."""
+    return None if ends is None else [end if math.isfinite(end) else None for end in ends.tolist()]
 
 
 def public_facts(
@@ -158,6 +194,8 @@ def public_facts(
     leaks: Sequence[str] = (),
     start: PublicModel | None = None,
     table: PublicTable | None = None,
+    feature_names: Sequence[str] | None = None,
+    booleans: BoolArray | None = None,
 ) -> Public:
     """The public facts of validated rows: their shape and what was declared about them.
 
@@ -183,6 +221,8 @@ def public_facts(
         stored=not data.in_memory,
         start=start,
         table=table,
+        feature_names=feature_names,
+        booleans=booleans,
     )
 
 

@@ -6,63 +6,29 @@ number columns stay as they are, a category column becomes one column of zeros a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from discreet._common.json_file import read_json_file
+from discreet.data.schema_column import Column, as_text, check_limits
 from discreet.privacy.relation import Relation
 
 FORMAT = "discreet schema 1"
-KINDS = ("number", "category", "ignore")
 Label = str | int | float | bool
 
 NOTES = (
     "Fill this in from public knowledge, not from the rows: what you write here is not protected.",
-    'type: "number", "category" (then list every value under categories) or "ignore".',
+    'type: "number", "category" (then list every value under categories), "date" (ISO; becomes days) or "ignore".',
     "low, high: limits that every value of a number column obeys; values outside are moved to the limit. "
-    "They are used if every used number column has them; otherwise all scales are learned privately.",
+    "Where one of them is missing the range of the column is learned privately, inside the other one.",
     "categories: compared as text; a value that is not listed counts as none of them, without a message.",
+    'missing: what a missing value becomes, a value or "indicator", which adds a column that says where it is missing.',
+    'epoch: from which a date counts its days. decimal: "," if numbers are written so.',
     "target: the name of the column to predict; classes for a classification, low and high for a regression.",
     'relation: "replace" (a row changes), "zero_out" (a row stops counting) or "add_remove" (a row more or less).',
 )
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of the table; `type` is "number", "category" or "ignore"."""
-
-    name: str
-    type: str = "number"
-    low: float | None = None
-    high: float | None = None
-    categories: tuple[str, ...] | None = None
-
-    def __post_init__(self) -> None:
-        where = f"column {self.name!r}"
-        if not isinstance(self.name, str) or not self.name:
-            raise ValueError(f"every column needs a name; got {self.name!r}.")
-        if self.type not in KINDS:
-            raise ValueError(f"{where} has type {self.type!r}; use one of {', '.join(map(repr, KINDS))}.")
-        check_limits(where, self.low, self.high)
-        if self.categories is not None and len(set(self.categories)) != len(self.categories):
-            raise ValueError(f"{where} lists a category twice.")
-
-    @property
-    def features(self) -> list[str]:
-        """The names of the numeric columns this column becomes."""
-        if self.type == "category":
-            return [f"{self.name}={category}" for category in self.categories or ()]
-        return [] if self.type == "ignore" else [self.name]
-
-    @property
-    def limits(self) -> tuple[float, float] | None:
-        """The bounds of its features, or None if they were not declared."""
-        if self.type == "category":
-            return 0.0, 1.0
-        return None if self.low is None or self.high is None else (self.low, self.high)
 
 
 @dataclass(frozen=True)
@@ -132,19 +98,18 @@ class Schema:
         return [feature for column in self.used for feature in column.features]
 
     @property
-    def bounds(self) -> tuple[list[float], list[float]] | None:
-        """Bounds of all features, or None as soon as one number column has none."""
-        limits = [column.limits for column in self.used for _ in column.features]
-        known = [pair for pair in limits if pair is not None]
-        if len(known) < len(limits):
+    def bounds(self) -> tuple[list[float | None], list[float | None]] | None:
+        """Bounds of all features, None on sides that are not declared; None if none is."""
+        limits = [pair for column in self.used for pair in column.feature_limits]
+        if all(pair == (None, None) for pair in limits):
             return None
-        return [low for low, _ in known], [high for _, high in known]
+        return [low for low, _ in limits], [high for _, high in limits]
 
     @property
     def partly_bounded(self) -> bool:
-        """Whether some number columns have bounds, which go unused because others have none."""
-        limits = [column.limits for column in self.used if column.type == "number"]
-        return None in limits and any(pair is not None for pair in limits)
+        """Whether some sides of number columns have bounds and others do not."""
+        sides = [side for column in self.used if column.type != "category" for side in column.limits]
+        return None in sides and any(side is not None for side in sides)
 
     def with_bounds(self, low: float, high: float) -> Schema:
         """The same schema with these bounds for every number column."""
@@ -159,7 +124,7 @@ class Schema:
             "notes": list(NOTES),
             "relation": str(self.relation),
             "target": asdict(self.target),
-            "columns": [asdict(column) for column in self.columns],
+            "columns": [_as_dict(column) for column in self.columns],
         }
 
     @classmethod
@@ -190,32 +155,18 @@ def load_schema(path: str | Path) -> Schema:
     return read_json_file(path, Schema.from_dict, f"{path} is not a schema")
 
 
-def as_text(value: Any) -> str:
-    """How a value is compared with a category: whole numbers without a fraction, missing ones as ""."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
-
-
-def check_limits(where: str, low: Any, high: Any) -> None:
-    """Limits come in pairs of finite numbers, in order."""
-    if (low is None) != (high is None):
-        raise ValueError(f"{where} has only one of low and high; give both or neither.")
-    if low is None:
-        return
-    for value in (low, high):
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-            raise ValueError(f"the limits of {where} must be finite numbers; got {value!r}.")
-    if low > high:
-        raise ValueError(f"{where} has low > high ({low:g} > {high:g}).")
+def _as_dict(column: Column) -> dict[str, Any]:
+    """A column as JSON values; what few columns need is left out where it is not declared."""
+    seldom = ("missing", "epoch", "decimal")
+    return {name: value for name, value in asdict(column).items() if value is not None or name not in seldom}
 
 
 def _read_column(fields: Any) -> Column:
     known = _only_known("a column", fields, Column)
     if isinstance(known.get("categories"), list):
         known["categories"] = tuple(as_text(value) for value in known["categories"])
+        if known.get("type") == "category" and known.get("missing") is not None:
+            known["missing"] = as_text(known["missing"])
     elif known.get("categories") is not None:
         raise ValueError(f"the categories of column {known.get('name')!r} must be a list.")
     column = Column(**{"name": "", **known})

@@ -52,10 +52,11 @@ def load_features(X: Any, sample_weight: Any = None) -> Data:
     return Data(table, np.zeros(table.shape[0]), weight, owned=is_own_copy(X, table))
 
 
-def validate_features(estimator: Any, X: Any, *, reset: bool, sparse: bool = True) -> Any:
+def validate_features(estimator: Any, X: Any, *, reset: bool, sparse: bool = True, missing: bool = False) -> Any:
     """The table of an estimator's `fit` (reset) or `predict`: its columns must be those of the fit.
 
-    Sets or checks `n_features_in_` and `feature_names_in_`, as scikit-learn does.
+    Sets or checks `n_features_in_` and `feature_names_in_`, as scikit-learn does. NaN is allowed where values may be
+    missing.
     """
     from sklearn.utils.validation import validate_data
 
@@ -64,8 +65,17 @@ def validate_features(estimator: Any, X: Any, *, reset: bool, sparse: bool = Tru
         return X.X
     _refuse_duplicate_names(X)
     with _huge_entries():
-        table = validate_data(estimator, X, accept_sparse=_SPARSE if sparse else False, reset=reset, **_NUMBERS)
+        gaps = {"ensure_all_finite": "allow-nan"} if missing else {}
+        table = validate_data(estimator, X, accept_sparse=_SPARSE if sparse else False, reset=reset, **gaps, **_NUMBERS)
     return canonical(table)
+
+
+def validate_values(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """The same for a table of values of any kind, missing ones included, as encoders of categories take it."""
+    from sklearn.utils.validation import validate_data
+
+    _refuse_duplicate_names(X)
+    return validate_data(estimator, X, dtype=object, ensure_all_finite=False, reset=reset)
 
 
 def validate_rows(estimator: Any, X: Any, y: Any, *, numeric: bool, reset: bool) -> tuple[Any, Any, bool]:
@@ -219,30 +229,6 @@ def encode_labels(labels: Any, classes: Any) -> FloatArray:
             f"y holds labels that are not in classes={classes.tolist()}; declare every label that may occur."
         )
     return 2.0 * codes - 1.0 if classes.size == 2 else codes.astype(np.float64)
-
-
-def check_bounds(bounds: Any, columns: int, name: str = "bounds") -> tuple[FloatArray, FloatArray] | None:
-    """Declared bounds as two arrays of length `columns`: a pair (low, high) of scalars or arrays."""
-    if bounds is None:
-        return None
-    try:
-        low, high = bounds
-        low = np.array(np.broadcast_to(np.asarray(low, dtype=np.float64), (columns,)))
-        high = np.array(np.broadcast_to(np.asarray(high, dtype=np.float64), (columns,)))
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{name} must be a pair (low, high) of numbers or of arrays with {columns} entries; got {bounds!r}."
-        ) from None
-    largest = max(np.abs(low).max(initial=0.0), np.abs(high).max(initial=0.0))
-    if not (np.isfinite(largest) and largest <= LARGEST_BOUND):
-        raise ValueError(f"{name} must be finite and at most {LARGEST_BOUND:g} in absolute value.")
-    span = np.maximum(np.abs(low), np.abs(high))
-    if ((span > 0.0) & (span < SMALLEST_BOUND)).any() or ((high > low) & (high - low < SMALLEST_BOUND)).any():
-        raise ValueError(f"{name} must not be closer together or to 0 than {SMALLEST_BOUND:g}; rescale the column.")
-    if (low > high).any():
-        column = int(np.argmax(low > high))
-        raise ValueError(f"{name} has low > high in column {column} ({low[column]:g} > {high[column]:g}).")
-    return low, high
 
 
 def bounds_from_rows(rows: Rows, name: str = "bounds") -> tuple[FloatArray, FloatArray]:

@@ -54,7 +54,7 @@ def possible_events(request: FitRequest, rows: int, columns: int, classes: int, 
     models = [request.model(task) for task in tasks]
     public = Public.of(rows, columns, stored=stored, **models[0]._declared())
     budget = models[0]._budget(public)
-    question = plan_question(budget, public.rows)
+    question = plan_question(budget, public.rows, public.relation)
     plans = [plan_beside(question, budget, public.relation, partial(model._make_plan, public, 2)) for model in models]
     return [accounting.compose([question.event, plan.event]) for plan in plans]
 

@@ -14,6 +14,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.docstrings import InheritedDocstring
+from discreet._common.types import BoolArray
+from discreet.data.bounds import boolean_columns
 from discreet.data.clipping import clip_columns
 from discreet.data.public import Public, public_facts
 from discreet.data.public_inputs import PublicTable, refuse_private_rows
@@ -52,11 +54,12 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
         Failure probability of the promise; None means 1/n^2, 0 asks for pure epsilon-DP.
     fit_intercept : bool, default=True
         Whether to learn an intercept, under the same budget.
-    bounds : tuple (low, high) or "data", optional
-        Public limits of the columns, two numbers or two sequences with one number per column. Entries outside are
-        clipped. Entries inside that lie far from nearly all others are clipped as well, because a tenth of the
-        budget goes into learning scales (a solver with `scale_share=0` learns none). None learns the ranges
-        privately too. "data" reads them from the rows, which is not private, and warns.
+    bounds : tuple (low, high), dict or "data", optional
+        Public limits of the columns: two numbers, two sequences with one number per column, or for a data frame pairs
+        by name, `{"age": (0, 120), "income": (0, None)}`. Where nothing is declared, or None on one side, the range is
+        learned privately; columns of type bool are known to lie in (0, 1). Entries outside are clipped, and entries
+        far from nearly all others as well, because a tenth of the budget goes into learning scales (a solver with
+        `scale_share=0` learns none). "data" reads them from the rows, which is not private, and warns.
     constraint : Constraint, optional
         A set from `discreet.problem.constraints` that the coefficients must lie in, such as `L1Ball(10.0)`.
     solver : str or Solver, default="auto"
@@ -190,10 +193,16 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
         if isinstance(self.public_table, PublicTable):
             refuse_private_rows(self.public_table, X)
         rows = self._load_any(X, y, metadata)
-        return self._fit_planned(self._plan_for(rows), rows)
+        return self._fit_planned(self._plan_for(rows, boolean_columns(X)), rows)
 
     def plan(
-        self, n_samples: int, n_features: int, n_classes: int = 2, sparse: bool = False, stored: bool = False
+        self,
+        n_samples: int,
+        n_features: int,
+        n_classes: int = 2,
+        sparse: bool = False,
+        stored: bool = False,
+        feature_names: Any = None,
     ) -> Plan:
         """Return what a fit would do with a table of this size: noise, steps and cost. No data is needed.
 
@@ -203,28 +212,29 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
             Number of rows and of columns.
         n_classes : int, default=2
             Number of classes; regressors ignore it.
-        sparse : bool, default=False
-            Whether the table would be sparse.
-        stored : bool, default=False
-            Whether the table would be read block by block from where it is stored.
+        sparse, stored : bool, default=False
+            Whether the table would be sparse; whether it would be read block by block from where it is stored.
+        feature_names : sequence of str, optional
+            Names of the columns, for bounds by name; by default those of the last fit.
 
         Returns
         -------
         Plan
             Printable; `plan.guarantee` is the promise, `plan.event` the cost.
         """
-        public = Public.of(n_samples, n_features, sparse=sparse, stored=stored, **self._declared())
+        public = Public.of(n_samples, n_features, sparse=sparse, stored=stored, **self._declared(feature_names))
         return self._make_plan(public, n_classes, self._budget(public))
 
-    def _declared(self) -> dict[str, Any]:
-        """What the parameters declare about the rows."""
+    def _declared(self, feature_names: Any = None) -> dict[str, Any]:
+        """What the parameters declare about the rows, whose columns have these names or those of the last fit."""
         declared = {name: getattr(self, name, None) for name in ("relation", "bounds", "y_bounds", "public_n")}
-        return declared | public_inputs_of(self)
+        names = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
+        return declared | public_inputs_of(self) | {"feature_names": names}
 
-    def _plan_for(self, rows: Rows) -> Plan:
-        """The plan for validated rows, of which it sees the shape alone (bounds="data" excepted)."""
+    def _plan_for(self, rows: Rows, booleans: BoolArray | None = None) -> Plan:
+        """The plan for validated rows: it sees their shape and which columns are booleans (and bounds="data")."""
         check_input_names(self)
-        public = public_facts(rows, leaks=self._leaks(), **self._declared())
+        public = public_facts(rows, leaks=self._leaks(), booleans=booleans, **self._declared())
         return self._make_plan(public, self._class_count(), self._budget(public))
 
     def _budget(self, public: Public) -> Budget:
@@ -261,12 +271,7 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
 
     @property
     def guarantee_(self) -> Guarantee:
-        """The promise that holds for this fitted model.
-
-        It is that of the plan with the circumstances of the fit, a seed among them, unless the model comes from a
-        file or was fitted
-        together with other releases.
-        """
+        """The promise that holds for this fitted model, with the circumstances of the fit, a seed among them."""
         check_is_fitted(self, "coef_")
         return self._guarantee if self._guarantee is not None else self.solution_.guarantee
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -51,6 +52,14 @@ def plain(value: Any) -> Any:
     return value
 
 
+def open_as_none(value: Any) -> Any:
+    """Bounds with NaN, which JSON does not have, written as None, which means the same."""
+    value = plain(value)
+    if isinstance(value, list):
+        return [open_as_none(item) for item in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
 def numbers(value: Any) -> Any:
     """Undo `plain`."""
     if isinstance(value, list):
@@ -59,19 +68,29 @@ def numbers(value: Any) -> Any:
 
 
 def _write(name: str, value: Any) -> Any:
-    written = _as_object(value)
+    is_bounds = name == "bounds"
+    written = _as_object(value) if not (is_bounds and isinstance(value, Mapping)) else _by_name(value)
     try:
-        text = json.dumps(plain(value) if written is None else written, allow_nan=False)
+        text = json.dumps(
+            (open_as_none if is_bounds else plain)(value) if written is None else written, allow_nan=False
+        )
     except (TypeError, ValueError):
         text = ""
     content = json.loads(text) if text else None
     # What is not a plain value must come back as what it was.
-    if not text or (written is not None and _read(content) != value):
+    if not text or (written is not None and not is_bounds and _read(content) != value):
         raise ValueError(
             f"{name} = {' '.join(repr(value).split())} cannot be written to a model file, and a model without it would "
             f"be another one; pickle the model, or set_params({name}=...) to a value that numbers and texts can tell."
         )
     return content
+
+
+def _by_name(bounds: Mapping[Any, Any]) -> dict[str, Any]:
+    """Bounds by name of column."""
+    if not all(isinstance(column, str) for column in bounds):
+        raise ValueError("bounds by name need names that are texts.")
+    return {"columns": {column: open_as_none(pair) for column, pair in bounds.items()}}
 
 
 def _as_object(value: Any) -> dict[str, Any] | None:
@@ -103,8 +122,12 @@ def _read(content: Any) -> Any:
         return Budget.from_dict(settings)
     if what == "public_model":
         return PublicModel(**settings)
+    if what == "columns" and isinstance(settings, dict):
+        return {column: _tuples(numbers(pair)) for column, pair in settings.items()}
     if what not in ("solver", "constraint"):
-        raise ValueError(f"a parameter is no budget, solver, constraint or public model: {sorted(content)}.")
+        raise ValueError(
+            f"a parameter is no budget, solver, constraint, public model or bounds by name: {sorted(content)}."
+        )
     registry, name = _registry(what), settings["name"]
     if not isinstance(name, str) or name not in registry:
         raise ValueError(f"unknown {what} {name!r}.")

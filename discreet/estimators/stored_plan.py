@@ -13,6 +13,8 @@ import numpy as np
 
 from discreet._common.checks import whole
 from discreet._common.types import FloatArray
+from discreet.data.bounds import declared_bounds
+from discreet.data.public import Public
 from discreet.estimators.parameters_file import numbers, plain
 from discreet.problem.column_scaling import ColumnScaling
 
@@ -60,7 +62,19 @@ def write_plan(estimator: Any) -> dict[str, Any] | None:
     read = isinstance(estimator.bounds, str) or has_exact_target_bounds(estimator)
     if read or public.table is not None:  # the plan depends on what the file does not hold
         return None
-    return {"rows": public.rows, "sparse": public.sparse, "stored": public.stored, "digest": plan.digest.hex()}
+    facts = {"rows": public.rows, "sparse": public.sparse, "stored": public.stored, "digest": plan.digest.hex()}
+    booleans = _booleans(estimator, public)
+    return facts | ({"booleans": booleans} if booleans else {})
+
+
+def _booleans(estimator: Any, public: Public) -> list[int]:
+    """The places of the columns whose bounds follow from their type; the parameters do not tell them."""
+    if public.low is None or public.high is None:
+        return []
+    declared = declared_bounds(estimator.bounds, public.columns, getattr(estimator, "feature_names_in_", None))
+    if declared is None:
+        return np.flatnonzero(public.declared).tolist()
+    return np.flatnonzero(public.declared & ~(np.isfinite(declared[0]) & np.isfinite(declared[1]))).tolist()
 
 
 def read_plan(content: Any) -> dict[str, Any]:
@@ -69,7 +83,11 @@ def read_plan(content: Any) -> dict[str, Any]:
     digest = content["digest"]
     if not all(isinstance(flag, bool) for flag in flags.values()) or not isinstance(digest, str):
         raise ValueError("its plan must have the fields rows, sparse, stored and digest.")
-    return {"rows": whole("rows", content["rows"], least=1)} | flags | {"digest": digest}
+    booleans = content.get("booleans", [])
+    if not isinstance(booleans, list) or not all(type(place) is int and place >= 0 for place in booleans):
+        raise ValueError("the booleans of its plan must be the places of columns.")
+    told = {"booleans": booleans} if booleans else {}
+    return {"rows": whole("rows", content["rows"], least=1)} | flags | {"digest": digest} | told
 
 
 def plan_of(estimator: Any) -> Plan:
@@ -99,7 +117,7 @@ def plan_of(estimator: Any) -> Plan:
         raise ValueError("the model file does not say how its fit was planned; save the fitted model again.")
     classes = len(getattr(estimator, "classes_", (0, 1)))
     try:
-        plan = estimator.plan(facts["rows"], estimator.n_features_in_, classes, facts["sparse"], facts["stored"])
+        plan = _planned_again(estimator, facts, classes)
     except (ValueError, TypeError, ArithmeticError) as error:  # what a file holds may be of any size and type
         raise ValueError(f"the plan of this model cannot be made again: {error}") from error
     if plan.digest.hex() != facts["digest"]:
@@ -107,6 +125,19 @@ def plan_of(estimator: Any) -> Plan:
             "the plan of this model cannot be made again exactly: its parameters were changed after the fit, the fit "
             "was a stream, or another version of discreet planned it; fit and save it with this version."
         )
+    return plan
+
+
+def _planned_again(estimator: Any, facts: dict[str, Any], classes: int) -> Plan:
+    columns, booleans = estimator.n_features_in_, None
+    if "booleans" in facts:
+        if max(facts["booleans"]) >= columns:
+            raise ValueError("the booleans of its plan are not columns of the model.")
+        booleans = np.zeros(columns, dtype=bool)
+        booleans[facts["booleans"]] = True
+    told = {"sparse": facts["sparse"], "stored": facts["stored"], "booleans": booleans}
+    public = Public.of(facts["rows"], columns, **told, **estimator._declared())
+    plan: Plan = estimator._make_plan(public, classes, estimator._budget(public))
     return plan
 
 

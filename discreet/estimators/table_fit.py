@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from discreet import estimators
 from discreet._common.digest import digest_of
 from discreet._common.exceptions import BudgetExceededError, UtilityWarning
@@ -22,10 +24,11 @@ from discreet.data.table import Table
 from discreet.estimators.affordable import what_fits
 from discreet.estimators.names import CLASSIFIERS, REGRESSORS
 from discreet.estimators.task import (
+    SHARE,
     Task,
     TaskQuestion,
-    binary_count,
     binary_labels,
+    code_counts,
     covers_either,
     plan_beside,
     plan_question,
@@ -148,7 +151,7 @@ def _fit_after_question(request: FitRequest, table: Table | StoredTable, name: s
     stored = isinstance(table, StoredTable)
     public = Public.of(table.rows, len(table.names), stored=stored, **first._declared())
     budget = first._budget(public)
-    question = plan_question(budget, public.rows)
+    question = plan_question(budget, public.rows, public.relation)
     plans = {
         task: plan_beside(question, budget, public.relation, partial(model._make_plan, public, 2))
         for task, model in models.items()
@@ -158,7 +161,10 @@ def _fit_after_question(request: FitRequest, table: Table | StoredTable, name: s
     rng = generator_from(first.random_state)
     entries = _reserve_question(question, plans, first.ledger, first.dataset, seeded=not rng.secure)
     rng.rekey(digest_of("task", question, [plan.digest for plan in plans.values()]))
-    task = question.decide(sum(map(binary_count, table.targets())), rng)
+    answer = question.decide(np.sum([code_counts(block) for block in table.targets()], axis=0), rng)
+    if answer == "codes":
+        raise _codes_found(budget)
+    task: Task = answer
     if task == "classification":
         table = table.map_target(binary_labels)
     plan = plans[task]
@@ -169,6 +175,15 @@ def _fit_after_question(request: FitRequest, table: Table | StoredTable, name: s
         model.guarantee_ = _whole_guarantee(question, model.guarantee_, budget)
     model.guarantee_ = model.guarantee_.of_table(name, entries)
     return TableFit(model, request.schema, task, question)
+
+
+def _codes_found(budget: Budget) -> ValueError:
+    """Ask for the labels; the answer was paid for, and the model is not trained."""
+    cost = "nothing" if budget.is_infinite else f"{SHARE:.0%} of the budget"
+    return ValueError(
+        "noisy counts say that the target may hold codes of classes other than 0 and 1, such as 1 and 2, or 9 for "
+        f"unknown: list all labels with --classes, or say --task regression. No model was trained; asking cost {cost}."
+    )
 
 
 def _check_plans(question: TaskQuestion, plans: dict[Task, Plan], budget: Budget) -> None:

@@ -1,4 +1,4 @@
-"""Classification or regression? One noisy count decides, when nobody said which.
+"""Classification or regression? Three noisy counts decide, when nobody said which, or ask for the labels.
 
 Looking at the target to see whether it holds only 0 and 1 would be a release without noise. The question is
 therefore planned, paid for and answered like any other release. Proof: docs/guarantees/task.md.
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from discreet._common.types import FloatArray
 from discreet.privacy import accounting
-from discreet.privacy.mechanisms import Additive, additive, counted_rows
+from discreet.privacy.mechanisms import Additive, Sensitivity, additive, one_hot_counts
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from discreet.solvers import Plan
 
 Task = Literal["classification", "regression"]
+Answer = Literal["classification", "regression", "codes"]
+FALSE_CODES = 1e-6  # how often noise alone looks like codes other than 0 and 1: a person is then asked for nothing
+LARGEST_CODE = 20  # whole numbers from 0 to this one may be codes of classes
 SHARE = 0.02  # of the budget
 MOSTLY_BINARY = 0.9  # fraction of rows with target 0 or 1 that makes a classification
 EVEN = 0.5  # the threshold where noise leaves no better choice
@@ -32,19 +36,30 @@ SHRINK = (0.0, 1e-9, 1e-6, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3)  # of the bu
 
 @dataclass(frozen=True)
 class TaskQuestion:
-    """How the task will be decided: the mechanism, and the public number of rows to divide by."""
+    """How the task will be decided: the mechanism, the public number of rows to divide by, and the relation."""
 
     mechanism: Additive
     rows: int
+    relation: Relation
 
     @property
     def event(self) -> Any:
         return self.mechanism.event
 
     @property
+    def sensitivity(self) -> Sensitivity:
+        """Of the three counts: every row is in one of them."""
+        return one_hot_counts(self.relation, 1)
+
+    @property
     def noise(self) -> float:
-        """Standard deviation of the noise, as a fraction of the rows."""
-        return self.mechanism.deviation(counted_rows()) / self.rows
+        """Standard deviation of the noise of a count, as a fraction of the rows."""
+        return self.mechanism.deviation(self.sensitivity) / self.rows
+
+    @property
+    def most_others(self) -> float:
+        """So many rows that are neither 0 nor 1, by their noisy number, may be noise alone."""
+        return self.mechanism.level(self.sensitivity, FALSE_CODES, 2)
 
     @property
     def threshold(self) -> float:
@@ -56,38 +71,44 @@ class TaskQuestion:
         """Whether the noise is small against the distance between the answers; a public fact."""
         return SAFE_DEVIATIONS * self.noise <= EVEN
 
-    def ask(self, target: npt.NDArray[np.float64], rng: RandomGenerator) -> Task:
+    def ask(self, target: npt.NDArray[np.float64], rng: RandomGenerator) -> Answer:
         """Decide the task of a numeric target.
 
-        Guarantee: reads the rows through one count with noise, and costs exactly `event` under every relation.
+        Guarantee: reads the rows through three counts with noise, and costs exactly `event`.
         """
-        return self.decide(binary_count(target), rng)
+        return self.decide(code_counts(target), rng)
 
-    def decide(self, binary: int, rng: RandomGenerator) -> Task:
-        """Decide the task from the number of rows whose target is exactly 0 or 1.
+    def decide(self, counts: FloatArray, rng: RandomGenerator) -> Answer:
+        """Decide the task from the numbers of rows that `code_counts` tells.
 
-        Guarantee: reads the rows through one count with noise, and costs exactly `event` under every relation.
+        "codes" says that the target may hold labels other than 0 and 1, of which a person must know.
+
+        Guarantee: reads the rows through three counts with noise, and costs exactly `event`.
         """
-        count = self.mechanism.release(rng, np.array([float(binary)]), counted_rows())
-        return "classification" if count[0] > self.threshold * self.rows else "regression"
+        binary, codes, rest = self.mechanism.release(rng, counts, self.sensitivity)
+        if binary > self.threshold * self.rows:
+            return "classification" if codes + rest <= self.most_others else "codes"
+        return "codes" if binary + codes > EVEN * self.rows else "regression"
 
 
-def plan_question(budget: Budget, rows: int) -> TaskQuestion:
+def plan_question(budget: Budget, rows: int, relation: Relation) -> TaskQuestion:
     """Spend a fiftieth of the budget: of mu^2, or of epsilon if the budget is pure."""
-    return TaskQuestion(additive(budget, SHARE), rows)
+    return TaskQuestion(additive(budget, SHARE), rows, relation)
 
 
-def binary_count(target: npt.NDArray[np.float64]) -> int:
-    """How many rows have a target of exactly 0 or 1."""
-    return int(np.count_nonzero((target == 0.0) | (target == 1.0)))
+def code_counts(target: npt.NDArray[np.float64]) -> FloatArray:
+    """How many rows have a target of exactly 0 or 1, another small whole number, or anything else."""
+    binary = (target == 0.0) | (target == 1.0)
+    codes = (target == np.floor(target)) & (target >= 0.0) & (target <= LARGEST_CODE) & ~binary
+    return np.array([binary.sum(), codes.sum(), (~binary & ~codes).sum()], dtype=np.float64)
 
 
 def binary_labels(target: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Labels 0 and 1 for a target that is mostly so; other values go to the nearer label, row by row.
+    """Label 1 for the value 1 and label 0 for every other one, row by row.
 
-    An error instead would tell that such a row exists.
+    An error instead would tell that a row with another value exists; more than noise hides are asked about.
     """
-    return (target > 0.5).astype(np.int64)
+    return (target == 1.0).astype(np.int64)
 
 
 def plan_beside(

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.docstrings import InheritedDocstring
 from discreet._common.types import FloatArray
+from discreet.data.bounds import boolean_columns
 from discreet.data.clipping import clip_columns
 from discreet.data.public import Public
 from discreet.data.rows import Data
@@ -111,7 +112,9 @@ class PrivateTransformer(
         """
         table = self._validated(X, reset=True)
         data = Data(table, np.zeros(table.shape[0]), only_weights(metadata, table.shape[0]))
-        terms = Terms.of(data, getattr(self, "bounds", None), **self._settings())
+        names = getattr(self, "feature_names_in_", None)
+        booleans = boolean_columns(X) if hasattr(self, "bounds") else None
+        terms = Terms.of(data, getattr(self, "bounds", None), names, booleans, **self._settings())
         plan = self._plan(terms.public, terms.budget)
         name = type(self).__name__
         rng = terms.generator(self.random_state, name, plan)
@@ -121,7 +124,7 @@ class PrivateTransformer(
         self.guarantee_: Guarantee = terms.guarantee(plan.event, rng)
         return self
 
-    def plan(self, n_samples: int, n_features: int, sparse: bool = False) -> ReleasePlan:
+    def plan(self, n_samples: int, n_features: int, sparse: bool = False, feature_names: Any = None) -> ReleasePlan:
         """Return what `fit` would release from a table of this size, and its `event`. No data is needed.
 
         Parameters
@@ -130,16 +133,17 @@ class PrivateTransformer(
             Number of rows and of columns.
         sparse : bool, default=False
             Whether the table would be sparse.
+        feature_names : sequence of str, optional
+            Names of the columns, for bounds by name; by default those of the last fit.
 
         Returns
         -------
         ReleasePlan
             Its `event` is the cost.
         """
-        bounds = getattr(self, "bounds", None)
-        public = Public.of(
-            n_samples, n_features, relation=self.relation, bounds=bounds, public_n=self.public_n, sparse=sparse
-        )
+        names = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
+        facts = {"relation": self.relation, "bounds": getattr(self, "bounds", None), "public_n": self.public_n}
+        public = Public.of(n_samples, n_features, sparse=sparse, feature_names=names, **facts)
         return self._plan(public, budget_from(self.epsilon, self.delta, public.rows))
 
     def _plan(self, public: Public, budget: Budget) -> ReleasePlan:

@@ -32,9 +32,7 @@ class MeanPlan:
 
         Guarantee: costs exactly `event`.
         """
-        assert public.low is not None
-        assert public.high is not None
-        limits = moments.limits_between(public.low, public.high, public.sparse)
+        limits = moments.limits_between(*public.complete_bounds(), public.sparse)
         sums = moments.moment_sums(data, limits, slice(0, public.columns), rounded=self.mechanism.multiplier > 0.0)[0]
         sums = self.mechanism.release(rng, sums, mechanisms.bounded_values(public.relation, public.columns))
         return np.clip(limits.centre + limits.radius * sums / public.rows, limits.low, limits.high)

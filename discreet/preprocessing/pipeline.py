@@ -23,7 +23,7 @@ def check_pipeline(pipeline: Any) -> None:
     Pipelines, feature unions and column transformers are opened. A part must be private, or be known to treat every
     row on its own: `Binarizer`, `Normalizer`, `PolynomialFeatures`, encoders with declared categories,
     `FunctionTransformer` with a NumPy ufunc, `SimpleImputer` with a constant, `RBFSampler` with a number as gamma,
-    `discreet.fairness.FairFeatures`.
+    `DeclaredOneHotEncoder`, `DeclaredImputer`, `discreet.fairness.FairFeatures`.
     Anything else is refused, searches and ensembles of scikit-learn included.
 
     Parameters

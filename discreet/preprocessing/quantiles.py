@@ -92,9 +92,10 @@ class PrivateQuantiles(PrivateTransformer):
     ----------
     quantiles : sequence of float, default=(0.25, 0.5, 0.75)
         Increasing numbers between 0 and 1. Each costs the same, so ask for few.
-    bounds : tuple (low, high) or "data", optional
-        Public limits of the columns, two numbers or two sequences with one number per column. None learns them with
-        a quarter of the budget. "data" reads them from the rows, which is not private, and warns.
+    bounds : tuple (low, high), dict or "data", optional
+        Public limits of the columns: two numbers, two sequences with one number per column, or for a data frame pairs
+        by name, `{"age": (0, 120), "income": (0, None)}`. What is not declared is learned with a quarter of the
+        budget. "data" reads them from the rows, which is not private, and warns.
 
     Attributes
     ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,21 +42,28 @@ class RangePlan:
         return self.mechanism.multiplier == 0.0
 
     def learn(self, data: Data, public: Public, rng: RandomGenerator) -> tuple[FloatArray, FloatArray]:
-        """The range of each column; (0, 0) where nothing stands out of the noise.
+        """The range of each column, inside what is declared; empty ((0, 0) if nothing is) if noise hides it.
 
-        Guarantee: reads the rows through one histogram per column (or one in all) with noise in every bin,
-        and costs exactly `event`.
+        Guarantee: reads the rows through one histogram per column without declared bounds (or one in all) with noise
+        in every bin, and costs exactly `event`.
         """
+        open_columns = np.flatnonzero(~public.declared)
+        rows = data if open_columns.size == public.columns else replace(data, X=data.X[:, open_columns])
         if self.is_noiseless:
-            low, high = _exact_range(data)
+            low, high = _exact_range(rows)
         elif self.per_column:
-            low, high = self._column_ranges(data, public, rng)
+            low, high = self._column_ranges(rows, public, rng)
         else:
-            radius = self._common_radius(data, public, rng)
-            low, high = np.full(public.columns, -radius), np.full(public.columns, radius)
+            radius = self._common_radius(rows, public, rng)
+            low, high = np.full(open_columns.size, -radius), np.full(open_columns.size, radius)
         if public.sparse:  # entries that are not stored are zeros, and clipping must leave them so
             low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
-        return low, high
+        if public.low is None or public.high is None:
+            return low, high
+        whole_low, whole_high = public.low.copy(), public.high.copy()
+        ends = public.low[open_columns], public.high[open_columns]
+        whole_low[open_columns], whole_high[open_columns] = np.clip(low, *ends), np.clip(high, *ends)
+        return whole_low, whole_high
 
     def _column_ranges(self, data: Data, public: Public, rng: RandomGenerator) -> tuple[FloatArray, FloatArray]:
         counts = histograms.signed_exponent_counts(data)
@@ -65,7 +72,7 @@ class RangePlan:
         return ends[:, 0].copy(), ends[:, 1].copy()
 
     def _common_radius(self, data: Data, public: Public, rng: RandomGenerator) -> float:
-        counts = histograms.exponent_counts(data, [range(public.columns)], np.zeros(public.columns))
+        counts = histograms.exponent_counts(data, [range(data.columns)], np.zeros(data.columns))
         noisy, threshold = self._release(counts, public, rng)
         return histograms.radius_of(noisy[0], threshold)
 
@@ -80,9 +87,9 @@ class RangePlan:
 
 def plan_range(public: Public, budget: Budget, share: float) -> RangePlan:
     """Spend a share of the budget on ranges: per column if the noise is small against the rows."""
-    mechanism = mechanisms.additive(budget, share)
-    sensitivity = mechanisms.one_hot_counts(public.relation, public.columns)
-    threshold = mechanism.level(sensitivity, FALSE_BINS / (public.columns * histograms.SIGNED_BINS))
+    mechanism, columns = mechanisms.additive(budget, share), max(1, int((~public.declared).sum()))
+    sensitivity = mechanisms.one_hot_counts(public.relation, columns)
+    threshold = mechanism.level(sensitivity, FALSE_BINS / (columns * histograms.SIGNED_BINS))
     return RangePlan(mechanism, per_column=threshold <= FAINTEST_BIN * public.rows)
 
 
@@ -94,22 +101,20 @@ def declared_or_learned(
     Guarantee: costs exactly the event of the plan, or nothing.
     """
     if plan is None:
-        assert public.low is not None
-        assert public.high is not None
-        return public.low, public.high
+        return public.complete_bounds()
     if not plan.per_column:
         warnings.warn(
-            f"{public.rows} rows are too few to learn a range for each of {public.columns} columns privately, so "
-            "one common range is used; declare bounds, or spend a larger epsilon.",
+            f"{public.rows} rows are too few to learn a range for each of {int((~public.declared).sum())} columns "
+            "privately, so one common range is used; declare bounds, or spend a larger epsilon.",
             UtilityWarning,
             stacklevel=4,
         )
     low, high = plan.learn(data, public, rng)
-    empty = np.flatnonzero((low == 0.0) & (high == 0.0))
+    empty = np.flatnonzero((low == high) & ~public.declared)
     if empty.size and not plan.is_noiseless:
         warnings.warn(
-            f"the learned range of columns {empty.tolist()} is (0, 0): they hold zeros, or nothing in them stands out "
-            "of the noise; declare bounds, or spend a larger epsilon.",
+            f"the learned range of columns {empty.tolist()} is one value, such as (0, 0): they hold nothing else, or "
+            "nothing in them stands out of the noise; declare bounds, or spend a larger epsilon.",
             UtilityWarning,
             stacklevel=4,
         )

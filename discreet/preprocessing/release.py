@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from discreet._common.digest import digest_of
 from discreet._common.exceptions import NotPrivateWarning
 from discreet._common.types import FloatArray
+from discreet.data.bounds import boolean_columns, names_of
 from discreet.data.public import public_facts
 from discreet.data.rows import Data
 from discreet.data.validation import load_features
@@ -66,9 +67,10 @@ class Terms:
     made: list[tuple[str, Reservation | None]] = field(default_factory=list)  # what was released, and its reservation
 
     @classmethod
-    def of(cls, data: Data, bounds: Any, **settings: Any) -> Terms:
+    def of(cls, data: Data, bounds: Any, feature_names: Any = None, booleans: Any = None, **settings: Any) -> Terms:
         """The terms for validated rows; `settings` are the common parameters of the transformers."""
-        public = public_facts(data, relation=settings["relation"], bounds=bounds, public_n=settings["public_n"])
+        facts = {"relation": settings["relation"], "public_n": settings["public_n"], "booleans": booleans}
+        public = public_facts(data, bounds=bounds, feature_names=feature_names, **facts)
         budget = budget_from(settings["epsilon"], settings["delta"], public.rows)
         return cls(public, budget, settings["ledger"], settings["dataset"])
 
@@ -77,8 +79,10 @@ class Terms:
         """A raw table with declared bounds, validated, and its terms."""
         if bounds is None:
             raise ValueError("bounds is missing; pass (low, high), for example from PrivateBounds.")
-        data = load_features(X, sample_weight)
-        return data, cls.of(data, bounds, **settings)
+        data, names = load_features(X, sample_weight), names_of(X)
+        terms = cls.of(data, bounds, names, boolean_columns(X), **settings)
+        terms.public.complete_bounds(names)
+        return data, terms
 
     @contextmanager
     def booked(self, event: Any, note: str, rng: RandomGenerator) -> Iterator[None]:

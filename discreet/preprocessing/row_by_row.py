@@ -101,7 +101,7 @@ def _always(step: Any) -> None:
 
 def _encoder(step: OneHotEncoder | OrdinalEncoder) -> str | None:
     if isinstance(step.categories, str):
-        return "learned its categories from the rows; declare them, categories=[...]"
+        return "learned its categories from the rows; declare them, categories=[...], or use DeclaredOneHotEncoder"
     if step.min_frequency is not None or step.max_categories is not None:
         return "counted the categories in the rows; leave out min_frequency and max_categories"
     return None
@@ -125,7 +125,7 @@ def _imputer(step: SimpleImputer) -> str | None:
     if step.strategy != "constant" or not step.keep_empty_features or step.add_indicator:
         return (
             "learned from the rows what to fill in, or which columns are empty; use strategy='constant' with "
-            "keep_empty_features=True and without an indicator"
+            "keep_empty_features=True and without an indicator, DeclaredImputer or PrivateImputer"
         )
     return None
 

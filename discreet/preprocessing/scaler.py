@@ -62,9 +62,10 @@ class PrivateScaler(PrivateTransformer):
 
     Parameters
     ----------
-    bounds : tuple (low, high) or "data", optional
-        Public limits of the columns, two numbers or two sequences with one number per column. None learns them with
-        a quarter of the budget. "data" reads them from the rows, which is not private, and warns.
+    bounds : tuple (low, high), dict or "data", optional
+        Public limits of the columns: two numbers, two sequences with one number per column, or for a data frame pairs
+        by name, `{"age": (0, 120), "income": (0, None)}`. What is not declared is learned with a quarter of the
+        budget. "data" reads them from the rows, which is not private, and warns.
     with_mean : bool, default=True
         Whether to centre; must be False for sparse tables.
     with_std : bool, default=True

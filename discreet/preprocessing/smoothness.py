@@ -39,9 +39,8 @@ class SmoothnessPlan:
 
     def largest(self, public: Public) -> FloatArray:
         """b_j: what M_j would be if every row sat at the bound of largest size."""
-        assert public.low is not None
-        assert public.high is not None
-        return self.curvature * np.maximum(public.low**2, public.high**2)
+        low, high = public.complete_bounds()
+        return self.curvature * np.maximum(low**2, high**2)
 
     def floor(self, public: Public) -> FloatArray:
         """A public positive number below which no constant is released."""
@@ -54,10 +53,9 @@ class SmoothnessPlan:
 
         Guarantee: costs exactly `event`. The intercept's constant is public: its column is all ones.
         """
-        assert public.low is not None
-        assert public.high is not None
-        radius = np.maximum(np.abs(public.low), np.abs(public.high))
-        limits = moments.Limits(public.low, public.high, np.zeros_like(radius), radius)
+        low, high = public.complete_bounds()
+        radius = np.maximum(np.abs(low), np.abs(high))
+        limits = moments.Limits(low, high, np.zeros_like(radius), radius)
         sums = moments.moment_sums(data, limits, slice(0, public.columns), rounded=self.mechanism.multiplier > 0.0)[1]
         sums = self.mechanism.release(rng, sums, mechanisms.bounded_fractions(public.columns))
         found = self.largest(public) * np.minimum(sums / public.rows, 1.0)

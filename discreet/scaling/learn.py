@@ -113,7 +113,7 @@ def _learn_ranges(scaling_plan: ScalingPlan, data: Rows, public: Public, rng: Ra
         cut_target(found, scaling_plan.target_plan, counter)
     if scaling_plan.histogram is None:
         return found
-    columns = counted_columns(public)
+    columns = counted_columns(public, scaling_plan.method)
     if scaling_plan.method in ("common", "factor"):
         ranges.cut_together(found, columns, scaling_plan.histogram, counter)
         return found
@@ -129,7 +129,8 @@ def _declared_ranges(scaling_plan: ScalingPlan, public: Public) -> ranges.Ranges
     if public.table is not None:
         low[: public.columns], high[: public.columns] = public_ranges(public.table)
     if public.low is not None and public.high is not None:
-        low[: public.columns], high[: public.columns] = public.low, public.high
+        either = public.declared if public.table is not None else np.ones(public.columns, dtype=bool)
+        low[: public.columns][either], high[: public.columns][either] = public.low[either], public.high[either]
     if scaling_plan.target and public.target_low is not None and public.target_high is not None:
         low[-1], high[-1] = public.target_low, public.target_high
     return ranges.Ranges.declared(low, high)
@@ -157,9 +158,14 @@ def _centred(scaling_plan: ScalingPlan, size: int) -> npt.NDArray[np.bool_]:
     return which
 
 
-def counted_columns(public: Public) -> list[int]:
-    """The columns whose ends are looked for: all but those that are declared to lie between 0 and 1."""
-    return np.flatnonzero(~binary(public)).tolist()
+def counted_columns(public: Public, method: str) -> list[int]:
+    """The columns whose ends are looked for.
+
+    All but those that are declared to lie between 0 and 1; by the methods that learn what is missing, and no more, only
+    those without declared bounds.
+    """
+    counted = ~public.declared if method in ("completed", "common") else ~binary(public)
+    return np.flatnonzero(counted).tolist()
 
 
 def _learn_moments(

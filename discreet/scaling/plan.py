@@ -45,8 +45,11 @@ class ScalingPlan:
       "narrowed"  bounds were given: where values end inside them, centres and widths are learned;
       "factor"    bounds were given, too little data for that: one factor by which all are too wide is learned,
                   and centres and widths if their noise allows it;
-      "columns"   nothing was given: radius, centre and width of each column are learned;
-      "common"    too little data for that: one radius for all columns is learned;
+      "columns"   not all bounds were given: radius, centre and width of each column are learned, inside those that
+                  were;
+      "completed" some bounds were given, too little data for that: they are kept, the radius of each other column is
+                  learned, and centres and widths of all if their noise allows it;
+      "common"    too little data for that: one radius for all columns without bounds is learned;
       "public"    ranges, centres and widths of the columns come from a public table;
       "none"      the columns are used as they are;
       "target"    the same, but the target is learned.
@@ -100,9 +103,9 @@ class ScalingPlan:
         told = []
         if self.method == "common":
             told.append(
-                f"{public.rows} rows are too few to learn a scale for each of {public.columns} columns privately, so "
-                "one common scale is used; if limits of the columns are known, pass them as bounds=(low, high), which "
-                "gives each column its own scale."
+                f"{public.rows} rows are too few to learn a scale for each of {int((~public.declared).sum())} columns "
+                "privately, so one common scale is used; if limits of the columns are known, pass them as "
+                "bounds=(low, high), which gives each column its own scale."
             )
         if self.target_plan is not None and self.target_plan.histogram is not None and not public.target_bounded:
             counts = self.target_plan.histogram.deviation(mechanisms.one_hot_counts(public.relation, 1))
@@ -140,7 +143,8 @@ def plan_scaling(public: Public, budget: Budget, share: float | None, centred: b
     known = public.bounded or public.table is not None
     if share == 0.0 and (learns_target or not known):
         missing = "y_bounds" if known else "bounds"
-        raise ValueError(f"scale_share=0 needs {missing}=(low, high); declare them or leave scale_share=None.")
+        which = " of every column" if public.partly_bounded else ""
+        raise ValueError(f"scale_share=0 needs {missing}=(low, high){which}; declare them or leave scale_share=None.")
     target_centred = centred and target
     only_target = True if target_centred and public.sparse else None
     centred = centred and not public.sparse

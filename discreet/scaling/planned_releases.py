@@ -25,7 +25,7 @@ def scaling_releases(scaling_plan: ScalingPlan, public: Public) -> list[PlannedR
     all do.
     """
     together = scaling_plan.method in ("common", "factor")
-    groups = 1 if together else len(counted_columns(public))
+    groups = 1 if together else len(counted_columns(public, scaling_plan.method))
     told = {
         "target_histogram": ("scales: histogram of where the target lies", _counts(public, 1), COUNT),
         "target_location": ("scales: location of a target far from 0", _means(public, 1), RANGE),

@@ -57,7 +57,7 @@ class Ranges:
 
     @property
     def known(self) -> npt.NDArray[np.bool_]:
-        return np.isfinite(self.low)
+        return np.isfinite(self.low) & np.isfinite(self.high)
 
     def cut(self, columns: Sequence[int], low: FloatArray, high: FloatArray, margin: float) -> None:
         """Leave what lies between the ends, in the bulk; the outer range is wider by the margin.
@@ -207,22 +207,22 @@ def cut_around_origin(
 
 
 def cut_together(ranges: Ranges, columns: list[int], mechanism: mechanisms.Additive, counter: Counter) -> None:
-    """Cut all columns by one radius, in which rows count by their largest entry.
+    """Cut these columns by one radius, in which rows count by the largest of their entries there.
 
-    Where bounds are declared it counts in the lengths of the ranges.
+    Where bounds are declared it counts in the lengths of the ranges. Either all of the columns have bounds or none.
     """
     origin = np.clip(0.0, ranges.low, ranges.high)
     p = counter.public.columns
     if mechanism.multiplier == 0.0:
-        _cut_exactly(ranges, [range(p)], origin, counter)
+        alone = [range(p)] if len(columns) == p else [range(j, j + 1) for j in columns]
+        _cut_exactly(ranges, alone, origin, counter)
         return
-    unit = np.ones(p)
-    if ranges.known[:p].all():
-        unit = np.full(p, np.inf)
-        unit[columns] = np.maximum(ranges.high - origin, origin - ranges.low)[columns]
-        unit[unit == 0.0] = np.inf
+    known = bool(ranges.known[columns].all())
+    unit = np.full(p, np.inf)
+    unit[columns] = np.maximum(ranges.high - origin, origin - ranges.low)[columns] if known else 1.0
+    unit[unit == 0.0] = np.inf
     counts, noise = counter.relative_counts(origin, unit, mechanism)
-    radius = histograms.radius_of(counts[0], *noise.levels(bool(ranges.known[:p].all())))
+    radius = histograms.radius_of(counts[0], *noise.levels(known))
     lengths = np.where(np.isfinite(unit), unit, 0.0)[columns]
     ranges.cut_around(columns, origin, radius, noise.margin(counter.public.rows), lengths)
 

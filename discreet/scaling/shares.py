@@ -57,12 +57,12 @@ def share_out(
     method, for_columns = ("public", 0.0)
     if public.table is None:
         method, for_columns = _columns(public, budget, least, most, _parts(True, centred, centred, True)["histogram"])
-    ends = method in ("narrowed", "columns", "common", "factor")
+    ends = method in ("narrowed", "columns", "completed", "common", "factor")
     # One histogram for several columns shows no place: there is nothing to look at more closely.
-    looks = centred and method in ("narrowed", "columns")
+    looks = centred and method in ("narrowed", "columns", "completed")
     measured = method in ("moments", "narrowed", "columns")
-    if method == "factor":
-        part = _parts(True, False, False, True)["moments"]
+    if method in ("factor", "completed"):
+        part = _parts(True, looks, looks, True)["moments"]
         measured = _quiet_moments(public, budget, part * for_columns, public.columns)
     own = _parts(ends, looks, looks, measured)
     return Shares(
@@ -131,14 +131,15 @@ def _target(public: Public, budget: Budget, usual: float, most: float, centred: 
 
 def _columns(public: Public, budget: Budget, usual: float, most: float, part: float) -> tuple[str, float]:
     """The most that can be learned with noise small against the number of rows, and the share for it."""
-    counted = int((~binary(public)).sum())
+    counted, missing = int((~binary(public)).sum()), int((~public.declared).sum())
     if public.bounded and counted == 0:
         quiet = _quiet_moments(public, budget, usual, public.columns)
         return ("moments", usual) if quiet else ("declared", 0.0)
-    sensitivity = mechanisms.one_hot_counts(public.relation, counted)
-    needed = _needed(budget, sensitivity, NOISIEST_HISTOGRAM * public.rows) / part
-    if needed <= most:
-        return "narrowed" if public.bounded else "columns", max(usual, needed)
+    for method, columns in (("narrowed" if public.bounded else "columns", counted), ("completed", missing)):
+        sensitivity = mechanisms.one_hot_counts(public.relation, max(columns, 1))
+        needed = _needed(budget, sensitivity, NOISIEST_HISTOGRAM * public.rows) / part
+        if columns and needed <= most:
+            return method, max(usual, needed)
     if not public.bounded:
         return "common", usual
     together = mechanisms.additive(budget, usual).deviation(mechanisms.one_hot_counts(public.relation, 1))

@@ -23,6 +23,7 @@ SCALING_WORDS = {
     "narrowed": "declared bounds; ends of the bulk, centres and widths inside them are learned privately",
     "factor": "declared bounds, too little data for more: one factor by which they are too wide is learned privately",
     "columns": "radius, centre and width of every column are learned privately",
+    "completed": "declared bounds where there are any; the radius of each other column is learned privately",
     "common": "too little data for scales per column: one common radius is learned privately",
     "public": "ranges, centres and widths of the columns are those of a public table",
     "none": "columns as they are",
@@ -67,6 +68,9 @@ def _facts(plan: Plan) -> list[str]:
         "budget": str(plan.budget).strip("()"),
         "scales": SCALING_WORDS[plan.scaling_plan.method],
     }
+    if public.partly_bounded:
+        others = "not used by this solver" if plan.solver.name == "screened" else "open sides of the others are learned"
+        facts["declared bounds"] = f"of {int(public.declared.sum()):,} columns; {others}"
     if plan.has_public_start:
         facts["start"] = "public coefficients" if public.start is not None else "fitted on the public table"
     if public.inputs:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from discreet._common.exceptions import NotPrivateWarning, UtilityWarning
 from discreet._common.types import Progress
+from discreet.data.bounds import boolean_columns, names_of
 from discreet.data.public import Public, public_facts
 from discreet.data.public_inputs import refuse_private_rows
 from discreet.data.rows import Rows
@@ -135,8 +136,9 @@ def solve(
         A name from `discreet.solvers.SOLVERS`, a solver object, or "auto".
     budget : Budget or float, default=1.0
         Privacy budget; a number is an epsilon, with delta = 1/n^2.
-    bounds : tuple (low, high) or "data", optional
-        Public limits of the columns; None learns scales privately, "data" reads them from the rows and warns.
+    bounds : tuple (low, high), dict or "data", optional
+        Public limits of the columns, by name if X is a data frame; what is not declared is learned privately, "data"
+        reads them from the rows and warns.
     y_bounds : tuple (low, high) or "data", optional
         The same for a regression target.
     sample_weight : array of shape (n_samples,), optional
@@ -180,10 +182,11 @@ def solve(
     from discreet.privacy.random.generator import generator_from
 
     refuse_private_rows(public_table, X)
-    data = load(X, y, sample_weight)
+    data, names = load(X, y, sample_weight), names_of(X)
     problem.check_labels(data.y)
     limits = None if problem.loss.classification else y_bounds
     declared = {"relation": relation, "bounds": bounds, "y_bounds": limits, "public_n": public_n}
+    declared |= {"feature_names": names, "booleans": boolean_columns(X)}
     public = public_facts(data, **declared, start=start, table=public_table)
     granted = budget_from(budget, None, public.rows)
     plan = make_plan(solver, problem, public, granted)

@@ -45,14 +45,14 @@ def test_a_schema_survives_its_file(schema):
 
 @given(schemas())
 @settings(deadline=None)
-def test_bounds_are_all_or_nothing_and_match_the_features(schema):
-    numbers = [column for column in schema.used if column.type == "number"]
-    if any(column.low is None for column in numbers):
+def test_bounds_match_the_features_and_leave_open_what_is_not_declared(schema):
+    sides = [side for column in schema.used for side in column.limits]
+    if all(side is None for side in sides):
         assert schema.bounds is None
     else:
         low, high = schema.bounds
         assert len(low) == len(high) == len(schema.feature_names)
-        assert all(a <= b for a, b in zip(low, high, strict=True))
+        assert all(a is None or b is None or a <= b for a, b in zip(low, high, strict=True))
 
 
 MISTAKES = [
@@ -63,7 +63,8 @@ MISTAKES = [
     ({"columns": [{"name": "a", "type": "category"}]}, "'a' is a category"),
     ({"columns": [{"name": "a", "type": "category", "categories": "xy"}]}, "must be a list"),
     ({"columns": [{"name": "a", "type": "category", "categories": ["x", "x"]}]}, "twice"),
-    ({"columns": [{"name": "a", "low": 1}]}, "only one of low and high"),
+    ({"columns": [], "target": {"name": "y", "low": 1}}, "only one of low and high"),
+    ({"columns": [{"name": "a", "low": "1"}]}, "finite"),
     ({"columns": [{"name": "a", "low": 2, "high": 1}]}, "low > high"),
     ({"columns": [{"name": "a", "low": 0, "high": float("inf")}]}, "finite"),
     ({"columns": [{"name": "a"}, {"name": "a"}]}, "occurs twice"),
@@ -157,7 +158,7 @@ def test_a_header_says_what_it_can_without_rows(tmp_path):
     scaling = MIXED.assign(day=pd.Timestamp("2020-01-01"))
     kinds = read_header(write(tmp_path, scaling, "parquet"))
     assert kinds == {
-        "age": "number", "ward": "category", "room": "number", "id": "category", "out": "number", "day": "ignore"
+        "age": "number", "ward": "category", "room": "number", "id": "category", "out": "number", "day": "date"
     }  # fmt: skip
 
 

@@ -229,7 +229,7 @@ def test_a_file_that_changes_is_refused_without_telling_how_many_rows_it_had(tmp
     assert str(ROWS) not in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["table.feather", "table.xlsx", "table.csv.gz"])
+@pytest.mark.parametrize("name", ["table.feather", "table.xlsx", "table.parquet.gz"])
 def test_other_formats_are_refused_by_name(tmp_path, name):
     (tmp_path / name).write_bytes(b"\x00\x01")
     with pytest.raises(ValueError, match="are not read; convert it"):

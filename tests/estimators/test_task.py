@@ -12,15 +12,15 @@ from discreet.estimators.task import (
     MOSTLY_BINARY,
     SHARE,
     TaskQuestion,
-    binary_count,
     binary_labels,
+    code_counts,
     covers_either,
     plan_beside,
     plan_question,
 )
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
-from discreet.privacy.mechanisms import Gaussian, counted_rows
+from discreet.privacy.mechanisms import Gaussian, one_hot_counts
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
 
@@ -41,66 +41,88 @@ def test_one_row_moves_the_count_by_at_most_the_claimed_sensitivity(values, othe
     at = data.draw(st.integers(0, len(values) - 1))
     replaced = [*values[:at], other, *values[at + 1 :]]
     removed = [*values[:at], *values[at + 1 :]]
-    count = binary_count(np.array(values))
-    for neighbour in (replaced, removed):
-        assert abs(count - binary_count(np.array(neighbour))) <= counted_rows().l2 == counted_rows().l1
+    counts = code_counts(np.array(values))
+    assert counts.sum() == len(values)
+    for neighbour, relation in ((replaced, Relation.REPLACE), (removed, Relation.ADD_REMOVE)):
+        move, claimed = counts - code_counts(np.array(neighbour)), one_hot_counts(relation, 1)
+        assert np.linalg.norm(move) <= claimed.l2 * (1 + 1e-12)
+        assert np.abs(move).sum() <= claimed.l1
+
+
+ROWS = 50_000  # so many that rows other than 0 and 1 are seen long before these fall below the threshold
 
 
 def acceptance(planned, asked, deviations, runs=3_000):
-    """How often `asked` says "classification" for a count that lies some planned deviations above the threshold.
+    """How often `asked` says "classification" if so many planned deviations fewer rows than allowed are not 0 or 1.
 
-    Returns the rate, and the distance in planned deviations after rounding to whole rows.
+    Returns the rate, and the distance in planned deviations (of a sum of two counts) after rounding to whole rows.
     """
-    deviation = planned.mechanism.deviation(counted_rows())
-    level = planned.threshold * planned.rows
-    binary = round(level + deviations * deviation)
-    target = np.repeat([1.0, 3.0], [binary, planned.rows - binary])
+    deviation = math.sqrt(2.0) * planned.mechanism.deviation(planned.sensitivity)
+    others = round(planned.most_others - deviations * deviation)
+    counts = np.array([planned.rows - others, others, 0.0])
     rng = seeded_generator(5)
-    said = sum(asked.ask(target, rng) == "classification" for _ in range(runs))
-    return said / runs, (binary - level) / deviation
+    said = sum(asked.decide(counts, rng) == "classification" for _ in range(runs))
+    return said / runs, (planned.most_others - others) / deviation
 
 
 @pytest.mark.parametrize(("noise", "agrees"), [(1.0, True), (0.5, False)])
 @pytest.mark.parametrize("deviations", [-1.0, 1.0])
 def test_the_noise_in_the_answer_is_the_noise_that_was_paid_for(noise, agrees, deviations):
     """Both arms: the stated noise is accepted, half of it is not. A false alarm has a chance of 6e-7 (5 sigma)."""
-    planned = plan_question(Budget(1.0, 1e-6), 2_000)
-    asked = TaskQuestion(Gaussian(planned.mechanism.multiplier * noise), planned.rows)
-    assert asked.threshold == planned.threshold
+    planned = plan_question(Budget(1.0, 1e-6), ROWS, Relation.REPLACE)
+    asked = TaskQuestion(Gaussian(planned.mechanism.multiplier * noise), planned.rows, planned.relation)
     rate, distance = acceptance(planned, asked, deviations)
     expected = 0.5 * math.erfc(-distance / math.sqrt(2.0))
     assert (abs(rate - expected) < 5.0 * math.sqrt(expected * (1.0 - expected) / 3_000)) == agrees
 
 
 def test_laplace_noise_decides_under_a_pure_budget():
-    """Laplace tails: P(noise > -d standard deviations) = 1 - exp(-sqrt(2) d) / 2; 5 sigma."""
-    question = plan_question(Budget.pure(2.0), 2_000)
+    """Two Laplace numbers of scale 1: P(sum > x) = exp(-x) (2 + x) / 4, and x is 2 for one deviation; 5 sigma."""
+    question = plan_question(Budget.pure(2.0), ROWS, Relation.REPLACE)
     rate, distance = acceptance(question, question, 1.0)
-    expected = 1.0 - 0.5 * math.exp(-math.sqrt(2.0) * distance)
+    x = 2.0 * distance
+    expected = 1.0 - math.exp(-x) * (2.0 + x) / 4.0
     assert abs(rate - expected) < 5.0 * math.sqrt(expected * (1.0 - expected) / 3_000)
 
 
-@pytest.mark.parametrize("budget", [Budget(1.0, 1e-6), Budget.pure(3.0)])
+@pytest.mark.parametrize("budget", [Budget(1.0, 1e-6), Budget.pure(3.0)], ids=str)
 def test_clear_tables_are_recognised(budget):
-    """The counts are 300 away from the threshold: 8 deviations or 18 Laplace scales, false alarms below 1e-5."""
-    question = plan_question(budget, 3_000)
-    rng = seeded_generator(1)
-    coins = np.random.default_rng(2).integers(0, 2, 3_000).astype(float)
-    incomes = np.random.default_rng(3).normal(size=3_000)
-    assert {question.ask(coins, rng) for _ in range(100)} == {"classification"}
-    assert {question.ask(incomes, rng) for _ in range(100)} == {"regression"}
+    """Other codes are 2,500 rows: more than 15 deviations above the noise. False alarms below 1e-4 in all."""
+    question = plan_question(budget, ROWS, Relation.REPLACE)
+    rng, draw = seeded_generator(1), np.random.default_rng(2)
+    tables = {
+        "classification": [draw.integers(0, 2, ROWS)],
+        "regression": [draw.normal(size=ROWS), draw.integers(15, 90, ROWS)],
+        "codes": [
+            draw.integers(1, 3, ROWS),
+            draw.integers(0, 3, ROWS),
+            draw.choice([0, 1, 9], ROWS, p=[0.5, 0.45, 0.05]),
+            draw.choice([0, 1, -9], ROWS, p=[0.5, 0.45, 0.05]),
+            draw.choice([1, 2, 3, 99], ROWS),
+        ],
+    }
+    for expected, targets in tables.items():
+        for target in targets:
+            said = [question.ask(target.astype(float), rng) for _ in range(50)]
+            assert set(said) == {expected}
 
 
-def test_without_noise_the_threshold_is_nine_tenths():
-    question = plan_question(Budget(math.inf, 1e-6), 100)
+def test_without_noise_every_other_code_is_asked_about():
+    question = plan_question(Budget(math.inf, 1e-6), 100, Relation.REPLACE)
     assert question.threshold == MOSTLY_BINARY
     rng = seeded_generator(1)
-    assert question.ask(np.repeat([0.0, 2.0], [91, 9]), rng) == "classification"
-    assert question.ask(np.repeat([0.0, 2.0], [90, 10]), rng) == "regression"
+    assert question.ask(np.repeat([0.0, 1.0], [60, 40]), rng) == "classification"
+    assert question.ask(np.repeat([0.0, 9.0], [99, 1]), rng) == "codes"
+    assert question.ask(np.repeat([1.0, 2.0], [50, 50]), rng) == "codes"
+    assert question.ask(np.repeat([0.0, 2.5], [50, 50]), rng) == "regression"
+
+
+def test_no_other_value_counts_as_1():
+    assert binary_labels(np.array([0.0, 1.0, 9.0, 2.0, -1.0, 0.7, 1e308])).tolist() == [0, 1, 0, 0, 0, 0, 0]
 
 
 def test_the_threshold_falls_with_the_noise_and_doubt_is_announced():
-    questions = [plan_question(Budget(1.0, 1e-6), rows) for rows in (10, 300, 1_000, 100_000)]
+    questions = [plan_question(Budget(1.0, 1e-6), rows, Relation.ADD_REMOVE) for rows in (10, 300, 1_000, 100_000)]
     thresholds = [question.threshold for question in questions]
     assert thresholds == sorted(thresholds)
     assert (thresholds[0], thresholds[-1]) == (0.5, MOSTLY_BINARY)
@@ -114,7 +136,7 @@ def test_question_and_model_fit_the_budget_and_use_it(budget, relation, solver):
     if solver == "sgd" and budget.kind == "pure":
         solver = "cd"  # it has no pure form
     model = discreet.Ridge(relation=relation, public_n=5_000, solver=solver)
-    question = plan_question(budget, 5_000)
+    question = plan_question(budget, 5_000, relation)
     plan = plan_beside(question, budget, relation, lambda rest: model.set_params(epsilon=rest).plan(5_000, 4))
     together = accounting.compose([question.event, plan.event])
     assert accounting.fits(together, budget, relation)
@@ -145,7 +167,7 @@ def test_the_answer_may_pick_a_plan_only_if_the_plans_are_ordered():
 
 @pytest.mark.parametrize("budget", [b for b in BUDGETS if b.kind != "pure"], ids=str)
 def test_the_question_costs_its_share(budget):
-    mu = accounting.mu_of(plan_question(budget, 100).event, Relation.REPLACE)
+    mu = accounting.mu_of(plan_question(budget, 100, Relation.REPLACE).event, Relation.REPLACE)
     assert mu**2 == pytest.approx(SHARE * budget.gaussian_mu() ** 2, rel=1e-9)
 
 

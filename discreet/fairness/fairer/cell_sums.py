@@ -110,9 +110,7 @@ def count_weight(relation: Relation, columns: int, pure: bool) -> float:
 
 
 def limits_of(public: Public) -> moments.Limits:
-    assert public.low is not None
-    assert public.high is not None
-    return moments.limits_between(public.low, public.high, public.sparse)
+    return moments.limits_between(*public.complete_bounds(), public.sparse)
 
 
 def exact_sums(

@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.checks import at_least_zero
 from discreet._common.types import FloatArray
-from discreet.data.validation import LARGEST_BOUND, check_bounds, validate_features
+from discreet.data.bounds import check_complete_bounds
+from discreet.data.validation import LARGEST_BOUND, validate_features
 from discreet.fairness.fairer.directions import ReleasedDirections
 from discreet.preprocessing.row_by_row import allow_row_by_row
 from discreet.problem.directional_l2 import checked_directions
@@ -155,7 +156,8 @@ class FairFeatures(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             column of which the directions leave nothing has low = high, and the estimator leaves it out.
         """
         check_is_fitted(self, "axes_")
-        limits = check_bounds(bounds, self.n_features_in_)
+        names = getattr(self, "feature_names_in_", None)
+        limits = check_complete_bounds(bounds, self.n_features_in_, "bounds", names)
         if limits is None:
             raise ValueError("bounds is missing; pass (low, high).")
         low, high = limits

@@ -76,6 +76,16 @@ def bounded_values(relation: Relation, columns: int) -> Sensitivity:
     return Sensitivity(relation.factor * math.sqrt(columns), float(relation.factor * columns))
 
 
+def counted_values(relation: Relation, columns: int) -> Sensitivity:
+    """Sums of several columns with |x| <= 1 over the rows that have a value, and the numbers of these rows.
+
+    Guarantee: a row adds (v x, v) or (0, 0) to each column: a point of the triangle |first| <= second <= 1, in which
+    two points are at most 2 apart, in L2 and in L1, and no point is farther than sqrt(2), in L1 than 2, from (0, 0).
+    """
+    l2 = 2.0 if relation is Relation.REPLACE else math.sqrt(2.0)
+    return Sensitivity(l2 * math.sqrt(columns), 2.0 * columns)
+
+
 def bounded_between(relation: Relation, low: float, high: float) -> Sensitivity:
     """The sum of one column with low <= x <= high, low <= 0 <= high.
 

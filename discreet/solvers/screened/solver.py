@@ -241,8 +241,11 @@ def _public_of_fit(public: Public, count: int, chosen: IntArray | None = None) -
     """The public facts of a table of the chosen columns; a plan is the same whichever they are.
 
     Of the bounds, a plan sees their presence and how many columns are indicators, with the bounds 0 and 1. Unless all
-    are, or none is, that number depends on the choice: indicators are then narrowed as all other columns.
+    are, or none is, that number depends on the choice: indicators are then narrowed as all other columns. Bounds that
+    some columns lack are not used: how many of the chosen ones have them depends on the choice, too.
     """
+    if public.partly_bounded:
+        public = replace(public, low=None, high=None)
     indicators = binary(public)
     mixed = bool(indicators.any() and not indicators.all())
     columns = np.arange(count) if chosen is None else chosen

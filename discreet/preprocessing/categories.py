@@ -1,0 +1,95 @@
+"""Declared categories: how they are given, which of them a value is, and the columns of zeros and ones they become.
+
+A value is compared as text, so that 1, 1.0 and "1" are the same category, and a value that is not listed is "other",
+whatever it is: an error would tell that such a row exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from discreet._common.types import BoolArray, IntArray
+from discreet.data.schema import as_text
+
+OTHER, MISSING = -1, -2  # codes of values that are not listed, and of missing ones
+_MISSING_KINDS = ("NAType", "NaTType")  # pandas' own; by name, since pandas need not be there
+
+Lists = list[list[str]]
+
+
+def category_lists(categories: Any, columns: int, feature_names: Any = None, name: str = "categories") -> Lists:
+    """The declared categories of every column as texts: one list for all, one for each, or lists by name of column."""
+    if isinstance(categories, Mapping):
+        if feature_names is None:
+            raise ValueError(f"{name} by name needs a table with column names; pass one list for each column.")
+        names = [str(column) for column in feature_names]
+        if set(categories) != set(names):
+            wrong = sorted(set(map(str, categories)) ^ set(names))
+            raise ValueError(f"{name} must list every column of the table once; check {', '.join(wrong[:5])}.")
+        categories = [categories[column] for column in names]
+    if not _is_list(categories) or len(categories) == 0:
+        raise ValueError(f"{name} must be a list of categories for each column; got {categories!r}.")
+    if not any(_is_list(each) for each in categories):
+        categories = [categories] * columns
+    if len(categories) != columns or not all(_is_list(each) and len(each) for each in categories):
+        raise ValueError(f"{name} must hold a list that is not empty for each of the {columns} columns.")
+    lists = [[_text(value) for value in each] for each in categories]
+    for each in lists:
+        if len(set(each)) < len(each):
+            raise ValueError(f"{name} lists {next(text for text in each if each.count(text) > 1)!r} twice in a column.")
+    return lists
+
+
+def category_codes(table: Any, lists: Lists) -> IntArray:
+    """For every entry the place of its value in the list of its column, `OTHER` or `MISSING`; row by row."""
+    codes = np.empty(table.shape, dtype=np.int64)
+    for j, listed in enumerate(lists):
+        places = {"": MISSING} | {text: place for place, text in enumerate(listed)}
+        codes[:, j] = [places.get(_text(value), OTHER) for value in table[:, j]]
+    return codes
+
+
+def one_hot(codes: IntArray, sizes: Sequence[int], other: bool, missing: bool) -> BoolArray:
+    """One column for each category, then one for all others and one for missing values, if asked for.
+
+    Missing values count as others if they have no column of their own.
+    """
+    parts = []
+    for j, size in enumerate(sizes):
+        column = codes[:, j]
+        parts.append(column[:, None] == np.arange(size)[None, :])
+        if other:
+            parts.append((column == OTHER) | ((column == MISSING) & (not missing)))
+        if missing:
+            parts.append(column == MISSING)
+    return np.column_stack(parts)
+
+
+def one_hot_names(lists: Lists, feature_names: Sequence[str], other: bool, missing: bool) -> list[str]:
+    """The names of these columns; refuses lists that would give two columns the same name."""
+    ends = ["other"] * other + ["missing"] * missing
+    names = [f"{column}_{value}" for column, each in zip(feature_names, lists, strict=True) for value in [*each, *ends]]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ValueError(f"two columns would be called {twice[0]!r}; rename the category or the column.")
+    return names
+
+
+def input_names(estimator: Any, input_features: Any = None) -> list[str]:
+    """The names of the columns that came in, as scikit-learn makes them up where there are none."""
+    from sklearn.utils.validation import _check_feature_names_in
+
+    return [str(name) for name in _check_feature_names_in(estimator, input_features)]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, np.generic):
+        value = value.item()
+    return "" if type(value).__name__ in _MISSING_KINDS else as_text(value)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
