@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 .PHONY: demo test fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
 	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-vertical bench-one-hot \
 	bench-decentralised bench-federated bench-fair-models bench-fairness \
-	bench-generality bench-screening bench-warm-starts
+	bench-generality bench-screening bench-warm-starts bench-classes
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -88,6 +88,10 @@ bench-one-hot: $(READY)
 # About 10 minutes on two cores.
 bench-warm-starts: $(READY)
 	$(BIN)/python benchmarks/warm_starts.py
+
+# About 5 minutes on one core.
+bench-classes: $(READY)
+	$(BIN)/python benchmarks/classes.py
 
 bench-noise: $(READY)
 	$(BIN)/python benchmarks/noise.py

@@ -51,7 +51,7 @@ def rows_of(folder: Path) -> pd.DataFrame:
 
 def results(folder: Path) -> pd.DataFrame:
     """All finished cells; models without privacy, which no epsilon changes, are repeated for each of them."""
-    frame = pd.concat([rows_of(folder / "rivals"), rows_of(folder / "defaults")], ignore_index=True)
+    frame = pd.concat([rows_of(folder / part) for part in ("rivals", "constants", "defaults")], ignore_index=True)
     frame["loss"] = frame["loss"].astype(float).fillna(math.inf)
     plain = frame["model"].isin(NOT_PRIVATE)
     repeated = [frame[plain].assign(epsilon=epsilon) for epsilon in sorted(frame["epsilon"].dropna().unique())]

@@ -15,8 +15,9 @@ from sklearn.base import is_classifier, is_regressor
 
 from discreet._common.checks import number_in
 from discreet._common.types import FloatArray
+from discreet.data.bounds import check_bounds
 from discreet.data.public import Public
-from discreet.data.validation import check_bounds, check_weights, validate_features
+from discreet.data.validation import check_weights, validate_features
 from discreet.estimators.base import PrivateLinearModel
 from discreet.metrics.classification import ClassifierMeasure, accuracies, confusion, log_losses
 from discreet.metrics.curves import area_under_curve, calibration_bins, default_edges, roc_points

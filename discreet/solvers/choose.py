@@ -18,7 +18,7 @@ from discreet.solvers.screened.planning import worth_screening
 FEW_COLUMNS = 200  # up to which `auto` preconditions for a target
 MOST_COLUMNS = 2_000  # the same for labels: the eigenvectors of a larger matrix take minutes
 MANY_SPARSE_COLUMNS = 2_000  # from which on steps on one column at a time are better
-QUIET_SCORES = 1.0  # how far the noise of one step may move the scores of several classes that gradient steps follow
+LEAST_MOVED, MOST_MOVED = 0.03, 1.0  # by the noise of one step: scores of several classes that short steps follow
 MOST_HIDDEN = 0.5  # of the rows' squared length: in a table that is worth a metric, no single direction holds more
 
 
@@ -112,7 +112,7 @@ def _why_not_newton(problem: Problem, public: Public, budget: Budget) -> str | N
     labels = problem.loss.classification
     if labels and problem.loss.outputs > 1 and not public.has_start and public.table is None:
         moved = moved_by_noise(problem, budget, public, public.columns + problem.fit_intercept)
-        if moved <= QUIET_SCORES:
+        if LEAST_MOVED < moved <= MOST_MOVED:
             return (
                 f"the noise of one step would move the scores of {problem.loss.outputs} classes by {moved:.2g}: many "
                 "short steps find what the largest directions tell of all of them"
