@@ -23,6 +23,7 @@ from discreet.solvers.newton.shrinkage import (
 )
 from discreet.solvers.plan import LABEL_MARGIN, TARGET_MARGIN
 
+FEW_STEPS = 5  # from the constant: they see the curvature of small scores alone
 LEAST_LEFT = 0.01  # of the target's variance: nothing is explained completely, whatever the noise says
 
 if TYPE_CHECKING:
@@ -53,7 +54,9 @@ def settled_output(
     if not problem.fit_intercept:
         return origin + NoisyWeights(w - origin, noise).expected(usual)
     columns = Columns(descent.metric.matrix, descent.mean_noise)
-    return with_intercept(w, noise, columns, constant, usual, labels, origin)
+    few = labels and descent.scaled.outputs == 1 and descent.plan.settings.steps <= FEW_STEPS
+    damped = few and constant is not None and descent.scaled.origin is None
+    return with_intercept(w, noise, columns, constant, usual, labels, origin, damped)
 
 
 def slope_variance(descent: Descent, w: FloatArray) -> float:

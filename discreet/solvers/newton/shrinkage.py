@@ -18,6 +18,7 @@ SIGNALS = 2.0 ** np.arange(-10.0, 3.5, 0.5)  # variances of the scores, over the
 STRENGTHS = 2.0 ** np.arange(-4.0, 12.0, 0.5)  # the same for variances of the weights over those of their noise
 LEFT = 0.8  # of the weights: clipping has shortened them already, by a part that is not known
 PROBIT = math.pi / 8.0  # a logistic function averaged over scores of variance v is one of score / sqrt(1 + v PROBIT)
+MOST_DAMPED = 2.0  # variance of scores that the rule is undone for: at 1 / PROBIT = 2.5 nothing would be left to undo
 CURVED = 0.1  # how wrong that rule may be about the intercept, times the variance of the scores
 SMALLEST_NOISE = 1e-300  # a variance that is 0 must not be divided by
 
@@ -88,6 +89,15 @@ class Columns:
         within = float(slopes @ self.moment[:-1, :-1] @ slopes)
         return max(within - self.moment[-1, -1] * float(self.means @ slopes) ** 2, 0.0)
 
+    def undamped(self, slopes: FloatArray) -> FloatArray:
+        """Slopes of labels that few steps from the constant have found, as many steps would find them.
+
+        The first steps see how labels change with the columns on average: the true slopes over sqrt(1 + v PROBIT), v
+        being the variance of the true scores. That of the slopes found is v / (1 + v PROBIT).
+        """
+        found = min(self.variance_of(slopes), MOST_DAMPED)
+        return slopes / math.sqrt(1.0 - PROBIT * found)
+
     def intercept_for(self, constant: Estimate, slopes: FloatArray, labels: bool) -> Estimate:
         """The intercept with which the mean prediction is that of the constant."""
         variance = self.variance_of(slopes) if labels else 0.0
@@ -98,16 +108,18 @@ class Columns:
 
 def with_intercept(
     w: FloatArray, noise: FloatArray, columns: Columns, constant: Estimate | None, usual: float, labels: bool,
-    origin: FloatArray,
+    origin: FloatArray, damped: bool = False,
 ) -> FloatArray:  # fmt: skip
     """Weights, intercept last, with slopes shrunk towards those of the origin by their noise.
 
-    The constant's score has a say in the intercept.
+    The constant's score has a say in the intercept. `damped` says that they were found by few steps from it.
 
     What the slopes lose takes the noise of the intercept along, so far as both have it in common.
     """
     slopes = w[:-1]
     shrunk = origin[:-1] + NoisyWeights(slopes - origin[:-1], noise[:-1, :-1]).expected(usual)
+    if damped:
+        shrunk = columns.undamped(shrunk)
     common = np.linalg.lstsq(noise[:-1, :-1], noise[-1, :-1], rcond=None)[0]
     own = Estimate(float(w[-1] - common @ (slopes - shrunk)), max(float(noise[-1, -1] - common @ noise[-1, :-1]), 0.0))
     if constant is None:

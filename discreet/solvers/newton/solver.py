@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 # Tuned on public tables (electricity, california, adult, acsincome), and never read from rows: docs/defaults.md.
 STEPS, FEW_STEPS, FEWEST_STEPS = NoiseRule(0.6, 0.5, 30.0), NoiseRule(0.6, 1.0, 14.0), 4
+FEWEST_LABEL_STEPS = 2  # the same for labels, which a single step follows part of the way only
 STEPS_SHARE = 0.5  # of the budget: about what scales and limits leave to the steps of small tables
 GROWTH, MOST_GROWTH = 1.2, 100.0  # of the share from step to step, and in all: early steps need not be exact
 MOST_LABELS = 0.5  # of the budget, for the counts of the labels; if they need more, they get all of it
@@ -276,7 +277,7 @@ def default_steps(problem: Problem, budget: Budget, public: Public, columns: int
     if moved == 0.0:
         return round(most)
     if problem.loss.classification:
-        return max(1, round(min(LABEL_MARGIN * math.sqrt(STEPS_SHARE) / moved, most)))
+        return max(FEWEST_LABEL_STEPS, round(min(LABEL_MARGIN * math.sqrt(STEPS_SHARE) / moved, most)))
     return max(FEWEST_STEPS, round(min((0.5 * TARGET_MARGIN / moved) ** 2, most)))
 
 
