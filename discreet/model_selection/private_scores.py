@@ -190,7 +190,7 @@ def cross_val_score_private(
     shapes = [TableShape(rows.rows, size, rows.columns, classes, rows.sparse) for size in sizes]
     plan = plan_scores(estimator, shapes, budget, share)
     terms = Terms(Public.of(rows.rows, rows.columns, relation=relation), budget, ledger, dataset)
-    rng = terms.generator(random_state, "cross_val_score_private", plan)
+    rng = terms.generator(random_state, "cross_val_score_private", (plan, score))  # two scores: two noises
     with terms.booked(plan.event, "cross_val_score_private", rng):
         models, totals = _run(estimator, X, y, fold_positions(rows.rows, folds, rng), plan, score, rng)
     leaks = dict.fromkeys(leak for model in models for leak in model.guarantee_.leaks)
