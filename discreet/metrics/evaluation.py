@@ -146,7 +146,7 @@ def evaluate(
     with terms.booked(plan.event, "evaluate", rng):
         with warnings.catch_warnings(), np.errstate(all="ignore"):  # warnings could tell about single rows
             warnings.simplefilter("ignore")
-            found = measure.contributions(X, y)
+            found = _contributions(measure, X, y)
             check_one_each(found, rows)
         sums = plan.learn(found, weight, None if counted else float(public.rows), rng)
     shown = _classification if is_classifier(model) else _regression
@@ -216,6 +216,14 @@ def _numbers(y: Any) -> FloatArray:
     if not np.isfinite(target).all():
         raise ValueError("y contains NaN or infinity; remove or correct those rows first.")
     return target
+
+
+def _contributions(measure: Any, X: Any, y: Any) -> Any:
+    """What the rows add; messages of the steps of a pipeline may show values, such as unknown categories."""
+    try:
+        return measure.contributions(X, y)
+    except (TypeError, ValueError):
+        raise ValueError("the model cannot predict all rows of X; model.predict(X) says why.") from None
 
 
 def _last_step(model: Any) -> Any:

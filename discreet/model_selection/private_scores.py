@@ -183,7 +183,8 @@ def cross_val_score_private(
     rows = clone(estimator)._load(X, y, {}, reset=True)  # refuses a bad table before anything is released
     if folds > rows.rows:
         raise ValueError(f"cv={folds} folds need at least as many rows; got {rows.rows}.")
-    y = np.ravel(y)  # of a column every row would be compared with every other one
+    # Of a column every row would be compared with every other one; numbers may be texts until now, as for `fit`.
+    y = np.ravel(y) if is_classifier(estimator) else np.ravel(y).astype(np.float64)
     budget = budget_from(epsilon, delta, rows.rows)
     sizes = [part.size for part in np.array_split(np.arange(rows.rows), folds)]
     classes = len(estimator.classes) if is_classifier(estimator) else 2

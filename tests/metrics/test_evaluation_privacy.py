@@ -160,3 +160,20 @@ def test_two_evaluations_under_one_seed_have_different_noise():
 def _whole(differences):
     """Whether noise has cancelled: counts differ by whole numbers."""
     return bool((np.abs(differences - np.rint(differences)) < 1e-6).all())
+
+
+@pytest.mark.filterwarnings("ignore::discreet.UtilityWarning")
+def test_no_message_shows_a_value_of_a_row():
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    from discreet import LogisticRegression
+
+    X, y = np.array([["u"], ["v"]] * 200, dtype=object), np.arange(400) % 2
+    encoder = OneHotEncoder(categories=[["u", "v"]], sparse_output=False)
+    model = make_pipeline(encoder, LogisticRegression(bounds=(0.0, 1.0), classes=[0, 1])).fit(X, y)
+    X[7] = "a rare disease"
+    with pytest.raises(ValueError, match="cannot predict all rows") as caught:
+        evaluate(model, X, y)
+    assert "rare" not in str(caught.value)
+    assert caught.value.__suppress_context__

@@ -135,3 +135,10 @@ def test_sums_of_scores_are_exact():
     total = score.total(Tenths(), X, np.zeros(10_001), np.ones(10_001))
     alone = score.total(Tenths(), X[:1], np.zeros(1), np.ones(1))
     assert Fraction(total) == 10_001 * Fraction(alone)
+
+
+def test_numbers_as_texts_are_no_error_after_the_fits_were_paid_for():
+    X, _ = table()
+    model = Ridge(bounds=(-1.0, 1.0), y_bounds=(-1.0, 1.0))
+    one, two = (cross_val_score_private(model, X, y, cv=2, random_state=0) for y in (X[:, 0], X[:, 0].astype(str)))
+    assert one.scores.tolist() == two.scores.tolist()
