@@ -118,7 +118,7 @@ def confusion(sums: NoisySums, classes: int, failure: float) -> list[list[Limits
 
 
 def log_losses(sums: NoisySums, classes: int, least_probability: float, failure: float) -> dict[str, Limits]:
-    """Log-loss of the model and of the base rates, and by how much that of the model is smaller.
+    """Log-loss of the model and of the best constant, and by how much that of the model is smaller.
 
     Over the rows whose label is declared: there is no probability of any other.
     """
@@ -140,14 +140,23 @@ def _declared(counts: Counts) -> FloatArray:
 
 
 def _constant_losses(counts: Counts, classes: int, least_probability: float) -> FloatArray:
-    """The loss of the base rates for each label, over the largest loss; from noisy counts."""
+    """The loss of the best constant for each label, over the largest loss; from noisy counts.
+
+    Probabilities below the least one count as that one, so that a constant loses nothing by giving up rare labels: it
+    predicts the others at their rates among themselves. Base rates of all labels would be beaten by such a constant.
+    """
     rows = np.maximum([counts.values @ label_bins(classes, label) for label in range(classes)], 0.0)
     rates = rows / rows.sum() if rows.sum() > 0.0 else np.full(classes, 1.0 / classes)
-    return np.asarray(np.log(np.maximum(rates, least_probability)) / math.log(least_probability))
+    order, found = np.argsort(-rates, kind="stable"), []
+    for kept in range(1, classes + 1):
+        chances = np.zeros(classes)
+        chances[order[:kept]] = rates[order[:kept]] / rates[order[:kept]].sum()
+        found.append(np.log(np.maximum(chances, least_probability)) / math.log(least_probability))
+    return np.asarray(min(found, key=lambda losses: float(rates @ losses)))
 
 
 def _slack(counts: Counts, classes: int, least_probability: float, deviations: float) -> float:
-    """How much more the noisy base rates can lose than the true ones: the divergence between the two, times rows."""
+    """How much more noisy rates can lose than the true ones: the divergence between the two, times rows."""
     rows = np.array([counts.values @ label_bins(classes, label) for label in range(classes)])
     rows = np.maximum(rows, max(least_probability * counts.total, 1.0))
     noise = classes * counts.deviation**2

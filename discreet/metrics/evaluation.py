@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from discreet.data.validation import check_weights, validate_features
 from discreet.estimators.base import PrivateLinearModel
 from discreet.metrics.classification import ClassifierMeasure, accuracies, confusion, log_losses
 from discreet.metrics.curves import area_under_curve, calibration_bins, default_edges, roc_points
-from discreet.metrics.record import Evaluation
+from discreet.metrics.record import CLIPPED, Evaluation
 from discreet.metrics.regression import RegressorMeasure, regression_figures
 from discreet.metrics.released_sums import NoisySums, SumsPlan, check_one_each
 from discreet.preprocessing.pipeline import pipeline_guarantee
@@ -87,7 +88,8 @@ def evaluate(
         was declared, or has learned privately.
     largest_error : float, optional
         For regressors: errors are clipped to this, in the unit of the target, which makes the noise smaller and the
-        figures those of clipped errors. None clips none. Must not be chosen by looking at the rows.
+        figures those of clipped errors: R2 without clipping may be lower. None clips none. Must not be chosen by
+        looking at the rows.
     relation : {"replace", "zero_out", "add_remove"}, default="replace"
         Which tables count as neighbours.
     public_n : int, optional
@@ -140,11 +142,11 @@ def evaluate(
         measure = _regressor_measure(model, figures, (y_bounds, largest_error), counted)
     terms = Terms(public, budget_from(epsilon, delta, public.rows), ledger, dataset)
     plan = SumsPlan(mechanisms.additive(terms.budget, WHOLE), measure.parts, public.relation)
-    rng = terms.generator(random_state, "evaluate", plan)
+    rng = terms.generator(random_state, "evaluate", (plan, _asked(measure)))
     with terms.booked(plan.event, "evaluate", rng):
         with warnings.catch_warnings(), np.errstate(all="ignore"):  # warnings could tell about single rows
             warnings.simplefilter("ignore")
-            found = measure.contributions(X, y)
+            found = _contributions(measure, X, y)
             check_one_each(found, rows)
         sums = plan.learn(found, weight, None if counted else float(public.rows), rng)
     shown = _classification if is_classifier(model) else _regression
@@ -216,10 +218,34 @@ def _numbers(y: Any) -> FloatArray:
     return target
 
 
+def _contributions(measure: Any, X: Any, y: Any) -> Any:
+    """What the rows add; messages of the steps of a pipeline may show values, such as unknown categories."""
+    try:
+        return measure.contributions(X, y)
+    except (TypeError, ValueError):
+        raise ValueError("the model cannot predict all rows of X; model.predict(X) says why.") from None
+
+
+def _last_step(model: Any) -> Any:
+    """The estimator that predicts: the last step of a pipeline, the winner of a search."""
+    inner = model.steps[-1][1] if hasattr(model, "steps") else model
+    return getattr(inner, "best_estimator_", inner)
+
+
+def _asked(measure: Any) -> Any:
+    """The measure with the numbers of the model in its place: what tells two evaluations under one seed apart.
+
+    With the same noise in both, their difference would be free of it for whoever sees the two, without the seed. Single
+    precision, since machines that differ in the last digits of a fit should draw the same noise.
+    """
+    inner = _last_step(measure.model)
+    numbers = [np.asarray(getattr(inner, name, np.nan), dtype=np.float32) for name in ("coef_", "intercept_")]
+    return replace(measure, model=numbers)
+
+
 def _target_bounds(model: Any) -> Any:
     """The limits that a model was declared or has learned privately; None where they were read from rows."""
-    inner = model.steps[-1][1] if hasattr(model, "steps") else model
-    inner = getattr(inner, "best_estimator_", inner)
+    inner = _last_step(model)
     declared = getattr(inner, "y_bounds", None)
     if isinstance(declared, str):
         return None
@@ -259,5 +285,5 @@ def _regression(measure: RegressorMeasure, sums: NoisySums, failure: float, abou
     found = regression_figures(measure, sums, failure)
     settings: dict[str, Any] = {"limits_of_the_target": [measure.low, measure.high]}
     if measure.largest_error < measure.high - measure.low:
-        settings["errors_clipped_to"] = measure.largest_error
+        settings[CLIPPED] = measure.largest_error
     return Evaluation(found, (), (), (), (), settings=settings, released=sums, **about)

@@ -20,7 +20,7 @@ NAMES = {
     "accuracy_of_constant": "  of the most frequent label",
     "accuracy_gain": "  better than that by",
     "log_loss": "log-loss",
-    "log_loss_of_constant": "  of the base rates",
+    "log_loss_of_constant": "  of the best constant",
     "log_loss_gain": "  better than that by",
     "roc_auc": "area under the ROC curve",
     "r2": "R2",
@@ -28,6 +28,7 @@ NAMES = {
     "mean_squared_error_of_constant": "  of the mean",
     "mean_squared_error_gain": "  better than that by",
 }
+CLIPPED = "errors_clipped_to"  # the setting, if errors are clipped
 GAINS = ("accuracy_gain", "log_loss_gain", "mean_squared_error_gain")
 
 
@@ -87,10 +88,13 @@ class Evaluation:
 
     @property
     def beats_constant(self) -> bool | None:
-        """Whether the model predicts better than a constant; None where this release cannot tell."""
+        """Whether the model predicts better than a constant; None where this release cannot tell.
+
+        Clipped errors are those of the model alone, not of the constant: they can show that it is worse, never better.
+        """
         found = [self.figures[name] for name in GAINS if name in self.figures]
         if any(gain.low > 0.0 for gain in found):
-            return True
+            return None if CLIPPED in self.settings else True
         return False if all(gain.high < 0.0 for gain in found) else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -146,6 +150,8 @@ class Evaluation:
             "noise and draw of the rows are both in it.",
         ]
         notes += [f"{name.replace('_', ' ')}: {value}" for name, value in self.settings.items() if name != "edges"]
+        if CLIPPED in self.settings:
+            notes.append("The model's errors are clipped and those of the mean are not: without that, R2 may be lower.")
         promise = self.guarantee
         notes.append(f"Cost: epsilon {promise.epsilon:g}, delta {promise.delta:g}, relation {promise.relation}.")
         if promise.leaks or not promise.is_private:

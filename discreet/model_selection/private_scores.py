@@ -183,14 +183,15 @@ def cross_val_score_private(
     rows = clone(estimator)._load(X, y, {}, reset=True)  # refuses a bad table before anything is released
     if folds > rows.rows:
         raise ValueError(f"cv={folds} folds need at least as many rows; got {rows.rows}.")
-    y = np.ravel(y)  # of a column every row would be compared with every other one
+    # Of a column every row would be compared with every other one; numbers may be texts until now, as for `fit`.
+    y = np.ravel(y) if is_classifier(estimator) else np.ravel(y).astype(np.float64)
     budget = budget_from(epsilon, delta, rows.rows)
     sizes = [part.size for part in np.array_split(np.arange(rows.rows), folds)]
     classes = len(estimator.classes) if is_classifier(estimator) else 2
     shapes = [TableShape(rows.rows, size, rows.columns, classes, rows.sparse) for size in sizes]
     plan = plan_scores(estimator, shapes, budget, share)
     terms = Terms(Public.of(rows.rows, rows.columns, relation=relation), budget, ledger, dataset)
-    rng = terms.generator(random_state, "cross_val_score_private", plan)
+    rng = terms.generator(random_state, "cross_val_score_private", (plan, score))  # two scores: two noises
     with terms.booked(plan.event, "cross_val_score_private", rng):
         models, totals = _run(estimator, X, y, fold_positions(rows.rows, folds, rng), plan, score, rng)
     leaks = dict.fromkeys(leak for model in models for leak in model.guarantee_.leaks)

@@ -5,7 +5,6 @@ Proof: docs/guarantees/model-selection.md.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from discreet._common.types import FloatArray
+from discreet.data.rows import on_term_grid
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,13 @@ class RowScore:
         return np.where(scores >= 0.0, np.minimum(scores, 1.0), 0.0)
 
     def total(self, model: Any, X: Any, y: Any, weight: FloatArray) -> float:
-        """The sum over the rows, each times its weight, which is at most 1; 0 if there are none."""
+        """The sum over the rows, each times its weight, which is at most 1; 0 if there are none.
+
+        Exact, since all terms are multiples of a power of two: the rounding of a sum would move it by more than 1.
+        """
         if weight.size == 0:  # models refuse to predict for an empty table
             return 0.0
-        return math.fsum(weight * self.rows(model, X, y))
+        return float(on_term_grid(weight * self.rows(model, X, y)).sum())
 
     def in_units(self, mean: float) -> float:
         """A mean of such numbers as scikit-learn states this score."""

@@ -131,3 +131,49 @@ def test_one_row_changes_no_message_and_no_figure_disappears(recwarn):
         assert np.isfinite(found.released.values).all()
     assert len(set(shapes)) == 1
     assert len(recwarn) == 0
+
+
+@pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning", "ignore::discreet.UtilityWarning")
+def test_two_evaluations_under_one_seed_have_different_noise():
+    """With the same noise in both, the difference of two releases would be exact, without knowing the seed."""
+    from discreet import LogisticRegression, Ridge
+
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, (500, 2))
+    y = (X[:, 0] > 0.0).astype(int)
+    settings = {"bounds": (-1.0, 1.0), "classes": [0, 1]}
+    models = [LogisticRegression(**settings).fit(X, labels) for labels in (y, 1 - y)]
+
+    def released(model, target, **asked):
+        return evaluate(model, X, target, 1.0, random_state=0, **asked).released.values
+
+    first = released(models[0], y)
+    assert (first == released(models[0], y)).all()
+    others = [released(models[1], y)]
+    others += [released(models[0], y, **asked) for asked in ({"least_probability": 0.02}, {"edges": np.arange(17.0)})]
+    assert not any(_whole(first[:5] - other[:5]) for other in others)
+    ridge = Ridge(bounds=(-1.0, 1.0), y_bounds=(-1.0, 1.0)).fit(X, X[:, 0])
+    targets = [released(ridge, X[:, 0], **asked) for asked in ({}, {"largest_error": 1.0}, {"y_bounds": (-2.0, 2.0)})]
+    assert len({float(values[0] - targets[0][0]) for values in targets}) == 3
+    assert abs(targets[0][2] - targets[1][2]) > 1e-6  # sums of squared targets: the errors' limit does not enter
+
+
+def _whole(differences):
+    """Whether noise has cancelled: counts differ by whole numbers."""
+    return bool((np.abs(differences - np.rint(differences)) < 1e-6).all())
+
+
+@pytest.mark.filterwarnings("ignore::discreet.UtilityWarning")
+def test_no_message_shows_a_value_of_a_row():
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    from discreet import LogisticRegression
+
+    X, y = np.array([["u"], ["v"]] * 200, dtype=object), np.arange(400) % 2
+    encoder = OneHotEncoder(categories=[["u", "v"]], sparse_output=False)
+    model = make_pipeline(encoder, LogisticRegression(bounds=(0.0, 1.0), classes=[0, 1])).fit(X, y)
+    X[7] = "a rare disease"
+    with pytest.raises(ValueError, match="cannot predict all rows") as caught:
+        evaluate(model, X, y)
+    assert "rare" not in str(caught.value)
+    assert caught.value.__suppress_context__

@@ -108,3 +108,37 @@ def test_a_column_of_labels_is_a_list_of_labels():
         for labels in (y, y[:, None])
     )
     assert one.scores.tolist() == two.scores.tolist()
+
+
+def test_two_scores_under_one_seed_have_different_noise():
+    """The same noise in both would be gone from their difference."""
+    X, y = table()
+    one, two = (
+        cross_val_score_private(LogisticRegression(**SETTINGS), X, y, cv=2, random_state=0, scoring=scoring)
+        for scoring in ("accuracy", "neg_brier_score")
+    )
+    assert (one.estimators[0].coef_ != two.estimators[0].coef_).all()
+
+
+def test_sums_of_scores_are_exact():
+    """A row moves them by at most 1, which the rounding of a sum would exceed."""
+    from fractions import Fraction
+
+    from discreet.model_selection.row_scores import RowScore
+
+    class Tenths:
+        def predict(self, X):
+            return X[:, 0]
+
+    score = RowScore("neg_mean_absolute_error")
+    X = np.full((10_001, 1), 0.1)
+    total = score.total(Tenths(), X, np.zeros(10_001), np.ones(10_001))
+    alone = score.total(Tenths(), X[:1], np.zeros(1), np.ones(1))
+    assert Fraction(total) == 10_001 * Fraction(alone)
+
+
+def test_numbers_as_texts_are_no_error_after_the_fits_were_paid_for():
+    X, _ = table()
+    model = Ridge(bounds=(-1.0, 1.0), y_bounds=(-1.0, 1.0))
+    one, two = (cross_val_score_private(model, X, y, cv=2, random_state=0) for y in (X[:, 0], X[:, 0].astype(str)))
+    assert one.scores.tolist() == two.scores.tolist()
