@@ -171,7 +171,8 @@ class CSVFile(TableFile):
             return read_csv(
                 self._file,
                 ReadOptions(column_names=names, skip_rows=self._skipped),
-                ParseOptions(delimiter=self._separator, newlines_in_values=True),
+                # An empty line of a file with one column is a row whose value is missing.
+                ParseOptions(delimiter=self._separator, newlines_in_values=True, ignore_empty_lines=len(names) > 1),
                 ConvertOptions(column_types=dict.fromkeys(wanted, pa.string()), include_columns=wanted),
             )
         except _BROKEN:

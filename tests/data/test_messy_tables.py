@@ -216,3 +216,11 @@ def test_dates_far_away_stay_on_their_side(tmp_path):
         parquet.write_table(pa.table({"d": pa.array([0, value, None], plain).cast(kind)}), tmp_path / "t.parquet")
         found = read(tmp_path / "t.parquet", Column("d", "date", missing=7)).X[:, 0]
         np.testing.assert_allclose(found, [0.0, days, 7.0], rtol=1e-12, err_msg=str(kind))
+
+
+def test_an_empty_line_of_one_column_is_a_row(tmp_path):
+    """Left out, it would change the number of rows, and move all predictions after it."""
+    path = written(tmp_path, "a\n1\n\n3\n")
+    np.testing.assert_array_equal(read(path, Column("a", missing=7)).X[:, 0], [1, 7, 3])
+    with pytest.raises(ValueError, match="missing values"):
+        read(path, Column("a"))
