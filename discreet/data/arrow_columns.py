@@ -30,7 +30,14 @@ _FAULTS = {
     "infinite": ("contains infinity", "contain infinity", "remove or correct those rows first"),
 }
 MOST_NAMES = 20  # of columns in a message
-DAY = 86_400e6  # microseconds
+UNITS_OF_A_DAY = {
+    "s": 86_400.0,
+    "ms": 86_400e3,
+    "us": 86_400e6,
+    "ns": 86_400e9,
+    "date32[day]": 1.0,
+    "date64[ms]": 86_400e3,
+}
 
 
 def wanted_columns(source: Any, kinds: dict[str, str], schema: Schema, target: bool) -> list[str]:
@@ -123,12 +130,7 @@ def _advice(name: str, names: list[str]) -> str:
 def _features(source: Any, values: Any, column: Column, commas: bool, faults: Faults) -> FloatArray | None:
     """The features of one column; None if it has a fault, which is kept."""
     if column.type == "category":
-        texts = _texts(source, column.name, values)
-        gaps = np.isin(texts, ["", *MISSING]) & ~np.isin(texts, column.categories or ())
-        if column.missing is not None and not column.has_indicator:
-            texts = np.where(gaps, str(column.missing), texts)
-        found = np.asarray(texts[:, None] == np.array(column.categories)[None, :], dtype=np.float64)
-        return np.column_stack([found, gaps]) if column.has_indicator else found
+        return _indicators(column, *_coded(source, column.name, values))
     if column.type == "date":
         numbers = _as_days(values, column.first_day)
     else:
@@ -141,6 +143,19 @@ def _features(source: Any, values: Any, column: Column, commas: bool, faults: Fa
     if column.fill is not None:
         numbers = np.where(gaps, column.fill, numbers)
     return np.column_stack([numbers, gaps]) if column.has_indicator else numbers[:, None]
+
+
+def _indicators(column: Column, texts: list[str], places: Any) -> FloatArray:
+    """A category column as zeros and ones; each distinct text is compared once, however long it is."""
+    listed = column.categories or ()
+    gaps = [text in MISSING and text not in listed for text in texts]
+    if column.missing is not None and not column.has_indicator:
+        texts = [as_text(column.missing) if gap else text for text, gap in zip(texts, gaps, strict=True)]
+    found = [
+        [text == category for category in listed] + [gap] * column.has_indicator
+        for text, gap in zip(texts, gaps, strict=True)
+    ]
+    return np.array(found, dtype=np.float64).reshape(len(texts), -1)[places]
 
 
 def _checked(numbers: FloatArray | None, kind: str, name: str, faults: Faults, missing: bool) -> FloatArray | None:
@@ -163,11 +178,14 @@ def _as_days(values: Any, first_day: int) -> FloatArray | None:
     if _is_text(values.type):
         values = _trimmed(values)
     try:
-        microseconds = values.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+        if not (pa.types.is_timestamp(values.type) or pa.types.is_date(values.type)):
+            values = values.cast(pa.timestamp("us"), safe=False)
+        # No other unit of time in between: dates that it cannot hold would come back as quite different ones.
+        units = values.cast(pa.int32() if pa.types.is_date32(values.type) else pa.int64())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
-    days = np.asarray(_to_numpy(microseconds.cast(pa.float64(), safe=False)), dtype=np.float64) / DAY
-    return days - first_day
+    days = np.asarray(_to_numpy(units.cast(pa.float64(), safe=False)), dtype=np.float64)
+    return days / UNITS_OF_A_DAY[getattr(values.type, "unit", str(values.type))] - first_day
 
 
 def _trimmed(values: Any) -> Any:
@@ -219,7 +237,13 @@ def _to_numpy(values: Any) -> Any:
 
 
 def _texts(source: Any, name: str, values: Any) -> npt.NDArray[np.str_]:
-    """A column as texts, each distinct value converted once."""
+    """A column as texts."""
+    texts, places = _coded(source, name, values)
+    return np.array(texts, dtype=str)[places]
+
+
+def _coded(source: Any, name: str, values: Any) -> tuple[list[str], Any]:
+    """The distinct texts of a column, each converted once, with that of missing values; and the place of each row."""
     import pyarrow as pa
 
     whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
@@ -228,8 +252,7 @@ def _texts(source: Any, name: str, values: Any) -> npt.NDArray[np.str_]:
         known = [as_text(value) for value in coded.dictionary.to_pylist()]
     except (pa.ArrowException, OverflowError, ValueError):  # lists, and dates that Python does not have
         raise ValueError(f"{source}: column {name!r} holds values that have no text; ignore it in a schema.") from None
-    places = coded.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
-    return np.array([*known, as_text(None)], dtype=str)[places]
+    return [*known, as_text(None)], coded.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
 
 
 def _is_text(kind: Any) -> bool:

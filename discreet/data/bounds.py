@@ -32,7 +32,7 @@ def check_bounds(
     if isinstance(bounds, Mapping):
         bounds = _by_name(bounds, columns, name, feature_names)
     try:
-        low, high = bounds
+        low, high = _pair(bounds)
         low = np.array(np.broadcast_to(np.asarray(low, dtype=np.float64), (columns,)))
         high = np.array(np.broadcast_to(np.asarray(high, dtype=np.float64), (columns,)))
     except (TypeError, ValueError):
@@ -43,6 +43,13 @@ def check_bounds(
     low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
     _check_sizes(low, high, name)
     return None if np.isinf(low).all() and np.isinf(high).all() else (low, high)
+
+
+def _pair(ends: Any) -> Any:
+    """Two ends; a text is no pair, though "12" has two letters that are numbers."""
+    if isinstance(ends, str | bytes):
+        raise TypeError("a text is not a pair.")
+    return ends
 
 
 def _check_sizes(low: FloatArray, high: FloatArray, name: str) -> None:
@@ -137,7 +144,7 @@ def _by_name(bounds: Mapping[Any, Any], columns: int, name: str, feature_names: 
             hint = f"did you mean {near[0]!r}?" if near else f"the first columns are {', '.join(names[:5])}."
             raise ValueError(f"{name} names the column {column!r}, which the table does not have; {hint}")
         try:
-            ends = [np.nan if end is None else float(end) for end in pair]
+            ends = [np.nan if end is None else float(end) for end in _pair(pair)]
             low[names.index(column)], high[names.index(column)] = ends
         except (TypeError, ValueError):
             raise ValueError(

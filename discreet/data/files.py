@@ -137,7 +137,7 @@ class CSVFile(TableFile):
     """A CSV file in UTF-8; its header has no types, so every kind is "number". Without one, columns are numbered."""
 
     def _header(self) -> dict[str, str]:
-        """The names in the first line, split at the separator that occurs there most."""
+        """The names in the first line, split at its separator."""
         text = io.TextIOWrapper(self._file, encoding="utf-8-sig", newline="")
         try:
             line = text.readline()
@@ -150,7 +150,7 @@ class CSVFile(TableFile):
         self._file = text.detach()
         if not line.strip():
             raise ValueError(f"{self.path} is empty or its first line is; it needs a header with the column names.")
-        self._separator = named[1] if named else max(SEPARATORS, key=line.count)
+        self._separator = named[1] if named else _separator_of(line)
         self._skipped, self._commas = int(self._has_header) + bool(named), self._separator == ";"
         names = [name.strip() for name in next(csv.reader([line], delimiter=self._separator))]
         values = [place for place, name in enumerate(names, start=1) if looks_like_data(name)]
@@ -171,7 +171,8 @@ class CSVFile(TableFile):
             return read_csv(
                 self._file,
                 ReadOptions(column_names=names, skip_rows=self._skipped),
-                ParseOptions(delimiter=self._separator, newlines_in_values=True),
+                # An empty line of a file with one column is a row whose value is missing.
+                ParseOptions(delimiter=self._separator, newlines_in_values=True, ignore_empty_lines=len(names) > 1),
                 ConvertOptions(column_types=dict.fromkeys(wanted, pa.string()), include_columns=wanted),
             )
         except _BROKEN:
@@ -251,6 +252,17 @@ def read_table(path: str | Path, schema: Schema, target: bool, header: bool = Tr
     """The features of a schema from a file, and its target if asked for: `TableFile.read` for a single use."""
     with open_table(path, header) as file:
         return file.read(schema, target)
+
+
+def _separator_of(line: str) -> str:
+    """What separates the fields of the first line: what occurs most, outside of quotes.
+
+    Numbers with decimal commas between semicolons hold more commas than semicolons, and are told by that.
+    """
+    bare = re.sub(r'"[^"]*"', "", line).strip("\r\n")
+    if ";" in bare and all(re.fullmatch(r"\s*[-+]?[\d.]*(,\d*)?\s*", field) for field in bare.split(";")):
+        return ";"
+    return max(SEPARATORS, key=bare.count)
 
 
 def _from_bytes(content: bytes) -> Any:

@@ -16,7 +16,7 @@ from sklearn.base import is_classifier, is_regressor
 
 from discreet._common.checks import number_in
 from discreet._common.types import FloatArray
-from discreet.data.bounds import check_bounds
+from discreet.data.bounds import check_complete_bounds
 from discreet.data.public import Public
 from discreet.data.validation import check_weights, validate_features
 from discreet.estimators.base import PrivateLinearModel
@@ -194,7 +194,7 @@ def _regressor_measure(model: Any, figures: Any, limits: tuple[Any, float | None
     if figures is not None:
         raise ValueError("figures is for classifiers; a regressor has its mean squared error and R2.")
     y_bounds, largest_error = limits
-    bounds = check_bounds(_target_bounds(model) if y_bounds is None else y_bounds, 1, "y_bounds")
+    bounds = check_complete_bounds(_target_bounds(model) if y_bounds is None else y_bounds, 1, "y_bounds")
     if bounds is None or not bounds[0][0] < bounds[1][0]:
         raise ValueError("y_bounds is missing: pass the public limits of the target, y_bounds=(low, high).")
     low, high = float(bounds[0][0]), float(bounds[1][0])

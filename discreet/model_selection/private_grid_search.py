@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.model_selection import ParameterGrid, train_test_split
 
-from discreet._common.types import FloatArray
+from discreet._common.types import BoolArray, FloatArray
+from discreet.data.bounds import boolean_columns, names_of
 from discreet.data.public import Public
 from discreet.data.validation import only_weights
 from discreet.model_selection.row_scores import RowScore
@@ -112,7 +113,7 @@ class PrivateGridSearch(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEs
         self.dataset = dataset
         self.random_state = random_state
 
-    def plan(self, n_samples: int, n_features: int, sparse: bool = False) -> SearchPlan:
+    def plan(self, n_samples: int, n_features: int, sparse: bool = False, feature_names: Any = None) -> SearchPlan:
         """Return what `fit` would do with a table of this size, and its `guarantee`. No data is needed.
 
         Parameters
@@ -121,12 +122,20 @@ class PrivateGridSearch(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEs
             Number of rows and of columns.
         sparse : bool, default=False
             Whether the table would be sparse.
+        feature_names : sequence of str, optional
+            Names of the columns, for bounds by name.
 
         Returns
         -------
         SearchPlan
             Its `guarantee` is that of the whole, its `trials` and `finals` are the plans of the fits.
         """
+        return self._planned(n_samples, n_features, sparse, feature_names)
+
+    def _planned(
+        self, n_samples: int, n_features: int, sparse: bool, names: Any, booleans: BoolArray | None = None
+    ) -> SearchPlan:
+        """The same, where it is known as well which columns have the type bool."""
         self._check()
         held_out = round(self.held_out * n_samples)
         if not 0 < held_out < n_samples:
@@ -134,7 +143,7 @@ class PrivateGridSearch(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEs
                 f"held_out={self.held_out} of {n_samples} rows leaves no row to fit on, or none to score on."
             )
         classes = len(self.estimator.classes) if is_classifier(self.estimator) else 2
-        shape = TableShape(n_samples, held_out, n_features, classes, sparse)
+        shape = TableShape(n_samples, held_out, n_features, classes, sparse, names, booleans)
         models = [clone(self.estimator).set_params(**settings) for settings in self._candidates()]
         return plan_search(models, shape, self._budget(n_samples), self.search_share)
 
@@ -162,7 +171,7 @@ class PrivateGridSearch(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEs
         rows = clone(self.estimator)._load(
             X, y, metadata, reset=True
         )  # refuses a bad table before anything is released
-        plan = self.plan(rows.rows, rows.columns, rows.sparse)
+        plan = self._planned(rows.rows, rows.columns, rows.sparse, names_of(X), boolean_columns(X))
         public = Public.of(rows.rows, rows.columns, relation=self.estimator.relation)
         terms, name = Terms(public, self._budget(rows.rows), self.ledger, self.dataset), type(self).__name__
         rng = terms.generator(self.random_state, name, plan)

@@ -17,6 +17,7 @@ from sklearn.utils import _safe_indexing
 
 from discreet._common.checks import number_in, whole
 from discreet._common.types import FloatArray, IndexArray
+from discreet.data.bounds import boolean_columns, names_of
 from discreet.data.public import Public
 from discreet.estimators.task import SHRINK
 from discreet.metrics.intervals import Counts, Limits
@@ -188,7 +189,8 @@ def cross_val_score_private(
     budget = budget_from(epsilon, delta, rows.rows)
     sizes = [part.size for part in np.array_split(np.arange(rows.rows), folds)]
     classes = len(estimator.classes) if is_classifier(estimator) else 2
-    shapes = [TableShape(rows.rows, size, rows.columns, classes, rows.sparse) for size in sizes]
+    told: dict[str, Any] = {"names": names_of(X), "booleans": boolean_columns(X)}
+    shapes = [TableShape(rows.rows, size, rows.columns, classes, rows.sparse, **told) for size in sizes]
     plan = plan_scores(estimator, shapes, budget, share)
     terms = Terms(Public.of(rows.rows, rows.columns, relation=relation), budget, ledger, dataset)
     rng = terms.generator(random_state, "cross_val_score_private", (plan, score))  # two scores: two noises

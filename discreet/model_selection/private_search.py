@@ -9,6 +9,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 
+from discreet._common.types import BoolArray
+from discreet.data.bounds import boolean_columns, names_of
 from discreet.data.public import Public
 from discreet.data.validation import only_weights
 from discreet.model_selection.candidates import Candidates
@@ -140,7 +142,7 @@ class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEsti
         self.dataset = dataset
         self.random_state = random_state
 
-    def plan(self, n_samples: int, n_features: int, sparse: bool = False) -> TrialsPlan:
+    def plan(self, n_samples: int, n_features: int, sparse: bool = False, feature_names: Any = None) -> TrialsPlan:
         """Return what `fit` would do with a table of this size, and its `guarantee`. No data is needed.
 
         Parameters
@@ -149,19 +151,27 @@ class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEsti
             Number of rows and of columns; under "add_remove" the number of rows is `public_n`.
         sparse : bool, default=False
             Whether the table would be sparse.
+        feature_names : sequence of str, optional
+            Names of the columns, for bounds by name.
 
         Returns
         -------
         TrialsPlan
             Printable; its `guarantee` is that of the whole.
         """
+        return self._planned(n_samples, n_features, sparse, feature_names)
+
+    def _planned(
+        self, n_samples: int, n_features: int, sparse: bool, names: Any, booleans: BoolArray | None = None
+    ) -> TrialsPlan:
+        """The same, where it is known as well which columns have the type bool."""
         self._check()
         rows = self._public(n_samples, n_features).rows
         held_out = round(self.held_out * rows)
         if not 0 < held_out < rows:
             raise ValueError(f"held_out={self.held_out} of {rows} rows leaves no row to fit on, or none to score on.")
         classes = len(self.estimator.classes) if is_classifier(self.estimator) else 2
-        shape = TableShape(rows, held_out, n_features, classes, sparse)
+        shape = TableShape(rows, held_out, n_features, classes, sparse, names, booleans)
         candidates = Candidates.of(self.param_distributions)
         listed = candidates.listed()
         models = [clone(self.estimator).set_params(**settings) for settings in listed or [{}]]
@@ -192,7 +202,8 @@ class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEsti
         """
         self._check()
         rows = clone(self.estimator)._load(X, y, metadata, reset=True)  # refuses a bad table before any release
-        plan, public = self.plan(rows.rows, rows.columns, rows.sparse), self._public(rows.rows, rows.columns)
+        plan = self._planned(rows.rows, rows.columns, rows.sparse, names_of(X), boolean_columns(X))
+        public = self._public(rows.rows, rows.columns)
         terms, name = Terms(public, self._budget(public.rows), self.ledger, self.dataset), type(self).__name__
         rng = terms.generator(self.random_state, name, plan)
         with terms.booked(plan.event, name, rng):

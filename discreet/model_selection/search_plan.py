@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from discreet._common.types import BoolArray
 from discreet.data.public import Public
 from discreet.estimators.declared_inputs import public_inputs_of
 from discreet.estimators.task import SHRINK, covers_either
@@ -54,13 +55,18 @@ class SearchPlan:
 
 @dataclass(frozen=True)
 class TableShape:
-    """The public shape of a table: its rows, of which some are held out, columns and classes."""
+    """The public shape of a table: its rows, of which some are held out, columns and classes.
+
+    `names` and `booleans` tell of the columns what the fits will see: their names, and which have the type bool.
+    """
 
     rows: int
     held_out: int
     columns: int
     classes: int
     sparse: bool
+    names: Sequence[str] | None = None
+    booleans: BoolArray | None = None
 
     def plan(self, model: Any, budget: Budget, everything: bool) -> Plan:
         """The plan of a model that gets this budget, for all rows or for those that are not held out."""
@@ -68,7 +74,9 @@ class TableShape:
         priced = model.set_params(epsilon=budget, delta=None)
         if Relation(model.relation) is Relation.ADD_REMOVE:
             priced.set_params(public_n=rows)
-        plan: Plan = priced.plan(rows, self.columns, n_classes=self.classes, sparse=self.sparse)
+        facts = {"sparse": self.sparse, "booleans": self.booleans} | priced._declared(self.names)
+        public = Public.of(rows, self.columns, **facts)
+        plan: Plan = priced._make_plan(public, self.classes, priced._budget(public))
         return plan
 
     def public_inputs(self, models: Sequence[Any]) -> tuple[str, ...]:

@@ -86,6 +86,9 @@ class PrivateTransformer(
     dataset: Any = None
     random_state: Any = None
 
+    # Whether columns of type bool have the bounds 0 and 1.
+    _types_bound: ClassVar[bool] = True
+
     # As for the estimators: a weight must lie in [0, 1], so it cannot equal a repeated row.
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
 
@@ -113,7 +116,7 @@ class PrivateTransformer(
         table = self._validated(X, reset=True)
         data = Data(table, np.zeros(table.shape[0]), only_weights(metadata, table.shape[0]))
         names = getattr(self, "feature_names_in_", None)
-        booleans = boolean_columns(X) if hasattr(self, "bounds") else None
+        booleans = boolean_columns(X) if hasattr(self, "bounds") and self._types_bound else None
         terms = Terms.of(data, getattr(self, "bounds", None), names, booleans, **self._settings())
         plan = self._plan(terms.public, terms.budget)
         name = type(self).__name__

@@ -88,7 +88,12 @@ def input_names(estimator: Any, input_features: Any = None) -> list[str]:
 def _text(value: Any) -> str:
     if isinstance(value, np.generic):
         value = value.item()
-    return "" if type(value).__name__ in _MISSING_KINDS else as_text(value)
+    if type(value).__name__ in _MISSING_KINDS:
+        return ""
+    try:
+        return as_text(value)
+    except ValueError:  # Python writes no whole number of more than 4300 digits, and such a row must not stop a fit
+        return "a number that has no text"
 
 
 def _is_list(value: Any) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -204,8 +204,9 @@ class PrivateImputer(FillsMissing, PrivateTransformer):
     strategy : {"mean", "median"}, default="mean"
         What is learned. A median stands outliers; a mean needs fewer rows.
     bounds : tuple (low, high) or dict
-        Public limits of all columns, two numbers, two sequences with one number per column, or pairs by name; columns
-        of type bool have theirs. Values outside count as the nearer limit.
+        Public limits of all columns, two numbers, two sequences with one number per column, or pairs by name. Columns
+        of type bool need them too: a gap in a row takes that type from its column. Values outside count as the nearer
+        limit.
     add_indicator : bool, default=False
         Whether to add a column for each column that is 1 where its value was missing.
 
@@ -232,6 +233,9 @@ class PrivateImputer(FillsMissing, PrivateTransformer):
     strategy: str = "mean"
     bounds: Any = None
     add_indicator: bool = False
+
+    # pandas makes objects of booleans as soon as one is missing: the type would tell whether one is.
+    _types_bound: ClassVar[bool] = False
 
     def _plan(self, public: Public, budget: Budget) -> ObservedMeanPlan | ObservedMedianPlan:
         if self.strategy not in ("mean", "median"):

@@ -101,3 +101,9 @@ def test_a_column_called_names_is_a_column():
 def test_open_sides_are_written_as_null():
     facts = Public.of(10, 2, bounds=([0, None], [None, 1])).to_dict()
     assert (facts["low"], facts["high"]) == ([0.0, None], [None, 1.0])
+
+
+@pytest.mark.parametrize("bounds", ["12", {"a": "12"}])
+def test_a_text_is_no_pair_of_bounds(bounds):
+    with pytest.raises(ValueError, match="must be a pair"):
+        check_bounds(bounds, 1, feature_names=["a"])

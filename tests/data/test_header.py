@@ -89,3 +89,19 @@ def test_values_that_no_column_is_called(value):
 @pytest.mark.parametrize("name", ["age", "x1", "1st", "No", "größe", "年齢", "income_2019", "e", "label"])
 def test_names_that_columns_have(name):
     assert not looks_like_data(name)
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "fields"),
+    [
+        ("1,5;2,25;-3,5", "1;2;3", 3),  # more commas than semicolons, but these are decimal
+        ('1,2,"a;b;c;d"', "1,2,x", 3),  # separators inside quotes are none
+        ('"x, y";2', "x;2", 2),
+        ("1,2,3;4", "1,2,3", 3),
+    ],
+)
+def test_the_values_of_a_first_row_do_not_change_its_separator(tmp_path, first, other, fields):
+    path = tmp_path / "people.csv"
+    for line in (first, other):
+        path.write_text(f"{line}\n")
+        assert len(read_header(path, header=False)) == fields

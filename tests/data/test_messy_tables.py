@@ -183,3 +183,44 @@ def test_schemas_come_back_from_their_files_and_stay_short():
     content = json.loads(json.dumps(schema.to_dict()))
     assert Schema.from_dict(content) == schema
     assert set(content["columns"][3]) == {"name", "type", "low", "high", "categories"}
+
+
+# --- rows that must not change what is done with others --------------------------------------------------------------
+
+
+def test_one_long_text_takes_no_memory_from_the_other_rows(tmp_path):
+    rows = 40_000
+    path = written(tmp_path, "c,a\n" + "x,1\n" * rows + "q" * 900_000 + ",2\n")  # as texts of one width: 144 GB
+    table = read(path, Column("c", "category", categories=("x", "y"), missing="indicator"), Column("a"))
+    np.testing.assert_array_equal(table.X.sum(axis=0), [rows, 0, 0, rows + 2])
+
+
+def test_a_category_that_fills_gaps_may_be_given_as_a_number(tmp_path):
+    path = written(tmp_path, "c,a\n,1\n2,1\n")
+    column = Column("c", "category", categories=("1", "2"), missing=1.0)
+    np.testing.assert_array_equal(read(path, column).X, [[1, 0], [0, 1]])
+
+
+def test_dates_far_away_stay_on_their_side(tmp_path):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    cases = (
+        (pa.timestamp("ms"), 2**62, 2.0**62 / 86_400e3),
+        (pa.timestamp("ns"), 2**62, 2.0**62 / 86_400e9),
+        (pa.date32(), 2**31 - 1, 2.0**31 - 1),
+        (pa.date64(), 86_400_000 * 10**9, 1e9),
+    )
+    for kind, value, days in cases:
+        plain = pa.int32() if pa.types.is_date32(kind) else pa.int64()
+        parquet.write_table(pa.table({"d": pa.array([0, value, None], plain).cast(kind)}), tmp_path / "t.parquet")
+        found = read(tmp_path / "t.parquet", Column("d", "date", missing=7)).X[:, 0]
+        np.testing.assert_allclose(found, [0.0, days, 7.0], rtol=1e-12, err_msg=str(kind))
+
+
+def test_an_empty_line_of_one_column_is_a_row(tmp_path):
+    """Left out, it would change the number of rows, and move all predictions after it."""
+    path = written(tmp_path, "a\n1\n\n3\n")
+    np.testing.assert_array_equal(read(path, Column("a", missing=7)).X[:, 0], [1, 7, 3])
+    with pytest.raises(ValueError, match="missing values"):
+        read(path, Column("a"))

@@ -1,6 +1,7 @@
 """Many models at once: their values are those of the notions, and drawn models have the law they were drawn from."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import chi2, kstest
 
@@ -75,3 +76,14 @@ def test_the_law_at_other_rows_and_epsilons_is_that_of_such_a_fit(rows, model):
     )
     assert law_at(model, 1_000, 2.0).radius(0.01) > 1.5 * law_at(model, 3_000, 2.0).radius(0.01)
     assert law_at(model, 3_000, 0.5).radius(0.01) > 1.5 * law_at(model, 3_000, 2.0).radius(0.01)
+
+
+def test_the_law_knows_the_names_and_the_booleans_of_the_fit():
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": draw.random(3_000) > 0.5, "b": draw.random(3_000)})
+    for columns, bounds in ((["a"], None), (["a", "b"], {"b": (0.0, 1.0)})):
+        fitted = LogisticRegression(
+            epsilon=2.0, alpha=0.1, bounds=bounds, classes=[0, 1], solver="output-perturbation", random_state=0
+        ).fit(frame[columns], frame["a"].astype(int))
+        found, own = law_at(fitted, 3_000, 2.0), linear_classifier(fitted).law
+        np.testing.assert_allclose(found.radius(0.01), own.radius(0.01), rtol=1e-12)

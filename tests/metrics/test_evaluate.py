@@ -228,6 +228,8 @@ def test_errors_name_the_argument(model, regressor):
         evaluate(regressor, X, y, largest_error=7.0)
     with pytest.raises(ValueError, match="figures is for classifiers"):
         evaluate(regressor, X, y, figures=["accuracy"])
+    with pytest.raises(ValueError, match="y_bounds must have both ends"):  # else the noise has no end either
+        evaluate(regressor, X, y, y_bounds=(-3.0, None))
     learned = fitted(Ridge(bounds=(-1.0, 1.0), y_bounds="data"), X, 2.0 * X[:, 0])
     with pytest.raises(ValueError, match="y_bounds is missing"):  # exact ends of the target are not public
         evaluate(learned, X, 2.0 * X[:, 0])

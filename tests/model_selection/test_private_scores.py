@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from discreet import Budget, BudgetExceededError, Ledger, LogisticRegression, Ridge
-from discreet.model_selection import cross_val_score_private
+from discreet.model_selection import PrivateGridSearch, PrivateSearchCV, cross_val_score_private
 from discreet.model_selection.private_scores import fold_positions, plan_scores
 from discreet.model_selection.search_plan import TableShape
 from discreet.privacy import accounting
@@ -142,3 +143,20 @@ def test_numbers_as_texts_are_no_error_after_the_fits_were_paid_for():
     model = Ridge(bounds=(-1.0, 1.0), y_bounds=(-1.0, 1.0))
     one, two = (cross_val_score_private(model, X, y, cv=2, random_state=0) for y in (X[:, 0], X[:, 0].astype(str)))
     assert one.scores.tolist() == two.scores.tolist()
+
+
+def test_booleans_and_bounds_by_name_are_planned_as_they_are_fitted():
+    """A plan that did not know them would be paid for, and the fits would then cost something else."""
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": draw.random(3000) > 0.5, "b": draw.random(3000) > 0.5, "c": draw.random(3000)})
+    labels = frame["a"].astype(int)
+    for X, bounds in ((frame[["a", "b"]], None), (frame[["a", "b"]].to_numpy(), None), (frame, {"c": (0.0, None)})):
+        model, tried = LogisticRegression(classes=[0, 1], bounds=bounds), {"alpha": [1e-3, 1e-2]}
+        assert cross_val_score_private(model, X, labels, epsilon=5.0, cv=2).guarantee.epsilon <= 5.0
+        for search in (
+            PrivateGridSearch(model, tried, epsilon=5.0),
+            PrivateSearchCV(model, tried, epsilon=5.0, n_iter=2),
+        ):
+            assert search.fit(X, labels).guarantee_.epsilon <= 5.0
+    planned = PrivateGridSearch(model, tried).plan(3000, 3, feature_names=["a", "b", "c"]).finals[0].public
+    np.testing.assert_array_equal(planned.low, [-np.inf, -np.inf, 0.0])

@@ -246,3 +246,9 @@ def test_pipelines_compose_the_cost():
     assert 0.5 < pipeline_guarantee(pipeline).epsilon <= 1.0
     assert pipeline[-1].plan_.public.bounded  # what comes out of the encoder has the type bool
     assert pipeline.score(frame, y) > 0.95
+
+
+def test_a_number_that_is_too_long_for_a_text_is_another_value():
+    rows = np.array([["a"], [10**5000], [-(10**5000)]], dtype=object)
+    encoded = DeclaredOneHotEncoder(categories=["a"]).fit_transform(rows)
+    np.testing.assert_array_equal(encoded, [[1, 0], [0, 1], [0, 1]])

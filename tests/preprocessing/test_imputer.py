@@ -167,3 +167,14 @@ def test_mistakes_and_the_ledger(tmp_path):
     assert 0.5 < ledger.spent("people") <= 1.0
     assert pipeline_guarantee(step).epsilon == pytest.approx(1.0)
     assert moments.limits_between(np.zeros(1), np.full(1, 2.0)).centre == 1.0
+
+
+def test_one_gap_among_booleans_changes_nothing_but_the_counts():
+    """pandas keeps the type bool only while nothing is missing, so bounds must not follow from it."""
+    full = pd.DataFrame({"a": [0.5, 0.2, 0.1], "b": [True, False, True]})
+    gap = full.astype({"b": object})
+    gap.loc[0, "b"] = None
+    for frame in (full, gap):
+        with pytest.raises(ValueError, match="column 1 lacks one"):
+            PrivateImputer(bounds={"a": (0, 1)}).fit(frame)
+        assert PrivateImputer(bounds={"a": (0, 1), "b": (0, 1)}).fit(frame).statistics_.shape == (2,)

@@ -126,7 +126,8 @@ class ReadableModel:
             The names of the columns in the table, in the order of the fit; None means those of the fit.
         schema : Schema, optional
             That of a model which `discreet fit` trained on a file: its category columns are compared with their
-            categories. `discreet export` passes it by itself.
+            categories, and a NULL becomes what it says about missing values. Dates are refused. `discreet export`
+            passes it by itself.
         keep : str or iterable of str, optional
             Columns of the table that the result repeats, such as a key.
         score : bool, default=False

@@ -38,6 +38,7 @@ def onnx_model(form: LinearForm, name: str, guarantee: Guarantee) -> Any:
             "epsilon": str(guarantee.epsilon),
             "delta": str(guarantee.delta),
             "relation": str(guarantee.relation),
+            "leaks": json.dumps(guarantee.leaks),
         },
     )
     onnx.checker.check_model(made)

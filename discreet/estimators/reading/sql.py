@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from discreet._common.text import one_line
+from discreet.data.arrow_columns import MISSING
 from discreet.data.schema import Column, Schema
+from discreet.data.schema_column import EPOCH, as_text
 from discreet.estimators.reading.linear_form import LinearForm
 
 FAR = 700.0  # EXP of more would be an error of overflow or underflow in some databases; probabilities lose 1e-304
@@ -83,14 +85,38 @@ def _entries(form: LinearForm, columns: Iterable[str] | None, schema: Schema | N
 
 
 def _encoded(column: Column) -> list[str]:
-    """A number as it is; a category as one indicator for each of its values, a missing one counting as ''."""
-    if column.type == "number":
-        return [_numeric(column.name)]
+    """A number as it is, a category as one indicator for each of its values; missing ones as the schema says."""
+    if column.type == "date":
+        raise ValueError(
+            f"column {column.name!r} is a date, for which standard SQL has no number of days; add a column with the "
+            f"days since {column.epoch or EPOCH} to the table and pass columns=[...] instead of a schema."
+        )
     name = f"t.{_name(column.name)}"
+    if column.type == "number":
+        number = _numeric(column.name)
+        filled = number if column.fill is None else f"COALESCE({number}, {_number(column.fill)})"
+        return [filled, *([_indicator(f"{name} IS NULL")] if column.has_indicator else [])]
+    gap = _gap(name, column)
+    filled_by = column.missing is not None and as_text(column.missing)
     tests = [
-        f"{name} = {_label(value)}" + ("" if value else f" OR {name} IS NULL") for value in column.categories or ()
+        f"{name} = {_label(value)}"
+        + (f" OR {gap}" if value == filled_by else f" OR {name} IS NULL" if not value else "")
+        for value in column.categories or ()
     ]
-    return [f"CASE WHEN {test} THEN 1.0 ELSE 0.0 END" for test in tests]
+    return [_indicator(test) for test in [*tests, *([gap] if column.has_indicator else [])]]
+
+
+def _gap(name: str, column: Column) -> str:
+    """Whether a category is missing: NULL, or a word for that which is no category."""
+    listed = column.categories or ()
+    words = [_label(word) for word in MISSING if word not in listed]
+    tests = [f"{name} IS NULL"] if "" not in listed else []
+    tests += [f"CAST({name} AS VARCHAR(9)) IN ({', '.join(words)})"] if words else []
+    return " OR ".join(tests or ["1 = 0"])
+
+
+def _indicator(test: str) -> str:
+    return f"CASE WHEN {test} THEN 1.0 ELSE 0.0 END"
 
 
 def _numeric(name: str) -> str:

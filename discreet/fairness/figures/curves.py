@@ -85,7 +85,8 @@ def law_at(model: Any, rows: int, epsilon: float) -> DistanceLaw:
     from sklearn.base import clone
 
     again = clone(model).set_params(epsilon=epsilon, ledger=None, dataset=None)
-    plan = again.plan(rows, model.n_features_in_, len(model.classes_))
+    public = replace(plan_of(model).public, rows=rows)  # with the names and types of the columns, which a clone forgets
+    plan = again._make_plan(public, len(model.classes_), again._budget(public))
     return plan.solver.distance_law(plan, model.scaling_)
 
 

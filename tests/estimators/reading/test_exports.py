@@ -1,5 +1,6 @@
 """Pipelines, ONNX graphs and SQL answer as `predict` does, on every row; and none can leave out the clipping."""
 
+import json
 import pickle
 import sqlite3
 import sys
@@ -12,6 +13,8 @@ from sklearn.inspection import partial_dependence, permutation_importance
 from sklearn.utils.estimator_checks import check_estimator
 
 from discreet import LogisticRegression, Ridge, load_model, save_model
+from discreet.data.files import read_table
+from discreet.data.schema import Column, Schema, Target
 from discreet.preprocessing import ColumnClipper, check_pipeline
 from tests.postgres import postgres_server
 from tests.reading_tools import KINDS, NAMES, fitted, rows_that_leave_the_ranges
@@ -113,6 +116,7 @@ def test_the_onnx_file_names_the_columns_and_the_promise():
     told = {entry.key: entry.value for entry in model.to_onnx().metadata_props}
     assert told["epsilon"] == "5.0"
     assert told["relation"] == "replace"
+    assert json.loads(told["leaks"]) == list(model.guarantee_.leaks) != []  # a seed
     assert all(f'"{name}"'.replace('"', "")[:3] in told["columns"] for name in NAMES)
 
 
@@ -283,3 +287,32 @@ def test_the_clipper_may_stand_before_a_private_model():
     from sklearn.pipeline import make_pipeline
 
     check_pipeline(make_pipeline(ColumnClipper(low=0.0), Ridge()))
+
+
+def test_sql_fills_gaps_as_the_schema_says(tmp_path):
+    path = tmp_path / "people.csv"
+    words = ["x", "y", "", "NA", "z", "None"]
+    lines = [f"{'' if k % 7 == 0 else k % 10},{words[k % 6]},{words[(k + k // 6) % 6]},{k % 5}" for k in range(420)]
+    path.write_text("a,c,e,t\n" + "\n".join(lines) + "\n")
+    number, kind = Column("a", low=0, high=9, missing=4), "category"
+    for columns in (
+        (number, Column("c", kind, categories=("x", "y"), missing="y")),
+        (Column("a", missing="indicator"), Column("c", kind, categories=("x", "NA"), missing="indicator")),
+        (number, Column("c", kind, categories=("x", "")), Column("e", kind, categories=("y",))),
+        (number, Column("e", kind, categories=("y", ""), missing="y")),
+    ):
+        schema = Schema(columns, Target("t", low=0, high=4))
+        table = read_table(path, schema, target=True)
+        model = Ridge(bounds=schema.bounds, y_bounds=(0, 4), epsilon=5.0, random_state=0).fit(table, None)
+        database = sqlite3.connect(":memory:")
+        rows = pd.read_csv(path, keep_default_na=False, na_values={"a": [""], "c": [], "e": []})
+        rows["c"] = rows["c"].where(rows["c"] != "", None)  # a database has NULL where a file has nothing
+        rows.to_sql("people", database, index=False)
+        found = [value for (value,) in database.execute(model.to_sql("people", schema=schema))]
+        np.testing.assert_allclose(found, model.predict(table), **CLOSE)
+
+
+def test_sql_refuses_dates_by_name():
+    schema = Schema((Column("a"), Column("born", "date")))
+    with pytest.raises(ValueError, match="column 'born' is a date"):
+        fitted("regression").to_sql("people", schema=schema)
