@@ -124,6 +124,7 @@ def test_other_models_are_refused():
         LinearClassifier(np.array([0, 1]), np.ones((2, 3)), np.zeros(2), identity_scaling(3))
 
 
+@pytest.mark.filterwarnings("ignore:the noise in a prediction")  # a small table, for which that is not the point
 def test_the_law_is_that_of_the_plan():
     X, y = table(2)
     model = discreet.LogisticRegression(

@@ -93,6 +93,7 @@ def test_solvers_with_a_law_give_a_certificate_and_the_printed_bound_where_it_is
         assert far.low <= near.low <= 0.0 <= near.high <= far.high
 
 
+@pytest.mark.filterwarnings("ignore:the noise in a prediction")  # a small table, for which that is not the point
 def test_a_twin_in_other_columns_is_the_same_twin():
     """A model with its own scaling, moved to the columns of another, has the same margins."""
     X, y, group = table(2)

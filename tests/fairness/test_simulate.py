@@ -66,6 +66,7 @@ def test_drawn_models_have_the_law_they_are_drawn_from(rows, model):
     np.testing.assert_allclose(drawn_distances(model, known, rows[0], 5), 0.7)
 
 
+@pytest.mark.filterwarnings("ignore:the noise in a prediction")  # a small table, for which that is not the point
 def test_the_law_at_other_rows_and_epsilons_is_that_of_such_a_fit(rows, model):
     X, y, _ = rows
     np.testing.assert_allclose(law_at(model, 3_000, 2.0).radius(0.01), linear_classifier(model).law.radius(0.01))

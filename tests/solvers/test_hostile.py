@@ -97,7 +97,7 @@ def test_degenerate_tables_work(solver):
         ({"delta": -1e-9}, "delta"),
         ({"alpha": -1.0}, "alpha"),
         ({"bounds": (1.0, 0.0)}, "bounds"),
-        ({"bounds": (0.0, math.inf)}, "bounds"),
+        ({"bounds": (math.inf, math.inf)}, "bounds"),
         ({"bounds": ([0.0, 0.0], [1.0, 1.0])}, "bounds"),
         ({"bounds": 3.0}, "bounds"),
         ({"solver": "adam"}, "solver must be one of"),

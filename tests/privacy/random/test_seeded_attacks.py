@@ -79,6 +79,7 @@ def fitted(model, seed=3):
         return model.fit(X, X[:, 0] > 0.0)
 
 
+@pytest.mark.filterwarnings("ignore:the noise in a prediction")  # a small table, for which that is not the point
 def test_clones_with_one_numpy_generator_draw_other_noise_for_another_plan(monkeypatch):
     """`clone` deep-copies the generator, so that every point of a grid search starts from the same state."""
     original = LogisticRegression(
