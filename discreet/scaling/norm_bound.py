@@ -18,15 +18,18 @@ if TYPE_CHECKING:
     from discreet.privacy.random.generator import RandomGenerator
     from discreet.privacy.relation import Relation
 
-LOWEST, HIGHEST = -3, 5  # the range of bounds, in octaves of the unit
+LOWEST, USUAL_HIGHEST, HIGHEST = -3, 5, 12  # the range of bounds, in octaves of the unit
 PER_OCTAVE = 3  # bins: a bound is at most 26 % larger than it must be
+USUAL_BINS = (USUAL_HIGHEST - LOWEST) * PER_OCTAVE  # over the usual range
 BINS = (HIGHEST - LOWEST) * PER_OCTAVE  # over the whole range
+FEW_ROWS = 1e-3  # of the rows: where so few stand out of the noise, sizes far beyond the usual ones are told apart
 CLEAR = 4.5  # deviations of the noise that counts beyond the bulk must exceed to be read: 8e-5 of false alarms
 
 
 def private_norm_bound(
-    counts: FloatArray, unit: float, allowed: float, mechanism: Gaussian, relation: Relation, rng: RandomGenerator
-) -> float:
+    counts: FloatArray, unit: float, allowed: float, mechanism: Gaussian, relation: Relation, rng: RandomGenerator,
+    rows: int,
+) -> float:  # fmt: skip
     """The lowest bound that about `allowed` rows exceed, or as few as the noise lets us see.
 
     Parameters
@@ -37,10 +40,14 @@ def private_norm_bound(
         A public number: a typical norm. The same as for the counts.
     allowed : float
         How many rows may exceed the bound.
+    rows : int
+        The public number of rows, which decides with the noise how many bins are told apart.
 
     Guarantee: reads the norms only through one histogram, which costs one event of the mechanism.
     """
     sensitivity = mechanisms.one_hot_counts(relation, 1)
+    if noticeable(mechanism, relation) > FEW_ROWS * rows:
+        counts = np.append(counts[: USUAL_BINS - 1], counts[USUAL_BINS - 1 :].sum())
     noisy = mechanism.release(rng, counts, sensitivity)
     noisy[_end_of_bulk(noisy, mechanism.deviation(sensitivity)) :] = 0.0
     above = np.append(noisy[:0:-1].cumsum()[::-1], 0.0)

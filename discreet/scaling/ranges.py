@@ -34,6 +34,7 @@ FALSE_ZEROS = 0.01  # how often noise alone looks like zeros in a column far fro
 TAIL = 4.0  # deviations of the noise that a bin must exceed to lengthen the bulk by an octave
 LONGEST_WINDOW = 6  # octaves that are added up to stand out together
 MARGIN = math.sqrt(2.0)  # at which entries are clipped at least, in radii of the bulk: room for a tail that is not seen
+MOST_MARGIN = 4.0  # and at most: rows that hide further out are too few to be followed by gradients that are clipped
 USUAL_SIZE = 0.5  # of values in the bulk, in radii
 FAR = 0.7  # of the rows within the upper two octaves of distances: the column lies far from its origin
 
@@ -121,7 +122,7 @@ class Noise:
         A bin hides up to as many rows as its level. Clipped at this margin, they add no more to the mean square than
         the bulk has, whose values are usually half as large as the radius.
         """
-        return max(MARGIN, USUAL_SIZE * math.sqrt(rows / self.level(FALSE_BINS)))
+        return min(max(MARGIN, USUAL_SIZE * math.sqrt(rows / self.level(FALSE_BINS))), MOST_MARGIN)
 
     def level(self, false_bins: float, entries: int = 1) -> float:
         """What a sum of so many counts must exceed, if so many of all bins may do so falsely."""

@@ -128,7 +128,7 @@ class SufficientStatistics(Solver[BudgetSplit, SufficientStatisticsSettings]):
             unit = math.sqrt(scaled.columns + 1)
             counts = scaled.sum(lambda block: norm_counts(row_norms(augmented(block, scale)), block.weight, unit))
             allowed = LONG_ROWS * scaled.rows
-            radius = private_norm_bound(counts, unit, allowed, split.part(RADIUS), relation, run.rng)
+            radius = private_norm_bound(counts, unit, allowed, split.part(RADIUS), relation, run.rng, scaled.rows)
 
         def of_block(block: ScaledBlock) -> FloatArray:
             table = augmented(block, scale)

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from discreet import IncompatibleSolverError, solve
+from discreet import IncompatibleSolverError, Ridge, solve
 from discreet.audit.lower_bound import epsilon_lower_bound
 from discreet.data.public import Public
 from discreet.kernels.gradient import clipped_gradient_sum, row_norms
@@ -127,6 +127,7 @@ def test_a_limit_leaves_about_the_allowed_number_of_rows_above():
         mechanisms.Gaussian(3.0),
         Relation.REPLACE,
         seeded_generator(0),
+        sizes.size,
     )
     assert (sizes > found).sum() <= 550
     assert (sizes > found * 2 ** (-1 / norm_bound.PER_OCTAVE)).sum() >= 450
@@ -143,8 +144,35 @@ def test_a_limit_reaches_over_a_gap():
             mechanisms.Gaussian(10.0),
             Relation.REPLACE,
             seeded_generator(0),
+            sizes.size,
         )
         assert 4.0 <= found < 8.0
+
+
+def test_sizes_far_beyond_the_usual_are_told_apart_where_the_noise_is_weak():
+    sizes = np.where(np.arange(10_000) < 20, 1_000.0, 1.0)
+    counts = norm_bound.norm_counts(sizes, None, 1.0)
+    weak, strong = (
+        norm_bound.private_norm_bound(
+            counts, 1.0, 0.5, mechanisms.Gaussian(z), Relation.REPLACE, seeded_generator(0), sizes.size
+        )
+        for z in (0.1, 3.0)
+    )
+    assert 1_000.0 <= weak < 1_300.0
+    assert strong <= 32.0
+
+
+@pytest.mark.parametrize("epsilon", [1e4, 1e6])
+def test_a_huge_budget_is_as_good_as_an_infinite_one(epsilon):
+    """A column whose tail is 500 times as long as usual: no range and no threshold stays in the way. Seeded."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=4_000), np.exp(1.5 * rng.normal(size=4_000))])
+    y = X @ [1.0, 0.2] + rng.normal(size=4_000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found, best = (Ridge(epsilon=e, random_state=0).fit(X, y) for e in (epsilon, math.inf))
+    losses = [np.mean((model.predict(X) - y) ** 2) for model in (found, best)]
+    assert losses[0] <= 1.001 * losses[1]
 
 
 @pytest.mark.parametrize(("level", "holds"), [(norm_bound.CLEAR, True), (3.0, False)])
@@ -154,7 +182,8 @@ def test_noise_alone_seldom_sets_an_absurd_limit(level, holds, monkeypatch):
     counts = norm_bound.norm_counts(np.ones(50_000), None, 1.0)
     mechanism, stream = mechanisms.Gaussian(100.0), seeded_generator(1)
     found = [
-        norm_bound.private_norm_bound(counts, 1.0, 50.0, mechanism, Relation.REPLACE, stream) for _ in range(1_000)
+        norm_bound.private_norm_bound(counts, 1.0, 50.0, mechanism, Relation.REPLACE, stream, 50_000)
+        for _ in range(1_000)
     ]
     assert (max(found) < 2.0) == holds
 

@@ -249,7 +249,8 @@ class Descent:
     def _norm_bound(self, which: int, norms: NormsOf, unit: float, allowed: float) -> float:
         """A bound that about the allowed number of rows exceed."""
         counts = self.scaled.sum(lambda block: norm_counts(norms(block), block.weight, unit))
-        return private_norm_bound(counts, unit, allowed, self.split.part(which), self.relation, self.run.rng)
+        part, rows = self.split.part(which), self.scaled.rows
+        return private_norm_bound(counts, unit, allowed, part, self.relation, self.run.rng, rows)
 
     def _worth_clipping(self) -> float:
         """How many rows may be clipped.
