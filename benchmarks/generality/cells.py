@@ -21,8 +21,8 @@ class Extent:
     """How much of the benchmark is run."""
 
     tables: int = MOST_TABLES  # for each number of rows
-    tuned_tables: int = 5  # the same, for tuned settings
-    tuned_rows: int = 10_000  # the most rows for tuned settings
+    tuned_tables: int = 3  # the same, for tuned settings
+    tuned_rows: int = 3_000  # the most rows for tuned settings
     epsilons: tuple[float, ...] = EPSILONS
 
 
