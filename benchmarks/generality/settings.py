@@ -23,7 +23,7 @@ GRID: dict[str, tuple[dict[str, Any], ...]] = {
 
 def settings() -> list[tuple[str, Any, dict[str, Any]]]:
     """A description, a solver and parameters of the estimator for each setting; the defaults of the solvers too."""
-    found: list[tuple[str, Any, dict[str, Any]]] = [("constant", "constant", {})] if "constant" in SOLVERS else []
+    found: list[tuple[str, Any, dict[str, Any]]] = []
     for name, choices in GRID.items():
         base = SOLVERS[name]()
         found.append((name, base, {}))

@@ -247,6 +247,15 @@ def log_losses(rows, epsilon, share, signal, runs=40):
     return np.mean(ours), np.mean(constant)
 
 
+def test_slopes_that_few_steps_have_damped_become_those_of_the_true_scores():
+    """By the rule for normal scores; beyond its range the correction stays bounded."""
+    columns, true = Columns(np.eye(3), 0.0), np.array([1.2, -0.5])
+    damped = true / math.sqrt(1.0 + math.pi / 8.0 * float(true @ true))
+    np.testing.assert_allclose(columns.undamped(damped), true)
+    assert np.linalg.norm(columns.undamped(damped)) > 1.2 * np.linalg.norm(damped)
+    np.testing.assert_allclose(columns.undamped(50.0 * true), 50.0 * true / math.sqrt(1.0 - math.pi / 4.0))
+
+
 @pytest.mark.parametrize("share", [0.5, 0.2])
 @pytest.mark.parametrize(("rows", "epsilon"), [(300, 0.3), (300, 1.0), (1_000, 0.3), (1_000, 1.0)])
 def test_labels_that_no_column_tells_cost_little_more_than_a_constant(rows, epsilon, share):
