@@ -6,7 +6,6 @@ the ledger grants it, and only then is anything computed from the rows released.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +15,7 @@ import numpy as np
 
 from discreet import estimators
 from discreet._common.digest import digest_of
-from discreet._common.exceptions import BudgetExceededError, UtilityWarning
+from discreet._common.exceptions import BudgetExceededError
 from discreet.data.public import Public
 from discreet.data.schema import Schema
 from discreet.data.stored_table import StoredTable, machine_memory
@@ -187,15 +186,13 @@ def _codes_found(budget: Budget) -> ValueError:
 
 
 def _check_plans(question: TaskQuestion, plans: dict[Task, Plan], budget: Budget) -> None:
-    """Refuse or warn, from public facts, where the question cannot be answered well."""
+    """Refuse, from public facts, where the question cannot be answered well."""
     if not covers_either([plan.event for plan in plans.values()], budget):
         raise ValueError("this solver costs differently for classification and regression; say which with --task.")
     if not question.reliable:
-        warnings.warn(
-            f"{question.rows} rows are too few to decide reliably between classification and regression at this "
-            "budget; say which with --task.",
-            UtilityWarning,
-            stacklevel=4,
+        raise ValueError(
+            f"{question.rows} rows are too few to decide between classification and regression at this budget, and "
+            "nothing was spent; say which with --task."
         )
 
 

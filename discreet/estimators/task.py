@@ -30,7 +30,7 @@ LARGEST_CODE = 20  # whole numbers from 0 to this one may be codes of classes
 SHARE = 0.02  # of the budget
 MOSTLY_BINARY = 0.9  # fraction of rows with target 0 or 1 that makes a classification
 EVEN = 0.5  # the threshold where noise leaves no better choice
-SAFE_DEVIATIONS = 3.0  # of the noise, which exceeds them once in 700 questions
+SAFE_DEVIATIONS = 4.0  # of the noise, which falls below them once in 30,000 questions
 SHRINK = (0.0, 1e-9, 1e-6, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3)  # of the budget, given up in turn
 
 

@@ -228,6 +228,14 @@ def test_a_bad_table_is_one_line_and_no_model(tmp_path, change, word):
     assert not (tmp_path / "model.json").exists()
 
 
+@pytest.mark.parametrize("options", [["--public-rows", "3", "--relation", "add_remove"], ["--epsilon", "1e-300"]])
+def test_the_task_is_not_left_to_a_coin(tmp_path, options):
+    make_table().to_csv(tmp_path / "table.csv", index=False)
+    error = run("fit", "table.csv", "--target", "y", *options, code=2).stderr
+    assert "too few to decide between classification and regression" in error
+    assert "nothing was spent; say which with --task" in error
+
+
 HARMLESS = [
     (lambda t: with_cell(t, "b", 1e308), []),
     (lambda t: with_cell(with_cell(t, "a", -1e308), "c", 1e308), ["--task", "regression"]),
@@ -236,12 +244,12 @@ HARMLESS = [
     (lambda t: with_cell(t, "y", 0.5), []),
     (lambda t: t.assign(b=5.0), []),
     (lambda t: t.assign(b=0.0), ["--bounds", "-9,9"]),
-    (lambda t: t[:1], []),
+    (lambda t: t[:1], ["--task", "classification"]),
     (lambda t: t[:2], ["--task", "classification"]),
     (lambda t: t.assign(y=1), []),
     (lambda t: t.assign(y="no"), ["--classes", "yes,no"]),
     (lambda t: t.assign(y=t.y == 1), []),
-    (lambda t: t, ["--epsilon", "1e-300"]),
+    (lambda t: t, ["--epsilon", "1e-300", "--task", "classification"]),
     (lambda t: t, ["--epsilon", "1e6"]),
     (lambda t: t, ["--delta", "0.9"]),
     (lambda t: t, ["--relation", "add_remove", "--public-rows", "1000"]),
