@@ -16,9 +16,11 @@ import numpy as np
 from discreet._common.searches import leaks_of_search
 from discreet._common.types import BoolArray, FloatArray
 from discreet.data.bounds import check_complete_bounds, declared_bounds, refuse_open_sides
+from discreet.data.people import check_rows_per_person
 from discreet.data.public_inputs import check_overlap
+from discreet.data.rows import Data
 from discreet.data.validation import bounds_from_rows, check_sparse_bounds
-from discreet.privacy.relation import Relation, relation_from
+from discreet.privacy.relation import Relation, Unit, relation_from
 
 if TYPE_CHECKING:
     from discreet.data.public_inputs import PublicModel, PublicTable
@@ -50,6 +52,9 @@ class Public:
     table: PublicTable | None = field(default=None, metadata={"digest": "if given"})
     # Whether columns with the bounds 0 and 1 are treated as all others, so that their number does not decide a plan.
     narrows_indicators: bool | None = field(default=None, metadata={"digest": "if given"})
+    # Whether the promise is for persons, who may have several rows: `rows` then counts persons.
+    persons: bool | None = field(default=None, metadata={"digest": "if given"})
+    rows_per_person: int | None = field(default=None, metadata={"digest": "if given"})  # at most; None: up to the solver
 
     @classmethod
     def of(
@@ -68,6 +73,8 @@ class Public:
         table: PublicTable | None = None,
         feature_names: Sequence[str] | None = None,
         booleans: BoolArray | None = None,
+        persons: bool = False,
+        rows_per_person: int | None = None,
     ) -> Public:
         """The public facts that declarations make of a table of this shape; refuses declarations that contradict.
 
@@ -93,7 +100,12 @@ class Public:
             Names of the columns, for bounds by name.
         booleans : array of bool, optional
             Which columns have the type bool and so lie between 0 and 1, unless (low, high) says otherwise.
+        persons : bool
+            Whether `rows` and `public_n` count persons, who may have several rows each.
+        rows_per_person : int, optional
+            The most rows of a person that are used.
         """
+        check_rows_per_person(rows_per_person, persons)
         for what, given in (("start", start), ("public_table", table)):
             if given is not None and given.columns != columns:
                 raise ValueError(f"{what} has {given.columns} columns, but the private table has {columns}.")
@@ -117,7 +129,14 @@ class Public:
             stored=stored,
             start=start,
             table=table,
+            persons=persons or None,
+            rows_per_person=rows_per_person,
         )
+
+    @property
+    def unit(self) -> Unit:
+        """What one neighbouring table differs in: a row, or a person with all of their rows."""
+        return "person" if self.persons else "row"
 
     @property
     def declared(self) -> BoolArray:
@@ -176,6 +195,7 @@ class Public:
             "stored": self.stored,
             "leaks": list(self.leaks),
             "public_inputs": list(self.inputs),
+            "unit": self.unit,
         }
 
 
@@ -196,6 +216,7 @@ def public_facts(
     table: PublicTable | None = None,
     feature_names: Sequence[str] | None = None,
     booleans: BoolArray | None = None,
+    rows_per_person: int | None = None,
 ) -> Public:
     """The public facts of validated rows: their shape and what was declared about them.
 
@@ -209,8 +230,9 @@ def public_facts(
     if isinstance(y_bounds, str) and y_bounds == "data":
         y_bounds = bounds_from_rows(data, "y_bounds")
         named.append("the bounds of the target")
+    persons = isinstance(data, Data) and data.persons is not None
     return Public.of(
-        data.rows,
+        data.units if isinstance(data, Data) else data.rows,
         data.columns,
         relation=relation,
         bounds=bounds,
@@ -223,6 +245,8 @@ def public_facts(
         table=table,
         feature_names=feature_names,
         booleans=booleans,
+        persons=persons,
+        rows_per_person=rows_per_person,
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from discreet._common.types import FloatArray
+from discreet._common.types import FloatArray, IntArray
 
 BLOCK_ENTRIES = 1 << 18  # of a block: what is computed of it stays in a second-level cache
 
@@ -109,12 +109,19 @@ class Data:
     """Validated rows in memory: a dense array in either order, or a SciPy sparse matrix; y; optional weights.
 
     `owned` says that X is a copy of our own, which may be overwritten to save memory: such Data serves one run.
+    `persons` holds the number of each row's person, 0, 1, ..., where a person may have several rows.
     """
 
     X: Any
     y: FloatArray
     weight: FloatArray | None = None
     owned: bool = False
+    persons: IntArray | None = None
+
+    @property
+    def units(self) -> int:
+        """How many persons there are, or rows where each is a person of its own: what the promise is for."""
+        return self.rows if self.persons is None else int(self.persons.max()) + 1
 
     @property
     def rows(self) -> int:

@@ -15,7 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.exceptions import PrivacyLeakWarning
-from discreet._common.types import FloatArray
+from discreet._common.types import FloatArray, IntArray
+from discreet.data.people import person_numbers
 from discreet.data.rows import Data, Rows
 from discreet.data.stored_table import Encoder, StoredRows, as_stored_table
 from discreet.data.table import Table
@@ -28,8 +29,8 @@ _NUMBERS: dict[str, Any] = {"dtype": (np.float64, np.float32)}
 _SPARSE = ("csr", "csc")
 
 
-def load(X: Any, y: Any, sample_weight: Any = None) -> Data:
-    """Validate a table and an already encoded numeric target.
+def load(X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Data:
+    """Validate a table, an already encoded numeric target, and the ids of the rows' persons.
 
     X may be dense (any float or integer dtype, C or F order), SciPy sparse, or a pandas/Polars frame.
     """
@@ -39,7 +40,7 @@ def load(X: Any, y: Any, sample_weight: Any = None) -> Data:
         raise ValueError(f"y has {target.size} values but X has {data.rows} rows; pass one value per row.")
     if not np.isfinite(target).all():
         raise ValueError("y contains NaN or infinity; remove or impute those rows first.")
-    return replace(data, y=target)
+    return replace(data, y=target, persons=persons_of({"groups": groups}, data.rows))
 
 
 def load_features(X: Any, sample_weight: Any = None) -> Data:
@@ -103,6 +104,8 @@ def validate_stored(
     """The rows of a table that stays in its files, for `fit`; one pass checks all of them."""
     from discreet._common.progress import progress_bar
 
+    if metadata.get("groups") is not None:
+        raise ValueError("groups is for tables in memory; the rows of a person may lie in different blocks of a file.")
     if only_weights(metadata, 1) is not None:
         raise ValueError("sample_weight is for tables in memory; a table that is read block by block has none.")
     table = as_stored_table(X, y, classes)
@@ -178,13 +181,21 @@ def check_weights(sample_weight: Any, rows: int) -> FloatArray | None:
     return weight
 
 
-def only_weights(metadata: dict[str, Any], rows: int) -> FloatArray | None:
-    """The checked sample weights among the arguments of fit; anything else is a mistake."""
-    unknown = set(metadata) - {"sample_weight"}
+def only_weights(metadata: dict[str, Any], rows: int, groups: bool = False) -> FloatArray | None:
+    """The checked sample weights among the arguments of fit; anything else is a mistake, unless `groups` may be one."""
+    known = {"sample_weight", "groups"} if groups else {"sample_weight"}
+    unknown = set(metadata) - known
     if unknown:
-        raise TypeError(f"fit got an unexpected argument {sorted(unknown)[0]!r}; it takes X, y and sample_weight.")
+        told = "X, y, sample_weight and groups" if groups else "X, y and sample_weight"
+        raise TypeError(f"fit got an unexpected argument {sorted(unknown)[0]!r}; it takes {told}.")
     weight = metadata.get("sample_weight")
     return None if weight is None else check_weights(weight, rows)
+
+
+def persons_of(metadata: dict[str, Any], rows: int) -> IntArray | None:
+    """The numbers of the rows' persons among the arguments of fit; None if each row is a person of its own."""
+    groups = metadata.get("groups")
+    return None if groups is None else person_numbers(groups, rows)
 
 
 def declared_classes(classes: Any) -> Any:

@@ -36,6 +36,8 @@ from discreet.solvers import Plan, Solution
 from discreet.solvers.choose import make_plan
 from discreet.solvers.run import run_plan
 
+DECLARED = ("relation", "bounds", "y_bounds", "public_n", "rows_per_person")
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGeneratorInPickles, BaseEstimator):
@@ -70,7 +72,10 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
         less. The number of rows is public, except under "add_remove".
     public_n : int, optional
         With relation="add_remove": a public estimate of the number of rows. With `partial_fit`: the most rows
-        that the stream may bring.
+        that the stream may bring. Where `fit` gets `groups`, persons are counted.
+    rows_per_person : int, optional
+        With `fit(X, y, groups=ids)`: the most rows of a person that are used, drawn at random. None uses up to 1,024
+        where the solver ("newton", "gd") can, and one otherwise; more rows cost nothing.
     start : PublicModel, optional
         Public coefficients at which the solver begins; they cost nothing, and checking on the private rows whether they
         help takes 5 % of the budget. `PublicModel.of(model)` takes those of a fitted linear model.
@@ -123,6 +128,7 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
     solver: Any = "auto"
     relation: Any = "replace"
     public_n: Any = None
+    rows_per_person: Any = None
     start: Any = None
     public_table: Any = None
     ledger: Any = None
@@ -133,7 +139,7 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
     _regression: ClassVar[bool] = False
     # Declared here and not in the signature of fit: scikit-learn's checks for estimators with that argument
     # demand that a weight of 2 equals a repeated row, which no bounded weight can do.
-    __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
+    __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None, "groups": None}
 
     def _loss(self, classes: int) -> Loss:
         raise NotImplementedError
@@ -181,6 +187,9 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
         sample_weight : array of shape (n_samples,), optional
             Weights between 0 and 1, passed by name. They are as private as the rows. Larger weights are refused: a
             row may not count more than once.
+        groups : array of shape (n_samples,), optional
+            The id of each row's person, of any type, passed by name. The promise is then for whole persons: one person
+            and all of their rows, however many. The number of persons is public, that of rows is not.
 
         Returns
         -------
@@ -203,6 +212,7 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
         sparse: bool = False,
         stored: bool = False,
         feature_names: Any = None,
+        persons: bool | None = None,
     ) -> Plan:
         """Return what a fit would do with a table of this size: noise, steps and cost. No data is needed.
 
@@ -216,18 +226,23 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
             Whether the table would be sparse; whether it would be read block by block from where it is stored.
         feature_names : sequence of str, optional
             Names of the columns, for bounds by name; by default those of the last fit.
+        persons : bool, optional
+            Whether `fit` would get `groups`; `n_samples` then is the number of persons. None: if `rows_per_person` is
+            given.
 
         Returns
         -------
         Plan
             Printable; `plan.guarantee` is the promise, `plan.event` the cost.
         """
-        public = Public.of(n_samples, n_features, sparse=sparse, stored=stored, **self._declared(feature_names))
+        of_persons = self.rows_per_person is not None if persons is None else persons
+        facts = {"sparse": sparse, "stored": stored, "persons": of_persons}
+        public = Public.of(n_samples, n_features, **facts, **self._declared(feature_names))
         return self._make_plan(public, n_classes, self._budget(public))
 
     def _declared(self, feature_names: Any = None) -> dict[str, Any]:
         """What the parameters declare about the rows, whose columns have these names or those of the last fit."""
-        declared = {name: getattr(self, name, None) for name in ("relation", "bounds", "y_bounds", "public_n")}
+        declared = {name: getattr(self, name, None) for name in DECLARED}
         names = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
         return declared | public_inputs_of(self) | {"feature_names": names}
 

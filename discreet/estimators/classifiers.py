@@ -15,6 +15,7 @@ from discreet.data.validation import (
     declared_classes,
     encode_labels,
     only_weights,
+    persons_of,
     validate_rows,
     validate_stored,
 )
@@ -56,11 +57,12 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
 
     def _load(self, X: Any, y: Any, metadata: dict[str, Any], reset: bool, declared: Any = None) -> Data:
         table, labels, owned = validate_rows(self, X, y, numeric=False, reset=reset)
-        weight = only_weights(metadata, labels.shape[0])
+        rows = labels.shape[0]
+        weight, persons = only_weights(metadata, rows, groups=True), persons_of(metadata, rows)
         if reset:
             classes = self.classes if self.classes is not None else declared
             self.classes_ = classes_from_rows(labels, weight) if classes is None else declared_classes(classes)
-        return Data(table, encode_labels(labels, self.classes_), weight, owned)
+        return Data(table, encode_labels(labels, self.classes_), weight, owned, persons)
 
     def _load_stored(self, X: Any, y: Any, metadata: dict[str, Any]) -> Rows:
         if self.classes is None:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from discreet.data.rows import Data, Rows
-from discreet.data.validation import only_weights, validate_rows, validate_stored
+from discreet.data.validation import only_weights, persons_of, validate_rows, validate_stored
 from discreet.estimators.base import PrivateLinearModel
 from discreet.estimators.scikit_learn_names import explains_parameters
 from discreet.problem.losses import Huber, Loss, Squared
@@ -40,8 +40,9 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
 
     def _load(self, X: Any, y: Any, metadata: dict[str, Any], reset: bool, declared: Any = None) -> Data:
         table, target, owned = validate_rows(self, X, y, numeric=True, reset=reset)
-        weight = only_weights(metadata, target.shape[0])
-        return Data(table, np.asarray(target, dtype=np.float64), weight, owned)
+        rows = target.shape[0]
+        weight, persons = only_weights(metadata, rows, groups=True), persons_of(metadata, rows)
+        return Data(table, np.asarray(target, dtype=np.float64), weight, owned, persons)
 
     def _load_stored(self, X: Any, y: Any, metadata: dict[str, Any]) -> Rows:
         return validate_stored(self, X, y, metadata, np.asarray)

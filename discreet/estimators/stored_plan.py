@@ -64,7 +64,7 @@ def write_plan(estimator: Any) -> dict[str, Any] | None:
         return None
     facts = {"rows": public.rows, "sparse": public.sparse, "stored": public.stored, "digest": plan.digest.hex()}
     booleans = _booleans(estimator, public)
-    return facts | ({"booleans": booleans} if booleans else {})
+    return facts | ({"booleans": booleans} if booleans else {}) | ({"persons": True} if public.persons else {})
 
 
 def _booleans(estimator: Any, public: Public) -> list[int]:
@@ -86,7 +86,11 @@ def read_plan(content: Any) -> dict[str, Any]:
     booleans = content.get("booleans", [])
     if not isinstance(booleans, list) or not all(type(place) is int and place >= 0 for place in booleans):
         raise ValueError("the booleans of its plan must be the places of columns.")
-    told = {"booleans": booleans} if booleans else {}
+    told: dict[str, Any] = {"booleans": booleans} if booleans else {}
+    if "persons" in content:
+        if content["persons"] is not True:
+            raise ValueError("its plan may say persons = true, or nothing of them.")
+        told["persons"] = True
     return {"rows": whole("rows", content["rows"], least=1)} | flags | {"digest": digest} | told
 
 
@@ -136,6 +140,7 @@ def _planned_again(estimator: Any, facts: dict[str, Any], classes: int) -> Plan:
         booleans = np.zeros(columns, dtype=bool)
         booleans[facts["booleans"]] = True
     told = {"sparse": facts["sparse"], "stored": facts["stored"], "booleans": booleans}
+    told["persons"] = facts.get("persons", False)
     public = Public.of(facts["rows"], columns, **told, **estimator._declared())
     plan: Plan = estimator._make_plan(public, classes, estimator._budget(public))
     return plan

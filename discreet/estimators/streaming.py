@@ -40,6 +40,8 @@ class StreamLearner:
 
     def _advance(self: Any, X: Any, y: Any, metadata: dict[str, Any], declared: Any = None) -> Any:
         """Validate a chunk and feed it to the stream; the first one begins it."""
+        if metadata.get("groups") is not None:
+            raise ValueError("partial_fit knows rows alone, and a person may come again: use fit(X, y, groups=ids).")
         chunk = self._load(X, y, metadata, reset=self._first_chunk(), declared=declared)
         weighted = self._weighted_with(chunk.weight is not None)
         if self._first_chunk():

@@ -16,7 +16,7 @@ from discreet._common.types import FloatArray
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
 from discreet.privacy.meaning import Meaning
-from discreet.privacy.relation import Relation
+from discreet.privacy.relation import Relation, Unit, unit_from
 from discreet.privacy.release_record import ReleaseRecord
 from discreet.privacy.statement import SEEDED, statement_of
 
@@ -44,6 +44,8 @@ class Guarantee:
         What the fit used beside the rows and took as public: coefficients to start from, or a public table.
     release : ReleaseRecord, optional
         Which result was released, from which table, when, and where it was booked; None for a plan.
+    unit : {"row", "person"}
+        What neighbouring tables differ in: one row, or one person with all of their rows.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class Guarantee:
     leaks: tuple[str, ...] = ()
     release: ReleaseRecord | None = None
     public_inputs: tuple[str, ...] = ()
+    unit: Unit = "row"
 
     @property
     def is_private(self) -> bool:
@@ -136,6 +139,7 @@ class Guarantee:
             "epsilon": self.epsilon if self.is_private else "inf",
             "delta": self.delta,
             "relation": str(self.relation),
+            "unit": self.unit,
             "event": accounting.event_to_dict(self.event),
             "leaks": list(self.leaks),
             "public_inputs": list(self.public_inputs),
@@ -171,7 +175,8 @@ class Guarantee:
         if not accounting.fits(event, Budget(epsilon, delta), relation):
             raise ValueError(f"its event does not prove epsilon {epsilon:g} at delta {delta:g}.")
         record = None if release is None else ReleaseRecord.from_dict(release)
-        return cls(epsilon, delta, relation, event, tuple(leaks), record, tuple(inputs))
+        unit = unit_from(content.get("unit", "row"))  # files of earlier versions know rows alone
+        return cls(epsilon, delta, relation, event, tuple(leaks), record, tuple(inputs), unit)
 
 
 def _check_format(content: Any) -> None:
@@ -188,6 +193,7 @@ def guarantee_for(
     rows: int,
     leaks: tuple[str, ...] = (),
     public_inputs: tuple[str, ...] = (),
+    unit: Unit = "row",
 ) -> Guarantee:
     """The promise a budget makes; zCDP and GDP budgets are stated at delta = 1/rows^2."""
     if budget.is_infinite:
@@ -199,4 +205,4 @@ def guarantee_for(
         assert budget.epsilon is not None
         assert budget.delta is not None
         epsilon, delta = budget.epsilon, budget.delta
-    return Guarantee(epsilon, delta, relation, event, leaks, public_inputs=public_inputs)
+    return Guarantee(epsilon, delta, relation, event, leaks, public_inputs=public_inputs, unit=unit)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
+
+Unit = Literal["row", "person"]  # what neighbouring tables differ in: one row, or a person with all of their rows
+UNITS: tuple[Unit, ...] = ("row", "person")
 
 
 class Relation(StrEnum):
@@ -39,6 +42,10 @@ class Relation(StrEnum):
         """One sentence for people who read privacy statements."""
         return _EXPLANATIONS[self]
 
+    def explanation_for(self, unit: Unit) -> str:
+        """The same sentence where neighbours differ in this unit."""
+        return _EXPLANATIONS[self] if unit == "row" else _PERSON_EXPLANATIONS[self]
+
 
 _EXPLANATIONS = {
     Relation.REPLACE: "two tables are neighbours if they have the same number of rows and differ in one row",
@@ -46,6 +53,22 @@ _EXPLANATIONS = {
     " in the other",
     Relation.ADD_REMOVE: "two tables are neighbours if one has exactly one row more than the other",
 }
+_PERSON_EXPLANATIONS = {
+    Relation.REPLACE: "two tables are neighbours if they have the same number of persons and differ in one person, that"
+    " is in any number of rows that have this person's id",
+    Relation.ZERO_OUT: "two tables are neighbours if all rows of one person in one of them are null rows, which"
+    " contribute nothing, in the other",
+    Relation.ADD_REMOVE: "two tables are neighbours if one has exactly one person more than the other, with all rows of"
+    " this person",
+}
+
+
+def unit_from(unit: Any) -> Unit:
+    """Return the unit of this name, or a ValueError that lists the names."""
+    for known in UNITS:
+        if unit == known:
+            return known
+    raise ValueError(f"unit must be 'row' or 'person'; got {unit!r}.")
 
 
 def relation_from(relation: Any) -> Relation:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet._common.types import FloatArray
+from discreet._common.types import FloatArray, IntArray
 from discreet.data.rows import sum_over_blocks
 from discreet.kernels.gradient import clipped_gradient_sum, margins_of, row_norms
 from discreet.problem.column_scaling import ColumnScaling
@@ -35,6 +35,7 @@ class ScaledBlock:
     y: FloatArray
     weight: FloatArray | None
     loss: Loss
+    persons: IntArray | None = None  # whose rows these are, where a person may have several
     kept: dict[Hashable, FloatArray] = field(default_factory=dict)
 
     @cached_property
@@ -62,7 +63,7 @@ class ScaledBlock:
     def gradient_sum(self, w: FloatArray, norms: FloatArray, clip: float, step: float = 0.0) -> FloatArray:
         """The weighted sum of the rows' gradients, each clipped to `clip` and rounded to multiples of the step.
 
-        `norms` are the norms of the rows.
+        `norms` are the norms of the rows. Not for persons with several rows: `person_gradient_sum` clips theirs.
         """
         return clipped_gradient_sum(self.X, self.slopes(w), norms, clip, self.weight, step)
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from discreet._common.types import FloatArray
+from discreet._common.types import FloatArray, IntArray
+from discreet.data.people import person_slices
 from discreet.data.rows import block_slices
 from discreet.kernels.gradient import margins_of, row_norms
 from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock, scaled_penalty_terms, scaled_start
@@ -28,6 +29,7 @@ class ScaledProblem(BlockwiseProblem):
     X: Any
     y: FloatArray
     weight: FloatArray | None
+    persons: IntArray | None = None
 
     def blocks(self) -> list[ScaledBlock]:
         """Views of the rows; they are kept, and with them what has been computed of their rows."""
@@ -36,12 +38,18 @@ class ScaledProblem(BlockwiseProblem):
     @cached_property
     def _blocks(self) -> list[ScaledBlock]:
         loss = self.problem.loss
-        parts = [slice(None)] if sp.issparse(self.X) else block_slices(self.X.shape[0], self.scaling.columns)
+        if sp.issparse(self.X):
+            parts = [slice(None)]
+        elif self.persons is not None:
+            parts = person_slices(self.persons, self.scaling.columns)
+        else:
+            parts = block_slices(self.X.shape[0], self.scaling.columns)
         if len(parts) <= 1:
-            return [ScaledBlock(self.X, self.y, self.weight, loss)]
-        weights = [None if self.weight is None else self.weight[part] for part in parts]
+            return [ScaledBlock(self.X, self.y, self.weight, loss, self.persons)]
+        of_rows = [[None if each is None else each[part] for part in parts] for each in (self.weight, self.persons)]
         return [
-            ScaledBlock(self.X[part], self.y[part], weight, loss) for part, weight in zip(parts, weights, strict=True)
+            ScaledBlock(self.X[part], self.y[part], weight, loss, persons)
+            for part, weight, persons in zip(parts, *of_rows, strict=True)
         ]
 
     @property
@@ -79,4 +87,5 @@ def scale_problem(
         X=scaling.matrix(data, order, problem.fit_intercept),
         y=data.y if problem.loss.classification else scaling.target(data.y),
         weight=data.weight,
+        persons=data.persons,
     )

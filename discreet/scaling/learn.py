@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from discreet._common.types import FloatArray
 from discreet.data import moments
+from discreet.data.people import rounded_rows
 from discreet.data.public import Public
 from discreet.data.rows import TERM_STEP, Rows
 from discreet.privacy import mechanisms
@@ -178,7 +179,8 @@ def _learn_moments(
 ) -> tuple[FloatArray, FloatArray, float]:
     """Means, spreads and the means' noise (in units of the radius) of the measured columns, from one joint release."""
     sums = moments.moment_sums(source[0], limits, measured, rounded=mechanism.multiplier > 0.0)
-    sensitivity = mechanisms.bounded_moments(public.relation, sums.shape[1]).rounded(TERM_STEP, sums.size)
+    sensitivity = mechanisms.bounded_moments(public.relation, sums.shape[1])
+    sensitivity = sensitivity.rounded(rounded_rows(public) * TERM_STEP, sums.size)
     sums = mechanism.release(source[1], sums, sensitivity)
     noise = mechanism.deviation(sensitivity) / public.rows
     mean = expected_mean(sums[0] / public.rows, noise)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet._common.types import FloatArray
+from discreet.data.people import rounded_rows
 from discreet.data.rows import TERM_STEP, on_term_grid
 from discreet.privacy import mechanisms
 
@@ -32,24 +33,24 @@ def plan_start_check(public: Public, budget: Budget) -> mechanisms.Additive | No
     if budget.is_infinite:
         return None
     mechanism = mechanisms.additive(budget, START_SHARE)
-    noise = mechanism.deviation(check_sensitivity(public.relation)) / public.rows
+    noise = mechanism.deviation(check_sensitivity(public.relation, rounded_rows(public))) / public.rows
     return mechanism if noise <= NOISIEST_CHECK else None
 
 
-def check_sensitivity(relation: Relation) -> Sensitivity:
-    """How far the sum of the gains can move, in usual losses."""
-    return mechanisms.bounded_between(relation, -MOST_LOST, MOST_GAINED).rounded(MOST_LOST * TERM_STEP, 1)
+def check_sensitivity(relation: Relation, rows: int = 1) -> Sensitivity:
+    """How far the sum of the gains can move, in usual losses, if so many rows may change, their weights being one's."""
+    return mechanisms.bounded_between(relation, -MOST_LOST, MOST_GAINED).rounded(rows * MOST_LOST * TERM_STEP, 1)
 
 
 def start_is_better(
-    scaled: BlockwiseProblem, mechanism: mechanisms.Additive, relation: Relation, rng: RandomGenerator
+    scaled: BlockwiseProblem, mechanism: mechanisms.Additive, relation: Relation, rng: RandomGenerator, rows: int = 1
 ) -> bool:
     """Whether the loss at the public start is lower than at the point nearest to zero, by a noisy sum over the rows.
 
     Guarantee: reads the rows only through one sum of bounded numbers, which costs one event of the mechanism.
     """
     total = scaled.sum(lambda block: _gains(scaled, block))
-    return bool(mechanism.release(rng, total, check_sensitivity(relation))[0] > 0.0)
+    return bool(mechanism.release(rng, total, check_sensitivity(relation, rows))[0] > 0.0)
 
 
 def _gains(scaled: BlockwiseProblem, block: ScaledBlock) -> FloatArray:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal
 
 from discreet._common.exceptions import IncompatibleSolverError, PrivacyLeakWarning
 from discreet._common.types import FloatArray, Progress
+from discreet.data.people import gather_persons, rounded_rows
 from discreet.data.rows import Data
 from discreet.privacy import accounting
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from discreet.theory.distance import DistanceLaw
 
 ALL_ROWS_NEEDED = "its loop needs all rows in memory, and they are read in blocks"
+ONE_ROW_NEEDED = "its proof is for one row of each person (rows_per_person=1)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +125,8 @@ class Solver(ABC, Generic[M, S]):
     selects: ClassVar[bool] = False  # whether it makes private selections, which have no cost in Gaussian DP
     compiled: ClassVar[bool] = False  # whether its loop is compiled, and knows losses by their code
     takes_start: ClassVar[bool] = False  # whether it can begin at public coefficients
+    takes_persons: ClassVar[bool] = False
+    """Whether it can use several rows of a person, as docs/guarantees/people.md says; False: one random row of each."""
     needs_all_rows: ClassVar[bool] = True
     """Whether its loop needs all rows in memory; False: sums over blocks of rows are enough."""
     scale_share: float | None
@@ -133,6 +137,8 @@ class Solver(ABC, Generic[M, S]):
         problem.penalty.check_columns(public.columns)
         if public.stored and self.needs_all_rows:
             raise self._refused(ALL_ROWS_NEEDED, problem, budget, stored=True)
+        if (public.rows_per_person or 1) > 1 and not self.takes_persons:
+            raise self._refused(ONE_ROW_NEEDED, problem, budget, persons=True)
         if public.start is not None:
             self._check_start(problem, public.start, budget)
         target = not problem.loss.classification
@@ -160,6 +166,8 @@ class Solver(ABC, Generic[M, S]):
         self._check_plan(problem, data, plan)
         if not rng.secure:
             rng.rekey(plan.digest)
+        if isinstance(data, Data):
+            data = gather_persons(data, plan.rows_per_person, rng)
         scaling = self._learn_scaling(plan, data, rng)
         scaled: Any = (
             scale_problem(problem, data, scaling, plan.public.rows, self.order, plan.start)
@@ -169,7 +177,8 @@ class Solver(ABC, Generic[M, S]):
         if trace == "non-private":
             warnings.warn("the objective trace is read from the rows without noise.", PrivacyLeakWarning, stacklevel=3)
         check = plan.scaling_plan.start_check
-        if check is not None and not start_is_better(scaled, check, plan.public.relation, rng):
+        relation, rounded = plan.public.relation, rounded_rows(plan.public)
+        if check is not None and not start_is_better(scaled, check, relation, rng, rounded):
             scaled = replace(scaled, origin=None)
         run = Run(rng, progress, trace == "non-private")
         w, iterations = self._descend(scaled, plan, run)
@@ -255,7 +264,13 @@ class Solver(ABC, Generic[M, S]):
             raise ValueError("start has an intercept, and fit_intercept=False leaves none; pass intercept=0.")
 
     def _refused(
-        self, reason: str, problem: Problem, budget: Budget, stored: bool = False, started: bool = False
+        self,
+        reason: str,
+        problem: Problem,
+        budget: Budget,
+        stored: bool = False,
+        started: bool = False,
+        persons: bool = False,
     ) -> IncompatibleSolverError:
         """The error that says why, and which other solvers would work."""
         from discreet.solvers import SOLVERS
@@ -263,7 +278,10 @@ class Solver(ABC, Generic[M, S]):
         others = [
             (name, kind())
             for name, kind in SOLVERS.items()
-            if name != self.name and not (stored and kind.needs_all_rows) and not (started and not kind.takes_start)
+            if name != self.name
+            and not (stored and kind.needs_all_rows)
+            and not (started and not kind.takes_start)
+            and not (persons and not kind.takes_persons)
         ]
         able = [repr(name) for name, solver in others if solver.why_incompatible(problem, budget) is None]
         advice = f"use one of {', '.join(able)}" if able else "no solver takes this problem as it stands"
@@ -277,8 +295,12 @@ class Solver(ABC, Generic[M, S]):
             raise self._refused(ALL_ROWS_NEEDED, problem, plan.budget, stored=True)
         if plan.solver != self or plan.problem != problem:
             raise ValueError("plan was made by another solver or for another problem; plan again.")
-        if plan.public.relation is not Relation.ADD_REMOVE and plan.public.rows != data.rows:
-            raise ValueError(f"plan was made for {plan.public.rows} rows, but the table has {data.rows}; plan again.")
+        of_persons = isinstance(data, Data) and data.persons is not None
+        if of_persons != (plan.public.unit == "person"):
+            raise ValueError("plan was made for the other of rows and persons (groups=); plan again.")
+        units, what = (data.units, "persons") if isinstance(data, Data) and of_persons else (data.rows, "rows")
+        if plan.public.relation is not Relation.ADD_REMOVE and plan.public.rows != units:
+            raise ValueError(f"plan was made for {plan.public.rows} {what}, but the table has {units}; plan again.")
         if plan.public.sparse != data.sparse:
             raise ValueError("plan was made for the other of dense and sparse tables; plan again.")
         if plan.public.columns != data.columns:

@@ -90,9 +90,11 @@ def _why_public_inputs(public: Public) -> str | None:
 def _why_cd(problem: Problem, public: Public, budget: Budget) -> str | None:
     """Why steps on one coordinate at a time are planned; None if they are not.
 
-    They need all rows at hand, so gradient steps stand in for them where rows stay in files.
+    They need all rows at hand, so gradient steps stand in for them where rows stay in files; and they take one row of
+    each person, so these stand in for them where persons have several.
     """
-    if public.stored or SOLVERS["cd"]().why_incompatible(problem, budget) is not None:
+    several = public.persons and public.rows_per_person != 1  # of which coordinate steps would take one
+    if public.stored or several or SOLVERS["cd"]().why_incompatible(problem, budget) is not None:
         return None
     if budget.is_infinite:
         return "without noise, it is the fastest way to the optimum"

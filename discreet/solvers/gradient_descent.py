@@ -75,6 +75,7 @@ class GradientDescent(Solver[mechanisms.Additive, FullBatchSettings]):
     takes_coupled: ClassVar[bool] = True
     pure: ClassVar[bool] = True
     takes_start: ClassVar[bool] = True
+    takes_persons: ClassVar[bool] = True
     needs_all_rows: ClassVar[bool] = False
 
     steps: int | None = None

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from discreet._common.digest import digest_of
+from discreet.data.people import MOST_ROWS
 from discreet.privacy import accounting
 from discreet.privacy.guarantee import Guarantee, guarantee_for
 from discreet.privacy.meaning import weaknesses
@@ -95,11 +96,19 @@ class Plan(Generic[M, S]):
         """Whether noise is added: whether the budget is finite."""
         return not self.budget.is_infinite
 
+    @property
+    def rows_per_person(self) -> int:
+        """The most rows of a person that are used, which are drawn at random; 1 where each row is a person."""
+        if self.public.unit == "row":
+            return 1
+        return self.public.rows_per_person or (MOST_ROWS if self.solver.takes_persons else 1)
+
     @cached_property
     def guarantee(self) -> Guarantee:
         """What the run will promise, with its exact cost."""
         public = self.public
-        return guarantee_for(self.event, self.budget, public.relation, public.rows, public.leaks, public.inputs)
+        rows, leaks, inputs = public.rows, public.leaks, public.inputs
+        return guarantee_for(self.event, self.budget, public.relation, rows, leaks, inputs, public.unit)
 
     @property
     def has_public_start(self) -> bool:
@@ -156,8 +165,8 @@ class Plan(Generic[M, S]):
     def _warn_of_constant(self) -> str:
         what = "the shares of the labels" if self.problem.loss.classification else "the mean of the target"
         return (
-            f"{self.public.rows} rows are too few at this budget to learn privately what the columns tell, so all of "
-            f"it goes into {what}, and the model predicts the same for every row; use more rows or a larger epsilon."
+            f"{self.public.rows} {self.public.unit}s are too few at this budget to learn privately what the columns tell, so all of "
+            f"it goes into {what}, and the model predicts the same for every row; use more {self.public.unit}s or a larger epsilon."
         )
 
     def weaknesses(self, rows_are_known: bool = True) -> list[str]:
@@ -175,7 +184,7 @@ class Plan(Generic[M, S]):
         return (
             f"the noise in a prediction is expected to be about {noise / usual:.2g} times as large as what the columns "
             f"can usually tell about the {'label' if labels else 'target'}, so that a constant may predict better; "
-            "use more rows, fewer columns or a larger epsilon."
+            f"use more {self.public.unit}s, fewer columns or a larger epsilon."
         )
 
     def theory(self, radius: float = 1.0) -> PlanTheory:
@@ -201,6 +210,7 @@ class Plan(Generic[M, S]):
             "budget": self.budget.to_dict(),
             "scaling": self.scaling_plan.to_dict(),
             "settings": self.settings.to_dict(),
+            "rows_per_person": self.rows_per_person,
             "releases": [release.to_dict() for release in self.releases],
             "standard_error": self.standard_error,
             "warnings": self.weaknesses() + self.warnings(),

@@ -29,6 +29,11 @@ SCALING_WORDS = {
     "none": "columns as they are",
     "target": "columns as they are; range and mean of the target are learned privately",
 }
+UNIT_WORDS = {
+    Relation.REPLACE: "a person, with all rows, replaced by any other one (relation replace)",
+    Relation.ZERO_OUT: "a person, all of whose rows become empty (relation zero_out)",
+    Relation.ADD_REMOVE: "a person added or removed with all rows (relation add_remove)",
+}
 RELATION_WORDS = {
     Relation.REPLACE: "a row replaced by any other one (relation replace)",
     Relation.ZERO_OUT: "a row replaced by an empty one (relation zero_out)",
@@ -62,12 +67,14 @@ def _facts(plan: Plan) -> list[str]:
     public = plan.public
     facts = {
         "solver": plan.solver.name,
-        "table": f"{public.rows:,} rows, {public.columns:,} columns",
-        "protected": RELATION_WORDS[public.relation],
+        "table": f"{public.rows:,} {public.unit}s, {public.columns:,} columns",
+        "protected": (UNIT_WORDS if public.persons else RELATION_WORDS)[public.relation],
         "rows in memory": "all at once" if plan.solver.needs_all_rows else "block by block",
         "budget": str(plan.budget).strip("()"),
         "scales": SCALING_WORDS[plan.scaling_plan.method],
     }
+    if public.persons:
+        facts["rows of a person"] = _rows_used(plan)
     if public.partly_bounded:
         others = "not used by this solver" if plan.solver.name == "screened" else "open sides of the others are learned"
         facts["declared bounds"] = f"of {int(public.declared.sum()):,} columns; {others}"
@@ -79,6 +86,12 @@ def _facts(plan: Plan) -> list[str]:
     lines = [_line(name, value) for name, value in facts.items()]
     reason = _wrapped("chosen because", plan.chosen_because) if plan.chosen_because else []
     return [*lines[:1], *reason, *lines[1:]]
+
+
+def _rows_used(plan: Plan) -> str:
+    if plan.rows_per_person > 1:
+        return f"up to {plan.rows_per_person:,}, drawn at random; their gradients are averaged, then clipped"
+    return "one, drawn at random" + ("" if plan.solver.takes_persons else " (newton and gd use more)")
 
 
 def _value(value: object) -> str:

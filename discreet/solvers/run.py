@@ -110,6 +110,8 @@ def solve(
     bounds: Any = None,
     y_bounds: Any = None,
     sample_weight: Any = None,
+    groups: Any = None,
+    rows_per_person: int | None = None,
     relation: str | Relation = "replace",
     public_n: int | None = None,
     start: PublicModel | None = None,
@@ -143,6 +145,10 @@ def solve(
         The same for a regression target.
     sample_weight : array of shape (n_samples,), optional
         Weights between 0 and 1, as private as the rows.
+    groups : array of shape (n_samples,), optional
+        The id of each row's person: the promise is then for a person and all of their rows.
+    rows_per_person : int, optional
+        With `groups`: the most rows of a person that are used; None: as many as the solver can.
     relation : {"replace", "zero_out", "add_remove"}, default="replace"
         Which tables count as neighbours.
     public_n : int, optional
@@ -182,11 +188,11 @@ def solve(
     from discreet.privacy.random.generator import generator_from
 
     refuse_private_rows(public_table, X)
-    data, names = load(X, y, sample_weight), names_of(X)
+    data, names = load(X, y, sample_weight, groups), names_of(X)
     problem.check_labels(data.y)
     limits = None if problem.loss.classification else y_bounds
     declared = {"relation": relation, "bounds": bounds, "y_bounds": limits, "public_n": public_n}
-    declared |= {"feature_names": names, "booleans": boolean_columns(X)}
+    declared |= {"feature_names": names, "booleans": boolean_columns(X), "rows_per_person": rows_per_person}
     public = public_facts(data, **declared, start=start, table=public_table)
     granted = budget_from(budget, None, public.rows)
     plan = make_plan(solver, problem, public, granted)

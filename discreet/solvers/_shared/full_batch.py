@@ -9,10 +9,12 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from discreet._common.types import FloatArray
+from discreet.kernels.gradient import row_norms
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
-from discreet.problem.blockwise import BlockwiseProblem
+from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock
+from discreet.problem.person_gradients import person_gradient_sum
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.averaging import TailAverage
 from discreet.solvers._shared.clipping import row_threshold
@@ -93,8 +95,13 @@ class NoisyGradient:
     def __call__(self, w: FloatArray, rng: RandomGenerator) -> FloatArray:
         """The mean of the clipped gradients at w, with noise."""
         scaled = self.scaled
-        total = scaled.sum(lambda block: block.gradient_sum(w, block.norms, self.clip, self.grid.step))
+        total = scaled.sum(lambda block: self._sum(block, w))
         return self.grid.release(rng, total) / scaled.rows
+
+    def _sum(self, block: ScaledBlock, w: FloatArray) -> FloatArray:
+        if block.persons is not None:
+            return person_gradient_sum(block, w, row_norms, self.clip, self.grid.step)
+        return block.gradient_sum(w, block.norms, self.clip, self.grid.step)
 
 
 def iterates(gradient: NoisyGradient, rng: RandomGenerator, w: FloatArray, move: Move) -> Iterator[FloatArray]:

@@ -17,6 +17,13 @@ from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock
+from discreet.problem.person_gradients import (
+    of_each_row,
+    person_gradient_norms,
+    person_gradient_sum,
+    person_gradients,
+    summed_weights,
+)
 from discreet.scaling import second_moment
 from discreet.scaling.norm_bound import norm_counts, private_norm_bound
 from discreet.scaling.second_moment import Metric, SecondMoment
@@ -118,10 +125,15 @@ class Descent:
         grid = self._gradient_grid(t)
         # Half a step of the rows' grid is at most half a step in the metric.
         step = 0.0 if grid.is_exact else 2.0 ** math.floor(math.log2(grid.step * math.sqrt(self.metric.values.min())))
-        total = scaled.sum(lambda block: block.gradient_sum(self.w, self._norms(block), self.clip, step))
+        total = scaled.sum(lambda block: self._gradient_sum(block, step))
         if not grid.is_exact:
             total = self.metric.unwhiten(grid.release(self.run.rng, self.metric.whiten(total)))
         return total / scaled.rows
+
+    def _gradient_sum(self, block: ScaledBlock, step: float) -> FloatArray:
+        if block.persons is not None:
+            return person_gradient_sum(block, self.w, self.metric.norms, self.clip, step)
+        return block.gradient_sum(self.w, self._norms(block), self.clip, step)
 
     def _gradient_grid(self, t: int) -> NoisyGrid:
         """The grid and the noise of gradient step t in the metric.
@@ -241,14 +253,23 @@ class Descent:
             usual = math.sqrt(max(self.mean_square, 1.0)) * typical_slope(self.plan.problem, self.scaled.scaling)
             return first_slope(self.plan.problem) * usual
 
-        def norms(block: ScaledBlock) -> FloatArray:
-            return slope_norms(block.slopes(self.w)) * self._norms(block)
+        return self._norm_bound(which, self._gradient_norms, unit, self._worth_clipping())
 
-        return self._norm_bound(which, norms, unit, self._worth_clipping())
+    def _gradient_norms(self, block: ScaledBlock) -> FloatArray:
+        """The norms, in the metric, of the gradients that are clipped: of the rows, or of persons."""
+        if block.persons is not None:
+            return person_gradient_norms(person_gradients(block, self.w), self.metric.norms)
+        return slope_norms(block.slopes(self.w)) * self._norms(block)
 
     def _norm_bound(self, which: int, norms: NormsOf, unit: float, allowed: float) -> float:
-        """A bound that about the allowed number of rows exceed."""
-        counts = self.scaled.sum(lambda block: norm_counts(norms(block), block.weight, unit))
+        """A bound that about the allowed number of rows, or of persons, exceed."""
+
+        def of_block(block: ScaledBlock) -> FloatArray:
+            found = norms(block)
+            weight = block.weight if found.size == block.y.size else summed_weights(block)
+            return norm_counts(found, weight, unit)
+
+        counts = self.scaled.sum(of_block)
         part, rows = self.split.part(which), self.scaled.rows
         return private_norm_bound(counts, unit, allowed, part, self.relation, self.run.rng, rows)
 
@@ -264,10 +285,14 @@ class Descent:
     def _root_curvatures(self, block: ScaledBlock) -> FloatArray:
         """The roots of the rows' curvatures, in units of their bound.
 
-        A gradient that is clipped no longer changes with the weights, so that its row has no curvature.
+        A gradient that is clipped no longer changes with the weights, so that its row has no curvature; where persons
+        have several rows, the person's gradient is the one that is clipped.
         """
         margins, loss = block.margins(self.w), block.loss
-        clipped = np.abs(loss.slope(margins, block.y)) * self._norms(block) > self.clip
+        if block.persons is None:
+            clipped = np.abs(loss.slope(margins, block.y)) * self._norms(block) > self.clip
+        else:
+            clipped = of_each_row(self._gradient_norms(block) > self.clip, block)
         curvature = np.clip(np.nan_to_num(loss.curvature(margins, block.y)) / loss.smoothness, 0.0, 1.0)
         return np.sqrt(np.where(clipped, 0.0, curvature))
 

@@ -108,6 +108,7 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
     needs_separable: ClassVar[bool] = True
     pure: ClassVar[bool] = False
     takes_start: ClassVar[bool] = True
+    takes_persons: ClassVar[bool] = True
     needs_all_rows: ClassVar[bool] = False
 
     steps: int | None = None

@@ -1,0 +1,127 @@
+"""Several rows of one person: ids, the rows that are used of each person, and their weights.
+
+A person's rows together weigh at most as much as one row, so that every sum over the rows moves by no more than one row
+can move it when all rows of a person change. Proof: docs/guarantees/people.md.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet._common.types import FloatArray, IntArray
+from discreet.data.rows import TERM_STEP, Data, block_rows
+
+if TYPE_CHECKING:
+    from discreet.data.public import Public
+    from discreet.privacy.random.generator import RandomGenerator
+
+MOST_ROWS = 1_024  # of a person that are used: more would tell little, and rounding of each must stay far below noise
+
+
+def check_rows_per_person(rows_per_person: Any, persons: bool) -> None:
+    """Refuse a number of rows that is not whole and positive, too large, or given without persons."""
+    if rows_per_person is None:
+        return
+    whole = isinstance(rows_per_person, (int, np.integer)) and not isinstance(rows_per_person, bool)
+    if not whole or not 1 <= rows_per_person <= MOST_ROWS:
+        raise ValueError(f"rows_per_person must be a whole number from 1 to {MOST_ROWS}; got {rows_per_person!r}.")
+    if not persons:
+        raise ValueError("rows_per_person is for rows with ids: pass fit(X, y, groups=ids), or leave it out.")
+
+
+def person_numbers(groups: Any, rows: int) -> IntArray:
+    """The ids of the rows as numbers 0, 1, ...; ids are used for equality alone, and may be of any type.
+
+    The numbers of rows are private where a person may have several, so that no error tells them.
+    """
+    ids = _as_column(groups)
+    if ids.shape != (rows,):
+        raise ValueError("groups must hold one id per row of X, in the order of the rows.")
+    if _missing(ids).any():
+        raise ValueError(
+            "groups has missing ids, and rows without one may all belong to one person; give every row an id, or leave "
+            "out the rows that have none."
+        )
+    try:
+        return np.unique(ids, return_inverse=True)[1].astype(np.int64)
+    except TypeError:  # ids of several types have no order
+        numbers: dict[Any, int] = {}
+        return np.array([numbers.setdefault(one, len(numbers)) for one in ids.tolist()], dtype=np.int64)
+
+
+def _as_column(groups: Any) -> Any:
+    """Ids from NumPy, pandas, Polars, Arrow or a list; a list of several types keeps them."""
+    if hasattr(groups, "to_pylist"):
+        groups = groups.to_pylist()
+    if hasattr(groups, "to_numpy"):
+        return np.asarray(groups.to_numpy())
+    if isinstance(groups, np.ndarray):
+        return groups
+    ids = np.empty(len(groups), dtype=object)
+    ids[:] = list(groups)
+    return ids
+
+
+def _missing(ids: Any) -> Any:
+    """Which ids are None, NaN or NaT, none of which equals itself but None, and pandas' NA."""
+    if ids.dtype.kind in "fcmM":
+        return ids != ids  # noqa: PLR0124
+    if ids.dtype != object:
+        return np.zeros(ids.shape, dtype=bool)
+    return np.array([one is None or type(one).__name__ == "NAType" or bool(one != one) for one in ids.ravel()])  # noqa: PLR0124
+
+
+def gather_persons(data: Data, most: int, rng: RandomGenerator) -> Data:
+    """At most `most` rows of each person, the rows of a person one after the other, persons in a random order.
+
+    With `most` = 1 the result is a plain table of one row per person. Else the rows of a person are weighted so that
+    their weights sum to at most 1, and `persons` says whose they are.
+
+    Guarantee: which rows are drawn, and the order, do not depend on the values of any row.
+    """
+    if data.persons is None:
+        return data
+    shuffled = rng.permutation(data.rows)
+    places = rng.permutation(data.units)[data.persons[shuffled]]
+    order = np.argsort(places, kind="stable")
+    chosen, persons = shuffled[order], places[order]
+    rank = np.arange(data.rows) - np.searchsorted(persons, persons)  # the number of a row among those of its person
+    chosen, persons = chosen[rank < most], persons[rank < most]
+    X = data.X.tocsr()[chosen] if data.sparse else data.X[chosen]
+    weight = None if data.weight is None else data.weight[chosen]
+    if most == 1:
+        return Data(X, data.y[chosen], weight, owned=not data.sparse)
+    return Data(X, data.y[chosen], person_weights(persons, weight), owned=not data.sparse, persons=persons)
+
+
+def person_weights(persons: IntArray, weight: FloatArray | None) -> FloatArray:
+    """The weight of each row over the number of its person's rows, cut to multiples of `TERM_STEP`.
+
+    Guarantee: the weights of a person are multiples of the step and sum to at most 1, exactly.
+    """
+    steps = np.floor((np.ones(persons.size) if weight is None else weight) / TERM_STEP).astype(np.int64)
+    return (steps // np.bincount(persons)[persons]) * TERM_STEP  # integers: nothing is rounded up
+
+
+def person_bounds(persons: IntArray) -> IntArray:
+    """Where each person's rows begin, and where the last one's end; persons lie one after the other."""
+    first = np.flatnonzero(np.diff(persons, prepend=-1))
+    return np.append(first, persons.size).astype(np.int64)
+
+
+def person_slices(persons: IntArray, columns: int) -> list[slice]:
+    """Blocks of about `block_rows(columns)` rows none of which divides the rows of a person."""
+    ends = person_bounds(persons)
+    size, slices, start = block_rows(columns), [], 0
+    while start < persons.size:
+        stop = int(ends[np.searchsorted(ends, min(start + size, persons.size))])
+        slices.append(slice(start, stop))
+        start = stop
+    return slices
+
+
+def rounded_rows(public: Public) -> int:
+    """How many rows of a person may be rounded, one by one, in a sum over rows."""
+    return public.rows_per_person or MOST_ROWS if public.persons else 1
