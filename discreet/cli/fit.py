@@ -36,6 +36,8 @@ def fit(
     classes: options.Classes = None,
     relation: options.RelationName = None,
     public_rows: options.PublicRows = None,
+    person_column: options.PersonColumn = None,
+    rows_per_person: options.RowsPerPerson = None,
     start: options.StartFile = None,
     public_table: options.PublicTableFile = None,
     ledger: options.LedgerUrl = None,
@@ -60,10 +62,9 @@ def fit(
     book = _book(ledger, dataset, note)
     parameters = {"epsilon": epsilon, "delta": delta, "solver": solver, "public_n": public_rows, "ledger": book}
     parameters |= {"dataset": dataset, "random_state": seed, "verbose": int(wants_progress(quiet or json))}
-    if alpha is not None:
-        parameters["alpha"] = alpha
+    parameters |= {"rows_per_person": rows_per_person} | ({} if alpha is None else {"alpha": alpha})
     with open_table(table, header=not no_header) as file:
-        declared = _declare(_schema_of(file, schema), target, bounds, y_bounds, classes, relation)
+        declared = _declare(_schema_of(file, schema), target, bounds, y_bounds, classes, relation, person_column)
         if declared.target.name is not None:
             file.check_names(declared)
         check_free(out, force)
@@ -148,6 +149,7 @@ def _declare(
     y_bounds: str | None,
     classes: str | None,
     relation: Relation | None,
+    person: str | None,
 ) -> Schema:
     """The schema with what the options say; an option wins over the file."""
     limits, target_limits = options.parse_pair("--bounds", bounds), options.parse_pair("--y-bounds", y_bounds)
@@ -158,7 +160,8 @@ def _declare(
         declared = replace(declared, classes=None, low=target_limits[0], high=target_limits[1])
     if classes is not None:
         declared = replace(declared, classes=options.parse_labels(classes), low=None, high=None)
-    schema = replace(schema, target=declared, relation=schema.relation if relation is None else relation)
+    kept = schema.relation if relation is None else relation
+    schema = replace(schema, target=declared, relation=kept, person=person or schema.person)
     return schema if limits is None else schema.with_bounds(*limits)
 
 
@@ -200,5 +203,5 @@ def in_short(guarantee: Any) -> str:
         return "privacy             none: epsilon is infinite"
     return (
         f"privacy             epsilon = {guarantee.epsilon:.6g}, delta = {guarantee.delta:.3g} for everything "
-        f"released, relation {guarantee.relation}"
+        f"released, relation {guarantee.relation}{', for whole persons' if guarantee.unit == 'person' else ''}"
     )

@@ -48,11 +48,14 @@ def open_budget(
     epsilon: Annotated[float, typer.Option(help="What all releases together may cost; it never changes.")],
     delta: Annotated[float, typer.Option(help="Failure probability of the promise; 0 for pure DP.")],
     relation: options.RelationName = None,
+    unit: Annotated[
+        Literal["row", "person"], typer.Option(help="What is protected: single rows, or persons with all their rows.")
+    ] = "row",
     json: options.Json = False,
 ) -> None:
     """Set the total budget of a table. The same numbers again have no effect; others are refused."""
     book = _ledger(ledger)
-    book.open(dataset, epsilon, delta, relation or Relation.REPLACE)
+    book.open(dataset, epsilon, delta, relation or Relation.REPLACE, unit)
     _print(_budget(book, dataset), json)
 
 
@@ -177,9 +180,10 @@ def _print(budget: dict[str, Any], json: bool) -> None:
 
 
 def _as_lines(budget: dict[str, Any]) -> str:
+    kept = f"{budget['relation']}{', for whole persons' if budget['unit'] == 'person' else ''}"
     lines = [
         f"{budget['dataset']}",
-        f"  promised   epsilon {budget['epsilon']:.6g} at delta {budget['delta']:.3g}, relation {budget['relation']}",
+        f"  promised   epsilon {budget['epsilon']:.6g} at delta {budget['delta']:.3g}, relation {kept}",
         f"  spent      epsilon {budget['spent']:.6g}, by {budget['entries_made']} entries",
         f"  remaining  epsilon {budget['remaining']:.6g}",
     ]

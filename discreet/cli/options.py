@@ -33,6 +33,19 @@ RelationName = Annotated[
 PublicRows = Annotated[
     int | None, typer.Option(min=1, help="With --relation add_remove: a public estimate of the number of rows.")
 ]
+PersonColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--person-column",
+        metavar="NAME",
+        help="The column with the id of each row's person: the promise is then for whole persons.",
+        show_default="every row is a person",
+    ),
+]
+RowsPerPerson = Annotated[
+    int | None,
+    typer.Option(min=1, help="With --person-column: use so many rows of a person.", show_default="all, if possible"),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output file.")]
 TableFile = Annotated[

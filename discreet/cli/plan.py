@@ -30,6 +30,9 @@ def plan(
     y_bounds: options.YBounds = None,
     class_count: Annotated[int, typer.Option(min=2, help="Number of classes of a classification.")] = 2,
     relation: options.RelationName = None,
+    persons: Annotated[
+        bool, typer.Option("--persons", help="--rows counts persons, who may have several rows.")
+    ] = False,
     ledger: options.LedgerUrl = None,
     dataset: options.DatasetName = None,
     theory: Annotated[bool, typer.Option(help="Show bounds of the literature on the error, below and above.")] = False,
@@ -46,7 +49,8 @@ def plan(
 
     names = [f"x{i}" for i in range(columns)]
     low, high = options.parse_pair("--y-bounds", y_bounds) or (None, None)
-    schema = Schema(tuple(map(Column, names)), Target("y", None, low, high), relation or Relation.REPLACE)
+    person = "person" if persons else None
+    schema = Schema(tuple(map(Column, names)), Target("y", None, low, high), relation or Relation.REPLACE, person)
     limits = options.parse_pair("--bounds", bounds)
     parameters: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "solver": solver} | (
         {} if alpha is None else {"alpha": alpha}
@@ -60,7 +64,7 @@ def plan(
     )
     task = request.known_task or "classification"
     model = request.model(task)
-    planned = model.plan(rows, columns, class_count)
+    planned = model.plan(rows, columns, class_count, persons=persons)
     paid = {"ledger": ledger, "dataset": dataset}
     request = replace(request, task=task, parameters={**request.parameters, **paid})
     answer = _ask_ledger(request, rows, columns, class_count)

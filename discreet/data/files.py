@@ -97,6 +97,8 @@ class TableFile(ABC):
     def check_names(self, schema: Schema) -> None:
         """Refuse a schema whose target or columns the file does not have; no row is read."""
         wanted_columns(self.path, self.kinds, schema, target=True)
+        if schema.person is not None:
+            check_column(self.path, self.kinds, schema.person)
 
     def read(self, schema: Schema, target: bool) -> Table:
         """The features of a schema, and its target if asked for.
@@ -114,6 +116,14 @@ class TableFile(ABC):
         named = target and schema.target.name is not None
         y = read_target(self.path, columns, schema.target, self._commas) if named else None
         return Table(X, schema.feature_names, y)
+
+    def persons(self, schema: Schema) -> Any:
+        """The id of each row's person as a text, None where it is missing; None if each row is a person of its own."""
+        if schema.person is None:
+            return None
+        ids = self.texts(schema.person).astype(object)
+        ids[ids == ""] = None
+        return ids
 
     def texts(self, name: str) -> Any:
         """One column as texts, whether a schema knows it or not; missing values are empty texts."""

@@ -102,7 +102,8 @@ def person_weights(persons: IntArray, weight: FloatArray | None) -> FloatArray:
     Guarantee: the weights of a person are multiples of the step and sum to at most 1, exactly.
     """
     steps = np.floor((np.ones(persons.size) if weight is None else weight) / TERM_STEP).astype(np.int64)
-    return (steps // np.bincount(persons)[persons]) * TERM_STEP  # integers: nothing is rounded up
+    whole = steps // np.bincount(persons)[persons]  # integers: nothing is rounded up
+    return np.asarray(whole, dtype=np.float64) * TERM_STEP
 
 
 def person_bounds(persons: IntArray) -> IntArray:

@@ -54,7 +54,9 @@ class Public:
     narrows_indicators: bool | None = field(default=None, metadata={"digest": "if given"})
     # Whether the promise is for persons, who may have several rows: `rows` then counts persons.
     persons: bool | None = field(default=None, metadata={"digest": "if given"})
-    rows_per_person: int | None = field(default=None, metadata={"digest": "if given"})  # at most; None: up to the solver
+    rows_per_person: int | None = field(
+        default=None, metadata={"digest": "if given"}
+    )  # at most; None: up to the solver
 
     @classmethod
     def of(

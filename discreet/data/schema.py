@@ -27,6 +27,7 @@ NOTES = (
     'missing: what a missing value becomes, a value or "indicator", which adds a column that says where it is missing.',
     'epoch: from which a date counts its days. decimal: "," if numbers are written so.',
     "target: the name of the column to predict; classes for a classification, low and high for a regression.",
+    "person: the name of the column with the id of each row's person, if a person may have several rows.",
     'relation: "replace" (a row changes), "zero_out" (a row stops counting) or "add_remove" (a row more or less).',
 )
 
@@ -78,9 +79,14 @@ class Schema:
     columns: tuple[Column, ...]
     target: Target = field(default_factory=Target)
     relation: Relation = Relation.REPLACE
+    person: str | None = None  # the column with the id of each row's person, where a person may have several rows
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
+        if self.person is not None and not (isinstance(self.person, str) and self.person):
+            raise ValueError(f"person must be the name of a column or null; got {self.person!r}.")
+        if self.person is not None and self.person == self.target.name:
+            raise ValueError(f"column {self.person!r} cannot be the target and hold the ids of persons.")
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"column {twice[0]!r} occurs twice; every column needs a name of its own.")
@@ -91,7 +97,8 @@ class Schema:
     @property
     def used(self) -> tuple[Column, ...]:
         """The columns the model is trained on."""
-        return tuple(c for c in self.columns if c.type != "ignore" and c.name != self.target.name)
+        unused = {self.target.name, self.person}
+        return tuple(c for c in self.columns if c.type != "ignore" and c.name not in unused)
 
     @property
     def feature_names(self) -> list[str]:
@@ -123,6 +130,7 @@ class Schema:
             "format": FORMAT,
             "notes": list(NOTES),
             "relation": str(self.relation),
+            **({} if self.person is None else {"person": self.person}),
             "target": asdict(self.target),
             "columns": [_as_dict(column) for column in self.columns],
         }
@@ -142,6 +150,7 @@ class Schema:
             columns=tuple(_read_column(column) for column in fields["columns"]),
             target=_read_target({"name": target} if target is None or isinstance(target, str) else target),
             relation=Relation(relation),
+            person=fields.get("person"),
         )
 
 

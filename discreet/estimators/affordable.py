@@ -42,17 +42,19 @@ def covers(request: FitRequest, rows: int, columns: int, classes: int = 2, store
 
     ledger, dataset = Ledger.of(request.parameters["ledger"]), request.parameters["dataset"]
     events = possible_events(request, rows, columns, classes, stored)
-    return all(ledger.fits(dataset, event, request.schema.relation) for event in events)
+    return all(ledger.fits(dataset, event, request.schema.relation, request.unit) for event in events)
 
 
 def possible_events(request: FitRequest, rows: int, columns: int, classes: int, stored: bool) -> list[Any]:
     """What a fit may cost: one event if the task is known, else one for each task, with the question about it."""
     task = request.known_task
     if task is not None:
-        return [request.model(task).plan(rows, columns, classes, stored=stored).event]
+        persons = request.unit == "person"
+        return [request.model(task).plan(rows, columns, classes, stored=stored, persons=persons).event]
     tasks: tuple[Task, ...] = ("classification", "regression")
     models = [request.model(task) for task in tasks]
-    public = Public.of(rows, columns, stored=stored, **models[0]._declared())
+    facts: dict[str, Any] = {"stored": stored, "persons": request.unit == "person"}
+    public = Public.of(rows, columns, **facts, **models[0]._declared())
     budget = models[0]._budget(public)
     question = plan_question(budget, public.rows, public.relation)
     plans = [plan_beside(question, budget, public.relation, partial(model._make_plan, public, 2)) for model in models]

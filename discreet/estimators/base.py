@@ -236,7 +236,7 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
             Printable; `plan.guarantee` is the promise, `plan.event` the cost.
         """
         of_persons = self.rows_per_person is not None if persons is None else persons
-        facts = {"sparse": sparse, "stored": stored, "persons": of_persons}
+        facts: dict[str, Any] = {"sparse": sparse, "stored": stored, "persons": of_persons}
         public = Public.of(n_samples, n_features, **facts, **self._declared(feature_names))
         return self._make_plan(public, n_classes, self._budget(public))
 

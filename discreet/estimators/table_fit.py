@@ -16,6 +16,7 @@ import numpy as np
 from discreet import estimators
 from discreet._common.digest import digest_of
 from discreet._common.exceptions import BudgetExceededError
+from discreet.data.people import person_numbers, person_weights
 from discreet.data.public import Public
 from discreet.data.schema import Schema
 from discreet.data.stored_table import StoredTable, machine_memory
@@ -35,7 +36,7 @@ from discreet.estimators.task import (
 from discreet.privacy import accounting
 from discreet.privacy.guarantee import Guarantee, guarantee_for
 from discreet.privacy.random.generator import generator_from
-from discreet.privacy.relation import Relation
+from discreet.privacy.relation import Relation, Unit
 
 if TYPE_CHECKING:
     from discreet.data.files import TableFile
@@ -78,11 +79,21 @@ class FitRequest:
         return said[0][1] if said else None
 
     @property
+    def unit(self) -> Unit:
+        """What the promise will be for."""
+        return "row" if self.schema.person is None else "person"
+
+    @property
     def has_public_inputs(self) -> bool:
         return any(self.parameters.get(name) is not None for name in ("start", "public_table"))
 
     def exceeds_memory(self, file: TableFile) -> bool:
-        """Whether the table would take more than a quarter of the machine's memory as numbers; a public fact."""
+        """Whether the table would take more than a quarter of the machine's memory as numbers; a public fact.
+
+        Never where a person may have several rows: their number is not public then, and they must lie in memory.
+        """
+        if self.unit == "person":
+            return False
         rows = self.parameters.get("public_n") if self.schema.relation is Relation.ADD_REMOVE else file.rows
         memory = machine_memory()
         if file.rows is None or rows is None or memory is None:
@@ -130,27 +141,34 @@ def fit_table(file: TableFile, request: FitRequest, out_of_core: bool | None = N
     if task is None and request.has_public_inputs:
         raise ValueError("--start and --public-table need --task classification or --task regression.")
     stored = request.exceeds_memory(file) if out_of_core is None else out_of_core
+    if stored and request.unit == "person":
+        raise ValueError("--person-column needs the rows in memory: leave --out-of-core out.")
     table = file.stored(request.schema) if stored else file.read(request.schema, target=True)
+    ids = file.persons(request.schema)
+    groups = {} if ids is None else {"groups": ids}
     try:
         if task is None:
-            return _fit_after_question(request, table, file.path.name)
-        model = request.model(task).fit(table, None)
+            return _fit_after_question(request, table, file.path.name, groups)
+        model = request.model(task).fit(table, None, **groups)
     except BudgetExceededError as error:
         classes = len(request.schema.target.labels or (0, 1))
-        fitting = what_fits(request, table.rows, len(table.names), classes, stored)
+        units = table.rows if ids is None else np.unique(ids).size
+        fitting = what_fits(request, units, len(table.names), classes, stored)
         raise BudgetExceededError(f"{str(error).rstrip('.')}; {fitting}.") from None
     model.guarantee_ = model.guarantee_.of_table(file.path.name)
     return TableFit(model, request.schema, task)
 
 
-def _fit_after_question(request: FitRequest, table: Table | StoredTable, name: str) -> TableFit:
+def _fit_after_question(request: FitRequest, table: Table | StoredTable, name: str, groups: dict[str, Any]) -> TableFit:
     """Ask for the task with a small share of the budget and fit with the rest; one plan is made for each answer."""
     models: dict[Task, Any] = {task: request.model(task) for task in DEFAULTS}
     first = models["regression"]  # whatever the task is, the same facts are declared and the same budget is spent
     stored = isinstance(table, StoredTable)
-    public = Public.of(table.rows, len(table.names), stored=stored, **first._declared())
+    persons = person_numbers(groups["groups"], table.rows) if groups else None
+    units = table.rows if persons is None else int(persons.max()) + 1
+    public = Public.of(units, len(table.names), stored=stored, persons=persons is not None, **first._declared())
     budget = first._budget(public)
-    question = plan_question(budget, public.rows, public.relation)
+    question = plan_question(budget, public.rows, public.relation, public.unit)
     plans = {
         task: plan_beside(question, budget, public.relation, partial(model._make_plan, public, 2))
         for task, model in models.items()
@@ -160,7 +178,8 @@ def _fit_after_question(request: FitRequest, table: Table | StoredTable, name: s
     rng = generator_from(first.random_state)
     entries = _reserve_question(question, plans, first.ledger, first.dataset, seeded=not rng.secure)
     rng.rekey(digest_of("task", question, [plan.digest for plan in plans.values()]))
-    answer = question.decide(np.sum([code_counts(block) for block in table.targets()], axis=0), rng)
+    weight = None if persons is None else person_weights(persons, None)
+    answer = question.decide(np.sum([code_counts(block, weight) for block in table.targets()], axis=0), rng)
     if answer == "codes":
         raise _codes_found(budget)
     task: Task = answer
@@ -168,7 +187,7 @@ def _fit_after_question(request: FitRequest, table: Table | StoredTable, name: s
         table = table.map_target(binary_labels)
     plan = plans[task]
     model = models[task].set_params(epsilon=plan.budget, random_state=rng)
-    model._fit_planned(plan, model._load_any(table, None, {}))
+    model._fit_planned(plan, model._load_any(table, None, groups))
     model.random_state = first.random_state  # a generator is of no use after the fit
     if not budget.is_infinite:
         model.guarantee_ = _whole_guarantee(question, model.guarantee_, budget)
@@ -191,15 +210,16 @@ def _check_plans(question: TaskQuestion, plans: dict[Task, Plan], budget: Budget
         raise ValueError("this solver costs differently for classification and regression; say which with --task.")
     if not question.reliable:
         raise ValueError(
-            f"{question.rows} rows are too few to decide between classification and regression at this budget, and "
-            "nothing was spent; say which with --task."
+            f"{question.rows} {question.unit}s are too few to decide between classification and regression at this "
+            "budget, and nothing was spent; say which with --task."
         )
 
 
 def _whole_guarantee(question: TaskQuestion, model: Guarantee, budget: Budget) -> Guarantee:
     """The promise of the question and of a model together."""
     event = accounting.compose([question.event, model.event])
-    promise = guarantee_for(event, budget, model.relation, question.rows, model.leaks, model.public_inputs)
+    told = model.leaks, model.public_inputs, model.unit
+    promise = guarantee_for(event, budget, model.relation, question.rows, *told)
     return promise.about(model.release)
 
 
@@ -217,16 +237,16 @@ def _reserve_question(
     if dataset is None:
         raise ValueError("a ledger needs the name of the data set as well (--dataset).")
     book: Ledger = Ledger.of(ledger)
+    public = next(iter(plans.values())).public
     for plan in plans.values():
-        if not book.fits(dataset, accounting.compose([question.event, plan.event])):
+        if not book.fits(dataset, accounting.compose([question.event, plan.event]), unit=public.unit):
             allowance = book.allowance(dataset)
             raise BudgetExceededError(
                 f"data set {dataset!r} does not cover this fit: epsilon {book.remaining(dataset):.6g} "
                 f"of {allowance.epsilon:.6g} remains at delta {allowance.delta:.6g}, and nothing was spent."
             )
-    relation = next(iter(plans.values())).public.relation
-    note = "classification or regression"
-    reservation = book.reserve(dataset, question.event, note, relation=relation, seeded=seeded)
+    kept: dict[str, Any] = {"relation": public.relation, "seeded": seeded, "unit": public.unit}
+    reservation = book.reserve(dataset, question.event, "classification or regression", **kept)
     reservation.commit()
     return (reservation.id,)
 

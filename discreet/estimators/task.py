@@ -20,7 +20,7 @@ from discreet.privacy.mechanisms import Additive, Sensitivity, additive, one_hot
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
-    from discreet.privacy.relation import Relation
+    from discreet.privacy.relation import Relation, Unit
     from discreet.solvers import Plan
 
 Task = Literal["classification", "regression"]
@@ -36,11 +36,15 @@ SHRINK = (0.0, 1e-9, 1e-6, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3)  # of the bu
 
 @dataclass(frozen=True)
 class TaskQuestion:
-    """How the task will be decided: the mechanism, the public number of rows to divide by, and the relation."""
+    """How the task will be decided: the mechanism, the public number of rows to divide by, and the relation.
+
+    Where persons may have several rows, `rows` counts persons, and the rows of each count as one together.
+    """
 
     mechanism: Additive
     rows: int
     relation: Relation
+    unit: Unit = "row"
 
     @property
     def event(self) -> Any:
@@ -91,16 +95,17 @@ class TaskQuestion:
         return "codes" if binary + codes > EVEN * self.rows else "regression"
 
 
-def plan_question(budget: Budget, rows: int, relation: Relation) -> TaskQuestion:
+def plan_question(budget: Budget, rows: int, relation: Relation, unit: Unit = "row") -> TaskQuestion:
     """Spend a fiftieth of the budget: of mu^2, or of epsilon if the budget is pure."""
-    return TaskQuestion(additive(budget, SHARE), rows, relation)
+    return TaskQuestion(additive(budget, SHARE), rows, relation, unit)
 
 
-def code_counts(target: npt.NDArray[np.float64]) -> FloatArray:
-    """How many rows have a target of exactly 0 or 1, another small whole number, or anything else."""
+def code_counts(target: npt.NDArray[np.float64], weight: FloatArray | None = None) -> FloatArray:
+    """How many rows, by weight, have a target of exactly 0 or 1, another small whole number, or anything else."""
     binary = (target == 0.0) | (target == 1.0)
     codes = (target == np.floor(target)) & (target >= 0.0) & (target <= LARGEST_CODE) & ~binary
-    return np.array([binary.sum(), codes.sum(), (~binary & ~codes).sum()], dtype=np.float64)
+    kinds = np.stack([binary, codes, ~binary & ~codes]).astype(np.float64)
+    return np.asarray(kinds.sum(axis=1) if weight is None else kinds @ weight)
 
 
 def binary_labels(target: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:

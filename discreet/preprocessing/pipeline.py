@@ -129,6 +129,12 @@ def compose_guarantees(promises: list[Guarantee], delta: float | None) -> Guaran
     relations = {promise.relation for promise in promises}
     if len(relations) > 1:
         raise ValueError(f"the steps use different relations, {sorted(map(str, relations))}; they do not compose.")
+    units = {promise.unit for promise in promises}
+    if len(units) > 1:
+        raise ValueError(
+            "some steps promise for persons and others for rows, so that nothing holds for a person with several rows; "
+            "private steps before a fit with groups know rows alone: declare bounds to the model instead."
+        )
     relation = relations.pop()
     event = accounting.compose([promise.event for promise in promises])
     delta = max(promise.delta for promise in promises) if delta is None else delta
@@ -136,7 +142,7 @@ def compose_guarantees(promises: list[Guarantee], delta: float | None) -> Guaran
     leaks = dict.fromkeys(leak for promise in promises for leak in promise.leaks)
     release = record_of_parts([promise.release for promise in promises])
     inputs = dict.fromkeys(what for promise in promises for what in promise.public_inputs)
-    return Guarantee(epsilon, delta, relation, event, tuple(leaks), release, tuple(inputs))
+    return Guarantee(epsilon, delta, relation, event, tuple(leaks), release, tuple(inputs), units.pop())
 
 
 def _leaves(step: Any, path: str) -> Iterator[tuple[str, Any]]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from discreet._common.text import one_line
 from discreet.privacy import accounting
 from discreet.privacy.meaning import Meaning, percent_at_most, weaknesses
-from discreet.privacy.relation import Relation
+from discreet.privacy.relation import Relation, Unit
 
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
@@ -38,6 +38,11 @@ _USED = {
     Relation.ZERO_OUT: "that this person's row was in the table, and not left empty",
     Relation.ADD_REMOVE: "that this person's row was in the table",
 }
+_PERSON_USED = {
+    Relation.REPLACE: "that this person's rows were in the table, and not those of somebody else in their place",
+    Relation.ZERO_OUT: "that this person's rows were in the table, and not left empty",
+    Relation.ADD_REMOVE: "that this person's rows were in the table",
+}
 
 
 def statement_of(guarantee: Guarantee) -> str:
@@ -55,12 +60,21 @@ def statement_of(guarantee: Guarantee) -> str:
     return "\n\n".join(_section(name, paragraphs) for name, paragraphs in sections.items() if paragraphs)
 
 
-def in_words(meaning: Meaning, relation: Relation | None = None) -> list[str]:
-    """What whoever knows all other rows can come to believe about one, and how often a guess can be right."""
+def in_words(meaning: Meaning, relation: Relation | None = None, unit: Unit = "row") -> list[str]:
+    """What whoever knows all others can come to believe about a row or a person, and how often a guess can be right."""
     (_, half), (_, tenth), (_, hundredth) = meaning.beliefs
+    told = {
+        "row": ("Take any person with one row in the table, and someone who knows all other rows", _USED),
+        "person": (
+            "Take any person in the table, with all of their rows, however many, and someone who knows all rows of all "
+            "other persons",
+            _PERSON_USED,
+        ),
+    }
+    who, used = told[unit]
     belief = (
-        "Take any person with one row in the table, and someone who knows all other rows. If that someone thought it "
-        f"50 % likely {_USED[relation or Relation.ADD_REMOVE]}, then this result can make it at most "
+        f"{who}. If that someone thought it "
+        f"50 % likely {used[relation or Relation.ADD_REMOVE]}, then this result can make it at most "
         f"{percent_at_most(half)} likely in their eyes. A belief of 10 % can become at most {percent_at_most(tenth)}, "
         f"one of 1 % at most {percent_at_most(hundredth)}."
     )
@@ -83,19 +97,23 @@ def meaning_of(guarantee: Guarantee) -> list[str]:
     rows = None if guarantee.release is None else guarantee.release.rows
     weak = [f"ATTENTION: {reason}" for reason in weaknesses(guarantee.epsilon, guarantee.delta, rows)]
     caveat = [_CAVEAT] if guarantee.leaks else []
-    return [*caveat, *in_words(guarantee.meaning, guarantee.relation), holds, *weak]
+    return [*caveat, *in_words(guarantee.meaning, guarantee.relation, guarantee.unit), holds, *weak]
 
 
 def _facts(guarantee: Guarantee, release: ReleaseRecord) -> list[str]:
     day, _, time = release.date.partition("T")
+    protected = {"protects": "whole persons, each with all of their rows"} if guarantee.unit == "person" else {}
     facts = {
         "result": release.result,
         "table": release.table or "(not named)",
-        "rows": "(a stream without end)" if release.rows is None else _ROWS[release.rows_are].format(release.rows),
+        f"{guarantee.unit}s": (
+            "(a stream without end)" if release.rows is None else _ROWS[release.rows_are].format(release.rows)
+        ),
         "columns": f"{release.columns:,}",
         "date": f"{day} {time.removesuffix('+00:00')} UTC",
         "software": f"discreet {release.version}",
         "noise": _noise(guarantee),
+        **protected,
     }
     return ["\n".join(f"{name:<{LABEL}}{one_line(value)}" for name, value in facts.items())]
 
@@ -128,18 +146,24 @@ def _not_covered(guarantee: Guarantee) -> list[str]:
     """What the promise is not about, the leaks of this very result first."""
     public = "the names of the table and its columns, bounds, classes and all settings"
     if guarantee.relation is not Relation.ADD_REMOVE:
-        public = f"the number of rows, {public}"
+        public = f"the number of {guarantee.unit}s, {public}"
     return [
         *leaks_told(guarantee),
         *(_UNCOUNTED_TRIALS if accounting.has_best_of_trials(guarantee.event) else []),
         *(_public_input(what) for what in guarantee.public_inputs),
         f"- What was declared as public: {public}. Nobody may have looked at the rows to choose them.",
-        "- Persons with several rows: each row is protected on its own, so such a person is protected less.",
+        _SEVERAL_ROWS[guarantee.unit],
         "- The person for whom a prediction is made: the prediction describes that person to whoever sees it.",
         "- What is true of people in general: if a disease is common among smokers, the result may say so, and what it "
         "says about a smoker is nearly the same whether or not that smoker's row was in the table.",
     ]
 
+
+_SEVERAL_ROWS = {
+    "row": "- Persons with several rows: each row is protected on its own, so such a person is protected less.",
+    "person": "- Persons whose rows have several ids: the rows of each id are protected on their own. People who are "
+    "only told about in the rows of others, too, are not protected by this promise.",
+}
 
 _UNCOUNTED_TRIALS = [
     "- How many models the search tried, and what would tell it, such as the time that it took or a ledger's times of "
@@ -193,8 +217,9 @@ def _symbols(guarantee: Guarantee) -> list[str]:
     if not guarantee.is_private:
         return ["epsilon is infinite."]
     epsilon, delta = rounded_up(guarantee.epsilon, 6), rounded_up(guarantee.delta, 4)
+    explanation = guarantee.relation.explanation_for(guarantee.unit)
     return [
-        f"The result is ({epsilon}, {delta})-differentially private, where {guarantee.relation.explanation} (relation "
+        f"The result is ({epsilon}, {delta})-differentially private, where {explanation} (relation "
         f"{str(guarantee.relation)!r}): for every set S of possible results and every two neighbouring tables A and B, "
         f"P[result from A in S] <= exp({epsilon}) * P[result from B in S] + {delta}."
     ]

@@ -112,7 +112,7 @@ class GradientDescent(Solver[mechanisms.Additive, FullBatchSettings]):
 
     def distance_law(self, plan: FullBatchPlan, scaling: ColumnScaling) -> DistanceLaw:
         """The steps are a contraction with Gaussian or Laplace noise: docs/guarantees/utility.md."""
-        if self.shrink:
+        if self.shrink or plan.rows_per_person > 1:  # clipped gradients of persons are not those of a convex loss
             return super().distance_law(plan, scaling)
         known = public_problem(plan, scaling)
         gradient = NoisyGradient(known, plan, self.clip)
@@ -128,7 +128,7 @@ class GradientDescent(Solver[mechanisms.Additive, FullBatchSettings]):
 
     def error_bound(self, plan: FullBatchPlan, radius: float) -> Bound | None:
         """Theorems G1 to G4 of docs/guarantees/utility.md for the planned steps."""
-        if not plan.is_noisy or self.shrink:
+        if not plan.is_noisy or self.shrink or plan.rows_per_person > 1:
             return None
         known, steps = planned_problem(plan), plan.settings.steps
         gradient = NoisyGradient(known, plan, self.clip)

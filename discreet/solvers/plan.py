@@ -165,8 +165,9 @@ class Plan(Generic[M, S]):
     def _warn_of_constant(self) -> str:
         what = "the shares of the labels" if self.problem.loss.classification else "the mean of the target"
         return (
-            f"{self.public.rows} {self.public.unit}s are too few at this budget to learn privately what the columns tell, so all of "
-            f"it goes into {what}, and the model predicts the same for every row; use more {self.public.unit}s or a larger epsilon."
+            f"{self.public.rows} {self.public.unit}s are too few at this budget to learn privately what the columns "
+            f"tell, so all of it goes into {what}, and the model predicts the same for every row; use more "
+            f"{self.public.unit}s or a larger epsilon."
         )
 
     def weaknesses(self, rows_are_known: bool = True) -> list[str]:

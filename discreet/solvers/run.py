@@ -68,7 +68,10 @@ def reserve(
 
     if dataset is None:
         raise ValueError("ledger needs dataset= as well: the name under which the table's budget was opened.")
-    return Ledger.of(ledger).reserve(dataset, plan.event, note, relation=plan.public.relation, seeded=seeded)
+    public = plan.public
+    return Ledger.of(ledger).reserve(
+        dataset, plan.event, note, relation=public.relation, seeded=seeded, unit=public.unit
+    )
 
 
 def warn_about(plan: Plan, rows_are_known: bool = True) -> None:

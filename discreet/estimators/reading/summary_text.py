@@ -38,7 +38,7 @@ def _facts(summary: ModelSummary) -> str:
     if summary.chosen_because:
         facts["chosen because"] = summary.chosen_because
     if release is not None and release.rows is not None:
-        facts["table"] = f"{release.rows:,} rows, {summary.form.columns:,} columns"
+        facts["table"] = f"{release.rows:,} {summary.guarantee.unit}s, {summary.form.columns:,} columns"
     if summary.form.labels:
         facts["classes"] = ", ".join(repr(label) for label in summary.form.labels)
     return "\n".join(line for name, value in facts.items() for line in _wrapped(name, value))

@@ -14,9 +14,16 @@ from discreet.privacy.ledger.allowance import Allowance
 from discreet.privacy.ledger.chain import View, digest_of
 from discreet.privacy.ledger.records import ChainError, Record, problems
 from discreet.privacy.ledger.total import Total, event_text, fields_text
-from discreet.privacy.relation import Relation
+from discreet.privacy.relation import Relation, Unit, unit_from
 
 FORMAT = 1
+# What to do where a release and a data set differ in the unit.
+_OTHER_UNIT = {
+    "person": "is kept for persons, and this release protects single rows: pass fit(X, y, groups=ids), or "
+    "--person-column NAME; whatever knows rows alone needs a data set of its own",
+    "row": "is kept for rows, and this release protects persons: open a data set for persons, with "
+    'ledger.open(..., unit="person") or discreet ledger open --unit person, and name it',
+}
 
 
 @dataclass(frozen=True)
@@ -79,8 +86,10 @@ class Account:
             low, high = (middle, high) if self.covers(event_text(event)) else (low, middle)
         return low
 
-    def checked(self, event: str, relation: Relation | str | None) -> Account:
-        """Return the account itself; refuse an event that is unknown or was not accounted under its relation."""
+    def checked(self, event: str, relation: Relation | str | None, unit: Unit = "row") -> Account:
+        """Return the account itself; refuse an event that is unknown, or accounted under another relation or unit."""
+        if unit != self.allowance.unit:
+            raise ValueError(f"data set {self.allowance.dataset!r} {_OTHER_UNIT[self.allowance.unit]}")
         kept = self.allowance.relation
         if relation is None or Relation(relation) is not kept:
             advice = f"say relation={kept.value!r} if the event was accounted under it"
@@ -111,13 +120,15 @@ class Account:
 
 
 def terms_of(allowance: Allowance) -> dict[str, Any]:
-    """Return the promise as JSON values."""
-    return {"epsilon": allowance.epsilon, "delta": allowance.delta, "relation": allowance.relation.value}
+    """Return the promise as JSON values; the unit is told if it is not the row, as earlier versions knew no other."""
+    terms = {"epsilon": allowance.epsilon, "delta": allowance.delta, "relation": allowance.relation.value}
+    return terms if allowance.unit == "row" else terms | {"unit": allowance.unit}
 
 
 def allowance_from(dataset: str, terms: dict[str, Any]) -> Allowance:
     """Return the promise that `terms_of` wrote."""
-    return Allowance(dataset, terms["epsilon"], terms["delta"], Relation(terms["relation"]))
+    unit = unit_from(terms.get("unit", "row"))
+    return Allowance(dataset, terms["epsilon"], terms["delta"], Relation(terms["relation"]), unit)
 
 
 def account_in(view: View, dataset: str) -> Account | None:

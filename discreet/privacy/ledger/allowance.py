@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from discreet._common.checks import real_number
 from discreet.privacy.ledger.total import Total
-from discreet.privacy.relation import Relation
+from discreet.privacy.relation import Relation, Unit
 
 # A plan calibrated to exactly the whole budget may miss it by rounding. The slack is granted once, to the
 # composition of everything, so it does not add up over reservations.
@@ -28,12 +28,15 @@ class Allowance:
         What the composition of all events must keep.
     relation : Relation
         Which tables count as neighbours.
+    unit : {"row", "person"}
+        What neighbours differ in: one row, or one person with all of their rows.
     """
 
     dataset: str
     epsilon: float
     delta: float
     relation: Relation
+    unit: Unit = "row"
 
     def __post_init__(self) -> None:
         if not isinstance(self.dataset, str) or not self.dataset:

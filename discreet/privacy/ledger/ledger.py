@@ -19,7 +19,7 @@ from discreet.privacy.ledger.forks import FORKS
 from discreet.privacy.ledger.records import GENESIS, KINDS, ChainError
 from discreet.privacy.ledger.reservation import Entry, Reservation, current_user, entries_of
 from discreet.privacy.ledger.total import Event, Total, event_text
-from discreet.privacy.relation import Relation
+from discreet.privacy.relation import Relation, Unit, unit_from
 
 
 class Ledger:
@@ -74,7 +74,14 @@ class Ledger:
         return self._chain.url
 
     @FORKS.using()
-    def open(self, dataset: str, epsilon: float, delta: float, relation: Relation | str = Relation.REPLACE) -> None:
+    def open(
+        self,
+        dataset: str,
+        epsilon: float,
+        delta: float,
+        relation: Relation | str = Relation.REPLACE,
+        unit: Unit = "row",
+    ) -> None:
         """Set the total budget of a data set; it never changes. The same numbers again have no effect.
 
         Parameters
@@ -85,8 +92,11 @@ class Ledger:
             What all releases together must keep.
         relation : {"replace", "zero_out", "add_remove"}, default="replace"
             Which tables count as neighbours.
+        unit : {"row", "person"}, default="row"
+            What neighbours differ in: one row, or one person with all of their rows. Releases for the other unit are
+            refused.
         """
-        wanted = Allowance(dataset, float(epsilon), float(delta), Relation(relation))
+        wanted = Allowance(dataset, float(epsilon), float(delta), Relation(relation), unit_from(unit))
         with self._chain.writing(create=True) as writer:
             known = account_in(writer, dataset)
             if known is None:
@@ -95,7 +105,7 @@ class Ledger:
             elif (has := known.allowance) != wanted:
                 raise ValueError(
                     f"data set {dataset!r} is open with epsilon={has.epsilon}, delta={has.delta},"
-                    f" relation={has.relation.value!r}; a budget never changes"
+                    f" relation={has.relation.value!r}, unit={has.unit!r}; a budget never changes"
                 )
 
     @FORKS.using()
@@ -108,6 +118,7 @@ class Ledger:
         target: str = "",
         *,
         seeded: bool = False,
+        unit: Unit = "row",
     ) -> Reservation:
         """Count `event` against the budget of `dataset`, before the rows are read.
 
@@ -130,6 +141,8 @@ class Ledger:
         seeded : bool, default=False
             Whether the noise comes from a seed: refused unless the ledger was made with `allow_seeded=True`. The note
             then says so.
+        unit : {"row", "person"}, default="row"
+            What the release protects; it must be that of the budget.
 
         Returns
         -------
@@ -141,7 +154,7 @@ class Ledger:
         BudgetExceededError
             The budget does not cover the event; nothing was written.
         ValueError
-            The data set was never opened, or is kept under another relation, or the noise is seeded.
+            The data set was never opened, or is kept under another relation or unit, or the noise is seeded.
         """
         if seeded:
             self.check_seeded()
@@ -149,13 +162,15 @@ class Ledger:
         asked = event_text(event)
         # Spending never falls, so a refusal before the lock is final; an acceptance is remembered, so that
         # the same sum is not computed again while others wait for the lock.
-        self.account(dataset, relation).checked(asked, relation).require(asked)
+        self.account(dataset, relation, unit).checked(asked, relation, unit).require(asked)
         content = {"event": json.loads(asked), "note": note, "who": current_user(), "target": target}
+        if unit != "row":  # earlier versions knew no other
+            content["unit"] = unit
         with self._chain.writing() as writer:
             account = account_in(writer, dataset)
             if account is None:
-                raise _unknown(dataset, relation)
-            account.checked(asked, relation).require(asked)
+                raise _unknown(dataset, relation, unit)
+            account.checked(asked, relation, unit).require(asked)
             id = writer.append("reserve", dataset, content, account.plus(asked).to_text())
             head = writer.head
         return Reservation(self, id, dataset, head)
@@ -170,10 +185,13 @@ class Ledger:
             )
 
     @FORKS.using()
-    def fits(self, dataset: str, event: Event, relation: Relation | str | None = None) -> bool:
-        """Whether `reserve` would accept the event now, accounted under the budget's relation if none is named."""
+    def fits(
+        self, dataset: str, event: Event, relation: Relation | str | None = None, unit: Unit | None = None
+    ) -> bool:
+        """Whether `reserve` would accept the event now, under the budget's relation and unit if none are named."""
         account, asked = self.account(dataset), event_text(event)
-        return account.checked(asked, relation or account.allowance.relation).covers(asked)
+        kept = account.allowance
+        return account.checked(asked, relation or kept.relation, unit or kept.unit).covers(asked)
 
     @FORKS.using()
     def spent(self, dataset: str) -> float:
@@ -194,12 +212,12 @@ class Ledger:
         return self.account(dataset).room()
 
     @FORKS.using()
-    def account(self, dataset: str, relation: Relation | str | None = None) -> Account:
-        """Return what was promised for the data set and spent; `relation` completes the advice for an unknown one."""
+    def account(self, dataset: str, relation: Relation | str | None = None, unit: Unit = "row") -> Account:
+        """Return what was promised for the data set and spent; `relation` and `unit` complete the advice for others."""
         with self._chain.viewing() as view:
             account = account_in(view, dataset)
         if account is None:
-            raise _unknown(dataset, relation)
+            raise _unknown(dataset, relation, unit)
         return account
 
     @FORKS.using()
@@ -314,9 +332,10 @@ class Ledger:
         return f"Ledger({without_password(self.url)!r})"
 
 
-def _unknown(dataset: str, relation: Relation | str | None = None) -> ValueError:
+def _unknown(dataset: str, relation: Relation | str | None = None, unit: Unit = "row") -> ValueError:
     kept = Relation(relation or Relation.REPLACE).value
+    told = "" if unit == "row" else f", unit={unit!r}"
     return ValueError(
         f"unknown data set {dataset!r}; first set its budget, for example"
-        f" ledger.open({dataset!r}, epsilon=1.0, delta=1e-6, relation={kept!r})"
+        f" ledger.open({dataset!r}, epsilon=1.0, delta=1e-6, relation={kept!r}{told})"
     )

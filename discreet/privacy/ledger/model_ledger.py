@@ -8,7 +8,7 @@ from discreet.privacy.ledger.forks import FORKS
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.reservation import Reservation
 from discreet.privacy.ledger.total import Event
-from discreet.privacy.relation import Relation
+from discreet.privacy.relation import Relation, Unit
 
 
 class ModelLedger(Ledger):
@@ -56,13 +56,14 @@ class ModelLedger(Ledger):
         target: str = "",
         *,
         seeded: bool = False,
+        unit: Unit = "row",
     ) -> Reservation:
         """Count `event` against the budget, as `Ledger.reserve` does, with the note and target of the model.
 
         Guarantee: as for `Ledger.reserve`.
         """
         why = f"{self.note} ({note})" if self.note and note else self.note or note
-        reservation = super().reserve(dataset, event, why, relation, target or self.target, seeded=seeded)
+        reservation = super().reserve(dataset, event, why, relation, target or self.target, seeded=seeded, unit=unit)
         self.granted.append(reservation)
         return reservation
 

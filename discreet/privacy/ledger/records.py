@@ -17,8 +17,8 @@ GENESIS = "0" * 64
 # What the record of each kind must say, and what it may say besides. A kind or a word that is not listed here was
 # written by hand or by a later version, so nobody here knows what it means for the budget.
 KINDS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
-    "open": (frozenset({"epsilon", "delta", "relation"}), frozenset({"total", "who"})),
-    "reserve": (frozenset({"event", "note"}), frozenset({"total", "who", "target"})),
+    "open": (frozenset({"epsilon", "delta", "relation"}), frozenset({"total", "who", "unit"})),
+    "reserve": (frozenset({"event", "note"}), frozenset({"total", "who", "target", "unit"})),
     "commit": (frozenset({"entry"}), frozenset()),
     "model": (frozenset({"entry", "sha256"}), frozenset()),
 }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 from discreet.privacy.ledger.records import Record
 from discreet.privacy.ledger.total import Event
+from discreet.privacy.relation import Unit, unit_from
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger.ledger import Ledger
@@ -42,6 +43,8 @@ class Entry:
         The column that is predicted, if the caller named it.
     model : str
         SHA-256 of the model's file, if one was recorded.
+    unit : {"row", "person"}
+        What the release protects.
     """
 
     id: int
@@ -54,6 +57,7 @@ class Entry:
     who: str = ""
     target: str = ""
     model: str = ""
+    unit: Unit = "row"
 
 
 def entries_of(records: Sequence[Record]) -> list[Entry]:
@@ -85,6 +89,7 @@ def _entry(record: Record, commit: Record | None, model: Record | None) -> Entry
         who=content.get("who", ""),
         target=content.get("target", ""),
         model="" if model is None else model.content["sha256"],
+        unit=unit_from(content.get("unit", "row")),
     )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FORMAT, VERSION = "discreet ledger", 1
 COLUMNS = (
     "dataset", "entry", "when", "who", "why", "target", "model_sha256", "status", "committed", "epsilon", "delta",
-    "relation",
+    "relation", "unit",
 )  # fmt: skip
 
 
@@ -30,6 +30,7 @@ def budget_of(ledger: Ledger, dataset: str) -> dict[str, Any]:
         "epsilon": allowance.epsilon,
         "delta": allowance.delta,
         "relation": allowance.relation.value,
+        "unit": allowance.unit,
         "spent": account.spent,
         "remaining": account.remaining,
         "room": account.room(),
@@ -79,7 +80,7 @@ def as_csv(statement: dict[str, Any]) -> str:
     writer = csv.DictWriter(out, COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for budget in statement["datasets"]:
-        common = {name: budget[name] for name in ("dataset", "delta", "relation")}
+        common = {name: budget[name] for name in ("dataset", "delta", "relation", "unit")}
         for row in budget["entries"]:
             writer.writerow({name: _harmless(value) for name, value in (common | row).items()})
     return out.getvalue()
