@@ -170,6 +170,19 @@ def halved_sensitivity() -> Iterator[None]:
 
 
 @contextmanager
+def persons_as_rows() -> Iterator[None]:
+    """Let every row of a person count as a person of its own, with the noise that is for one of them."""
+    from discreet.solvers import base
+
+    right = base.gather_persons
+    base.gather_persons = lambda data, most, rng: replace(data, persons=None)
+    try:
+        yield
+    finally:
+        base.gather_persons = right
+
+
+@contextmanager
 def naive_noise() -> Iterator[None]:
     """Let every release have floating-point noise, `draw * scale`, on a value that is not rounded."""
     saved = {name: NoisyGrid.__dict__[name] for name in ("noise", "nearest")}

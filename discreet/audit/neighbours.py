@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -59,6 +59,21 @@ def flipped_row(
     X = np.tile(np.asarray(rest, dtype=np.float64), (rows, 1))
     X[0] = row
     return neighbours(relation, X, np.full(rows, target), np.ones(rows), -X[0], 0)
+
+
+def flipped_person(relation: Relation, *, rows: int = 10, persons: int = 3) -> tuple[Data, Data]:
+    """The same for persons: the first has so many rows x = 1, all of which turn around, become null or are left out.
+
+    Every other person has one row x = 0; all targets are 1.
+    """
+    numbers = np.concatenate([np.zeros(rows, dtype=np.int64), np.arange(1, persons)])
+    X = (numbers == 0).astype(np.float64)[:, None]
+    first = Data(X, np.ones(numbers.size), np.ones(numbers.size), persons=numbers)
+    if relation is Relation.REPLACE:
+        return first, replace(first, X=-X)
+    if relation is Relation.ZERO_OUT:
+        return first, replace(first, weight=np.where(numbers == 0, 0.0, 1.0))
+    return first, Data(X[rows:], first.y[rows:], np.ones(persons - 1), persons=numbers[rows:] - 1)
 
 
 def flipped_target(relation: Relation, target: float, *, rows: int = 2) -> tuple[Data, Data]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.audit import faults
 from discreet.audit.low_bits import LowBits, any_double, box_muller, find_low_bits
-from discreet.audit.neighbours import flipped_row
+from discreet.audit.neighbours import flipped_person, flipped_row
 from discreet.audit.replays.replay import Replay, record, repeats_noise, replay, residuals_of
 from discreet.audit.selections import selection_lower_bound
 from discreet.data.public import Public
@@ -96,6 +96,17 @@ def sensitivity_off_by_two() -> FaultAudit:
     return FaultAudit("replay", right.passed, "moved by" in wrong.problems[0], wrong.problems[0])
 
 
+def ten_rows_as_ten_persons() -> FaultAudit:
+    """The noise is for one row, and a person with ten of them is replaced."""
+    first, second = flipped_person(Relation.REPLACE, rows=10)
+    public = Public.of(first.units, first.columns, bounds=(-1.0, 1.0), persons=True)
+    plan = GD.plan(PROBLEM, public, Budget(1.0, 0.1))
+    right = replay(plan, first, second)
+    with faults.persons_as_rows():
+        wrong = replay(plan, first, second)
+    return FaultAudit("replay", right.passed, "moved by" in wrong.problems[0], wrong.problems[0])
+
+
 def noise_used_twice() -> FaultAudit:
     return _replayed(with_mechanism(faults.RepeatedGaussian))
 
@@ -151,6 +162,7 @@ FAULTS: Mapping[str, Callable[[], FaultAudit]] = {
     "noise of half the stated size": half_of_the_stated_noise,
     "half of the planned noise": half_of_the_planned_noise,
     "sensitivity off by two": sensitivity_off_by_two,
+    "ten rows of a person as ten persons": ten_rows_as_ten_persons,
     "noise used twice in a run": noise_used_twice,
     "one seed for two fits": one_seed_for_two_fits,
     "a stop that reads the rows": stop_that_reads_the_rows,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from discreet.audit.faults import weaker_plan
-from discreet.audit.neighbours import flipped_row, flipped_target, without_row
+from discreet.audit.neighbours import flipped_person, flipped_row, flipped_target, without_row
 from discreet.audit.worst_case import AuditCase
 from discreet.data.rows import Data
 from discreet.privacy.budget import Budget
@@ -124,6 +124,7 @@ SOLVER_CASES: Mapping[str, tuple[Solver[Any, Any], dict[str, Any]]] = {
         {"tables": _rows(row=(1.0, -1.0), rest=(0.0, 0.0))},
     ),
     "gd": (GradientDescent(steps=4, **_LAST), {}),
+    "gd-persons": (GradientDescent(steps=4, **_LAST), {"tables": flipped_person}),
     "admm": (ADMM(rounds=4, **_STILL), {}),
     "admm-noisy-duals": (ADMM(rounds=4, form="noisy-duals", **_STILL), {}),
     "sgd": (StochasticGradientDescent(batch_size=4, passes=2, **_LAST), {"tables": _rows(rows=8)}),
@@ -133,6 +134,10 @@ SOLVER_CASES: Mapping[str, tuple[Solver[Any, Any], dict[str, Any]]] = {
     ),
     "svrg": (SVRG(anchors=4, inner=1, anchor_share=0.95, **_LAST), {}),
     "newton": (Newton(steps=1, clip=1e-3, radius=1.0, moment_share=0.02, scale_share=0.0), {}),
+    "newton-persons": (
+        Newton(steps=1, clip=1e-3, radius=1.0, moment_share=0.02, scale_share=0.0),
+        {"tables": flipped_person},
+    ),
     "newton-classes": (  # a gradient of two outputs: what differs between the two coefficients is what the row moves
         Newton(steps=1, clip=1e-3, radius=1.0, moment_share=0.02, scale_share=0.0),
         {"problem": Problem(Multinomial(2), fit_intercept=False)},

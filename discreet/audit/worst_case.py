@@ -75,9 +75,10 @@ class AuditCase:
     @cached_property
     def plan(self) -> Plan[Any, Any]:
         """The plan, whose promise the runs are compared with."""
-        rows, columns = self.first.X.shape
+        rows, columns = self.first.units, self.first.columns
         y_bounds = None if self.problem.loss.classification else (-self.y_limit, self.y_limit)
-        public = Public.of(rows, columns, relation=self.relation, bounds=(-1.0, 1.0), y_bounds=y_bounds, public_n=rows)
+        facts: dict[str, Any] = {"public_n": rows, "persons": self.first.persons is not None}
+        public = Public.of(rows, columns, relation=self.relation, bounds=(-1.0, 1.0), y_bounds=y_bounds, **facts)
         return self.solver.plan(self.problem, public, self.budget)
 
     def samples(self, noise: float = 1.0, seed: int = 20) -> tuple[FloatArray, FloatArray]:

@@ -157,17 +157,32 @@ class Solver(ABC, Generic[M, S]):
         progress: Progress | None = None,
         trace: Literal["non-private"] | None = None,
     ) -> Solution:
-        """Learn the planned scales, then descend as planned.
+        """Do what the plan says, with at most the planned number of rows of each person.
 
         The rows are in memory (`Data`) or stored elsewhere and read in blocks, which gives the same result.
 
-        Guarantee: the result costs exactly `plan.event` under the plan's relation, unless `rng` is seeded.
+        Guarantee: the result costs exactly `plan.event` under the plan's relation and unit, unless `rng` is seeded.
         """
         self._check_plan(problem, data, plan)
         if not rng.secure:
             rng.rekey(plan.digest)
         if isinstance(data, Data):
             data = gather_persons(data, plan.rows_per_person, rng)
+        return self._run(problem, data, plan, rng, progress, trace)
+
+    def _run(
+        self,
+        problem: Problem,
+        data: Rows,
+        plan: Plan[M, S],
+        rng: RandomGenerator,
+        progress: Progress | None,
+        trace: Literal["non-private"] | None,
+    ) -> Solution:
+        """Learn the planned scales, then descend as planned.
+
+        Guarantee: as for `solve`, which alone may call it: it has checked the plan and gathered the rows of persons.
+        """
         scaling = self._learn_scaling(plan, data, rng)
         scaled: Any = (
             scale_problem(problem, data, scaling, plan.public.rows, self.order, plan.start)

@@ -11,11 +11,13 @@ import numpy as np
 from discreet._common.types import IntArray
 from discreet.audit.replays.laws import DensityLaw, Law, SelectionLaw, claim_of, selection_of
 from discreet.audit.replays.tape import DivergedError, Tape
+from discreet.data.rows import Data
 from discreet.preprocessing.intervals import Runs
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import AdditiveMechanism
 from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.privacy.random.generator import RandomGenerator
+from discreet.solvers import base as solver_base
 
 # Draws that no privacy rests on by themselves: orders, coordinates, batches, uniform numbers.
 CHOICES = ("uniform", "integers", "permutation", "choice", "poisson_batches", "bernoulli_indices")
@@ -52,6 +54,7 @@ def door_patches() -> list[Patch]:
     patches += [(mechanisms.QuantileSelection, "choose", _choose_place), (Runs, "around", _runs)]
     patches += [(mechanisms.PointSelection, "draw", _draw_point)]
     patches += [(RandomGenerator, name, _choice) for name in CHOICES]
+    patches += [(solver_base, "gather_persons", _gather)]
     return patches + [(RandomGenerator, name, _plain_noise) for name in PLAIN_NOISE]
 
 
@@ -61,6 +64,21 @@ def _subclasses(kind: type) -> list[type]:
     for direct in children:
         found += [direct, *_subclasses(direct)]
     return list(dict.fromkeys(found))
+
+
+def _gather(original: Any, tape: Tape) -> Any:
+    """The order of persons with several rows is not compared: it depends on how many rows there are, and no sum does.
+
+    Where one row of each person is drawn, the draws must be the same: neighbours with as many rows can be compared.
+    """
+
+    def gather(data: Data, most: int, rng: RandomGenerator) -> Data:
+        if data.persons is None or most == 1:
+            return original(data, most, rng)
+        with tape.inside():
+            return original(data, most, rng)
+
+    return gather
 
 
 def _grid(original: Any, tape: Tape) -> Any:

@@ -109,7 +109,9 @@ def replay(audited: Any, table: Any, neighbour: Any, rng: RandomGenerator | None
     True
     """
     target, (first, second) = target_of(audited), _alike(as_data(table), as_data(neighbour))
-    removed = _removed_row(first, second) if target.relation is Relation.ADD_REMOVE else None
+    # Of persons with several rows nothing is sampled row by row, so that no place needs to be known.
+    loses_row = target.relation is Relation.ADD_REMOVE and first.persons is None
+    removed = _removed_row(first, second) if loses_row else None
     generator = rng or secure_generator()
     tape = Tape(target.relation)
     with _recording(tape):

@@ -175,23 +175,20 @@ class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
         told = f"even a column that tells everything about the target cannot be found among {plan.public.columns:,}"
         return [f"{told} with this noise, so that a constant may predict better; use more rows or a larger epsilon."]
 
-    def solve(
+    def _run(
         self,
         problem: Problem,
         data: Rows,
         plan: ScreenedPlan,
         rng: RandomGenerator,
-        progress: Progress | None = None,
-        trace: Literal["non-private"] | None = None,
+        progress: Progress | None,
+        trace: Literal["non-private"] | None,
     ) -> Solution:
         """Choose the columns, then fit on them as planned.
 
         Guarantee: the result costs exactly `plan.event` under the plan's relation, unless `rng` is seeded.
         """
-        self._check_plan(problem, data, plan)
         assert isinstance(data, Data)
-        if not rng.secure:
-            rng.rekey(plan.digest)
         chosen = self._choose(problem, data, plan, rng)
         inner = self.fit_plan(plan, chosen)
         rows = Data(data.X[:, chosen], data.y, data.weight)
@@ -242,8 +239,10 @@ def _public_of_fit(public: Public, count: int, chosen: IntArray | None = None) -
 
     Of the bounds, a plan sees their presence and how many columns are indicators, with the bounds 0 and 1. Unless all
     are, or none is, that number depends on the choice: indicators are then narrowed as all other columns. Bounds that
-    some columns lack are not used: how many of the chosen ones have them depends on the choice, too.
+    some columns lack are not used: how many of the chosen ones have them depends on the choice, too. One row of each
+    person is left, so that the fit is one of rows.
     """
+    public = replace(public, persons=None, rows_per_person=None)
     if public.partly_bounded:
         public = replace(public, low=None, high=None)
     indicators = binary(public)
