@@ -36,39 +36,9 @@ EPSILONS, DRAWS, HELD_OUT = (0.5, 1.0, 3.0), 5, 0.25
 GROUPS = (2, 5)  # and the largest number of rows of a person
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks" / "people.md"
 BEGIN, END = "<!-- begin: benchmarks/people.py -->", "<!-- end -->"
-NLSWORK = [
-    "year",
-    "age",
-    "nev_mar",
-    "collgrad",
-    "grade",
-    "not_smsa",
-    "c_city",
-    "south",
-    "ttl_exp",
-    "tenure",
-    "hours",
-    "black",
-]
-RANDHIE = [
-    "year",
-    "logc",
-    "lpi",
-    "fmde",
-    "physlm",
-    "disea",
-    "hlthg",
-    "hlthf",
-    "hlthp",
-    "linc",
-    "lfam",
-    "xage",
-    "female",
-    "child",
-    "fchild",
-    "black",
-    "educdec",
-]
+NLSWORK = ("year", "age", "nev_mar", "collgrad", "grade", "not_smsa", "c_city", "south", "ttl_exp", "tenure", "hours")
+HEALTH = ("physlm", "disea", "hlthg", "hlthf", "hlthp")
+RANDHIE = ("year", "logc", "lpi", "fmde", "linc", "lfam", "xage", "female", "child", "fchild", "black", "educdec")
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,10 +68,10 @@ def panels() -> list[Panel]:
     health["visited"] = health["mdvis"] > 0
     health["log_spent"] = np.log1p(health["meddol"])
     return [
-        _panel("nlswork, log wage", work, NLSWORK, "ln_wage", "idcode", labels=False),
-        _panel("RandHIE, log expenditure", health, RANDHIE, "log_spent", "zper", labels=False),
-        _panel("nlswork, union member", work, NLSWORK, "union", "idcode", labels=True),
-        _panel("RandHIE, any visit", health, RANDHIE, "visited", "zper", labels=True),
+        _panel("nlswork, log wage", work, [*NLSWORK, "black"], "ln_wage", "idcode", labels=False),
+        _panel("RandHIE, log expenditure", health, [*RANDHIE, *HEALTH], "log_spent", "zper", labels=False),
+        _panel("nlswork, union member", work, [*NLSWORK, "black"], "union", "idcode", labels=True),
+        _panel("RandHIE, any visit", health, [*RANDHIE, *HEALTH], "visited", "zper", labels=True),
     ]
 
 

@@ -65,6 +65,8 @@ def fit(
     parameters |= {"rows_per_person": rows_per_person} | ({} if alpha is None else {"alpha": alpha})
     with open_table(table, header=not no_header) as file:
         declared = _declare(_schema_of(file, schema), target, bounds, y_bounds, classes, relation, person_column)
+        if rows_per_person is not None and declared.person is None:
+            raise ValueError("--rows-per-person needs --person-column: the column with the id of each row's person.")
         if declared.target.name is not None:
             file.check_names(declared)
         check_free(out, force)

@@ -192,6 +192,14 @@ def only_weights(metadata: dict[str, Any], rows: int, groups: bool = False) -> F
     return None if weight is None else check_weights(weight, rows)
 
 
+def refuse_groups(metadata: dict[str, Any], what: str) -> None:
+    """Refuse ids of persons where only rows are protected."""
+    if metadata.get("groups") is not None:
+        raise ValueError(
+            f"{what} protects single rows alone: leave groups out, or use fit(X, y, groups=ids) of a model."
+        )
+
+
 def persons_of(metadata: dict[str, Any], rows: int) -> IntArray | None:
     """The numbers of the rows' persons among the arguments of fit; None if each row is a person of its own."""
     groups = metadata.get("groups")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from discreet.data.public import Public
+from discreet.data.validation import refuse_groups
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.relation import Relation, relation_from
 from discreet.solvers import Plan
@@ -40,8 +41,7 @@ class StreamLearner:
 
     def _advance(self: Any, X: Any, y: Any, metadata: dict[str, Any], declared: Any = None) -> Any:
         """Validate a chunk and feed it to the stream; the first one begins it."""
-        if metadata.get("groups") is not None:
-            raise ValueError("partial_fit knows rows alone, and a person may come again: use fit(X, y, groups=ids).")
+        refuse_groups(metadata, "partial_fit, to which a person may come again,")
         chunk = self._load(X, y, metadata, reset=self._first_chunk(), declared=declared)
         weighted = self._weighted_with(chunk.weight is not None)
         if self._first_chunk():

@@ -82,6 +82,11 @@ def folds_guarantee(models: Sequence[Any], cv: Any, delta: float | None = None) 
         raise ValueError(
             "no statement can be made: a row more or less moves other rows between the folds; use relation='replace'."
         )
+    if any(promise.unit == "person" for promise in promises):
+        raise ValueError(
+            "no statement can be made: the models promise for whole persons, and the folds divide rows; split the "
+            "persons yourself and compose one guarantee for each part."
+        )
     same = all(promise.event == promises[0].event for promise in promises)
     seen = promises[1:] if type(splitter) is KFold and same and len(promises) > 1 else promises
     return compose_guarantees(seen, delta)

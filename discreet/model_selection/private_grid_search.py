@@ -12,7 +12,7 @@ from sklearn.model_selection import ParameterGrid, train_test_split
 from discreet._common.types import BoolArray, FloatArray
 from discreet.data.bounds import boolean_columns, names_of
 from discreet.data.public import Public
-from discreet.data.validation import only_weights
+from discreet.data.validation import only_weights, refuse_groups
 from discreet.model_selection.row_scores import RowScore
 from discreet.model_selection.search_plan import SearchPlan, TableShape, plan_search
 from discreet.model_selection.winner import Winner, check_event, check_searchable
@@ -168,6 +168,7 @@ class PrivateGridSearch(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEs
         grants the cost before anything is computed from the rows.
         """
         self._check()
+        refuse_groups(metadata, "a private search")
         rows = clone(self.estimator)._load(
             X, y, metadata, reset=True
         )  # refuses a bad table before anything is released

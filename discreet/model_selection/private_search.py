@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from discreet._common.types import BoolArray
 from discreet.data.bounds import boolean_columns, names_of
 from discreet.data.public import Public
-from discreet.data.validation import only_weights
+from discreet.data.validation import only_weights, refuse_groups
 from discreet.model_selection.candidates import Candidates
 from discreet.model_selection.row_scores import RowScore
 from discreet.model_selection.search_plan import TableShape
@@ -201,6 +201,7 @@ class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEsti
         grants the cost before anything is computed from the rows.
         """
         self._check()
+        refuse_groups(metadata, "a private search")
         rows = clone(self.estimator)._load(X, y, metadata, reset=True)  # refuses a bad table before any release
         plan = self._planned(rows.rows, rows.columns, rows.sparse, names_of(X), boolean_columns(X))
         public = self._public(rows.rows, rows.columns)

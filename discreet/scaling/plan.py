@@ -103,16 +103,17 @@ class ScalingPlan:
         told = []
         if self.method == "common":
             told.append(
-                f"{public.rows} rows are too few to learn a scale for each of {int((~public.declared).sum())} columns "
-                "privately, so one common scale is used; if limits of the columns are known, pass them as "
+                f"{public.rows} {public.unit}s are too few to learn a scale for each of "
+                f"{int((~public.declared).sum())} columns privately, so one common scale is used; if limits of the columns are known, pass them as "
                 "bounds=(low, high), which gives each column its own scale."
             )
         if self.target_plan is not None and self.target_plan.histogram is not None and not public.target_bounded:
             counts = self.target_plan.histogram.deviation(mechanisms.one_hot_counts(public.relation, 1))
             if counts > shares.NOISIEST_TARGET * public.rows * (1.0 + 1e-9):
                 told.append(
-                    f"{public.rows} rows are too few to be sure to find privately where the target lies, and the model "
-                    "predicts 0 if it is not found; pass y_bounds=(low, high), use more rows or a larger epsilon."
+                    f"{public.rows} {public.unit}s are too few to be sure to find privately where the target lies, and "
+                    "the model predicts 0 if it is not found; pass y_bounds=(low, high), use more "
+                    f"{public.unit}s or a larger epsilon."
                 )
         return told
 

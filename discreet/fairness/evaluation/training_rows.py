@@ -13,6 +13,8 @@ from discreet.data.validation import check_sparse_bounds, encode_labels, load_fe
 
 def training_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> Data:
     """The rows with their labels encoded; a ValueError where they cannot be those of the fit."""
+    if model.guarantee_.unit == "person":
+        raise ValueError("the model was trained for whole persons (groups=), and this knows rows alone.")
     if sample_weight is None and getattr(model, "weighted_", False):
         raise ValueError("the model was trained with sample_weight; pass the same weights.")
     data = load_features(X, sample_weight)
