@@ -53,6 +53,10 @@ def test_the_column_is_no_feature_and_the_promise_is_for_persons(table):
     assert done["plan"]["public"]["columns"] == 3
     model = table.parent / "model.json"
     assert "all of their rows" in run("statement", model).stdout
+    rows = len(table.read_text().splitlines()) - 1  # private: a person decides how many they have
+    for told in (fit(table, "--task", "classification").stdout, model.read_text(), run("show", model).stdout):
+        assert not {str(rows), f"{rows:,}"} & set(told.replace(";", " ").split())
+        assert f'"rows": {rows}' not in told
     assert f"{PERSONS:,} persons" in run("show", model).stdout
     run("predict", model, table, "--out", table.parent / "predicted.csv", "--force")
 
