@@ -124,7 +124,7 @@ def evaluate(
     >>> model = LogisticRegression(**settings).fit(X[:2000], y[:2000])
     >>> found = evaluate(model, X[2000:], y[2000:], epsilon=0.5, random_state=0)
     >>> accuracy = found["accuracy"]
-    >>> bool(0.8 < accuracy.low < accuracy.value < accuracy.high <= 1.0), found.beats_constant
+    >>> bool(0.8 < accuracy.low < accuracy.value <= accuracy.high <= 1.0), found.beats_constant
     (True, True)
     >>> found.guarantee.epsilon
     0.5
