@@ -26,9 +26,9 @@ def describe(summary: ModelSummary, columns: int) -> str:
     """The whole summary."""
     form = summary.form
     blocks = [_facts(summary)]
-    shown = _shown(summary, columns)
+    shown = sorted(most_moving(summary, columns))
     for output in range(form.intercept.size):
-        blocks.append(_heading(summary, output) + "\n" + _table(summary, output, shown))
+        blocks.append(heading(summary, output) + ":\n" + _table(summary, output, shown))
     return "\n\n".join([*blocks, *_notes(summary, shown), *_privacy(summary)])
 
 
@@ -44,19 +44,21 @@ def _facts(summary: ModelSummary) -> str:
     return "\n".join(line for name, value in facts.items() for line in _wrapped(name, value))
 
 
-def _heading(summary: ModelSummary, output: int) -> str:
+def heading(summary: ModelSummary, output: int) -> str:
+    """How the coefficients of an output become its score."""
     labels = summary.form.labels
     if not labels:
-        return "Prediction = intercept + the sum of (per unit x clipped entry):"
+        return "Prediction = intercept + the sum of (per unit x clipped entry)"
     what = "log-odds" if summary.form.link == "sigmoid" else "score"
     one = one_line(repr(labels[output if len(labels) > 2 else 1]), NAME)
-    return f"The {what} of class {one} = intercept + the sum of (per unit x clipped entry):"
+    return f"The {what} of class {one} = intercept + the sum of (per unit x clipped entry)"
 
 
-def _shown(summary: ModelSummary, columns: int) -> list[int]:
-    """The columns that can move a score most, in the order of the table."""
-    reach = np.nan_to_num(np.abs(summary.per_range), nan=np.inf).max(axis=0)
-    return sorted(np.argsort(-reach, kind="stable")[: max(columns, 0)].tolist())
+def most_moving(summary: ModelSummary, columns: int, output: int | None = None) -> list[int]:
+    """The columns that can move a score most, or that of one output, the largest first."""
+    outputs = summary.per_range if output is None else summary.per_range[[output]]
+    reach = np.nan_to_num(np.abs(outputs), nan=np.inf).max(axis=0)
+    return np.argsort(-reach, kind="stable")[: max(columns, 0)].tolist()
 
 
 def _table(summary: ModelSummary, output: int, shown: list[int]) -> str:
@@ -87,12 +89,13 @@ def _notes(summary: ModelSummary, shown: list[int]) -> list[str]:
         "low, high": f"{more}{clipped}. How they were found: {ranges}.",
         "per unit": "how far one more unit of the column moves the value; within low and high.",
         "per range": "how far the way from low to high moves it; compares columns of different units.",
-        "noise": _noise(summary),
+        "noise": noise_told(summary),
     }
     return ["\n".join(line for name, text in notes.items() for line in _wrapped(name, text))]
 
 
-def _noise(summary: ModelSummary) -> str:
+def noise_told(summary: ModelSummary) -> str:
+    """Where the noise of the coefficients comes from, and how many coefficients may be nothing else."""
     noise = summary.noise
     if noise.per_unit is None:
         return f"not known: {noise.why}."
