@@ -62,16 +62,21 @@ def most_moving(summary: ModelSummary, columns: int, output: int | None = None) 
 
 
 def _table(summary: ModelSummary, output: int, shown: list[int]) -> str:
+    rows = [HEADER, *lines_of(summary, output, shown)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(_row(row, widths) for row in rows)
+
+
+def lines_of(summary: ModelSummary, output: int, shown: list[int], longest: int = NAME) -> list[tuple[str, ...]]:
+    """The cells below `HEADER`: one line for each of these columns, and one for the intercept."""
     form, noise = summary.form, summary.noise
     names, per_range = form.shown_names, summary.per_range
-    rows = [HEADER]
+    rows = []
     for j in shown:
         deviation = None if noise.per_unit is None else noise.per_unit[j]
         cells = (_end(form.low[j]), _end(form.high[j]), _short(form.coef[output, j]), _short(per_range[output, j]))
-        rows.append((one_line(names[j], NAME), *cells, _short(deviation)))
-    rows.append(("(intercept)", "", "", _short(form.intercept[output]), "", _short(noise.intercept)))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(_row(row, widths) for row in rows)
+        rows.append((one_line(names[j], longest), *cells, _short(deviation)))
+    return [*rows, ("(intercept)", "", "", _short(form.intercept[output]), "", _short(noise.intercept))]
 
 
 def _row(cells: tuple[str, ...], widths: list[int]) -> str:
