@@ -96,8 +96,8 @@ def _(block: Table) -> str:
     body = "".join(f"<tr>{_cells(row, block)}</tr>" for row in block.rows)
     caption = escaped(block.caption)
     return (
-        f'<div class="scroll" role="region" aria-label="{caption}" tabindex="0"><table><caption>{caption}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'<div class="scroll" role="region" aria-label="{caption}" tabindex="0"><table>'
+        f"<caption><span>{caption}</span></caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 

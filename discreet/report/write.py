@@ -6,7 +6,10 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sklearn.utils.validation import check_is_fitted
+
 from discreet._common.checks import whole
+from discreet.estimators.base import PrivateLinearModel
 from discreet.report.blocks import Report
 from discreet.report.material import gather
 from discreet.report.sections.card import card, signature
@@ -140,6 +143,9 @@ def is_markdown(path: str | Path) -> bool:
 def _read(model: Any) -> tuple[Any, Any, str]:
     """The estimator, and for a file its schema and its hash."""
     if not isinstance(model, (str, Path)):
+        if not isinstance(model, PrivateLinearModel):
+            raise ValueError(f"model must be a fitted estimator of discreet or its file; got {type(model).__name__}.")
+        check_is_fitted(model, "coef_")
         return model, None, ""
     from discreet.estimators.model_file import read_model
 

@@ -60,6 +60,11 @@ def describe_theory(theory: PlanTheory) -> str:
     return "\n".join([*lines, *(line for reason in theory.reasons for line in _wrapped("not known", reason))])
 
 
+def scaling_told(method: str, private: bool) -> str:
+    """How the scales of the columns are found; with an infinite epsilon nothing is learned privately."""
+    return SCALING_WORDS[method] if private else SCALING_WORDS[method].replace("privately", "without noise")
+
+
 def facts_of(plan: Plan) -> dict[str, str]:
     """What was decided, by name: solver, table, relation, budget, scales and settings."""
     public = plan.public
@@ -70,7 +75,7 @@ def facts_of(plan: Plan) -> dict[str, str]:
         "protected": RELATION_WORDS[public.relation],
         "rows in memory": "all at once" if plan.solver.needs_all_rows else "block by block",
         "budget": str(plan.budget).strip("()"),
-        "scales": SCALING_WORDS[plan.scaling_plan.method],
+        "scales": scaling_told(plan.scaling_plan.method, plan.is_noisy),
     }
     if public.partly_bounded:
         others = "not used by this solver" if plan.solver.name == "screened" else "open sides of the others are learned"

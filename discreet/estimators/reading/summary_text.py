@@ -10,7 +10,7 @@ import numpy as np
 from discreet._common.text import one_line
 from discreet.estimators.reading.linear_form import has_end
 from discreet.privacy.statement import leaks_told, meaning_of, rounded_up
-from discreet.solvers.plan_text import SCALING_WORDS
+from discreet.solvers.plan_text import scaling_told
 
 if TYPE_CHECKING:
     from discreet.estimators.reading.summary import ModelSummary
@@ -88,15 +88,19 @@ def _row(cells: tuple[str, ...], widths: list[int]) -> str:
 def _notes(summary: ModelSummary, shown: list[int]) -> list[str]:
     hidden = summary.form.columns - len(shown)
     more = f"{hidden:,} columns that can move it less are not shown; " if hidden else ""
-    ranges = SCALING_WORDS[summary.scaling] if summary.scaling else "how they were found is not known"
     clipped = "entries outside are moved to the nearest end before anything is predicted"
     notes = {
-        "low, high": f"{more}{clipped}. How they were found: {ranges}.",
+        "low, high": f"{more}{clipped}. How they were found: {ranges_told(summary)}.",
         "per unit": "how far one more unit of the column moves the value; within low and high.",
         "per range": "how far the way from low to high moves it; compares columns of different units.",
         "noise": noise_told(summary),
     }
     return ["\n".join(line for name, text in notes.items() for line in _wrapped(name, text))]
+
+
+def ranges_told(summary: ModelSummary) -> str:
+    """How the ends of the columns were found."""
+    return scaling_told(summary.scaling, summary.guarantee.is_private) if summary.scaling else "not known"
 
 
 def noise_told(summary: ModelSummary) -> str:

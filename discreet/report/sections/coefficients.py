@@ -13,16 +13,17 @@ from discreet.estimators.reading.summary_text import (
     lines_of,
     most_moving,
     noise_told,
+    ranges_told,
 )
 from discreet.report.blocks import Block, Figure, Heading, Section, Table, Text
 from discreet.report.svg.coefficients import Bar, coefficients
-from discreet.solvers.plan_text import SCALING_WORDS
 
 if TYPE_CHECKING:
     from discreet.estimators.reading.summary import ModelSummary
     from discreet.report.material import Material
 
 NAME = 60  # characters of a column's name, at most
+NAMELESS = "(no name)"
 SHOWN_OUTPUTS = 12  # classes of which the coefficients are shown
 
 
@@ -40,11 +41,10 @@ def says(material: Material) -> Section:
 
 
 def _explanation(summary: ModelSummary) -> list[str]:
-    ranges = SCALING_WORDS[summary.scaling] if summary.scaling else "how they were found is not known"
     return [
         "Per unit: how far one more unit of the column moves the value. Per range: how far the way from its low to its "
         "high end moves it, which compares columns of different units.",
-        f"Low, high: entries outside are moved to the nearest end. How they were found: {ranges}.",
+        f"Low, high: entries outside are moved to the nearest end. How they were found: {ranges_told(summary)}.",
         f"Noise: {noise_told(summary)}",
     ]
 
@@ -55,8 +55,9 @@ def _output(summary: ModelSummary, output: int, shown: list[int]) -> list[Block]
     told: list[Block] = [Heading(heading(summary, output))]
     if shown:
         told.append(_picture(summary, output, shown))
+    rows = [(name or NAMELESS, *cells) for name, *cells in lines_of(summary, output, shown, NAME)]
     caption = f"Coefficients of {len(shown):,} columns, those that can move it most first{more}"
-    return [*told, Table(caption, HEADER, tuple(lines_of(summary, output, shown, NAME)), (1, 2, 3, 4, 5))]
+    return [*told, Table(caption, HEADER, tuple(rows), (1, 2, 3, 4, 5))]
 
 
 def _picture(summary: ModelSummary, output: int, shown: list[int]) -> Figure:
@@ -67,7 +68,7 @@ def _picture(summary: ModelSummary, output: int, shown: list[int]) -> Figure:
     effects = effects if ranged else form.coef[output]
     bars = [
         Bar(
-            form.shown_names[j],
+            form.shown_names[j] or NAMELESS,
             effects[j],
             None if noise.per_unit is None else DOUBTFUL * noise.per_unit[j] * widths[j],
         )

@@ -43,7 +43,10 @@ def _blocks(found: Evaluation) -> list[Block]:
         told = "ROC curve: bars are confidence limits, which hold together; on the dashed line a score tells nothing."
         blocks.append(Figure(roc(found.roc, "roc"), told))
     if found.calibration:
-        told = "Calibration: bars are confidence limits, which hold together; on the dashed line predictions are right."
+        told = (
+            "Calibration: bars are confidence limits, which hold together; on the dashed line predictions are right. "
+            "Bins of which next to nothing is known are left out."
+        )
         blocks.append(Figure(calibration(found.calibration, "calibration"), told))
     return [*blocks, Facts(tuple(_facts(found).items()))]
 

@@ -44,7 +44,7 @@ def _now(material: Material, ledger: Ledger) -> list[Block]:
     # The times of a search's entries would tell how many models it tried, which its promise does not cover.
     hidden = any(has_best_of_trials(stated.event) for stated in material.promises)
     caption = f"Entries of this model among the {len(entries):,} of data set {dataset!r}"
-    return [*blocks, Table(caption, HEADER, tuple(_row(row, material.sha256, hidden) for row in own), (5,))]
+    return [*blocks, Table(caption, HEADER, tuple(_row(row, material.sha256, hidden) for row in own), (0, 5))]
 
 
 def _state(ledger: Ledger, receipts: list[LedgerReceipt]) -> list[Block]:
@@ -73,5 +73,5 @@ def _budget(budget: dict[str, Any]) -> tuple[tuple[str, str], ...]:
 def _row(row: dict[str, Any], sha256: str, hidden: bool) -> tuple[str, ...]:
     recorded = row["model_sha256"]
     file = "yes" if _is_of(row, sha256) else "no: another file" if recorded and sha256 else "not recorded"
-    when = "not shown" if hidden else row["when"]
+    when = "not shown" if hidden else f"{row['when'].replace('T', ' ').removesuffix('+00:00')} UTC"
     return (str(row["entry"]), when, row["who"], row["why"], row["status"], f"{row['epsilon']:.6g}", file)

@@ -40,10 +40,10 @@ def notices(material: Material) -> tuple[Notice, ...]:
         advice = "privacy protection. Whoever sees this page may learn anything about the people in the table."
         found.append(Notice("danger", "NOT PRIVATE", (f"{told} {advice}", "Guard it as the table is guarded.")))
     if material.leaks:
-        points = tuple(leak if leak.endswith(".") else f"{leak}." for leak in material.leaks)
+        points = tuple(f"{leak[:1].upper()}{leak[1:].rstrip('.')}." for leak in material.leaks)
         found.append(Notice("caution", "The promise has gaps. It does not cover:", points))
     if material.total is None:
-        found.append(Notice("caution", "No total can be stated", (f"{material.why_no_total}.",)))
+        found.append(Notice("caution", "No total can be stated", (f"{material.why_no_total.capitalize()}.",)))
     return tuple(found)
 
 
@@ -72,6 +72,7 @@ def _cost(name: str, stated: Guarantee) -> tuple[str, ...]:
 
 def _pictures(stated: Guarantee) -> list[Block]:
     curve = trade_off(stated)
+    advantage = curve.advantage
     found = [1.0 - float(missed) for missed in curve.false_negative(FALSE_ALARMS)]
     rows = tuple((f"{100 * a:g} %", percent_at_most(f)) for a, f in zip(FALSE_ALARMS, found, strict=True))
     failure = stated.meaning.failure
@@ -83,7 +84,7 @@ def _pictures(stated: Guarantee) -> list[Block]:
             "may be called members by mistake, the more members are found; no attack finds more than this:"
         ),
         Figure(
-            errors(curve, "errors"),
+            errors(curve, advantage, "errors"),
             "How often an attacker errs: no attack gets below the solid curve; blind guessing is the dashed line; "
             "dotted are promises of other epsilons.",
         ),
@@ -99,7 +100,7 @@ def _pictures(stated: Guarantee) -> list[Block]:
         ),
         Text(
             "The share of members that are found exceeds the share of outsiders called members by at most "
-            f"{_percent(curve.advantage)} (the advantage: 0 % is blind guessing, 100 % no protection)."
+            f"{_percent(advantage)} (the advantage: 0 % is blind guessing, 100 % no protection)."
         ),
     ]
 
@@ -111,7 +112,7 @@ def _percent(share: float) -> str:
 def key_numbers(material: Material) -> tuple[tuple[str, str], ...]:
     """The few numbers that everybody asks for first."""
     stated = material.promise
-    together = " in total" if material.evaluation is not None and material.total is not None else ""
+    together = "" if material.evaluation is None else " of the model" if material.total is None else " in total"
     private = stated.is_private
     release = material.guarantee.release
     rows = None if release is None else release.rows

@@ -11,6 +11,8 @@ from discreet.report.svg.chart import unit_square
 if TYPE_CHECKING:
     from discreet.metrics import CalibrationBin, Limits, RocPoint
 
+UNKNOWN = 0.8  # limits of a share that are so far apart say next to nothing, and are not drawn
+
 
 def roc(points: Sequence[RocPoint], name: str) -> str:
     """The ROC curve at the thresholds of the release; bars are the confidence limits of both rates."""
@@ -28,10 +30,10 @@ def roc(points: Sequence[RocPoint], name: str) -> str:
 
 
 def calibration(bins: Sequence[CalibrationBin], name: str) -> str:
-    """Observed shares of the second label against predicted probabilities."""
+    """Observed shares of the second label against predicted probabilities, where anything is known about them."""
     chart = unit_square(name, "predicted probability of the second label", "observed share of it")
     chart.line([(0.0, 0.0), (1.0, 1.0)], "line dashed second")
-    known = [each for each in bins if not math.isnan(each.observed.value)]
+    known = [each for each in bins if each.observed.high - each.observed.low < UNKNOWN]
     for each in known:
         low, high = _clipped(each.low), _clipped(each.high)
         value, *ends = _inside(each.observed)

@@ -13,14 +13,15 @@ from discreet.report.svg.chart import Chart, unit_square
 FOR_ORIENTATION = (0.5, 1.0, 2.0, 4.0)  # epsilons of dotted curves
 
 
-def errors(curve: TradeOff, name: str) -> str:
-    """The trade-off curve: false negatives of the best attack against its false positives."""
+def errors(curve: TradeOff, advantage: float, name: str) -> str:
+    """The trade-off curve, whose advantage is given: false negatives of the best attack against its false positives."""
     chart = unit_square(name, "people outside the table called members", "people in the table who are missed")
     rates = np.concatenate([[0.0], np.geomspace(1e-4, 1e-2, 12), np.linspace(0.02, 1.0, 99)])
     missed = curve.false_negative(rates)
     chart.area([*zip(rates, missed, strict=True), (0.0, 0.0)], "shade")
     for epsilon in FOR_ORIENTATION:
-        _orientation(chart, epsilon, curve)
+        if abs(trade_off(epsilon).advantage - advantage) >= 0.03:  # else it would lie on the promise's own curve
+            _orientation(chart, epsilon)
     chart.line([(0.0, 1.0), (1.0, 0.0)], "line dashed second")
     chart.line(zip(rates, missed, strict=True), "line first")
     told = (
@@ -30,11 +31,8 @@ def errors(curve: TradeOff, name: str) -> str:
     return chart.svg("How often an attacker errs", told)
 
 
-def _orientation(chart: Chart, epsilon: float, curve: TradeOff) -> None:
-    """The curve of another promise, unless it lies on that of this one."""
-    other = trade_off(epsilon)
-    if abs(other.advantage - curve.advantage) < 0.03:
-        return
+def _orientation(chart: Chart, epsilon: float) -> None:
+    """The curve of another promise."""
     corner = 1.0 / (1.0 + math.exp(epsilon))
     chart.line([(0.0, 1.0), (corner, corner), (1.0, 0.0)], "line dotted third")
     across, down = chart.at(corner, corner)
