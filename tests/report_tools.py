@@ -60,6 +60,8 @@ def check_page(text):
     for tag, name, value in page.attributes:
         assert not name.startswith("on"), (tag, name)
         assert name not in ("src", "srcset", "style", "xlink:href"), (tag, name)
+        if tag in ("path", "circle", "text") and name in ("d", "cx", "cy", "x", "y"):
+            assert not re.search("nan|inf", value), (tag, name, value)
         if name == "href":
             assert value == "data:," or value.removeprefix("#") in page.ids
         if name == "aria-labelledby":

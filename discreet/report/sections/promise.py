@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from discreet.privacy.meaning import percent_at_most
+from discreet.privacy.relation import Relation
 from discreet.privacy.statement import rounded_up, sections_of
 from discreet.privacy.tradeoffs import trade_off
 from discreet.report.blocks import Block, Figure, Heading, Notice, Section, Table, Text, paragraphs
@@ -119,7 +120,7 @@ def key_numbers(material: Material) -> tuple[tuple[str, str], ...]:
     return (
         (f"epsilon{together}", rounded_up(stated.epsilon, 6) if private else "infinite"),
         ("delta", rounded_up(stated.delta, 4) if private else "-"),
-        ("protects", _PROTECTS[str(stated.relation)] if private else "nobody"),
+        ("protects one row", _PROTECTS[stated.relation]) if private else ("protects", "nobody"),
         ("a guess is right", f"at most {percent_at_most(stated.meaning.guess)}" if private else "always"),
         ("rows", "not known" if rows is None else f"{rows:,}" if math.isfinite(rows) else "-"),
         ("columns", f"{material.summary.form.columns:,}"),
@@ -127,7 +128,7 @@ def key_numbers(material: Material) -> tuple[tuple[str, str], ...]:
 
 
 _PROTECTS = {
-    "replace": "one row against replacement",
-    "zero_out": "one row against being emptied",
-    "add_remove": "one row against removal",
+    Relation.REPLACE: "that is replaced",
+    Relation.ZERO_OUT: "that is emptied",
+    Relation.ADD_REMOVE: "that is added or removed",
 }
