@@ -97,6 +97,10 @@ class Report:
         The few numbers that everybody asks for first.
     sections : tuple of Section
         The parts of the page, in order.
+
+    Examples
+    --------
+    See `report_of`.
     """
 
     title: str

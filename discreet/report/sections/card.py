@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from discreet._common.text import one_line
 from discreet.privacy.meaning import percent_at_most
+from discreet.privacy.statement import release_facts
 from discreet.report.blocks import Blanks, Block, Facts, Heading, Items, Section, Table, Text
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ def _details(material: Material) -> dict[str, str]:
     if found is None:
         details["evaluation data"] = "none: not evaluated here"
     else:
-        table = found.guarantee.release.table if found.guarantee.release is not None else None
-        details["evaluation data"] = f"{found.rows:,} private rows" + (f" of {table}" if table else "")
+        told = release_facts(found.guarantee)
+        details["evaluation data"] = f"{told.get('table', '(not named)')}; rows: {told.get('rows', f'{found.rows:,}')}"
     declared = len(form.names) if form.names is not None else 0
     details["columns"] = "named in the model file" if declared else "without names"
     if material.guarantee.public_inputs:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from discreet.privacy.meaning import percent_at_most
@@ -115,18 +114,24 @@ def key_numbers(material: Material) -> tuple[tuple[str, str], ...]:
     stated = material.promise
     together = "" if material.evaluation is None else " of the model" if material.total is None else " in total"
     private = stated.is_private
-    release = material.guarantee.release
-    rows = None if release is None else release.rows
     return (
         (f"epsilon{together}", rounded_up(stated.epsilon, 6) if private else "infinite"),
         ("delta", rounded_up(stated.delta, 4) if private else "-"),
         ("protects one row", _PROTECTS[stated.relation]) if private else ("protects", "nobody"),
         ("a guess is right", f"at most {percent_at_most(stated.meaning.guess)}" if private else "always"),
-        ("rows", "not known" if rows is None else f"{rows:,}" if math.isfinite(rows) else "-"),
+        ("rows", _rows(material)),
         ("columns", f"{material.summary.form.columns:,}"),
     )
 
 
+def _rows(material: Material) -> str:
+    release = material.guarantee.release
+    if release is None or release.rows is None:
+        return "not known"
+    return f"{ROWS_ARE[release.rows_are]}{release.rows:,}"
+
+
+ROWS_ARE = {"exact": "", "estimate": "about ", "maximum": "at most "}
 _PROTECTS = {
     Relation.REPLACE: "that is replaced",
     Relation.ZERO_OUT: "that is emptied",
