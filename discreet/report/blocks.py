@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+LONGEST = 5_000  # characters of a text, at most: a name in a file may have any length
+
 
 @dataclass(frozen=True)
 class Text:

@@ -12,7 +12,20 @@ from importlib.resources import files
 from itertools import groupby
 
 from discreet._common.text import one_line
-from discreet.report.blocks import Blanks, Block, Facts, Figure, Heading, Items, Notice, Report, Section, Table, Text
+from discreet.report.blocks import (
+    LONGEST,
+    Blanks,
+    Block,
+    Facts,
+    Figure,
+    Heading,
+    Items,
+    Notice,
+    Report,
+    Section,
+    Table,
+    Text,
+)
 
 # Whatever a name in a model file contains, the browser runs nothing and fetches nothing.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -20,7 +33,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 def escaped(text: str) -> str:
     """A plain text as HTML, in one line; a number stays together with its per cent sign."""
-    return escape(one_line(text)).replace(" %", "\u00a0%")
+    return escape(one_line(text, LONGEST)).replace(" %", "\u00a0%")
 
 
 def page(report: Report) -> str:

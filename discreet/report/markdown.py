@@ -6,7 +6,20 @@ import re
 from functools import singledispatch
 
 from discreet._common.text import one_line
-from discreet.report.blocks import Blanks, Block, Facts, Figure, Heading, Items, Notice, Report, Section, Table, Text
+from discreet.report.blocks import (
+    LONGEST,
+    Blanks,
+    Block,
+    Facts,
+    Figure,
+    Heading,
+    Items,
+    Notice,
+    Report,
+    Section,
+    Table,
+    Text,
+)
 
 _MARKS = re.compile(r"([\\`*_{}\[\]#|~!])")
 # What begins a list, or makes a heading of the line above.
@@ -15,8 +28,9 @@ _LINE_START = re.compile(r"^(\d*)([.)](?=\s|$)|[-+](?=\s|$)|[-=]+$)")
 
 def escaped(text: str) -> str:
     """A plain text as Markdown, in one line: nothing in it becomes a link, a tag, a table or a list."""
-    safe = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    safe = _MARKS.sub(r"\\\1", safe).replace("://", "&#58;//").replace("www.", "www&#46;").replace("@", "&#64;")
+    safe = one_line(text, LONGEST).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    safe = _MARKS.sub(r"\\\1", safe).replace("://", "&#58;//").replace("@", "&#64;")
+    safe = re.sub(r"(?i)(www)\.", r"\1&#46;", safe)
     return _LINE_START.sub(r"\1\\\2", safe)
 
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from discreet._common.text import one_line
 from discreet.estimators.fingerprint import fingerprint
 from discreet.estimators.stored_plan import plan_of
 from discreet.preprocessing.pipeline import compose_guarantees
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
     from discreet.privacy.ledger import Ledger
     from discreet.solvers import Plan
+
+NAME = 60  # characters of the target's name in a title, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +96,7 @@ class Material:
     @property
     def title(self) -> str:
         """The model in a few words."""
-        return self.summary.estimator + ("" if self.target is None else f" for {self.target}")
+        return self.summary.estimator + ("" if self.target is None else f" for {one_line(self.target, NAME)}")
 
 
 def gather(

@@ -130,8 +130,9 @@ def write_report(
     """
     report = report_of(model, **more)
     plain = is_markdown(path) if markdown is None else markdown
+    text = report.markdown() if plain else report.html()
     with open(path, "w" if overwrite else "x", encoding="utf-8") as file:
-        file.write(report.markdown() if plain else report.html())
+        file.write(text)
     return report
 
 

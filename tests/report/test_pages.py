@@ -128,6 +128,20 @@ def test_nothing_in_a_name_becomes_a_tag_a_link_or_a_line():
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} <= {3, 4, 5, 6, 7}
 
 
+def test_names_of_any_length_and_classes_of_any_number_make_a_page_of_bounded_length(tmp_path):
+    content = model_file.to_dict(model("softmax"))
+    labels = sorted(f"{k:03}{'y' * 3_000}" for k in range(300))
+    content |= {"coef": [[1.0, -2.0, 3.0]] * 300, "intercept": [0.5] * 300, "scaling": None, "plan": None}
+    content["classes"] = {"dtype": "<U3003", "values": labels}
+    content["guarantee"]["release"]["table"] = "z" * 1_000_000
+    (tmp_path / "model.json").write_text(json.dumps(content))
+    report = report_of(tmp_path / "model.json")
+    page, _ = both(report)
+    assert len(report.html()) < 150_000
+    assert "270 more" in page
+    assert "The coefficients of 288 more classes" in page
+
+
 def test_the_largest_of_many_columns_are_shown_and_an_old_file_says_what_it_lacks(tmp_path):
     content, columns = model_file.to_dict(model("two classes")), 10_000
     coef = np.random.default_rng(0).normal(size=columns)

@@ -150,11 +150,31 @@ def test_an_entry_that_belongs_to_another_file_is_told(tmp_path, book):
     assert "no: another file" in told(report_of(tmp_path / "model.json", ledger=book))
 
 
+def test_a_file_that_names_the_entry_of_a_cheaper_model_is_found_out(book):
+    cheap = trained(ledger=book, dataset="clinic", epsilon=0.2)
+    dear = trained(ledger=book, dataset="clinic")
+    assert "are intact" in told(report_of(dear, ledger=book))
+    forged = replace(dear.guarantee_.release, ledger=cheap.guarantee_.release.ledger)
+    dear.guarantee_ = dear.guarantee_.about(forged)
+    assert "cost less than the result that names them" in told(report_of(dear, ledger=book))
+    assert "The ledger itself was not asked" in told(report_of(dear))
+
+
+def test_results_from_two_data_sets_are_both_shown(book):
+    book.open("other clinic", epsilon=1.0, delta=1e-6)
+    made = trained(ledger=book, dataset="clinic")
+    found = evaluate(made, X, y, 0.5, ledger=book, dataset="other clinic")
+    text = told(report_of(made, evaluation=found, ledger=book))
+    assert "of data set 'clinic'" in text
+    assert "of data set 'other clinic'" in text
+
+
 def test_the_times_of_a_search_are_not_shown(book):
     made = trained(ledger=book, dataset="clinic")
     shown = told(report_of(made, ledger=book))
     event = best_of_trials_event([pure_event(0.01)], eta=1.0, gamma=0.5)
     made.guarantee_ = replace(made.guarantee_, event=event, epsilon=epsilon_of(event, 1e-6, "replace"))
     hidden = told(report_of(made, ledger=book))
-    assert "not shown" in hidden
-    assert "not shown" not in shown
+    year = made.guarantee_.release.date[:4]
+    assert f" {year}-" in shown[shown.index("Entries of this model") :]
+    assert f" {year}-" not in hidden[hidden.index("Entries of this model") :]

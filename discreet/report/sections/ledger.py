@@ -1,20 +1,25 @@
-"""Where the cost was booked: what the ledger said then, and, if it is asked, what it says now."""
+"""Where the cost was booked: what the files say, and, if the ledger is asked, what it says now."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from discreet.privacy.accounting import has_best_of_trials
+from discreet.privacy.accounting import compose, epsilon_of, has_best_of_trials
 from discreet.privacy.ledger.statement import budget_of, entry_rows
 from discreet.privacy.statement import budget_told
 from discreet.report.blocks import Block, Facts, Notice, Section, Table, Text
 
 if TYPE_CHECKING:
+    from discreet.privacy.guarantee import Guarantee
     from discreet.privacy.ledger import Ledger
     from discreet.privacy.release_record import LedgerReceipt
     from discreet.report.material import Material
 
 HEADER = ("entry", "when", "who", "why", "status", "epsilon if alone", "for this model file")
+NOT_ASKED = (
+    "This is what the files say. The ledger itself was not asked: --ledger shows its entries and checks its records."
+)
+ROUNDING = 1.0 + 1e-9
 
 
 def booked(material: Material) -> Section:
@@ -26,35 +31,66 @@ def booked(material: Material) -> Section:
         blocks += [Text(name + text) for text in told]
     if material.ledger is not None:
         blocks += _now(material, material.ledger)
+    elif _receipts(material):
+        blocks.append(Text(NOT_ASKED))
     return Section("ledger", "Ledger", tuple(blocks))
 
 
+def _receipts(material: Material) -> list[tuple[Guarantee, LedgerReceipt]]:
+    """The promises of results that say where they were booked, each with what it says."""
+    records = [(stated, stated.release) for stated in material.promises if stated.release is not None]
+    return [(stated, release.ledger) for stated, release in records if release.ledger is not None]
+
+
 def _now(material: Material, ledger: Ledger) -> list[Block]:
-    receipts = [s.release.ledger for s in material.promises if s.release is not None and s.release.ledger is not None]
-    dataset = material.dataset or (receipts[0].dataset if receipts else None)
-    if dataset is None:
+    receipts = _receipts(material)
+    named = dict.fromkeys(receipt.dataset for _, receipt in receipts)
+    datasets = [material.dataset] if material.dataset else list(named)
+    if not datasets:
         raise ValueError("the model does not name a data set of the ledger; give its name (dataset, --dataset).")
-    budget, entries = budget_of(ledger, dataset), entry_rows(ledger, dataset)
-    numbers = {entry for receipt in receipts if receipt.dataset == dataset for entry in receipt.entries}
+    blocks = [_state(ledger, receipts)]
+    for dataset in datasets:
+        numbers = {number for _, receipt in receipts if receipt.dataset == dataset for number in receipt.entries}
+        blocks += _account(material, ledger, dataset, numbers)
+    return blocks
+
+
+def _account(material: Material, ledger: Ledger, dataset: str, numbers: set[int]) -> list[Block]:
+    """The budget of a data set, and the entries that belong to the model."""
+    entries, budget = entry_rows(ledger, dataset), Facts(_budget(budget_of(ledger, dataset)))
     own = [row for row in entries if row["entry"] in numbers or _is_of(row, material.sha256)]
-    blocks = [*_state(ledger, receipts), Facts(_budget(budget))]
     if not own:
         told = f"No entry of data set {dataset!r} belongs to this model: its cost is not counted there."
-        return [*blocks, Notice("caution", "Not booked", (told,))]
+        return [budget, Notice("caution", "Not booked", (told,))]
     # The times of a search's entries would tell how many models it tried, which its promise does not cover.
     hidden = any(has_best_of_trials(stated.event) for stated in material.promises)
     caption = f"Entries of this model among the {len(entries):,} of data set {dataset!r}"
-    return [*blocks, Table(caption, HEADER, tuple(_row(row, material.sha256, hidden) for row in own), (0, 5))]
+    rows = tuple(_row(row, material.sha256, hidden) for row in own)
+    return [budget, Table(caption, HEADER, rows, (0, 5))]
 
 
-def _state(ledger: Ledger, receipts: list[LedgerReceipt]) -> list[Block]:
-    """Whether the ledger is intact, and still has what the receipts say."""
+def _state(ledger: Ledger, receipts: list[tuple[Guarantee, LedgerReceipt]]) -> Block:
+    """Whether the ledger is intact, and has what the files say, at the cost that they say."""
     problems = ledger.verify()
-    problems += [p for receipt in receipts for p in ledger.verify(receipt.hash) if p not in problems]
+    for stated, receipt in receipts:
+        problems += [problem for problem in ledger.verify(receipt.hash) if problem not in problems]
+        if not problems and _costs_less(ledger, stated, receipt):
+            entries = ", ".join(map(str, receipt.entries))
+            problems.append(f"entries {entries} of {receipt.dataset!r} cost less than the result that names them")
     if problems:
-        return [Notice("caution", "The ledger is damaged, or is not the one that was used", tuple(problems))]
-    return [Text("The records of the ledger are intact, and those of this model are among them." if receipts else
-                 "The records of the ledger are intact.")]  # fmt: skip
+        return Notice("caution", "The ledger is damaged, or is not the one that was used", tuple(problems))
+    own = ", and those of this model are among them" if receipts else ""
+    return Text(f"The records of the ledger are intact{own}.")
+
+
+def _costs_less(ledger: Ledger, stated: Guarantee, receipt: LedgerReceipt) -> bool:
+    """Whether the entries that a result names cost less together than what was done, at the delta of its promise."""
+    known = ledger.entries(receipt.dataset) if receipt.dataset in ledger.datasets() else []
+    events = [entry.event for entry in known if entry.id in receipt.entries]
+    if not events:
+        return True
+    paid, cost = (epsilon_of(event, stated.delta, stated.relation) for event in (compose(events), stated.event))
+    return paid * ROUNDING < cost
 
 
 def _is_of(row: dict[str, Any], sha256: str) -> bool:

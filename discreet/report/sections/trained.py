@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from discreet._common.text import one_line
 from discreet.privacy.statement import release_facts
 from discreet.report.blocks import Facts, Section, Text
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from discreet.report.material import Material
 
 SHOWN_CLASSES = 30
+LABEL = 60  # characters of a label, at most
 
 
 def trained(material: Material) -> Section:
@@ -31,7 +33,7 @@ def _classes(material: Material) -> dict[str, str]:
         return {}
     hidden = len(labels) - SHOWN_CLASSES
     more = f" and {hidden:,} more" if hidden > 0 else ""
-    return {"classes": ", ".join(repr(label) for label in labels[:SHOWN_CLASSES]) + more}
+    return {"classes": ", ".join(one_line(repr(label), LABEL) for label in labels[:SHOWN_CLASSES]) + more}
 
 
 def _origin(material: Material) -> str:
