@@ -118,11 +118,16 @@ class TableFile(ABC):
         return Table(X, schema.feature_names, y)
 
     def persons(self, schema: Schema) -> Any:
-        """The id of each row's person as a text, None where it is missing; None if each row is a person of its own."""
+        """The id of each row's person as a text, None where it is missing; None if each row is a person of its own.
+
+        Spaces around an id are no part of it, as in the names of columns: they must not make two persons of one.
+        """
         if schema.person is None:
             return None
-        ids = self.texts(schema.person).astype(object)
-        ids[ids == ""] = None
+        ids = np.char.strip(self.texts(schema.person))
+        missing = np.isin(ids, MISSING)
+        ids = ids.astype(object)
+        ids[missing] = None
         return ids
 
     def texts(self, name: str) -> Any:

@@ -44,11 +44,26 @@ def person_numbers(groups: Any, rows: int) -> IntArray:
             "groups has missing ids, and rows without one may all belong to one person; give every row an id, or leave "
             "out the rows that have none."
         )
+    if ids.dtype == object:
+        return _numbers_of_objects(ids)
+    return np.unique(ids, return_inverse=True)[1].astype(np.int64)
+
+
+def _numbers_of_objects(ids: Any) -> IntArray:
+    """Numbers for Python objects, by equality and hash: an order of their own, as that of sets, need not sort them."""
+    numbers: dict[Any, int] = {}
     try:
-        return np.unique(ids, return_inverse=True)[1].astype(np.int64)
-    except TypeError:  # ids of several types have no order
-        numbers: dict[Any, int] = {}
-        return np.array([numbers.setdefault(one, len(numbers)) for one in ids.tolist()], dtype=np.int64)
+        found = np.array([numbers.setdefault(one, len(numbers)) for one in ids], dtype=np.int64)
+    except TypeError:
+        raise ValueError(
+            "groups has ids that cannot be looked up, such as lists; use numbers, texts or tuples."
+        ) from None
+    if len({str(one) for one in numbers}) < len(numbers):  # a column read in parts may hold both for one person
+        raise ValueError(
+            "groups has ids of different types with the same text, as 1 and '1' have, which may be one person or two; "
+            "give all ids one type."
+        )
+    return found
 
 
 def _as_column(groups: Any) -> Any:
@@ -56,21 +71,32 @@ def _as_column(groups: Any) -> Any:
     if hasattr(groups, "to_pylist"):
         groups = groups.to_pylist()
     if hasattr(groups, "to_numpy"):
-        return np.asarray(groups.to_numpy())
-    if isinstance(groups, np.ndarray):
+        groups = np.asarray(groups.to_numpy())
+    if isinstance(groups, np.ndarray) and groups.dtype.kind != "V":
         return groups
+    if isinstance(groups, (str, bytes)) or not hasattr(groups, "__len__"):
+        raise ValueError("groups must be an array or a list with one id per row of X.")
     ids = np.empty(len(groups), dtype=object)
-    ids[:] = list(groups)
+    for place, one in enumerate(groups):  # one by one: an array would make columns of tuples
+        ids[place] = one.item() if isinstance(one, np.void) else one
     return ids
 
 
 def _missing(ids: Any) -> Any:
-    """Which ids are None, NaN or NaT, none of which equals itself but None, and pandas' NA."""
+    """Which ids are None, NaN or NaT, pandas' NA, masked, or have such a part."""
+    masked = np.ma.getmaskarray(ids)
     if ids.dtype.kind in "fcmM":
-        return ids != ids  # noqa: PLR0124
+        return masked | (ids != ids)  # noqa: PLR0124
     if ids.dtype != object:
-        return np.zeros(ids.shape, dtype=bool)
-    return np.array([one is None or type(one).__name__ == "NAType" or bool(one != one) for one in ids.ravel()])  # noqa: PLR0124
+        return masked
+    return masked | np.array([_is_missing(one) for one in ids], dtype=bool)
+
+
+def _is_missing(one: Any) -> bool:
+    """None of these equals itself but None; a tuple of them does."""
+    if isinstance(one, (tuple, frozenset)):
+        return any(map(_is_missing, one))
+    return one is None or type(one).__name__ == "NAType" or one is np.ma.masked or bool(np.any(one != one))  # noqa: PLR0124
 
 
 def gather_persons(data: Data, most: int, rng: RandomGenerator) -> Data:

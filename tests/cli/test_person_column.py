@@ -7,6 +7,8 @@ import json
 import numpy as np
 import pytest
 
+from discreet.data.files import open_table
+from discreet.data.schema import Column, Schema, Target
 from tests.cli_tools import make_table, run
 
 PERSONS = 1_500
@@ -125,3 +127,14 @@ def test_a_plan_for_persons_needs_no_table():
     told = run("plan", "--rows", PERSONS, "--columns", 3, "--persons").stdout
     assert f"{PERSONS:,} persons, 3 columns" in told
     assert "for whole persons" in told
+
+
+def test_spaces_around_an_id_make_no_other_person_and_marks_of_missing_values_none(tmp_path):
+    path = tmp_path / "ids.csv"
+    path.write_text('id,x,y\na,1,0\n a,1,0\na ,1,0\n"a",1,0\nb,1,0\n')
+    schema = Schema((Column("x"),), Target("y"), person="id")
+    with open_table(path) as file:
+        assert file.persons(schema).tolist() == ["a"] * 4 + ["b"]
+    path.write_text("id,x,y\na,1,0\nNA,1,0\nnull,1,0\n NaN,1,0\n,1,0\n")
+    with open_table(path) as file:
+        assert file.persons(schema).tolist() == ["a"] + [None] * 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from datetime import date
 
 import numpy as np
 import pandas as pd
@@ -45,8 +46,31 @@ def test_ids_of_every_kind_say_which_rows_belong_together(made):
     assert sorted(set(numbers)) == [0, 1, 2]
 
 
-def test_ids_of_several_types_are_compared_as_they_are():
-    assert same_persons(person_numbers([1, "1", 1, "x", 2.5, "1"], 6), [1, "1", 1, "x", 2.5, "1"])
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [1, True, 1.0, "x", np.int64(1), -0.0, 0],
+        [frozenset({1}), frozenset({2}), frozenset({1}), frozenset({3}), frozenset({2}), frozenset({1})],  # no order
+        [(1, "a"), (2, "a"), (1, "a"), (1, "b")],
+        np.array([-0.0, 0.0, 1.0]),
+        np.array([(1, 2.0), (1, 2.0), (2, 1.0)], dtype=[("a", int), ("b", float)]),
+        [2**53 + 1, float(2**53), 2**53],
+    ],
+)
+def test_equal_ids_of_all_types_are_one_person(ids):
+    assert same_persons(person_numbers(ids, len(ids)), list(ids))
+
+
+@pytest.mark.parametrize("ids", [[1, "1"], [1.5, "1.5", 2], [np.datetime64("2020-01-01"), date(2020, 1, 1)]])
+def test_ids_that_may_be_one_person_or_two_are_refused(ids):
+    with pytest.raises(ValueError, match="different types"):
+        person_numbers(ids, len(ids))
+
+
+@pytest.mark.parametrize("ids", [[[1], [1]], [{1}, {2}], [np.array([1, 2]), np.array([1, 2])], "ab", 5, iter("ab")])
+def test_what_is_no_list_of_ids_is_refused_in_words(ids):
+    with pytest.raises(ValueError, match="groups"):
+        person_numbers(ids, 2)
 
 
 @pytest.mark.parametrize(
@@ -58,6 +82,9 @@ def test_ids_of_several_types_are_compared_as_they_are():
         pd.Series([1, pd.NA], dtype="Int64"),
         pd.to_datetime(pd.Series(["2020-01-01", None])),
         pl.Series(["a", None]),
+        np.ma.array([1, 2], mask=[False, True]),
+        [("a", np.nan), ("a", np.nan)],
+        np.array([(1, np.nan), (1, np.nan)], dtype=[("a", int), ("b", float)]),
     ],
 )
 def test_missing_ids_are_refused(ids):
