@@ -142,3 +142,36 @@ def test_a_penalty_is_not_undone():
     for seed in range(4):
         found = LogisticRegression(epsilon=2.0, random_state=seed, **settings).fit(X, y)
         assert found.coef_[0, 0] == pytest.approx(exact.coef_[0, 0], rel=0.2)
+
+
+@pytest.mark.filterwarnings("ignore::discreet.UtilityWarning", "ignore::discreet.InsecureRandomnessWarning")
+@pytest.mark.parametrize(
+    ("weight", "settings"),
+    [(0.3, {}), (0.3, {"relation": "zero_out"}), (None, {"relation": "add_remove", "public_n": 2_000})],
+    ids=["weights", "weights, zero_out", "more rows than estimated"],
+)
+def test_counts_that_do_not_sum_to_the_public_number_of_rows_tell_the_same_scale(weight, settings):
+    """The first coefficient is 3. Seeded; with shares of the public number it was 0.8, or 14,."""
+    rng = np.random.default_rng(6)
+    X = rng.uniform(-1.0, 1.0, (12_000, 2))
+    y = (rng.random(12_000) < expit(3.0 * X[:, 0])).astype(int)
+    weights = {} if weight is None else {"sample_weight": np.full(12_000, weight)}
+    for seed in range(3):
+        model = LogisticRegression(
+            epsilon=1.0, solver="newton", classes=[0, 1], bounds=(-1.0, 1.0), random_state=seed, **settings
+        ).fit(X, y, **weights)
+        assert 2.0 < model.coef_[0, 0] < 4.5
+
+
+@pytest.mark.parametrize("rows", [1e-9, 1.0, 1e3, 1e9])
+@pytest.mark.parametrize("relative", [1e-12, 1e-3, 0.03, 1.0])
+def test_no_counts_and_no_scores_make_a_number_that_is_not_finite(rows, relative):
+    rng, noise = np.random.default_rng(7), rows * relative
+    shapes = [np.zeros(24), np.full(24, -noise), np.full(24, 50.0 * rows), np.repeat(rows * EXPECTED / 2.0, 2)]
+    for counts in shapes:
+        for centre, deviation in ((0.0, 1.0), (0.0, 1e-12), (0.0, 1e5), (-700.0, 1.0)):
+            for nothing in (0.0, 0.5, 1.0):
+                noisy = (counts + noise * rng.normal(size=24)).reshape(-1, 2)
+                with np.errstate(all="raise", under="ignore"):
+                    found = ScoreCounts(noisy, noise, rows, centre + deviation * CENTRES).best_scale(nothing, 0.3)
+                assert np.isfinite(found).all()

@@ -34,10 +34,14 @@ GRID = 2_000  # shares over which the posterior mean is summed
 
 @dataclass(frozen=True, eq=False)
 class ConstantScore:
-    """The score of a constant for each output, and the standard deviation that the noise gives it."""
+    """The score of a constant for each output, and the standard deviation that the noise gives it.
+
+    `total` is the number of rows, by weight: the public one, or else the sum of the noisy counts.
+    """
 
     value: FloatArray
     deviation: FloatArray
+    total: float
 
 
 def counts_labels(problem: Problem) -> bool:
@@ -63,17 +67,18 @@ def learn_label_scores(
     counted = scaled.sum(lambda block: np.append(label_counts(block), float(block.weight is not None)))
     noisy, deviation = mechanism.release(rng, counted[:-1], sensitivity), mechanism.deviation(sensitivity)
     if relation is Relation.REPLACE and counted[-1] == 0.0:  # neighbours have weights both or neither
+        total = float(scaled.rows)
         shares, spreads = shares_of_all(noisy, deviation, scaled.rows)
     else:
-        most = math.inf if relation is Relation.ADD_REMOVE else scaled.rows
-        shares, spreads = noisy_shares(noisy, deviation, most)
+        total = noisy_total(noisy, deviation, math.inf if relation is Relation.ADD_REMOVE else scaled.rows)
+        shares, spreads = noisy_shares(noisy, deviation, total)
     expected = np.array([expected_share(*pair, noisy.size) for pair in zip(shares, spreads, strict=True)])
     expected /= expected.sum()
     if noisy.size == 2:
         odds = math.log(expected[1] / expected[0])
-        return ConstantScore(np.array([odds]), spreads[1:] / (expected[1] * expected[0]))
+        return ConstantScore(np.array([odds]), spreads[1:] / (expected[1] * expected[0]), total)
     logs = np.log(expected)
-    return ConstantScore(logs - logs.mean(), spreads / expected)
+    return ConstantScore(logs - logs.mean(), spreads / expected, total)
 
 
 def shares_of_all(counts: FloatArray, deviation: float, rows: int) -> tuple[FloatArray, FloatArray]:
@@ -83,12 +88,16 @@ def shares_of_all(counts: FloatArray, deviation: float, rows: int) -> tuple[Floa
     return (counts - excess) / rows, np.full(counts.size, spread)
 
 
-def noisy_shares(counts: FloatArray, deviation: float, most: float) -> tuple[FloatArray, FloatArray]:
-    """The shares of noisy counts, and their standard deviations; without noise the counts sum to `most` at most.
+def noisy_total(counts: FloatArray, deviation: float, most: float) -> float:
+    """What noisy counts sum to; without noise it is `most` at most.
 
     Weights may make the sum smaller. Whether there are any must not decide: a row that is left out is one of weight 0.
     """
-    total = min(max(float(counts.sum()), deviation), most)
+    return min(max(float(counts.sum()), deviation), most)
+
+
+def noisy_shares(counts: FloatArray, deviation: float, total: float) -> tuple[FloatArray, FloatArray]:
+    """The shares of noisy counts in a noisy total, and their standard deviations."""
     inside = np.clip(counts / total, 0.0, 1.0)
     return counts / total, deviation / total * np.sqrt((1.0 - inside) ** 2 + (counts.size - 1) * inside**2)
 

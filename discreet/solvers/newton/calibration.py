@@ -42,6 +42,7 @@ TOLERATED = 0.01  # of the expected log-loss and penalty, which another scale mu
 LEAST_CHECK, MOST_CHECK = 0.01, 0.15  # of the budget
 NOISIEST_CHECK = 0.45  # of the budget: counts that would need more are not made
 LEAST_SIZE = 1e-3  # of the expected rows of a bin, below which their noisy number does not fall
+SMALLEST_PRIOR = 1e-300  # a probability that is 0 has no logarithm
 HALVINGS = 60  # of the interval in which an intercept lies
 
 
@@ -67,11 +68,11 @@ def calibrated(descent: Descent, w: FloatArray, columns: Columns, nothing: float
     sensitivity = mechanisms.one_hot_counts(descent.relation, 1)
     counts = descent.scaled.sum(lambda block: score_counts(block, w, mean, deviation))
     noisy = part.release(descent.run.rng, counts, sensitivity)
-    seen = ScoreCounts(
-        noisy.reshape(-1, 2), part.deviation(sensitivity), descent.scaled.rows, mean + deviation * CENTRES
-    )
-    penalties = penalties_of(descent.scaled.penalty_terms, w)
-    scale, shift = seen.best_scale(nothing, float(descent.constant.value[0]), penalties)
+    total, constant = descent.constant.total, float(descent.constant.value[0])
+    seen = ScoreCounts(noisy.reshape(-1, 2), part.deviation(sensitivity), total, mean + deviation * CENTRES)
+    # The objective divides the losses by the public number of rows, and these counts by their own.
+    penalties = penalties_of(descent.scaled.penalty_terms, w) * (descent.scaled.rows / total)
+    scale, shift = seen.best_scale(nothing, constant, penalties)
     found = scale * w
     found[-1] += shift
     return found
@@ -91,11 +92,15 @@ def penalties_of(terms: PenaltyTerms, w: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class ScoreCounts:
-    """Noisy numbers of rows by bin of scores (first axis) and label; `deviation` is that of the noise."""
+    """Noisy numbers of rows by bin of scores (first axis) and label; `deviation` is that of the noise.
+
+    `rows` is the number of all of them, by weight. Where rows have weights, or the public number is an estimate, it is
+    another one than that: shares of a wrong number would pass for labels that the scores tell less about, or more.
+    """
 
     counts: FloatArray
     deviation: float
-    rows: int
+    rows: float
     scores: FloatArray
 
     def best_scale(self, nothing: float, constant: float, penalties: FloatArray | float = 0.0) -> tuple[float, float]:
@@ -140,10 +145,11 @@ class ScoreCounts:
         ahead = 2.0 * curves - 1.0
         variance = self._noise + 4.0 * sizes * curves * (1.0 - curves) + doubt * ahead**2
         likelihood = -0.5 * ((self._differences - sizes * ahead) ** 2 / variance + np.log(variance)).sum(axis=1)
-        prior = np.append(0.0, np.exp(-0.5 * (np.log(SCALES[1:]) / SPREAD) ** 2))
-        prior *= (1.0 - nothing) / prior.sum()
-        prior[0] = nothing
-        posterior = prior * np.exp(likelihood - likelihood.max())
+        prior = np.exp(-0.5 * (np.log(SCALES[1:]) / SPREAD) ** 2)
+        prior = np.append(nothing, (1.0 - nothing) * prior / prior.sum())
+        # Compared before they are exponentiated: the likeliest of all scales may have no prior.
+        likely = likelihood + np.log(np.maximum(prior, SMALLEST_PRIOR))
+        posterior = np.exp(likely - likely.max())
         return np.asarray(posterior / posterior.sum())
 
     def _likely_shares(self, curve: FloatArray, sizes: FloatArray) -> FloatArray:
