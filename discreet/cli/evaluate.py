@@ -8,8 +8,12 @@ from typing import Annotated
 import typer
 
 from discreet.cli import options
-from discreet.cli.console import check_free, print_json
+from discreet.cli.console import check_free, complain, print_json
 
+ROWS_ALONE = (
+    "The model protects whole persons, and an evaluation protects single rows: a person with several rows in this "
+    "table is protected less than the cost says."
+)
 EXAMPLE = "Example: discreet evaluate model.json test.csv --epsilon 0.5"
 
 
@@ -83,6 +87,8 @@ def evaluate(
     )
     if out is not None:
         save_evaluation(found, out, overwrite=force)
+    if stored.estimator.guarantee_.unit == "person":
+        complain("warning", ROWS_ALONE)
     if json:
         print_json(found.to_dict())
     else:

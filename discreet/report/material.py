@@ -132,6 +132,11 @@ def _total(estimator: Any, evaluation: Evaluation | None) -> tuple[Guarantee | N
     other = evaluation.guarantee
     if model.relation is not other.relation:
         return None, f"the model protects {model.relation}, its evaluation {other.relation}: these do not compose"
+    if model.unit != other.unit:
+        return None, (
+            "the model and its evaluation do not both protect whole persons, and nothing follows for a person who has "
+            "several rows"
+        )
     if model.relation is Relation.ZERO_OUT and getattr(estimator, "weighted_", False) != evaluation.weighted:
         return None, "rows were weighted in one of the two only, so that a null row is not the same in both"
     together = compose_guarantees([model, other], None).about(model.release)

@@ -138,3 +138,13 @@ def test_spaces_around_an_id_make_no_other_person_and_marks_of_missing_values_no
     path.write_text("id,x,y\na,1,0\nNA,1,0\nnull,1,0\n NaN,1,0\n,1,0\n")
     with open_table(path) as file:
         assert file.persons(schema).tolist() == ["a"] + [None] * 4
+
+
+def test_an_evaluation_says_that_it_is_for_rows(table):
+    fit(table, "--task", "classification")
+    model = table.parent / "model.json"
+    done = run("evaluate", model, table, "--epsilon", 0.5, "--out", table.parent / "evaluation.json", "--force")
+    assert "an evaluation protects single rows" in done.stderr
+    page = table.parent / "report.md"
+    run("report", model, "--evaluation", table.parent / "evaluation.json", "--out", page, "--force")
+    assert "No total can be stated" in page.read_text()

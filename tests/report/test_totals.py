@@ -178,3 +178,39 @@ def test_the_times_of_a_search_are_not_shown(book):
     year = made.guarantee_.release.date[:4]
     assert f" {year}-" in shown[shown.index("Entries of this model") :]
     assert f" {year}-" not in hidden[hidden.index("Entries of this model") :]
+
+
+@pytest.mark.parametrize("relation", ["replace", "zero_out", "add_remove"])
+def test_a_promise_for_persons_is_told_as_such_and_does_not_compose_with_an_evaluation_of_rows(relation, tmp_path):
+    book, ids = Ledger(tmp_path / "budget.db"), rng.integers(0, 400, 1_000)
+    persons = np.unique(ids).size
+    book.open("clinic", 3.0, 1e-5, relation, unit="person")
+    settings = {"bounds": (-1.0, 1.0), "classes": [0, 1], "epsilon": 2.0, "delta": 1e-6, "relation": relation}
+    settings |= {"public_n": persons} if relation == "add_remove" else {}
+    fit = LogisticRegression(**settings, ledger=book, dataset="clinic").fit(X, y, groups=ids)
+    made = report_of(fit, ledger=book)
+    text, shown = told(made), dict(made.numbers)
+    assert "protects one person" in shown
+    assert shown["persons"].endswith(str(persons))
+    assert not {"rows", "protects one row"} & set(shown)
+    for wrong in ("single rows", "more than one row", "all other rows", "a certain row", "this row", "1,000"):
+        assert wrong not in made.html()
+    assert f"relation {relation}, for whole persons" in text
+    assert "more than one id" in text
+    found = evaluate(fit, X, y, 0.7, relation=relation, public_n=1_000 if relation == "add_remove" else None)
+    both = report_of(fit, evaluation=found)
+    assert total_of(fit, found).total is None
+    assert dict(both.numbers)["epsilon of the model"] == "2"
+    text = told(both)
+    assert "No total can be stated" in text
+    assert "a person with several rows in the table of the evaluation is protected less" in text
+    assert "more than one row in the table, or" in text
+
+
+def test_a_data_set_for_rows_has_not_paid_for_persons(model, tmp_path):
+    book = Ledger(tmp_path / "budget.db")
+    book.open("clinic", 3.0, 1e-5)
+    fit = trained(ledger=book, dataset="clinic", delta=1e-6)
+    assert "is not kept for" not in told(report_of(fit, ledger=book))
+    fit.guarantee_ = replace(fit.guarantee_, unit="person")
+    assert "'clinic' is not kept for persons" in told(report_of(fit, ledger=book))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from discreet._common.text import one_line
 from discreet.privacy.meaning import percent_at_most
+from discreet.privacy.relation import Unit
 from discreet.privacy.statement import release_facts
 from discreet.report.blocks import Blanks, Block, Facts, Heading, Items, Section, Table, Text
 
@@ -68,26 +69,33 @@ def _limits(material: Material) -> list[str]:
     elif material.evaluation.beats_constant is not True:
         found.append("Its evaluation does not show that it predicts better than a constant.")
     if stated.is_private:
+        told = f"protected less than by the {percent_at_most(stated.meaning.guess)} told above."
         found.append(
-            f"The promise is about single rows: a person with several rows is protected less than by the "
-            f"{percent_at_most(stated.meaning.guess)} told above."
+            f"The promise is about single rows: a person with several rows is {told}"
+            if stated.unit == "row"
+            else f"The promise is about all rows with the same id: a person with several ids is {told}"
         )
     return found
 
 
 CONFIRMED = (
-    "What was declared as public (bounds, classes, names, number of rows where it is public) was not found by looking "
-    "at the rows.",
+    "What was declared as public (bounds, classes, names, number of rows or persons where it is public) was not found "
+    "by looking at the rows.",
     "Every other result from the same table that was or will be published is counted in a budget.",
-    "No person has more than one row in the table, or the weaker protection of such persons is accepted.",
 )
+SEVERAL: dict[Unit, str] = {
+    "row": "No person has more than one row in the table, or the weaker protection of such persons is accepted.",
+    "person": "No person has more than one id in the table, or the weaker protection of such persons is accepted.",
+}
 
 
 def signature(material: Material) -> Section:
     """What the person who signs confirms, and lines for it."""
     without = "" if material.is_private else "I know that this page shows results WITHOUT privacy protection."
     gaps = "I have read what the promise does not cover, and accept it." if material.leaks else ""
-    points = tuple(text for text in (without, gaps, *CONFIRMED) if text)
+    units = dict.fromkeys(stated.unit for stated in material.promises)
+    several = [SEVERAL[unit] for unit in units]
+    points = tuple(text for text in (without, gaps, *CONFIRMED, *several) if text)
     return Section(
         "signature",
         "Signature",

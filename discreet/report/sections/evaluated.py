@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from discreet._common.text import one_line
 from discreet.metrics.record import NAMES
 from discreet.privacy.statement import release_facts, rounded_up
-from discreet.report.blocks import Block, Facts, Figure, Section, Table, Text
+from discreet.report.blocks import Block, Facts, Figure, Notice, Section, Table, Text
 from discreet.report.svg.evaluation import calibration, roc
 
 if TYPE_CHECKING:
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from discreet.report.material import Material
 
 LABEL = 40  # characters of a label, at most
+ROWS_ALONE = (
+    "The model protects whole persons, and its evaluation does not: a person with several rows in the table of the "
+    "evaluation is protected less than its cost says."
+)
 SHOWN_CLASSES = 12  # of a confusion matrix
 MISSING = (
     "No private evaluation is part of this report, so it does not say how good the model is. discreet evaluate "
@@ -26,6 +30,8 @@ def evaluated(material: Material) -> Section:
     """The evaluation, or that there is none."""
     found = material.evaluation
     blocks: tuple[Block, ...] = (Text(MISSING),) if found is None else tuple(_blocks(found))
+    if found is not None and material.guarantee.unit != found.guarantee.unit:
+        blocks = (*blocks, Notice("caution", "The evaluation protects single rows", (ROWS_ALONE,)))
     return Section("evaluation", "How good it is", blocks)
 
 

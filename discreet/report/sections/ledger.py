@@ -74,6 +74,8 @@ def _state(ledger: Ledger, receipts: list[tuple[Guarantee, LedgerReceipt]]) -> B
     problems = ledger.verify()
     for stated, receipt in receipts:
         problems += [problem for problem in ledger.verify(receipt.hash) if problem not in problems]
+        if receipt.dataset in ledger.datasets() and ledger.allowance(receipt.dataset).unit != stated.unit:
+            problems.append(f"{receipt.dataset!r} is not kept for {stated.unit}s, and the result that names it is")
         if not problems and _costs_less(ledger, stated, receipt):
             entries = ", ".join(map(str, receipt.entries))
             problems.append(f"entries {entries} of {receipt.dataset!r} cost less than the result that names them")
@@ -100,10 +102,14 @@ def _is_of(row: dict[str, Any], sha256: str) -> bool:
 def _budget(budget: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     return (
         ("data set", budget["dataset"]),
-        ("promised", f"epsilon {budget['epsilon']:.6g} at delta {budget['delta']:.3g}, relation {budget['relation']}"),
+        ("promised", f"epsilon {budget['epsilon']:.6g} at delta {budget['delta']:.3g}, {_kept(budget)}"),
         ("spent by now", f"epsilon {budget['spent']:.6g}, by {budget['entries_made']:,} entries"),
         ("left", f"epsilon {budget['remaining']:.6g}"),
     )
+
+
+def _kept(budget: dict[str, Any]) -> str:
+    return f"relation {budget['relation']}{', for whole persons' if budget['unit'] == 'person' else ''}"
 
 
 def _row(row: dict[str, Any], sha256: str, hidden: bool) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from discreet.privacy.meaning import percent_at_most
-from discreet.privacy.relation import Relation
+from discreet.privacy.relation import Relation, Unit
 from discreet.privacy.statement import rounded_up, sections_of
 from discreet.privacy.tradeoffs import trade_off
 from discreet.report.blocks import Block, Figure, Heading, Notice, Section, Table, Text, paragraphs
@@ -64,10 +64,15 @@ def _costs(material: Material) -> list[Block]:
     return [Table("What the results on this page cost", header, tuple(rows), (2, 3)), Text(last)]
 
 
+def relation_told(stated: Guarantee) -> str:
+    """The relation, and the unit if it is not the row."""
+    return f"{stated.relation}{', for whole persons' if stated.unit == 'person' else ''}"
+
+
 def _cost(name: str, stated: Guarantee) -> tuple[str, ...]:
     if not stated.is_private:
-        return name, str(stated.relation), "infinite", "-"
-    return name, str(stated.relation), rounded_up(stated.epsilon, 6), rounded_up(stated.delta, 4)
+        return name, relation_told(stated), "infinite", "-"
+    return name, relation_told(stated), rounded_up(stated.epsilon, 6), rounded_up(stated.delta, 4)
 
 
 def _pictures(stated: Guarantee) -> list[Block]:
@@ -80,8 +85,8 @@ def _pictures(stated: Guarantee) -> list[Block]:
     return [
         Heading("What an attacker can find out"),
         Text(
-            "An attacker who knows all other rows calls people members of the table or outsiders. The more outsiders "
-            "may be called members by mistake, the more members are found; no attack finds more than this:"
+            f"An attacker who knows {_OTHERS[stated.unit]} calls people members of the table or outsiders. The more "
+            "outsiders may be called members by mistake, the more members are found; no attack finds more than this:"
         ),
         Figure(
             errors(curve, advantage, "errors"),
@@ -89,8 +94,8 @@ def _pictures(stated: Guarantee) -> list[Block]:
             "dotted are promises of other epsilons.",
         ),
         Figure(
-            beliefs(min(stated.epsilon, 700.0), "beliefs"),
-            f"How far the result can move a belief that a certain row was used: between the solid curves.{seldom}",
+            beliefs(min(stated.epsilon, 700.0), "beliefs", _THESE[stated.unit]),
+            f"How far the result can move a belief that {_USED[stated.unit]} used: between the solid curves.{seldom}",
         ),
         Table(
             "The trade-off curve in numbers",
@@ -117,9 +122,9 @@ def key_numbers(material: Material) -> tuple[tuple[str, str], ...]:
     return (
         (f"epsilon{together}", rounded_up(stated.epsilon, 6) if private else "infinite"),
         ("delta", rounded_up(stated.delta, 4) if private else "-"),
-        ("protects one row", _PROTECTS[stated.relation]) if private else ("protects", "nobody"),
+        (f"protects one {stated.unit}", _PROTECTS[stated.unit][stated.relation]) if private else ("protects", "nobody"),
         ("a guess is right", f"at most {percent_at_most(stated.meaning.guess)}" if private else "always"),
-        ("rows", _rows(material)),
+        (f"{material.guarantee.unit}s", _rows(material)),
         ("columns", f"{material.summary.form.columns:,}"),
     )
 
@@ -132,8 +137,18 @@ def _rows(material: Material) -> str:
 
 
 ROWS_ARE = {"exact": "", "estimate": "about ", "maximum": "at most "}
-_PROTECTS = {
-    Relation.REPLACE: "that is replaced",
-    Relation.ZERO_OUT: "that is emptied",
-    Relation.ADD_REMOVE: "that is added or removed",
+_PROTECTS: dict[Unit, dict[Relation, str]] = {
+    "row": {
+        Relation.REPLACE: "that is replaced",
+        Relation.ZERO_OUT: "that is emptied",
+        Relation.ADD_REMOVE: "that is added or removed",
+    },
+    "person": {
+        Relation.REPLACE: "whose rows are all replaced",
+        Relation.ZERO_OUT: "whose rows are all emptied",
+        Relation.ADD_REMOVE: "who is added or removed with all rows",
+    },
 }
+_OTHERS: dict[Unit, str] = {"row": "all other rows", "person": "all rows of all other persons"}
+_USED: dict[Unit, str] = {"row": "a certain row was", "person": "the rows of a certain person were"}
+_THESE: dict[Unit, str] = {"row": "this row was", "person": "this person was"}

@@ -39,9 +39,9 @@ def _orientation(chart: Chart, epsilon: float) -> None:
     chart.write(across + 3.0, down - 3.0, f"{epsilon:g}", "start", "label small")
 
 
-def beliefs(epsilon: float, name: str) -> str:
+def beliefs(epsilon: float, name: str, what: str) -> str:
     """Beliefs after the result against beliefs before it; odds grow by at most exp(epsilon)."""
-    chart = unit_square(name, "belief “this row was used” before", "belief after the result")
+    chart = unit_square(name, f"belief “{what} used” before", "belief after the result")
     before = 1.0 / (1.0 + np.exp(-np.linspace(-9.0, 9.0, 91)))
     highest, lowest = ([(p, belief_after(p, sign * epsilon)) for p in before] for sign in (1.0, -1.0))
     chart.area([(0.0, 0.0), *highest, (1.0, 1.0), *reversed(lowest)], "shade")
