@@ -52,6 +52,12 @@ def test_a_row_is_in_one_bin_whatever_its_score_is(score, label):
     assert half.sum() == 0.5
 
 
+def test_no_warning_tells_of_a_row_that_is_far_off():
+    scores = np.array([0.0, 1e300, -1e300, math.inf, math.nan])
+    found = score_counts(block_of(scores, np.ones(5)), np.zeros(1), 1e10, 1e-20)
+    assert found.sum() == 5.0
+
+
 def test_the_share_of_the_check_falls_with_rows_and_budget_and_is_left_out_where_it_says_nothing():
     for relation in Relation:
         shares = [check_share(Public(n, 5, relation=relation), Budget(1.0, 1e-6)) for n in (100, 1_000, 2_000, 10**5)]

@@ -80,7 +80,8 @@ def calibrated(descent: Descent, w: FloatArray, columns: Columns, nothing: float
 
 def score_counts(block: ScaledBlock, w: FloatArray, mean: float, deviation: float) -> FloatArray:
     """The weighted number of rows for each bin of scores and each label: every row is in exactly one of them."""
-    scores = np.nan_to_num((block.margins(w) - mean) / deviation)
+    with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of a single row
+        scores = np.nan_to_num((block.margins(w) - mean) / deviation)
     cell = 2 * np.searchsorted(EDGES, scores) + (block.y > 0.0)
     return np.bincount(cell, weights=exact_weights(block.weight), minlength=2 * CENTRES.size).astype(np.float64)
 
