@@ -1,0 +1,5 @@
+"""Title.
+
+Some text."""
+
+print(1)
