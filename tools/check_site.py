@@ -11,7 +11,14 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
-LOADED = {("script", "src"), ("img", "src"), ("iframe", "src"), ("source", "src"), ("source", "srcset"), ("link", "href")}
+LOADED = {
+    ("script", "src"),
+    ("img", "src"),
+    ("iframe", "src"),
+    ("source", "src"),
+    ("source", "srcset"),
+    ("link", "href"),
+}
 LOADED |= {("video", "src"), ("audio", "src"), ("object", "data"), ("embed", "src"), ("image", "href")}
 NOT_LOADED = {"canonical", "alternate", "author", "license", "next", "prev"}  # of <link>
 ELSEWHERE = re.compile(r"\s*(https?:)?//", re.IGNORECASE)
@@ -51,7 +58,9 @@ def loads_from_elsewhere(folder: Path) -> list[str]:
         page.feed(path.read_text(encoding="utf-8"))
         found += [f"{path.relative_to(folder)}: {address}" for address in page.found]
     for path in sorted(folder.rglob("*.css")):
-        found += [f"{path.relative_to(folder)}: {address}" for address in IN_CSS.findall(path.read_text(encoding="utf-8"))]
+        found += [
+            f"{path.relative_to(folder)}: {address}" for address in IN_CSS.findall(path.read_text(encoding="utf-8"))
+        ]
     return found
 
 

@@ -16,11 +16,12 @@ import sys
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
-from mkdocs.structure.pages import Page
+if TYPE_CHECKING:  # tests read this file without MkDocs
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
 # Pages that are kept outside docs/, and where the site shows them.
@@ -57,6 +58,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that have no file in docs/."""
+    from mkdocs.structure.files import File
+
     for source, uri in OUTSIDE.items():
         files.append(File.generated(config, uri, content=(ROOT / source).read_text()))
     for uri, text in [*gallery_pages(), *reference_pages()]:
@@ -150,7 +153,7 @@ def gallery_pages() -> Iterator[tuple[str, str]]:
     lines = ["# Gallery", "", "Short programs, each complete: copy one and put your own table in its place.", ""]
     for path in examples():
         title, description, code = example_text(path)
-        lines.append(f"- [{title}]({path.stem}.md): {description.splitlines()[0] if description else ''}")
+        lines.append(f"- [{title}]({path.stem}.md): {' '.join(description.split())}")
         yield (
             f"gallery/{path.stem}.md",
             f"# {title}\n\n{description}\n\n```python\n{code.rstrip()}\n```\n\n"

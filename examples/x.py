@@ -1,5 +1,0 @@
-"""Title.
-
-Some text."""
-
-print(1)
