@@ -37,6 +37,7 @@ ROOMS = {
     "discreet.preprocessing": "Private transformers",
     "discreet.metrics": "Evaluation on private rows",
     "discreet.model_selection": "Choosing settings",
+    "discreet.report": "Reports",
     "discreet.solvers": "Solvers",
     "discreet.problem": "Losses, penalties, sets",
     "discreet.privacy": "Meaning of a guarantee",

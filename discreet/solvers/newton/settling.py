@@ -12,7 +12,8 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.solvers._shared.clipping import typical_slope
-from discreet.solvers.newton.releases import GRADIENTS
+from discreet.solvers.newton.calibration import calibrated
+from discreet.solvers.newton.releases import CALIBRATION, GRADIENTS
 from discreet.solvers.newton.shrinkage import (
     Columns,
     Estimate,
@@ -56,7 +57,16 @@ def settled_output(
     columns = Columns(descent.metric.matrix, descent.mean_noise)
     few = labels and descent.scaled.outputs == 1 and descent.plan.settings.steps <= FEW_STEPS
     damped = few and constant is not None and descent.scaled.origin is None
-    return with_intercept(w, noise, columns, constant, usual, labels, origin, damped)
+    slopes = NoisyWeights(w[:-1] - origin[:-1], noise[:-1, :-1])
+
+    def completed(shrunk: FloatArray) -> FloatArray:
+        shrunk = origin[:-1] + shrunk
+        return with_intercept(w, columns.undamped(shrunk) if damped else shrunk, noise, columns, constant, labels)
+
+    if descent.split.shares[CALIBRATION] == 0.0:
+        return completed(slopes.expected(usual))
+    signal, nothing = slopes.expected_signal(usual)
+    return calibrated(descent, completed(signal), columns, nothing)
 
 
 def slope_variance(descent: Descent, w: FloatArray) -> float:

@@ -30,6 +30,7 @@ from discreet.solvers._shared.constant_score import counts_labels, learn_label_s
 from discreet.solvers._shared.noise_rules import NoiseRule
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Run, Solver, calibrated
+from discreet.solvers.newton.calibration import check_share
 from discreet.solvers.newton.descent import Descent, first_slope, is_free
 from discreet.solvers.newton.public_metric import EIGENVALUE_SHARE, uses_public_metric
 from discreet.solvers.newton.releases import GRADIENTS, LABELS, MOMENT, releases_of, with_share
@@ -149,7 +150,9 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         hessian = self.hessian_share if wanted else 0.0
         counted = self._counts_labels(problem, public, budget)
         labels = min(wanted_share(public, budget), MOST_LABELS) if counted else 0.0
-        shares = self._shares(steps, limit if learned else 0.0, hessian, labels, problem.loss.outputs)
+        checked = counted and problem.loss.outputs == 1 and not public.has_start
+        check = check_share(public, budget) if checked else 0.0
+        shares = self._shares(steps, limit if learned else 0.0, hessian, labels, check, problem.loss.outputs)
         known = uses_public_metric(public, budget, columns, self.moment_share)
         if known:  # only its largest eigenvalue is looked at
             shares = with_share(shares, MOMENT, min(shares[MOMENT], EIGENVALUE_SHARE))
@@ -213,11 +216,13 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
             return quiet_hessian(self.hessian_share, budget, public, columns)
         return quiet_curvatures(self.hessian_share, budget, public.rows, public.relation, loss)
 
-    def _shares(self, steps: int, limit: float, hessian: float, labels: float, outputs: int = 1) -> tuple[float, ...]:
+    def _shares(
+        self, steps: int, limit: float, hessian: float, labels: float, check: float = 0.0, outputs: int = 1
+    ) -> tuple[float, ...]:
         """Shares of the budget in the order of the releases, summing to 1; what is not learned costs 0.
 
-        The labels' share is taken first; the others are of what it leaves. The curvatures of several outputs have a
-        bound that is known, the Hessian of one has not.
+        The labels' share is taken first, then that of the check; the others are of what they leave. The curvatures of
+        several outputs have a bound that is known, the Hessian of one has not.
         """
         later = _halfway(steps) > 0
         before = (
@@ -229,8 +234,10 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
             hessian if later else 0.0,
         )
         growing = min(GROWTH, MOST_GROWTH ** (1.0 / steps)) ** np.arange(steps)
-        others = (1.0 - labels) * np.array(before)
-        return (*others.tolist(), labels, *((1.0 - labels - others.sum()) * growing / growing.sum()).tolist())
+        check *= 1.0 - labels
+        left = 1.0 - labels - check
+        others = left * np.array(before)
+        return (*others.tolist(), labels, check, *((left - others.sum()) * growing / growing.sum()).tolist())
 
     def _descend(self, scaled: BlockwiseProblem, plan: NewtonPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.steps is None:
