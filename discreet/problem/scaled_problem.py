@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from discreet._common.types import FloatArray
 from discreet.data.rows import block_slices
 from discreet.kernels.gradient import margins_of, row_norms
-from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock, scaled_penalty_terms, scaled_start
+from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock, scaled_penalty_terms, scaled_start, scaling_for
 from discreet.problem.column_scaling import ColumnScaling
 
 if TYPE_CHECKING:
@@ -68,8 +68,7 @@ def scale_problem(
     start: PublicModel | None = None,
 ) -> ScaledProblem:
     """Copy the rows into scaled columns once, in the order the solver wants."""
-    if problem.common_scale:
-        scaling = scaling.uniform()
+    scaling = scaling_for(problem, scaling)
     return ScaledProblem(
         problem=problem,
         scaling=scaling,

@@ -62,7 +62,7 @@ class Descent:
         self.solver, self.scaled, self.plan, self.run = solver, scaled, plan, run
         self.split, self.relation = plan.mechanism, plan.public.relation
         self.metric = self._learn_metric()
-        self.models = self._models(np.full(scaled.outputs, scaled.problem.loss.smoothness))
+        self.models = self._models(np.full(scaled.outputs, scaled.problem.loss.usual_curvature))
         self.w, self.clip = scaled.start(), math.inf
         self.constant = self._learn_constant()
 

@@ -16,6 +16,7 @@ from discreet.solvers.newton.releases import GRADIENTS
 from discreet.solvers.newton.shrinkage import (
     Columns,
     Estimate,
+    Link,
     NoisyWeights,
     averaged_noise,
     part_of_the_way,
@@ -27,6 +28,7 @@ FEW_STEPS = 5  # from the constant: they see the curvature of small scores alone
 LEAST_LEFT = 0.01  # of the target's variance: nothing is explained completely, whatever the noise says
 
 if TYPE_CHECKING:
+    from discreet.problem.losses import Loss
     from discreet.solvers._shared.quadratic_model import QuadraticModel
     from discreet.solvers.newton.descent import Descent
 
@@ -50,13 +52,28 @@ def settled_output(
 ) -> FloatArray:  # fmt: skip
     """The weights of one output, shrunk towards a public start or, without one, towards the constant."""
     problem, labels = descent.scaled.problem, descent.scaled.problem.loss.classification
-    usual = LABEL_MARGIN if labels else TARGET_MARGIN * descent.scaled.scaling.target_scale
+    usual = usual_margin(descent)
     if not problem.fit_intercept:
         return origin + NoisyWeights(w - origin, noise).expected(usual)
     columns = Columns(descent.metric.matrix, descent.mean_noise)
     few = labels and descent.scaled.outputs == 1 and descent.plan.settings.steps <= FEW_STEPS
     damped = few and constant is not None and descent.scaled.origin is None
-    return with_intercept(w, noise, columns, constant, usual, labels, origin, damped)
+    return with_intercept(w, noise, columns, constant, usual, link_of(problem.loss), origin, damped)
+
+
+def usual_margin(descent: Descent) -> float:
+    """The standard deviation that scores usually have: those of a log link are logarithms, without a unit."""
+    loss = descent.scaled.problem.loss
+    if loss.classification:
+        return LABEL_MARGIN
+    return TARGET_MARGIN * (1.0 if loss.log_link else descent.scaled.scaling.target_scale)
+
+
+def link_of(loss: Loss) -> Link:
+    """How predictions follow from scores."""
+    if loss.classification:
+        return "logit"
+    return "log" if loss.log_link else "identity"
 
 
 def slope_variance(descent: Descent, w: FloatArray) -> float:

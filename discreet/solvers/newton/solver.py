@@ -205,12 +205,13 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         sensitivity = mechanisms.clipped_sum(plan.public.relation) * clip
         parts = (plan.mechanism.part(GRADIENTS + t) for t in range(plan.settings.steps))
         deviations = np.array([part.deviation(sensitivity) for part in parts])
-        return deviations / (plan.public.rows * plan.problem.loss.smoothness)
+        return deviations / (plan.public.rows * plan.problem.loss.usual_curvature)
 
     def _quiet(self, loss: Loss, public: Public, budget: Budget, columns: int) -> bool:
         """Whether the Hessian, or with several outputs the curvature of each, stands out of its noise."""
         if loss.outputs == 1:
-            return quiet_hessian(self.hessian_share, budget, public, columns)
+            part = loss.usual_curvature / loss.smoothness
+            return quiet_hessian(self.hessian_share, budget, public, columns, part)
         return quiet_curvatures(self.hessian_share, budget, public.rows, public.relation, loss)
 
     def _shares(self, steps: int, limit: float, hessian: float, labels: float, outputs: int = 1) -> tuple[float, ...]:
@@ -290,16 +291,16 @@ def noise_level(budget: Budget, public: Public, columns: int) -> float:
 def moved_by_noise(problem: Problem, budget: Budget, public: Public, columns: int) -> float:
     """How far the noise of a single step with the whole budget moves scores."""
     clip = math.sqrt(columns) * planned_slope(problem) * first_slope(problem)
-    return clip * noise_level(budget, public, columns) / problem.loss.smoothness
+    return clip * noise_level(budget, public, columns) / problem.loss.usual_curvature
 
 
-def quiet_hessian(share: float, budget: Budget, public: Public, columns: int) -> bool:
-    """Whether the Hessian of rows of typical length would stand out of its noise."""
+def quiet_hessian(share: float, budget: Budget, public: Public, columns: int, part: float = 1.0) -> bool:
+    """Whether the Hessian of rows of typical length, being this part of its bound, would stand out of its noise."""
     if share == 0.0 or budget.is_infinite:
         return False
     sensitivity = mechanisms.outer_products(public.relation, columns) * float(columns)
     deviation = mechanisms.additive(budget, share).deviation(sensitivity) / public.rows
-    return noise_edge(columns, deviation) <= NOISIEST_HESSIAN
+    return noise_edge(columns, deviation) <= part * NOISIEST_HESSIAN
 
 
 def _halfway(steps: int) -> int:
