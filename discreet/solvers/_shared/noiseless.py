@@ -61,9 +61,9 @@ def until_optimal(
 
 
 def smooth_optimum(scaled: BlockwiseProblem, run: Run) -> FloatArray:
-    """The optimum of a loss whose curvature grows exponentially: no step is short enough at first and long enough later."""
+    """The optimum of a loss whose curvature grows exponentially, for which no single step length is good."""
     small = isinstance(scaled, ScaledProblem) and scaled.columns <= LARGEST_NEWTON
-    w = newton(scaled, TOLERANCE) if small and isinstance(scaled, ScaledProblem) else lbfgs(scaled)
+    w = newton(scaled, TOLERANCE) if small else lbfgs(scaled)
     run.report(1, 1, scaled, w)
     return w
 

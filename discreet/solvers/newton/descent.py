@@ -227,7 +227,7 @@ class Descent:
             return float(max(norms(block).max() for block in self.scaled.blocks()))
         if not self.plan.settings.learns_norm_bounds:
             return UNLEARNED_RADIUS * unit
-        allowed = min(LONG_ROWS * self.scaled.rows, self._worth_clipping())
+        allowed = min(LONG_ROWS * self.scaled.rows, self.clipped_rows)
         return self._norm_bound(which, norms, unit, allowed)
 
     def _learn_clip(self, which: int) -> float:
@@ -244,7 +244,7 @@ class Descent:
         def norms(block: ScaledBlock) -> FloatArray:
             return slope_norms(block.slopes(self.w)) * self._norms(block)
 
-        return self._norm_bound(which, norms, unit, self._worth_clipping())
+        return self._norm_bound(which, norms, unit, self.clipped_rows)
 
     def _norm_bound(self, which: int, norms: NormsOf, unit: float, allowed: float) -> float:
         """A bound that about the allowed number of rows exceed."""
@@ -252,7 +252,8 @@ class Descent:
         part, rows = self.split.part(which), self.scaled.rows
         return private_norm_bound(counts, unit, allowed, part, self.relation, self.run.rng, rows)
 
-    def _worth_clipping(self) -> float:
+    @property
+    def clipped_rows(self) -> float:
         """How many rows may be clipped.
 
         A row more that is clipped costs at most its excess; a lower threshold saves noise in proportion to the total

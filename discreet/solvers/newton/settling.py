@@ -25,6 +25,7 @@ from discreet.solvers.newton.shrinkage import (
 from discreet.solvers.plan import LABEL_MARGIN, TARGET_MARGIN
 
 FEW_STEPS = 5  # from the constant: they see the curvature of small scores alone
+EXCESS = 8.0  # of a clipped gradient over its threshold, in usual gradients: counts have long tails
 LEAST_LEFT = 0.01  # of the target's variance: nothing is explained completely, whatever the noise says
 
 if TYPE_CHECKING:
@@ -58,7 +59,18 @@ def settled_output(
     columns = Columns(descent.metric.matrix, descent.mean_noise)
     few = labels and descent.scaled.outputs == 1 and descent.plan.settings.steps <= FEW_STEPS
     damped = few and constant is not None and descent.scaled.origin is None
-    return with_intercept(w, noise, columns, constant, usual, link_of(problem.loss), origin, damped)
+    return with_intercept(w, noise, columns, constant, usual, link_of(problem.loss), origin, damped, clipping_bias(descent))
+
+
+def clipping_bias(descent: Descent) -> float:
+    """How far clipped gradients may have moved the intercept of a log link.
+
+    Counts are skewed: nearly all of the gradients that are clipped pull the mean up. Their share is known in advance.
+    """
+    if not descent.scaled.problem.loss.log_link:
+        return 0.0
+    clipped = descent.clipped_rows / descent.scaled.rows if descent.plan.settings.learns_norm_bounds else 0.5
+    return min(1.0, EXCESS * clipped * descent.scaled.scaling.target_scale)
 
 
 def usual_margin(descent: Descent) -> float:

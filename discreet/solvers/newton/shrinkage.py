@@ -116,11 +116,12 @@ class Columns:
 
 def with_intercept(
     w: FloatArray, noise: FloatArray, columns: Columns, constant: Estimate | None, usual: float, link: Link,
-    origin: FloatArray, damped: bool = False,
+    origin: FloatArray, damped: bool = False, bias: float = 0.0,
 ) -> FloatArray:  # fmt: skip
     """Weights, intercept last, with slopes shrunk towards those of the origin by their noise.
 
-    The constant's score has a say in the intercept. `damped` says that they were found by few steps from it.
+    The constant's score has a say in the intercept. `damped` says that they were found by few steps from it, `bias` how
+    far clipping may have moved the intercept.
 
     What the slopes lose takes the noise of the intercept along, so far as both have it in common.
     """
@@ -132,6 +133,7 @@ def with_intercept(
     own = Estimate(float(w[-1] - common @ (slopes - shrunk)), max(float(noise[-1, -1] - common @ noise[-1, :-1]), 0.0))
     if constant is None:
         return np.append(shrunk, own.value)
+    own = Estimate(own.value, own.variance + bias**2)
     return np.append(shrunk, own.combined(columns.intercept_for(constant, shrunk, link)))
 
 

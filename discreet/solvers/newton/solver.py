@@ -21,7 +21,7 @@ from discreet.privacy.mechanisms.budget_split import BudgetSplit
 from discreet.privacy.planned_release import PlannedRelease
 from discreet.problem.blockwise import BlockwiseProblem
 from discreet.scaling.norm_bound import noticeable
-from discreet.scaling.plan import ScalingPlan, plan_target, unscaled
+from discreet.scaling.plan import ScalingPlan, facts_for_scales, plan_target, unscaled
 from discreet.scaling.second_moment import check_columns, noise_edge
 from discreet.scaling.shares import hides_target
 from discreet.solvers._shared.averaging import TailAverage
@@ -160,7 +160,8 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
 
     def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
         if self.fits_constant(problem, public, budget):
-            return plan_target(public, budget) if target else unscaled(target)
+            facts = facts_for_scales(public, problem.loss.log_link)
+            return plan_target(facts, budget) if target else unscaled(target)
         return super()._plan_scaling(problem, public, budget, target)
 
     def fits_constant(self, problem: Problem, public: Public, budget: Budget) -> bool:
@@ -174,7 +175,7 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         if public.has_start or budget.is_infinite or not problem.fit_intercept:
             return False
         if not problem.loss.classification:
-            return hides_target(public, budget)
+            return hides_target(facts_for_scales(public, problem.loss.log_link), budget)
         return self._counts_labels(problem, public, budget) and wanted_share(public, budget) > MOST_LABELS
 
     def _counts_labels(self, problem: Problem, public: Public, budget: Budget) -> bool:
