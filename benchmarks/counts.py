@@ -35,7 +35,19 @@ COUNTS = {  # the target, columns that are left out, and the largest value that 
     "COUNT/rwm5yr": ("docvis", ("id", "hospvis", "edlevel"), 100),
     "sampleSelection/RandHIE": (
         "mdvis",
-        ("tookphys", "zper", "outpdol", "drugdol", "suppdol", "mentdol", "inpdol", "meddol", "totadm", "inpmis", "mentvis")
+        (
+            "tookphys",
+            "zper",
+            "outpdol",
+            "drugdol",
+            "suppdol",
+            "mentdol",
+            "inpdol",
+            "meddol",
+            "totadm",
+            "inpmis",
+            "mentvis",
+        )
         + ("notmdvis", "num", "lnmeddol", "binexp"),
         100,
     ),
@@ -104,7 +116,9 @@ def figures(table: Table, epsilons: tuple[float, ...], solvers: tuple[str, ...],
         def fit(X: np.ndarray, train: np.ndarray = train, seed: int = seed, **more: object) -> object:
             return kind(random_state=seed, **more).fit(X[train], table.y[train])
 
-        found.setdefault("scikit-learn", []).append([d2(exact.predict(scaler.transform(table.X[test])))] * len(epsilons))
+        found.setdefault("scikit-learn", []).append(
+            [d2(exact.predict(scaler.transform(table.X[test])))] * len(epsilons)
+        )
         nothing = np.zeros((table.y.size, 1))
         for what, X, more in (
             ("constant", nothing, {}),

@@ -7,14 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet.estimators.reading.linear_form import LARGEST_LOG
 from discreet.estimators.regressors import PrivateRegressor
 from discreet.estimators.scikit_learn_names import explains_parameters
 from discreet.privacy.budget import Budget
 from discreet.problem.losses import Gamma, Loss, Poisson
 from discreet.problem.losses.log_link import EXACT_LIMIT, LIMIT
 from discreet.problem.penalties import L2, Penalty
-
-LARGEST_LOG = 700.0  # of a prediction, which must be finite and above 0
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -36,6 +35,7 @@ class LogLinkRegressor(PrivateRegressor):
 
     alpha: float = 1e-5
 
+    _log_link: ClassVar[bool] = True
     _kind: ClassVar[type[Poisson] | type[Gamma]]
     _power: ClassVar[int]  # of the Tweedie deviance
 

@@ -37,6 +37,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
 
     y_bounds: Any = None
     _regression: ClassVar[bool] = True
+    _log_link: ClassVar[bool] = False
 
     def _load(self, X: Any, y: Any, metadata: dict[str, Any], reset: bool, declared: Any = None) -> Data:
         table, target, owned = validate_rows(self, X, y, numeric=True, reset=reset)

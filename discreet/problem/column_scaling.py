@@ -92,6 +92,11 @@ class ColumnScaling:
         clipped = np.clip(y, self.target_low, self.target_high)
         return clipped / np.exp(self.target_shift) if self.log_target else clipped - self.target_shift
 
+    @property
+    def constant_prediction(self) -> float:
+        """What is predicted where the columns tell nothing."""
+        return float(np.exp(self.target_shift)) if self.log_target else self.target_shift
+
     def with_log_target(self, centred: bool) -> ColumnScaling:
         """The same scaling for a loss with a log link: the target has the unit of its mean.
 

@@ -134,7 +134,9 @@ def _error(plan: Plan) -> list[str]:
         return [_line("standard error", "0 from noise: epsilon is infinite")]
     if plan.standard_error is None:
         return [_line("standard error", "not predicted for this solver")]
-    unit = "" if plan.problem.loss.classification else " standard deviations of the target"
+    loss = plan.problem.loss
+    unit = "" if loss.classification else " standard deviations of the target"
+    unit += ", over its mean," if loss.log_link else ""
     told = f"about {plan.standard_error:.2g}{unit} in the coefficient of a scaled column, from the noise alone"
     return [_line("standard error", told)]
 

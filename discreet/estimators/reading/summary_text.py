@@ -46,6 +46,8 @@ def _facts(summary: ModelSummary) -> str:
 
 def _heading(summary: ModelSummary, output: int) -> str:
     labels = summary.form.labels
+    if summary.form.link == "log":
+        return "Prediction = exp(intercept + the sum of (per unit x clipped entry)):"
     if not labels:
         return "Prediction = intercept + the sum of (per unit x clipped entry):"
     what = "log-odds" if summary.form.link == "sigmoid" else "score"
@@ -83,9 +85,12 @@ def _notes(summary: ModelSummary, shown: list[int]) -> list[str]:
     more = f"{hidden:,} columns that can move it less are not shown; " if hidden else ""
     ranges = SCALING_WORDS[summary.scaling] if summary.scaling else "how they were found is not known"
     clipped = "entries outside are moved to the nearest end before anything is predicted"
+    per_unit = "how far one more unit of the column moves the value; within low and high."
+    if summary.form.link == "log":
+        per_unit = f"{per_unit} exp(per unit) is the rate ratio per unit: what a prediction is multiplied by."
     notes = {
         "low, high": f"{more}{clipped}. How they were found: {ranges}.",
-        "per unit": "how far one more unit of the column moves the value; within low and high.",
+        "per unit": per_unit,
         "per range": "how far the way from low to high moves it; compares columns of different units.",
         "noise": _noise(summary),
     }

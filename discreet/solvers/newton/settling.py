@@ -59,7 +59,9 @@ def settled_output(
     columns = Columns(descent.metric.matrix, descent.mean_noise)
     few = labels and descent.scaled.outputs == 1 and descent.plan.settings.steps <= FEW_STEPS
     damped = few and constant is not None and descent.scaled.origin is None
-    return with_intercept(w, noise, columns, constant, usual, link_of(problem.loss), origin, damped, clipping_bias(descent))
+    return with_intercept(
+        w, noise, columns, constant, usual, link_of(problem.loss), origin, damped, clipping_bias(descent)
+    )
 
 
 def clipping_bias(descent: Descent) -> float:
