@@ -68,7 +68,7 @@ class Loss(ABC):
 
     @property
     def usual_curvature(self) -> float:
-        """The mean curvature to be expected of the rows of a table: `newton` makes its steps as long as it allows."""
+        """The mean curvature to be expected of the rows of a table, where its bound is far larger."""
         return self.smoothness
 
     @property

@@ -21,7 +21,6 @@ EXACT_LIMIT = 1e4  # the same without noise: no real table has predictions so fa
 LEAST_LIMIT, MOST_LIMIT = 0.1, 1e8
 LEAST_AMOUNT = 1e-12  # of the mean: smaller amounts count as so much, as the deviance of 0 is infinite
 LARGEST = 1e290  # margins and targets beyond count as so large, since products of larger ones are infinite
-USUAL_CURVATURE = 2.0  # of the mean loss, in units of the target's mean: 1 at the start, and growing with the fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class Poisson(Loss):
 
     @property
     def usual_curvature(self) -> float:
-        return min(USUAL_CURVATURE, self.limit)
+        return min(1.0, self.limit)  # that of a constant which predicts the mean
 
     def value(self, margin: Values, y: Values) -> Array:
         return _exp_less_linear(floats(margin), _count(y), self.limit)
@@ -116,7 +115,7 @@ class Gamma(Loss):
 
     @property
     def usual_curvature(self) -> float:
-        return min(USUAL_CURVATURE, self.limit)
+        return min(1.0, self.limit)  # that of a constant which predicts the mean
 
     def value(self, margin: Values, y: Values) -> Array:
         excess = self._excess(margin, y)

@@ -37,6 +37,7 @@ from discreet.solvers.newton.releases import (
 from discreet.solvers.newton.several_outputs import learn_curvatures, slope_norms
 
 if TYPE_CHECKING:
+    from discreet.problem.losses import Loss
     from discreet.problem.penalties import PenaltyTerms
     from discreet.problem.problem import Problem
     from discreet.solvers.base import Run
@@ -52,6 +53,7 @@ UNCLIPPED = (
 )
 UNLEARNED_RADIUS = math.sqrt(0.5)  # in usual norms, where rows are too few to learn it: steps stay safe
 MEDIAN_RESIDUAL = 0.6745  # of normal residuals, in standard deviations
+CAUTION = 2.0  # steps are so much shorter than usual curvatures allow, since curvatures grow along with a fit
 CLIPPED_ROWS = 6.0  # gradients that may be clipped, in units of the total noise: fewer would not pay for the noise
 
 
@@ -62,7 +64,7 @@ class Descent:
         self.solver, self.scaled, self.plan, self.run = solver, scaled, plan, run
         self.split, self.relation = plan.mechanism, plan.public.relation
         self.metric = self._learn_metric()
-        self.models = self._models(np.full(scaled.outputs, scaled.problem.loss.usual_curvature))
+        self.models = self._models(np.full(scaled.outputs, first_curvature(scaled.problem.loss)))
         self.w, self.clip = scaled.start(), math.inf
         self.constant = self._learn_constant()
 
@@ -271,6 +273,11 @@ class Descent:
         clipped = np.abs(loss.slope(margins, block.y)) * self._norms(block) > self.clip
         curvature = np.clip(np.nan_to_num(loss.curvature(margins, block.y)) / loss.smoothness, 0.0, 1.0)
         return np.sqrt(np.where(clipped, 0.0, curvature))
+
+
+def first_curvature(loss: Loss) -> float:
+    """That of the model before any is learned: its bound, or less where that is far from usual."""
+    return min(loss.smoothness, CAUTION * loss.usual_curvature)
 
 
 def is_free(terms: PenaltyTerms) -> bool:

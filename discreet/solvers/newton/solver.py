@@ -30,7 +30,7 @@ from discreet.solvers._shared.constant_score import counts_labels, learn_label_s
 from discreet.solvers._shared.noise_rules import NoiseRule
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Run, Solver, calibrated
-from discreet.solvers.newton.descent import Descent, first_slope, is_free
+from discreet.solvers.newton.descent import Descent, first_curvature, first_slope, is_free
 from discreet.solvers.newton.public_metric import EIGENVALUE_SHARE, uses_public_metric
 from discreet.solvers.newton.releases import GRADIENTS, LABELS, MOMENT, releases_of, with_share
 from discreet.solvers.newton.settling import settled
@@ -211,7 +211,7 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
     def _quiet(self, loss: Loss, public: Public, budget: Budget, columns: int) -> bool:
         """Whether the Hessian, or with several outputs the curvature of each, stands out of its noise."""
         if loss.outputs == 1:
-            part = loss.usual_curvature / loss.smoothness
+            part = first_curvature(loss) / loss.smoothness
             return quiet_hessian(self.hessian_share, budget, public, columns, part)
         return quiet_curvatures(self.hessian_share, budget, public.rows, public.relation, loss)
 
