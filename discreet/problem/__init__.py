@@ -4,6 +4,7 @@ from discreet.problem.constraints import Box, Constraint, L1Ball, L2Ball, Simple
 from discreet.problem.coupled_penalties import CoupledPenalty, GroupL2, TotalVariation
 from discreet.problem.directional_l2 import DirectionalL2
 from discreet.problem.losses import (
+    ClassWeighted,
     Gamma,
     Huber,
     Logistic,
@@ -21,6 +22,7 @@ __all__ = [
     "L1",
     "L2",
     "Box",
+    "ClassWeighted",
     "Constraint",
     "CoupledPenalty",
     "DirectionalL2",

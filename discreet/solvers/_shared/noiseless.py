@@ -62,8 +62,10 @@ def until_optimal(
 
 def smooth_optimum(scaled: BlockwiseProblem, run: Run) -> FloatArray:
     """The optimum of a loss whose curvature grows exponentially, for which no single step length is good."""
-    small = isinstance(scaled, ScaledProblem) and scaled.columns <= LARGEST_NEWTON
-    w = newton(scaled, TOLERANCE) if small else lbfgs(scaled)
+    if isinstance(scaled, ScaledProblem) and scaled.columns <= LARGEST_NEWTON:
+        w = newton(scaled, TOLERANCE)
+    else:
+        w = lbfgs(scaled)
     run.report(1, 1, scaled, w)
     return w
 

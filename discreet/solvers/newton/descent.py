@@ -290,10 +290,10 @@ def first_slope(problem: Problem) -> float:
     loss = problem.loss
     if not loss.classification:
         return MEDIAN_RESIDUAL
-    if loss.outputs == 1:
-        return abs(float(loss.slope(0.0, 1.0))) / planned_slope(problem)
-    slopes = loss.slope(np.zeros((1, loss.outputs)), np.zeros(1))
-    return float(np.linalg.norm(slopes)) / planned_slope(problem)
+    labels = np.array([-1.0, 1.0]) if loss.outputs == 1 else np.arange(loss.outputs, dtype=np.float64)
+    margins = np.zeros(2) if loss.outputs == 1 else np.zeros((labels.size, loss.outputs))
+    slopes = np.reshape(loss.slope(margins, labels), (labels.size, -1))
+    return float(np.linalg.norm(slopes, axis=1).max()) / planned_slope(problem)
 
 
 def least_shrinkage(problem: Problem) -> float:
