@@ -8,6 +8,8 @@ import discreet
 NAMES = ["age", 'height "tall"', "x y; DROP TABLE people; --"]
 KINDS = {
     "regression": ("Ridge", None, {"y_bounds": (-100.0, 100.0)}),
+    "counts": ("PoissonRegressor", None, {}),
+    "amounts": ("GammaRegressor", None, {}),
     "no intercept": ("Lasso", None, {"fit_intercept": False}),
     "two classes": ("LogisticRegression", ["it's no", "yes"], {}),
     "boolean": ("LogisticRegression", [False, True], {}),

@@ -89,7 +89,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
 
 def refuse_several_outputs(y: Any) -> None:
     """One model predicts one number; the shape of y is public."""
-    shape = getattr(y, "shape", ())
+    shape: tuple[int, ...] = getattr(y, "shape", ())
     if len(shape) == 2 and shape[1] > 1:
         raise ValueError(
             f"y has {shape[1]} columns: fit one model for each of them, with epsilon / {shape[1]} and "

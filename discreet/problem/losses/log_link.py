@@ -16,7 +16,7 @@ from discreet._common.checks import number_in
 from discreet.problem.arrays import Array, Values, floats
 from discreet.problem.losses.base import Loss
 
-LIMIT = 8.0  # up to which exp is exact, in units of the target's mean: docs/defaults.md
+LIMIT = 8.0  # up to which exp is exact, in units of the mean of the target: docs/benchmarks/counts.md
 EXACT_LIMIT = 1e4  # the same without noise: no real table has predictions so far above its mean
 LEAST_LIMIT, MOST_LIMIT = 0.1, 1e8
 LEAST_AMOUNT = 1e-12  # of the mean: smaller amounts count as so much, as the deviance of 0 is infinite
