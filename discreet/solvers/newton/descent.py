@@ -167,7 +167,7 @@ class Descent:
 
     def _learn_constant(self) -> ConstantScore | None:
         """One release, if it is planned: the counts of the labels."""
-        if self.split.shares[LABELS] == 0.0:
+        if self.split.shares[LABELS] == 0.0 or not self.scaled.problem.loss.classification:
             return None
         return learn_label_scores(self.scaled, self.split.part(LABELS), self.relation, self.run.rng)
 

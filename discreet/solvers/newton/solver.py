@@ -30,11 +30,13 @@ from discreet.solvers._shared.constant_score import counts_labels, learn_label_s
 from discreet.solvers._shared.noise_rules import NoiseRule
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Run, Solver, calibrated
+from discreet.solvers.newton.calibration import CALIBRATION_SHARE, calibrated_intercept
 from discreet.solvers.newton.descent import Descent, first_curvature, first_slope, is_free
 from discreet.solvers.newton.public_metric import EIGENVALUE_SHARE, uses_public_metric
 from discreet.solvers.newton.releases import GRADIENTS, LABELS, MOMENT, releases_of, with_share
 from discreet.solvers.newton.settling import settled
 from discreet.solvers.newton.several_outputs import quiet_curvatures
+from discreet.solvers.newton.shrinkage import Columns
 from discreet.solvers.plan import LABEL_MARGIN, TARGET_MARGIN, Plan, Settings
 
 if TYPE_CHECKING:
@@ -149,6 +151,8 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         hessian = self.hessian_share if wanted else 0.0
         counted = self._counts_labels(problem, public, budget)
         labels = min(wanted_share(public, budget), MOST_LABELS) if counted else 0.0
+        if self._calibrates(problem, public, budget):
+            labels = CALIBRATION_SHARE
         shares = self._shares(steps, limit if learned else 0.0, hessian, labels, problem.loss.outputs)
         known = uses_public_metric(public, budget, columns, self.moment_share)
         if known:  # only its largest eigenvalue is looked at
@@ -181,6 +185,11 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
     def _counts_labels(self, problem: Problem, public: Public, budget: Budget) -> bool:
         """Whether the labels are counted; weights with bounds are left where the gradients put them."""
         return not budget.is_infinite and counts_labels(problem) and is_free(problem.penalty_terms(public.columns))
+
+    def _calibrates(self, problem: Problem, public: Public, budget: Budget) -> bool:
+        """Whether the intercept of a log link is measured at the end."""
+        free = is_free(problem.penalty_terms(public.columns))
+        return not budget.is_infinite and problem.loss.log_link and problem.fit_intercept and free
 
     def _releases(self, plan: NewtonPlan) -> list[PlannedRelease]:
         return releases_of(plan)
@@ -245,7 +254,11 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
             descent.step(t)
             average.add(descent.w, shares[GRADIENTS + t])
             run.report(t + 1, steps, scaled, descent.w)
-        return settled(descent, average.mean() if self.average else descent.w, self._weights(plan)), steps
+        w = settled(descent, average.mean() if self.average else descent.w, self._weights(plan))
+        if plan.problem.loss.log_link and shares[LABELS] > 0.0:
+            variance = Columns(descent.metric.matrix, descent.mean_noise).variance_of(w[:-1])
+            w = calibrated_intercept(scaled, w, variance, plan.mechanism.part(LABELS), run.rng)
+        return w, steps
 
 
 def only_constant(scaled: BlockwiseProblem, plan: NewtonPlan, run: Run) -> FloatArray:
