@@ -18,7 +18,7 @@ from discreet.privacy.mechanisms import Gaussian
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
 from discreet.problem.constraints import Box
-from discreet.problem.losses import Logistic, Multinomial
+from discreet.problem.losses import ClassWeighted, Logistic, Multinomial
 from discreet.problem.penalties import L2
 from discreet.problem.problem import Problem
 from discreet.solvers import Newton
@@ -44,6 +44,7 @@ class Labels:
 
     def __init__(self, y, loss, weight=None):
         self.y, self.weight, self.loss, self.rows = np.asarray(y, dtype=np.float64), weight, loss, len(y)
+        self.problem = Problem(loss)
 
     def blocks(self):
         return [self]
@@ -152,6 +153,16 @@ def test_scores_of_several_classes_are_logarithms_of_their_shares():
     assert score.value == pytest.approx(logs - logs.mean(), abs=3e-3)
 
 
+def test_class_weights_move_the_scores_of_the_constant_by_their_logarithms():
+    labels = np.repeat([-1.0, 1.0], [300, 700])
+    plain, weighted = (
+        learn_label_scores(Labels(labels, loss), Gaussian(1.0), Relation.REPLACE, seeded_generator(0))
+        for loss in (Logistic(), ClassWeighted(Logistic(), (1.0, 0.25)))
+    )
+    assert weighted.value - plain.value == pytest.approx(math.log(0.25))
+    assert weighted.deviation == pytest.approx(plain.deviation)
+
+
 def risk(signal, noise, columns, draws=400, seed=0):
     """Mean squared errors of shrunk weights and of 0, in the metric of the noise, in units of its variance."""
     rng = np.random.default_rng(seed)
@@ -199,9 +210,9 @@ def test_what_a_penalty_left_out_stays_out():
 def test_strong_noise_leaves_the_log_odds_and_weak_noise_the_weights():
     w, columns = np.array([1.0, -0.5, 0.2]), Columns(np.eye(3), 0.1)
     odds = Estimate(-1.5, 0.05**2)
-    strong = with_intercept(w, 25.0 * np.eye(3), columns, odds, 2.0, True, np.zeros(3))
+    strong = with_intercept(w, 25.0 * np.eye(3), columns, odds, 2.0, "logit", np.zeros(3))
     assert strong == pytest.approx([0.0, 0.0, -1.5], abs=0.1)
-    weak = with_intercept(w, 1e-12 * np.eye(3), columns, odds, 2.0, True, np.zeros(3))
+    weak = with_intercept(w, 1e-12 * np.eye(3), columns, odds, 2.0, "logit", np.zeros(3))
     assert weak == pytest.approx(w, abs=1e-3)
 
 
@@ -211,7 +222,7 @@ def test_columns_that_are_not_centred_keep_the_score_of_the_mean_row():
     moment = np.block([[np.eye(2) + np.outer(means, means), means[:, None]], [means[None, :], np.ones((1, 1))]])
     noise = 0.16 * np.linalg.inv(moment)
     found = with_intercept(
-        np.array([0.5, 0.5, 1.0]), noise, Columns(moment, 0.0), Estimate(0.7, 1e-12), 2.0, True, np.zeros(3)
+        np.array([0.5, 0.5, 1.0]), noise, Columns(moment, 0.0), Estimate(0.7, 1e-12), 2.0, "logit", np.zeros(3)
     )
     scores_vary = float(found[:2] @ found[:2])
     assert found[:2] @ means + found[2] == pytest.approx(0.7 * math.sqrt(1.0 + math.pi / 8.0 * scores_vary), rel=0.05)
