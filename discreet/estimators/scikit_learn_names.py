@@ -28,7 +28,7 @@ HINTS = {
     "n_jobs": "leave it out: a fit runs in one process",
     "multi_class": "leave it out: more than two classes are modelled one against the rest",
     "penalty": "write alpha for the strength, or use LogisticRegression(penalty=...), Ridge, Lasso or ElasticNet",
-    "loss": "the loss is that of the class: LogisticRegression, LinearSVC, LinearRegression or HuberRegressor",
+    "loss": "the loss is that of the class: LogisticRegression, LinearSVC, Ridge, HuberRegressor or PoissonRegressor",
     "dual": 'leave it out, or write solver="dual-cd" for dual coordinate descent',
     "warm_start": "write start=PublicModel.of(model) with a public model; a model of the same rows has its own cost",
     "intercept_scaling": "leave it out: the intercept is never penalised",
