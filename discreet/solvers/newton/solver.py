@@ -30,8 +30,8 @@ from discreet.solvers._shared.constant_score import counts_labels, learn_label_s
 from discreet.solvers._shared.noise_rules import NoiseRule
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Run, Solver, calibrated
-from discreet.solvers.newton.calibration import CALIBRATION_SHARE, calibrated_intercept
 from discreet.solvers.newton.descent import Descent, first_curvature, first_slope, is_free
+from discreet.solvers.newton.log_intercept import CALIBRATION_SHARE, calibrated_intercept
 from discreet.solvers.newton.public_metric import EIGENVALUE_SHARE, uses_public_metric
 from discreet.solvers.newton.releases import GRADIENTS, LABELS, MOMENT, releases_of, with_share
 from discreet.solvers.newton.settling import settled
