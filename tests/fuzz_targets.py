@@ -35,6 +35,7 @@ from discreet.data.schema import Target as Predicted
 from discreet.data.table import Table
 from discreet.estimators import model_file, paused_stream
 from discreet.estimators.table_fit import FitRequest, fit_table
+from discreet.metrics import evaluate, evaluation_file, load_evaluation
 from discreet.privacy import accounting
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.release_record import LedgerReceipt
@@ -258,11 +259,39 @@ def read_stream(path: Path) -> None:
     predict_finite(model)
 
 
+@cache
+def evaluations() -> list[dict[str, Any]]:
+    rng = np.random.default_rng(1)
+    X, labels = rng.uniform(-1.0, 1.0, (200, 2)), rng.integers(0, 2, 200)
+    options: dict[str, Any] = {"bounds": (-1.0, 1.0), "random_state": 6}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiscreetWarning)
+        first = discreet.LogisticRegression(classes=[0, 1], **options).fit(X, labels)
+        second = discreet.Ridge(y_bounds=(-1.0, 1.0), **options).fit(X, X[:, 0])
+        made = [evaluate(first, X, labels, 1.0, random_state=1), evaluate(second, X, X[:, 0], 1.0, 0.0, random_state=1)]
+    return [_dated(found).to_dict() for found in made]
+
+
+def _dated(found: Any) -> Any:
+    promise = found.guarantee
+    return replace(found, guarantee=promise.about(replace(promise.release, date=DATE)))
+
+
+def read_evaluation(path: Path) -> None:
+    """An evaluation that is accepted can be printed, and comes back from a file as it is."""
+    found = load_evaluation(path)
+    text = json.dumps(found.to_dict(), allow_nan=False)
+    assert json.dumps(evaluation_file.from_dict(json.loads(text)).to_dict()) == text, "another one after reading"
+    assert str(found)
+
+
 def run_commands(path: Path) -> None:
     """The commands that read a model file print a result, or one line and an exit code that is not 0."""
     rows = path.with_name("rows.csv")
     rows.write_bytes(csv_files()[0])
-    for command in (["statement", path], ["predict", path, rows], ["account", "--event", path]):
+    page = path.with_name("report.html")
+    report = ["report", path, "-o", page, "--force"]
+    for command in (["statement", path], ["predict", path, rows], ["account", "--event", path], report):
         result = CliRunner().invoke(app, [str(word) for word in command])
         if result.exit_code == 0:
             continue
@@ -275,10 +304,11 @@ def run_commands(path: Path) -> None:
 
 
 TARGETS = (
-    Target("model", 305, as_files(models), DAMAGED_TEXT, read_model),
+    Target("model", 285, as_files(models), DAMAGED_TEXT, read_model),
     Target("command", 5, as_files(models), DAMAGED_TEXT, run_commands, compiles=True),
     Target("event", 100, as_files(events), DAMAGED_TEXT, read_event),
     Target("guarantee", 130, as_files(guarantees), DAMAGED_TEXT, read_guarantee),
+    Target("evaluation", 20, as_files(evaluations), DAMAGED_TEXT, read_evaluation),
     Target("schema", 170, as_files(schemas), DAMAGED_TEXT, read_schema),
     Target("csv", 110, csv_files, either(damaged_csv, damaged_bytes), read_rows, ".csv"),
     Target("csv.gz", 20, compressed_files, either(damaged_bytes, damaged_inside), read_rows, ".csv.gz"),

@@ -26,6 +26,7 @@ ROOMS = [
     "estimators",
     "preprocessing",
     "metrics",
+    "report",
     "model_selection",
     "fairness",
     "federated",
@@ -37,7 +38,7 @@ ROOMS = [
 HEIGHT = {room: height for height, room in enumerate(ROOMS)}
 # What a solver may import of its own room: what all solvers share, and its own folder.
 SHARED_BY_SOLVERS = {"base", "plan", "plan_text", "plan_theory", "run", "choose", "_shared"}
-MOST_ENTRIES = 20
+MOST_ENTRIES = 21
 # Draws that a privacy cost rests on: mechanisms make them, next to the event that states the cost.
 PRICED_DRAWS = {
     *("normal", "laplace", "gumbel", "rounded_normal", "rounded_laplace", "gumbel_argmax"),

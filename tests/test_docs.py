@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import discreet
-from discreet import metrics, model_selection, preprocessing, privacy, problem, theory
+from discreet import metrics, model_selection, preprocessing, privacy, problem, report, theory
 from discreet._common.docstrings import names_in, sections_of
 from discreet.estimators.names import CLASSIFIERS, REGRESSORS
 from tests.doc_names import PACKAGE, ROOT, unknown_modules, unknown_names, unknown_paths, unknown_targets
@@ -91,7 +91,7 @@ def test_the_blocks_and_outputs_of_a_page_are_found():
 
 def public_objects():
     """Everything that `discreet` and the rooms that users import from offer, once."""
-    rooms = [discreet, preprocessing, metrics, model_selection, problem, privacy, theory]
+    rooms = [discreet, preprocessing, metrics, report, model_selection, problem, privacy, theory]
     named = {name: getattr(room, name) for room in rooms for name in room.__all__}
     return {name: value for name, value in named.items() if callable(value)}
 

@@ -20,6 +20,7 @@ from discreet.cli import (
     ledger,
     plan,
     predict,
+    report,
     schema,
     show,
     statement,
@@ -54,6 +55,7 @@ app.command(epilog=fit.EXAMPLE)(fit.fit)
 app.command(epilog=predict.EXAMPLE)(predict.predict)
 app.command(epilog=evaluate.EXAMPLE)(evaluate.evaluate)
 app.command(epilog=show.EXAMPLE)(show.show)
+app.command(epilog=report.EXAMPLE)(report.report)
 app.command(epilog=export.EXAMPLE)(export.export)
 app.command(epilog=statement.EXAMPLE)(statement.statement)
 app.command(epilog=plan.EXAMPLE)(plan.plan)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from discreet.cli import options
-from discreet.cli.console import print_json
+from discreet.cli.console import check_free, print_json
 
 EXAMPLE = "Example: discreet evaluate model.json test.csv --epsilon 0.5"
 
@@ -41,6 +41,10 @@ def evaluate(
     dataset: options.DatasetName = None,
     no_header: options.NoHeader = False,
     seed: options.Seed = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Also write the evaluation to this file, for discreet report.")
+    ] = None,
+    force: options.Force = False,
     json: options.Json = False,
 ) -> None:
     """Evaluate a model on private rows: accuracy, log-loss, ROC and calibration curves, or R2.
@@ -51,12 +55,15 @@ def evaluate(
     from discreet.data.files import read_table
     from discreet.estimators.model_file import read_model
     from discreet.metrics import evaluate as evaluate_model
+    from discreet.metrics import save_evaluation
     from discreet.privacy.relation import Relation
 
     stored = read_model(model)
     if stored.schema is None or stored.schema.target.name is None:
         raise ValueError(f"{model} was not trained on a table file; use discreet.metrics.evaluate in Python.")
     bounds = options.parse_pair("--y-bounds", y_bounds)
+    if out is not None:
+        check_free(out, force)
     rows = read_table(table, stored.schema, target=True, header=not no_header)
     found = evaluate_model(
         stored.estimator,
@@ -74,6 +81,8 @@ def evaluate(
         dataset=dataset,
         random_state=seed,
     )
+    if out is not None:
+        save_evaluation(found, out, overwrite=force)
     if json:
         print_json(found.to_dict())
     else:

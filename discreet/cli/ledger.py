@@ -150,13 +150,7 @@ def _ledger(url: str) -> Ledger:
 
 
 def _existing(url: str) -> Ledger:
-    """The ledger at an address; refuse one that is not there, which would look like a ledger without entries."""
-    from discreet.privacy.ledger.address import without_password
-
-    book = _ledger(url)
-    if not book.exists():
-        raise ValueError(f"there is no ledger at {without_password(book.url)}; discreet ledger open makes one.")
-    return book
+    return _ledger(url).existing()
 
 
 def _chosen(book: Ledger, dataset: str | None) -> list[str]:

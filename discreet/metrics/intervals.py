@@ -106,6 +106,11 @@ class Limits:
     high: float
     noise_std: float
 
+    def texts(self) -> list[str]:
+        """Value, limits and noise for people; a dash where nothing is known."""
+        numbers = (self.value, self.low, self.high, self.noise_std)
+        return [f"{number:.4g}" if math.isfinite(number) else "-" for number in numbers]
+
     def scaled(self, factor: float, shift: float = 0.0) -> Limits:
         """The same for a linear function of the figure; a negative factor turns the limits round."""
         ends = sorted((shift + factor * self.low, shift + factor * self.high))

@@ -29,6 +29,12 @@ NAMES = {
     "mean_squared_error_gain": "  better than that by",
 }
 CLIPPED = "errors_clipped_to"  # the setting, if errors are clipped
+FORMAT, VERSION = "discreet evaluation", 1
+VERDICTS = {
+    True: "The model predicts better than a constant.",
+    False: "The model predicts worse than a constant.",
+    None: "Whether the model predicts better than a constant cannot be told from this release.",
+}
 GAINS = ("accuracy_gain", "log_loss_gain", "mean_squared_error_gain")
 
 
@@ -64,6 +70,10 @@ class Evaluation:
         What was released; everything else follows from it.
     guarantee : Guarantee
         What is promised about the rows of the evaluation.
+    weighted : bool
+        Whether `sample_weight` was given.
+    model : str
+        The `fingerprint` of the linear model that was evaluated; empty for pipelines.
 
     Examples
     --------
@@ -80,6 +90,8 @@ class Evaluation:
     settings: Mapping[str, Any]
     released: NoisySums
     guarantee: Guarantee
+    weighted: bool = False
+    model: str = ""
 
     def __getitem__(self, name: str) -> Limits:
         if name not in self.figures:
@@ -98,8 +110,11 @@ class Evaluation:
         return False if all(gain.high < 0.0 for gain in found) else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON values; what is not known is null."""
+        """Return everything as JSON values; what is not known is null. `load_evaluation` reads it from a file."""
         return {
+            "format": FORMAT,
+            "version": VERSION,
+            "model": self.model,
             "figures": {name: _plain(limits) for name, limits in self.figures.items()},
             "beats_constant": self.beats_constant,
             "classes": list(self.classes),
@@ -118,18 +133,21 @@ class Evaluation:
             ],
             "confidence": self.confidence,
             "rows": self.rows,
+            "rows_are_public": self.released.rows is not None,
+            "weighted": self.weighted,
             "settings": dict(self.settings),
+            "noise": "Laplace" if self.released.laplace else "Gaussian",
             "released": self.released.to_dict(),
             "guarantee": self.guarantee.to_dict(),
         }
 
     def __str__(self) -> str:
         lines = [["figure", "", "value", "from", "to", "noise (std)"]]
-        lines += [[NAMES[name], "", *_texts(limits)] for name, limits in self.figures.items()]
+        lines += [[NAMES[name], "", *limits.texts()] for name, limits in self.figures.items()]
         text = aligned(lines)
         if self.confusion:
             text += ["", *self._confusion_text()]
-        return "\n".join([*text, "", *self._notes()])
+        return "\n".join([*text, "", *self.notes(), *self._cost()])
 
     def _confusion_text(self) -> list[str]:
         labels = [str(label) for label in self.classes]
@@ -138,22 +156,21 @@ class Evaluation:
             lines.append([f"label {label}", "", *(f"{c.value:.3f} ({c.low:.3f} to {c.high:.3f})" for c in line)])
         return aligned(lines)
 
-    def _notes(self) -> list[str]:
-        verdict = {
-            True: "The model predicts better than a constant.",
-            False: "The model predicts worse than a constant.",
-            None: "Whether the model predicts better than a constant cannot be told from this release.",
-        }
+    def notes(self) -> list[str]:
+        """Return what the figures tell, and on which public choices they depend."""
         notes = [
-            verdict[self.beats_constant],
+            VERDICTS[self.beats_constant],
             f"Each line holds with probability {self.confidence:g} for the population that the rows were drawn from: "
             "noise and draw of the rows are both in it.",
         ]
         notes += [f"{name.replace('_', ' ')}: {value}" for name, value in self.settings.items() if name != "edges"]
         if CLIPPED in self.settings:
             notes.append("The model's errors are clipped and those of the mean are not: without that, R2 may be lower.")
+        return notes
+
+    def _cost(self) -> list[str]:
         promise = self.guarantee
-        notes.append(f"Cost: epsilon {promise.epsilon:g}, delta {promise.delta:g}, relation {promise.relation}.")
+        notes = [f"Cost: epsilon {promise.epsilon:g}, delta {promise.delta:g}, relation {promise.relation}."]
         if promise.leaks or not promise.is_private:
             notes.append("NOT PRIVATE: " + ", ".join(promise.leaks or ("no noise was added",)) + ".")
         return notes
@@ -163,8 +180,3 @@ def _plain(limits: Limits) -> dict[str, float | None]:
     """Limits as JSON values; what is not finite becomes null."""
     found = {name: getattr(limits, name) for name in ("value", "low", "high", "noise_std")}
     return {name: value if math.isfinite(value) else None for name, value in found.items()}
-
-
-def _texts(limits: Limits) -> list[str]:
-    numbers = (limits.value, limits.low, limits.high, limits.noise_std)
-    return [f"{number:.4g}" if math.isfinite(number) else "-" for number in numbers]

@@ -42,17 +42,20 @@ _USED = {
 
 def statement_of(guarantee: Guarantee) -> str:
     """The whole statement, in paragraphs with headings."""
-    release = guarantee.release
-    private, facts = guarantee.is_private, [] if release is None else _facts(guarantee, release)
-    sections = {
+    return "\n\n".join(_section(name, paragraphs) for name, paragraphs in sections_of(guarantee).items() if paragraphs)
+
+
+def sections_of(guarantee: Guarantee) -> dict[str, list[str]]:
+    """The headings of a statement and the paragraphs under each; those that begin with "- " are points of a list."""
+    private, facts = guarantee.is_private, release_facts(guarantee)
+    return {
         "What this means for one person": meaning_of(guarantee),
-        "Released": facts,
+        "Released": ["\n".join(f"{name:<{LABEL}}{value}" for name, value in facts.items())] if facts else [],
         "Covered": _COVERED if private else [],
         "Not covered": _not_covered(guarantee) if private else [],
-        "Budget": _budget(release) if private else [],
+        "Budget": budget_told(guarantee.release) if private else [],
         "In symbols": _symbols(guarantee),
     }
-    return "\n\n".join(_section(name, paragraphs) for name, paragraphs in sections.items() if paragraphs)
 
 
 def in_words(meaning: Meaning, relation: Relation | None = None) -> list[str]:
@@ -86,7 +89,11 @@ def meaning_of(guarantee: Guarantee) -> list[str]:
     return [*caveat, *in_words(guarantee.meaning, guarantee.relation), holds, *weak]
 
 
-def _facts(guarantee: Guarantee, release: ReleaseRecord) -> list[str]:
+def release_facts(guarantee: Guarantee) -> dict[str, str]:
+    """Which result, from which table, when, by which software; nothing where that is not known."""
+    release = guarantee.release
+    if release is None:
+        return {}
     day, _, time = release.date.partition("T")
     facts = {
         "result": release.result,
@@ -97,7 +104,7 @@ def _facts(guarantee: Guarantee, release: ReleaseRecord) -> list[str]:
         "software": f"discreet {release.version}",
         "noise": _noise(guarantee),
     }
-    return ["\n".join(f"{name:<{LABEL}}{one_line(value)}" for name, value in facts.items())]
+    return {name: one_line(value) for name, value in facts.items()}
 
 
 def _noise(guarantee: Guarantee) -> str:
@@ -167,7 +174,8 @@ def _leak(leak: str) -> str:
     return f"- ATTENTION: {one_line(leak)} were read from the rows without noise, and the promise does not cover them."
 
 
-def _budget(release: ReleaseRecord | None) -> list[str]:
+def budget_told(release: ReleaseRecord | None) -> list[str]:
+    """What the ledger said about a release when it was booked; nothing where the release is not known."""
     if release is None:
         return []
     if release.ledger is None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from discreet.data.rows import Data
 
 
+LEAST_MEAN = 0.1  # of the spread: no counts are so uneven that their mean is less
 SMALLEST_UNIT = 1e-9  # of the largest target: a target in units of its mean must not overflow
 SMALLEST_SPREAD = 1e-7  # of the radius: a constant column must not be divided by zero
 
@@ -121,7 +122,9 @@ class ColumnScaling:
     def _target_unit(self, high: float) -> float:
         """The mean of a target that is not negative; its spread where no mean is known, 1 where nothing is."""
         if self.target_shift > 0.0:
-            return max(self.target_shift, SMALLEST_UNIT * high) if np.isfinite(high) else self.target_shift
+            # Many negative targets have a mean that says nothing about what is left of them after clipping.
+            least = max(LEAST_MEAN * self.target_scale, SMALLEST_UNIT * high if np.isfinite(high) else 0.0)
+            return max(self.target_shift, least)
         return min(self.target_scale, high) if high > 0.0 else 1.0
 
     def penalty_terms(self, penalty_terms: PenaltyTerms) -> PenaltyTerms:

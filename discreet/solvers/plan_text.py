@@ -34,12 +34,14 @@ RELATION_WORDS = {
     Relation.ZERO_OUT: "a row replaced by an empty one (relation zero_out)",
     Relation.ADD_REMOVE: "a row added or removed (relation add_remove)",
 }
+REASON = "chosen because"
 HEADER = ("what is spent on what", "times", "share", "noise / sensitivity", "standard deviation of the noise")
 
 
 def describe_plan(plan: Plan) -> str:
     """The whole plan, for people."""
-    blocks = ["\n".join(_facts(plan)), *_spending(plan), "\n".join(_error(plan))]
+    facts = [_line(name, value) if name != REASON else _reason(value) for name, value in facts_of(plan).items()]
+    blocks = ["\n".join(facts), *_spending(plan), _line("standard error", error_told(plan))]
     blocks += ["\n".join(_wrapped("warning", warning)) for warning in plan.weaknesses() + plan.warnings()]
     return "\n\n".join(blocks)
 
@@ -58,15 +60,22 @@ def describe_theory(theory: PlanTheory) -> str:
     return "\n".join([*lines, *(line for reason in theory.reasons for line in _wrapped("not known", reason))])
 
 
-def _facts(plan: Plan) -> list[str]:
+def scaling_told(method: str, private: bool) -> str:
+    """How the scales of the columns are found; with an infinite epsilon nothing is learned privately."""
+    return SCALING_WORDS[method] if private else SCALING_WORDS[method].replace("privately", "without noise")
+
+
+def facts_of(plan: Plan) -> dict[str, str]:
+    """What was decided, by name: solver, table, relation, budget, scales and settings."""
     public = plan.public
     facts = {
         "solver": plan.solver.name,
+        **({REASON: plan.chosen_because} if plan.chosen_because else {}),
         "table": f"{public.rows:,} rows, {public.columns:,} columns",
         "protected": RELATION_WORDS[public.relation],
         "rows in memory": "all at once" if plan.solver.needs_all_rows else "block by block",
         "budget": str(plan.budget).strip("()"),
-        "scales": SCALING_WORDS[plan.scaling_plan.method],
+        "scales": scaling_told(plan.scaling_plan.method, plan.is_noisy),
     }
     if public.partly_bounded:
         others = "not used by this solver" if plan.solver.name == "screened" else "open sides of the others are learned"
@@ -75,10 +84,11 @@ def _facts(plan: Plan) -> list[str]:
         facts["start"] = "public coefficients" if public.start is not None else "fitted on the public table"
     if public.inputs:
         facts["taken as public"] = "; ".join(public.inputs)
-    facts |= {name.replace("_", " "): _value(value) for name, value in plan.settings.to_dict().items()}
-    lines = [_line(name, value) for name, value in facts.items()]
-    reason = _wrapped("chosen because", plan.chosen_because) if plan.chosen_because else []
-    return [*lines[:1], *reason, *lines[1:]]
+    return facts | {name.replace("_", " "): _value(value) for name, value in plan.settings.to_dict().items()}
+
+
+def _reason(text: str) -> str:
+    return "\n".join(_wrapped(REASON, text))
 
 
 def _value(value: object) -> str:
@@ -91,11 +101,16 @@ def _spending(plan: Plan) -> list[str]:
     """The table of releases and its footnote; nothing if nothing is noisy."""
     if not plan.is_noisy:
         return []
-    rows = [_row(what, list(group)) for what, group in groupby(plan.releases, key=lambda release: release.what)]
-    return [_aligned([HEADER, *rows]), "\n".join(_wrapped("share", _share_of(plan)))]
+    return [_aligned([HEADER, *spending_of(plan)]), "\n".join(_wrapped("share", share_told(plan)))]
 
 
-def _share_of(plan: Plan) -> str:
+def spending_of(plan: Plan) -> list[tuple[str, str, str, str, str]]:
+    """The lines below `HEADER`, one for each kind of release; none if nothing is noisy."""
+    return [_row(what, list(group)) for what, group in groupby(plan.releases, key=lambda release: release.what)]
+
+
+def share_told(plan: Plan) -> str:
+    """What the shares are parts of."""
     if plan.budget.kind == "pure":
         return "part of epsilon"
     gaussian = "part of mu^2, mu being the parameter of the Gaussian differential privacy that the budget allows"
@@ -129,16 +144,16 @@ def _range(numbers: Iterable[float]) -> str:
     return found[0] if found[0] == found[-1] else f"{found[0]} to {found[-1]}"
 
 
-def _error(plan: Plan) -> list[str]:
+def error_told(plan: Plan) -> str:
+    """The noise that is expected in a coefficient."""
     if not plan.is_noisy:
-        return [_line("standard error", "0 from noise: epsilon is infinite")]
+        return "0 from noise: epsilon is infinite"
     if plan.standard_error is None:
-        return [_line("standard error", "not predicted for this solver")]
+        return "not predicted for this solver"
     loss = plan.problem.loss
     unit = "" if loss.classification else " standard deviations of the target"
     unit += ", over its mean," if loss.log_link else ""
-    told = f"about {plan.standard_error:.2g}{unit} in the coefficient of a scaled column, from the noise alone"
-    return [_line("standard error", told)]
+    return f"about {plan.standard_error:.2g}{unit} in the coefficient of a scaled column, from the noise alone"
 
 
 def _line(name: str, value: str) -> str:

@@ -34,7 +34,7 @@ from discreet.scaling import norm_bound, second_moment
 from discreet.scaling.second_moment import Metric, SecondMoment
 from discreet.solvers import CoordinateDescent, Newton
 from discreet.solvers._shared.quadratic_model import QuadraticModel
-from discreet.solvers.newton.releases import GRADIENTS, HESSIAN, LABELS, MOMENT
+from discreet.solvers.newton.releases import CALIBRATION, GRADIENTS, HESSIAN, LABELS, MOMENT
 from discreet.testing.draws import SameDraws
 from tests.audit_tools import DELTA, EPSILON
 from tests.catalogue import degenerate_tables, table
@@ -353,7 +353,8 @@ def test_shares_are_those_of_the_releases_that_are_made(settings_, copies, monke
     shares = plan.mechanism
     assert sum(shares.shares) == pytest.approx(1.0)
     assert sorted(used) == sorted(shares.part(k).multiplier for k, share in enumerate(shares.shares) if share > 0.0)
-    assert shares.shares[MOMENT] == pytest.approx(settings_.moment_share * (1.0 - shares.shares[LABELS]))
+    left = 1.0 - shares.shares[LABELS] - shares.shares[CALIBRATION]
+    assert shares.shares[MOMENT] == pytest.approx(settings_.moment_share * left)
     assert shares.shares[LABELS] > 0.0
     assert (shares.shares[HESSIAN] > 0.0) == (copies > 1 and plan.settings.steps > 1)
     assert len(shares.shares) == GRADIENTS + plan.settings.steps

@@ -207,12 +207,18 @@ def test_what_a_penalty_left_out_stays_out():
     assert found[1] != 0.0
 
 
+def shrunk_with_intercept(w, noise, columns, odds):
+    """Weights of labels, shrunk by their noise, with the intercept that follows."""
+    shrunk = NoisyWeights(w[:-1], noise[:-1, :-1]).expected(2.0)
+    return with_intercept(w, shrunk, noise, columns, odds, "logit")
+
+
 def test_strong_noise_leaves_the_log_odds_and_weak_noise_the_weights():
     w, columns = np.array([1.0, -0.5, 0.2]), Columns(np.eye(3), 0.1)
     odds = Estimate(-1.5, 0.05**2)
-    strong = with_intercept(w, 25.0 * np.eye(3), columns, odds, 2.0, "logit", np.zeros(3))
+    strong = shrunk_with_intercept(w, 25.0 * np.eye(3), columns, odds)
     assert strong == pytest.approx([0.0, 0.0, -1.5], abs=0.1)
-    weak = with_intercept(w, 1e-12 * np.eye(3), columns, odds, 2.0, "logit", np.zeros(3))
+    weak = shrunk_with_intercept(w, 1e-12 * np.eye(3), columns, odds)
     assert weak == pytest.approx(w, abs=1e-3)
 
 
@@ -221,9 +227,7 @@ def test_columns_that_are_not_centred_keep_the_score_of_the_mean_row():
     means = np.array([3.0, -2.0])
     moment = np.block([[np.eye(2) + np.outer(means, means), means[:, None]], [means[None, :], np.ones((1, 1))]])
     noise = 0.16 * np.linalg.inv(moment)
-    found = with_intercept(
-        np.array([0.5, 0.5, 1.0]), noise, Columns(moment, 0.0), Estimate(0.7, 1e-12), 2.0, "logit", np.zeros(3)
-    )
+    found = shrunk_with_intercept(np.array([0.5, 0.5, 1.0]), noise, Columns(moment, 0.0), Estimate(0.7, 1e-12))
     scores_vary = float(found[:2] @ found[:2])
     assert found[:2] @ means + found[2] == pytest.approx(0.7 * math.sqrt(1.0 + math.pi / 8.0 * scores_vary), rel=0.05)
 

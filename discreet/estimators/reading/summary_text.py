@@ -10,7 +10,7 @@ import numpy as np
 from discreet._common.text import one_line
 from discreet.estimators.reading.linear_form import has_end
 from discreet.privacy.statement import leaks_told, meaning_of, rounded_up
-from discreet.solvers.plan_text import SCALING_WORDS
+from discreet.solvers.plan_text import scaling_told
 
 if TYPE_CHECKING:
     from discreet.estimators.reading.summary import ModelSummary
@@ -26,9 +26,9 @@ def describe(summary: ModelSummary, columns: int) -> str:
     """The whole summary."""
     form = summary.form
     blocks = [_facts(summary)]
-    shown = _shown(summary, columns)
+    shown = sorted(most_moving(summary, columns))
     for output in range(form.intercept.size):
-        blocks.append(_heading(summary, output) + "\n" + _table(summary, output, shown))
+        blocks.append(heading(summary, output) + ":\n" + _table(summary, output, shown))
     return "\n\n".join([*blocks, *_notes(summary, shown), *_privacy(summary)])
 
 
@@ -44,34 +44,41 @@ def _facts(summary: ModelSummary) -> str:
     return "\n".join(line for name, value in facts.items() for line in _wrapped(name, value))
 
 
-def _heading(summary: ModelSummary, output: int) -> str:
+def heading(summary: ModelSummary, output: int) -> str:
+    """How the coefficients of an output become its score."""
     labels = summary.form.labels
     if summary.form.link == "log":
-        return "Prediction = exp(intercept + the sum of (per unit x clipped entry)):"
+        return "Prediction = exp(intercept + the sum of (per unit x clipped entry))"
     if not labels:
-        return "Prediction = intercept + the sum of (per unit x clipped entry):"
+        return "Prediction = intercept + the sum of (per unit x clipped entry)"
     what = "log-odds" if summary.form.link == "sigmoid" else "score"
     one = one_line(repr(labels[output if len(labels) > 2 else 1]), NAME)
-    return f"The {what} of class {one} = intercept + the sum of (per unit x clipped entry):"
+    return f"The {what} of class {one} = intercept + the sum of (per unit x clipped entry)"
 
 
-def _shown(summary: ModelSummary, columns: int) -> list[int]:
-    """The columns that can move a score most, in the order of the table."""
-    reach = np.nan_to_num(np.abs(summary.per_range), nan=np.inf).max(axis=0)
-    return sorted(np.argsort(-reach, kind="stable")[: max(columns, 0)].tolist())
+def most_moving(summary: ModelSummary, columns: int, output: int | None = None) -> list[int]:
+    """The columns that can move a score most, or that of one output, the largest first."""
+    outputs = summary.per_range if output is None else summary.per_range[[output]]
+    reach = np.nan_to_num(np.abs(outputs), nan=np.inf).max(axis=0)
+    return np.argsort(-reach, kind="stable")[: max(columns, 0)].tolist()
 
 
 def _table(summary: ModelSummary, output: int, shown: list[int]) -> str:
+    rows = [HEADER, *lines_of(summary, output, shown)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(_row(row, widths) for row in rows)
+
+
+def lines_of(summary: ModelSummary, output: int, shown: list[int], longest: int = NAME) -> list[tuple[str, ...]]:
+    """The cells below `HEADER`: one line for each of these columns, and one for the intercept."""
     form, noise = summary.form, summary.noise
     names, per_range = form.shown_names, summary.per_range
-    rows = [HEADER]
+    rows = []
     for j in shown:
         deviation = None if noise.per_unit is None else noise.per_unit[j]
         cells = (_end(form.low[j]), _end(form.high[j]), _short(form.coef[output, j]), _short(per_range[output, j]))
-        rows.append((one_line(names[j], NAME), *cells, _short(deviation)))
-    rows.append(("(intercept)", "", "", _short(form.intercept[output]), "", _short(noise.intercept)))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(_row(row, widths) for row in rows)
+        rows.append((one_line(names[j], longest), *cells, _short(deviation)))
+    return [*rows, ("(intercept)", "", "", _short(form.intercept[output]), "", _short(noise.intercept))]
 
 
 def _row(cells: tuple[str, ...], widths: list[int]) -> str:
@@ -83,21 +90,26 @@ def _row(cells: tuple[str, ...], widths: list[int]) -> str:
 def _notes(summary: ModelSummary, shown: list[int]) -> list[str]:
     hidden = summary.form.columns - len(shown)
     more = f"{hidden:,} columns that can move it less are not shown; " if hidden else ""
-    ranges = SCALING_WORDS[summary.scaling] if summary.scaling else "how they were found is not known"
     clipped = "entries outside are moved to the nearest end before anything is predicted"
     per_unit = "how far one more unit of the column moves the value; within low and high."
     if summary.form.link == "log":
         per_unit = f"{per_unit} exp(per unit) is the rate ratio per unit: what a prediction is multiplied by."
     notes = {
-        "low, high": f"{more}{clipped}. How they were found: {ranges}.",
+        "low, high": f"{more}{clipped}. How they were found: {ranges_told(summary)}.",
         "per unit": per_unit,
         "per range": "how far the way from low to high moves it; compares columns of different units.",
-        "noise": _noise(summary),
+        "noise": noise_told(summary),
     }
     return ["\n".join(line for name, text in notes.items() for line in _wrapped(name, text))]
 
 
-def _noise(summary: ModelSummary) -> str:
+def ranges_told(summary: ModelSummary) -> str:
+    """How the ends of the columns were found."""
+    return scaling_told(summary.scaling, summary.guarantee.is_private) if summary.scaling else "not known"
+
+
+def noise_told(summary: ModelSummary) -> str:
+    """Where the noise of the coefficients comes from, and how many coefficients may be nothing else."""
     noise = summary.noise
     if noise.per_unit is None:
         return f"not known: {noise.why}."

@@ -212,6 +212,12 @@ class Ledger:
         """Whether there is a ledger at the address; `open` makes one."""
         return self._chain.store.exists()
 
+    def existing(self) -> Self:
+        """Return the ledger itself; one that is not there is refused, since it would look like one without entries."""
+        if not self.exists():
+            raise ValueError(f"there is no ledger at {without_password(self.url)}; discreet ledger open makes one.")
+        return self
+
     @FORKS.using()
     def datasets(self) -> list[str]:
         """Names of the data sets, in the order in which they were opened."""

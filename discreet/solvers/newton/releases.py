@@ -18,7 +18,8 @@ NEW_CLIP = 3  # the same halfway
 CURVATURE_RADIUS = 4  # counts of the norms of the rows times their root curvatures, halfway
 HESSIAN = 5  # the Hessian, halfway; with several outputs the mean curvature of each
 LABELS = 6  # counts of the labels; with a log link the mean curvature, at the end
-GRADIENTS = 7  # the first of the gradient steps
+CALIBRATION = 7  # counts of the scores by label, after the last step
+GRADIENTS = 8  # the first of the gradient steps
 
 
 def releases_of(plan: NewtonPlan) -> list[PlannedRelease]:
@@ -39,6 +40,7 @@ def releases_of(plan: NewtonPlan) -> list[PlannedRelease]:
         CURVATURE_RADIUS: ("counts of row lengths by curvature", counts, "rows per count"),
         HESSIAN: ("Hessian of the loss", matrix, SQUARED_LENGTH),
         LABELS: ("counts of labels", counts, "rows per count"),
+        CALIBRATION: ("counts of scores by label", counts, "rows per count"),
     }
     if plan.problem.loss.log_link:
         fraction = mechanisms.bounded_fractions(1) * (1.0 / plan.public.rows)

@@ -12,7 +12,8 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.solvers._shared.clipping import typical_slope
-from discreet.solvers.newton.releases import GRADIENTS
+from discreet.solvers.newton.calibration import calibrated
+from discreet.solvers.newton.releases import CALIBRATION, GRADIENTS
 from discreet.solvers.newton.shrinkage import (
     Columns,
     Estimate,
@@ -59,9 +60,17 @@ def settled_output(
     columns = Columns(descent.metric.matrix, descent.mean_noise)
     few = labels and descent.scaled.outputs == 1 and descent.plan.settings.steps <= FEW_STEPS
     damped = few and constant is not None and descent.scaled.origin is None
-    return with_intercept(
-        w, noise, columns, constant, usual, link_of(problem.loss), origin, damped, clipping_bias(descent)
-    )
+    slopes = NoisyWeights(w[:-1] - origin[:-1], noise[:-1, :-1])
+
+    def completed(shrunk: FloatArray) -> FloatArray:
+        shrunk = origin[:-1] + shrunk
+        slopes = columns.undamped(shrunk) if damped else shrunk
+        return with_intercept(w, slopes, noise, columns, constant, link_of(problem.loss), clipping_bias(descent))
+
+    if descent.split.shares[CALIBRATION] == 0.0:
+        return completed(slopes.expected(usual))
+    signal, nothing = slopes.expected_signal(usual)
+    return calibrated(descent, completed(signal), columns, nothing)
 
 
 def clipping_bias(descent: Descent) -> float:

@@ -6,7 +6,7 @@ Post-processing of released numbers: it costs nothing. Derivation: docs/guarante
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -40,6 +40,16 @@ class NoisyWeights:
         scores have no more variance than the largest of `SIGNALS`: noise must not pass for scores that nothing has.
         `usual` is the standard deviation that scores usually have.
         """
+        return self._mean_of(self._posterior(usual))
+
+    def expected_signal(self, usual: float) -> tuple[FloatArray, float]:
+        """The same given that not all weights are 0, and the probability that they are."""
+        posterior = self._posterior(usual)
+        nothing = float(posterior.masses[0])
+        masses = np.append(0.0, posterior.masses[1:])
+        return self._mean_of(replace(posterior, masses=masses / max(masses.sum(), SMALLEST_NOISE))), nothing
+
+    def _posterior(self, usual: float) -> Posterior:
         noises, vectors = np.linalg.eigh(self.noise)
         noises = np.maximum(noises, SMALLEST_NOISE)
         along = vectors.T @ self.slopes
@@ -51,10 +61,26 @@ class NoisyWeights:
         prior = np.concatenate([np.full(size, mass / size) for mass, size in parts])
         total = signals + noises
         likelihood = np.log(prior) - 0.5 * (np.log(total) + along**2 / total).sum(axis=1)
-        posterior = np.exp(likelihood - likelihood.max())
-        kept = np.minimum((posterior / posterior.sum()) @ (signals / total) / LEFT, 1.0)
-        found = np.asarray(vectors @ (kept * along))
+        masses = np.exp(likelihood - likelihood.max())
+        return Posterior(vectors, along, signals / total, masses / masses.sum())
+
+    def _mean_of(self, posterior: Posterior) -> FloatArray:
+        kept = np.minimum(posterior.masses @ posterior.kept / LEFT, 1.0)
+        found = np.asarray(posterior.vectors @ (kept * posterior.along))
         return np.where(self.slopes == 0.0, 0.0, found)  # what a penalty has left out stays out
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Probabilities of the variances that weights may have; the first is 0.
+
+    `kept` is the part of the noisy weights, `along` the eigenvectors of their noise, that each variance leaves.
+    """
+
+    vectors: FloatArray
+    along: FloatArray
+    kept: FloatArray
+    masses: FloatArray
 
 
 @dataclass(frozen=True)
@@ -86,6 +112,10 @@ class Columns:
     def means(self) -> FloatArray:
         return np.asarray(self.moment[-1, :-1] / self.moment[-1, -1])
 
+    def mean_of(self, w: FloatArray) -> float:
+        """The mean of the scores of weights with an intercept."""
+        return float(w[-1] + self.means @ w[:-1])
+
     def variance_of(self, slopes: FloatArray) -> float:
         """The variance of the scores."""
         within = float(slopes @ self.moment[:-1, :-1] @ slopes)
@@ -115,22 +145,18 @@ class Columns:
 
 
 def with_intercept(
-    w: FloatArray, noise: FloatArray, columns: Columns, constant: Estimate | None, usual: float, link: Link,
-    origin: FloatArray, damped: bool = False, bias: float = 0.0,
+    w: FloatArray, shrunk: FloatArray, noise: FloatArray, columns: Columns, constant: Estimate | None, link: Link,
+    bias: float = 0.0,
 ) -> FloatArray:  # fmt: skip
-    """Weights, intercept last, with slopes shrunk towards those of the origin by their noise.
+    """Weights, intercept last, of which the slopes have been shrunk; the constant's score has a say in the intercept.
 
-    The constant's score has a say in the intercept. `damped` says that they were found by few steps from it, `bias` how
-    far clipping may have moved the intercept.
+    `bias` says how far clipping may have moved the intercept.
 
     What the slopes lose takes the noise of the intercept along, so far as both have it in common.
     """
-    slopes = w[:-1]
-    shrunk = origin[:-1] + NoisyWeights(slopes - origin[:-1], noise[:-1, :-1]).expected(usual)
-    if damped:
-        shrunk = columns.undamped(shrunk)
     common = np.linalg.lstsq(noise[:-1, :-1], noise[-1, :-1], rcond=None)[0]
-    own = Estimate(float(w[-1] - common @ (slopes - shrunk)), max(float(noise[-1, -1] - common @ noise[-1, :-1]), 0.0))
+    lost = float(common @ (w[:-1] - shrunk))
+    own = Estimate(float(w[-1]) - lost, max(float(noise[-1, -1] - common @ noise[-1, :-1]), 0.0))
     if constant is None:
         return np.append(shrunk, own.value)
     own = Estimate(own.value, own.variance + bias**2)

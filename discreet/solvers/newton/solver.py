@@ -20,6 +20,7 @@ from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.budget_split import BudgetSplit
 from discreet.privacy.planned_release import PlannedRelease
 from discreet.problem.blockwise import BlockwiseProblem
+from discreet.problem.losses import ClassWeighted
 from discreet.scaling.norm_bound import noticeable
 from discreet.scaling.plan import ScalingPlan, facts_for_scales, plan_target, unscaled
 from discreet.scaling.second_moment import check_columns, noise_edge
@@ -30,6 +31,7 @@ from discreet.solvers._shared.constant_score import counts_labels, learn_label_s
 from discreet.solvers._shared.noise_rules import NoiseRule
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Run, Solver, calibrated
+from discreet.solvers.newton.calibration import check_share
 from discreet.solvers.newton.descent import Descent, first_curvature, first_slope, is_free
 from discreet.solvers.newton.log_intercept import CALIBRATION_SHARE, calibrated_intercept
 from discreet.solvers.newton.public_metric import EIGENVALUE_SHARE, uses_public_metric
@@ -153,7 +155,10 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         labels = min(wanted_share(public, budget), MOST_LABELS) if counted else 0.0
         if self._calibrates(problem, public, budget):
             labels = CALIBRATION_SHARE
-        shares = self._shares(steps, limit if learned else 0.0, hessian, labels, problem.loss.outputs)
+        # Counts of scores by label speak for a scale of labels that all weigh the same.
+        plain = problem.loss.outputs == 1 and not isinstance(problem.loss, ClassWeighted)
+        check = check_share(public, budget) if counted and plain and not public.has_start else 0.0
+        shares = self._shares(steps, limit if learned else 0.0, hessian, labels, check, problem.loss.outputs)
         known = uses_public_metric(public, budget, columns, self.moment_share)
         if known:  # only its largest eigenvalue is looked at
             shares = with_share(shares, MOMENT, min(shares[MOMENT], EIGENVALUE_SHARE))
@@ -224,11 +229,13 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
             return quiet_hessian(self.hessian_share, budget, public, columns, part)
         return quiet_curvatures(self.hessian_share, budget, public.rows, public.relation, loss)
 
-    def _shares(self, steps: int, limit: float, hessian: float, labels: float, outputs: int = 1) -> tuple[float, ...]:
+    def _shares(
+        self, steps: int, limit: float, hessian: float, labels: float, check: float = 0.0, outputs: int = 1
+    ) -> tuple[float, ...]:
         """Shares of the budget in the order of the releases, summing to 1; what is not learned costs 0.
 
-        The labels' share is taken first; the others are of what it leaves. The curvatures of several outputs have a
-        bound that is known, the Hessian of one has not.
+        The labels' share is taken first, then that of the check; the others are of what they leave. The curvatures of
+        several outputs have a bound that is known, the Hessian of one has not.
         """
         later = _halfway(steps) > 0
         before = (
@@ -240,8 +247,10 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
             hessian if later else 0.0,
         )
         growing = min(GROWTH, MOST_GROWTH ** (1.0 / steps)) ** np.arange(steps)
-        others = (1.0 - labels) * np.array(before)
-        return (*others.tolist(), labels, *((1.0 - labels - others.sum()) * growing / growing.sum()).tolist())
+        check *= 1.0 - labels
+        left = 1.0 - labels - check
+        others = left * np.array(before)
+        return (*others.tolist(), labels, check, *((left - others.sum()) * growing / growing.sum()).tolist())
 
     def _descend(self, scaled: BlockwiseProblem, plan: NewtonPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.steps is None:

@@ -1,0 +1,65 @@
+"""`discreet report`: one page about a model, for the person who answers for the data to read and sign."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from discreet.cli import options
+from discreet.cli.console import check_free, print_json
+
+EXAMPLE = "Example: discreet report model.json --evaluation evaluation.json -o report.html"
+
+
+def report(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file written by discreet fit or save_model.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Where to write the page.", show_default="report.html")
+    ] = None,
+    evaluation: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="An evaluation of this model, from discreet evaluate --out.")
+    ] = None,
+    ledger: Annotated[
+        str | None, typer.Option(metavar="URL", help="The ledger that paid: show its entries, and check its records.")
+    ] = None,
+    dataset: options.DatasetName = None,
+    purpose: Annotated[str, typer.Option(help="What the model is for.", show_default="lines to fill in by hand")] = "",
+    columns: Annotated[
+        int, typer.Option(min=0, help="Show so many columns at most, those that can move the prediction most.")
+    ] = 30,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Write Markdown, without pictures; also if --out ends in .md.")
+    ] = False,
+    force: options.Force = False,
+    json: options.Json = False,
+) -> None:
+    """Write one page about a model: what was trained, what is promised, what it says, how good it is, who signs.
+
+    Everything comes from the model file and, if given, its evaluation and its ledger. No row is read: it costs nothing.
+    """
+    from discreet.report import write_report
+    from discreet.report.write import is_markdown
+
+    plain = markdown or (out is not None and is_markdown(out))
+    page = out or Path("report.md" if plain else "report.html")
+    check_free(page, force)
+    for source in (model, evaluation):
+        if source is not None and page.exists() and source.exists() and page.samefile(source):
+            raise ValueError(f"--out {page} is a file that the report is made from; choose another name.")
+    made = write_report(
+        model,
+        page,
+        markdown=plain,
+        overwrite=force,
+        evaluation=evaluation,
+        ledger=ledger,
+        dataset=dataset,
+        purpose=purpose,
+        columns=columns,
+    )
+    if json:
+        print_json({"out": str(page), "title": made.title, "numbers": dict(made.numbers)})
+    else:
+        print(f"report written to {page}")

@@ -1,0 +1,1 @@
+"""The parts of a report, one file each: every one takes the material and returns blocks."""

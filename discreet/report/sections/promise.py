@@ -1,0 +1,139 @@
+"""The promise in words, its trade-off curve as a picture and in numbers, what results cost, what is not covered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from discreet.privacy.meaning import percent_at_most
+from discreet.privacy.relation import Relation
+from discreet.privacy.statement import rounded_up, sections_of
+from discreet.privacy.tradeoffs import trade_off
+from discreet.report.blocks import Block, Figure, Heading, Notice, Section, Table, Text, paragraphs
+from discreet.report.svg.promise import beliefs, errors
+
+if TYPE_CHECKING:
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.report.material import Material
+
+FALSE_ALARMS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
+
+
+def promise(material: Material) -> Section:
+    """What is promised about everything on the page."""
+    told, stated = sections_of(material.promise), material.promise
+    blocks: list[Block] = [*_costs(material), *paragraphs(told["What this means for one person"])]
+    if stated.is_private:
+        blocks += _pictures(stated)
+    for name in ("Covered", "Not covered", "In symbols"):
+        blocks += [Heading(name), *paragraphs(told[name])] if told[name] else []
+    return Section("promise", "The promise", tuple(blocks))
+
+
+def notices(material: Material) -> tuple[Notice, ...]:
+    """What stands above everything else: no privacy, or gaps in it."""
+    found = []
+    if not material.is_private:
+        without = [
+            name for name, each in zip(("model", "evaluation"), material.promises, strict=False) if not each.is_private
+        ]
+        told = f"The {' and the '.join(without)} on this page {'was' if len(without) == 1 else 'were'} computed without"
+        advice = "privacy protection. Whoever sees this page may learn anything about the people in the table."
+        found.append(Notice("danger", "NOT PRIVATE", (f"{told} {advice}", "Guard it as the table is guarded.")))
+    if material.leaks:
+        points = tuple(f"{leak[:1].upper()}{leak[1:].rstrip('.')}." for leak in material.leaks)
+        found.append(Notice("caution", "The promise has gaps. It does not cover:", points))
+    if material.total is None:
+        found.append(Notice("caution", "No total can be stated", (f"{material.why_no_total.capitalize()}.",)))
+    return tuple(found)
+
+
+def _costs(material: Material) -> list[Block]:
+    """What each result costs, and all together; nothing if there is only the model."""
+    if material.evaluation is None:
+        return []
+    rows = [_cost("the model", material.guarantee), _cost("its evaluation", material.evaluation.guarantee)]
+    if material.total is None:
+        last = "What follows is about the model alone; no total can be stated, because " + material.why_no_total + "."
+    else:
+        rows.append(_cost("both together", material.total))
+        last = (
+            "What follows is about both together: it holds for a person who has a row in the table of the model, in "
+            "that of the evaluation, or in both."
+        )
+    header = ("released", "relation", "epsilon", "delta")
+    return [Table("What the results on this page cost", header, tuple(rows), (2, 3)), Text(last)]
+
+
+def _cost(name: str, stated: Guarantee) -> tuple[str, ...]:
+    if not stated.is_private:
+        return name, str(stated.relation), "infinite", "-"
+    return name, str(stated.relation), rounded_up(stated.epsilon, 6), rounded_up(stated.delta, 4)
+
+
+def _pictures(stated: Guarantee) -> list[Block]:
+    curve = trade_off(stated)
+    advantage = curve.advantage
+    found = [1.0 - float(missed) for missed in curve.false_negative(FALSE_ALARMS)]
+    rows = tuple((f"{100 * a:g} %", percent_at_most(f)) for a, f in zip(FALSE_ALARMS, found, strict=True))
+    failure = stated.meaning.failure
+    seldom = "" if failure == 0.0 else f" More is possible with probability at most {rounded_up(failure, 2)}."
+    return [
+        Heading("What an attacker can find out"),
+        Text(
+            "An attacker who knows all other rows calls people members of the table or outsiders. The more outsiders "
+            "may be called members by mistake, the more members are found; no attack finds more than this:"
+        ),
+        Figure(
+            errors(curve, advantage, "errors"),
+            "How often an attacker errs: no attack gets below the solid curve; blind guessing is the dashed line; "
+            "dotted are promises of other epsilons.",
+        ),
+        Figure(
+            beliefs(min(stated.epsilon, 700.0), "beliefs"),
+            f"How far the result can move a belief that a certain row was used: between the solid curves.{seldom}",
+        ),
+        Table(
+            "The trade-off curve in numbers",
+            ("outsiders called members", "members found, at most"),
+            rows,
+            (0, 1),
+        ),
+        Text(
+            "The share of members that are found exceeds the share of outsiders called members by at most "
+            f"{_percent(advantage)} (the advantage: 0 % is blind guessing, 100 % no protection)."
+        ),
+    ]
+
+
+def _percent(share: float) -> str:
+    return percent_at_most(share) if share > 0.0 else "0 %"
+
+
+def key_numbers(material: Material) -> tuple[tuple[str, str], ...]:
+    """The few numbers that everybody asks for first."""
+    stated = material.promise
+    together = "" if material.evaluation is None else " of the model" if material.total is None else " in total"
+    private = stated.is_private
+    return (
+        (f"epsilon{together}", rounded_up(stated.epsilon, 6) if private else "infinite"),
+        ("delta", rounded_up(stated.delta, 4) if private else "-"),
+        ("protects one row", _PROTECTS[stated.relation]) if private else ("protects", "nobody"),
+        ("a guess is right", f"at most {percent_at_most(stated.meaning.guess)}" if private else "always"),
+        ("rows", _rows(material)),
+        ("columns", f"{material.summary.form.columns:,}"),
+    )
+
+
+def _rows(material: Material) -> str:
+    release = material.guarantee.release
+    if release is None or release.rows is None:
+        return "not known"
+    return f"{ROWS_ARE[release.rows_are]}{release.rows:,}"
+
+
+ROWS_ARE = {"exact": "", "estimate": "about ", "maximum": "at most "}
+_PROTECTS = {
+    Relation.REPLACE: "that is replaced",
+    Relation.ZERO_OUT: "that is emptied",
+    Relation.ADD_REMOVE: "that is added or removed",
+}

@@ -1,0 +1,183 @@
+"""How far the scores of a fit go: noisy counts of its scores by label, and the scale for which they speak.
+
+Gradients of many columns have the noise of all of them, and shrinkage that knows nothing but this noise must doubt
+strong signals as much as weak ones. The scores are one column: a few counts tell whether they separate the labels, and
+how sharply. Sensitivity and derivation: docs/guarantees/newton.md, step 5.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import expit, ndtr, stdtr
+
+from discreet._common.types import FloatArray
+from discreet.data.rows import exact_weights
+from discreet.privacy import mechanisms
+from discreet.solvers.newton.releases import CALIBRATION
+
+if TYPE_CHECKING:
+    from discreet.data.public import Public
+    from discreet.privacy.budget import Budget
+    from discreet.problem.blockwise import ScaledBlock
+    from discreet.problem.penalties import PenaltyTerms
+    from discreet.solvers.newton.descent import Descent
+    from discreet.solvers.newton.shrinkage import Columns
+
+# Where these come from: docs/defaults.md.
+EDGES = np.array(
+    [-4.0, -2.5, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.5, 4.0]
+)  # of the bins, in deviations of the scores
+BEYOND = 2.0  # how far beyond the outermost edges their bins are taken to lie
+FREEDOM = 4.0  # scores are expected to follow Student's distribution of this degree: tails are longer than normal ones
+SCALES = np.append(0.0, 2.0 ** np.arange(-2.0, 4.25, 0.25))  # by which scores may be multiplied
+SPREAD = 0.7  # of the logarithm of the scale before the counts are seen: a factor of two
+MISFIT = 0.01  # how far the share of a label in a bin may be from that of a logistic curve
+LEVERAGE = 2.5  # the noise of the mean of score times label, over that of the share of a bin: see the derivation
+ACCURATE = 0.04  # the noise of that mean that is wanted; it is 0.4 where scores decide everything
+TOLERATED = 0.01  # of the expected log-loss and penalty, which another scale must save
+LEAST_CHECK, MOST_CHECK = 0.01, 0.15  # of the budget
+NOISIEST_CHECK = 0.45  # of the budget: counts that would need more are not made
+LEAST_SIZE = 1e-3  # of the expected rows of a bin, below which their noisy number does not fall
+HALVINGS = 60  # of the interval in which an intercept lies
+
+
+def check_share(public: Public, budget: Budget) -> float:
+    """The share of the budget for counts of the scores by label; 0 where they would say too little."""
+    counts = mechanisms.one_hot_counts(public.relation, 1)
+    noise = LEVERAGE * mechanisms.additive(budget, 1.0).deviation(counts) / public.rows
+    wanted = (noise / ACCURATE) ** 2
+    return 0.0 if wanted > NOISIEST_CHECK else min(max(wanted, LEAST_CHECK), MOST_CHECK)
+
+
+def calibrated(descent: Descent, w: FloatArray, columns: Columns, nothing: float) -> FloatArray:
+    """The weights, intercept last, multiplied by the scale that noisy counts of their scores by label speak for.
+
+    `nothing` is the probability that the columns tell nothing.
+
+    Guarantee: reads the rows only through one histogram, which costs the planned share.
+    """
+    mean, deviation = columns.mean_of(w), math.sqrt(columns.variance_of(w[:-1]))
+    if deviation == 0.0 or descent.constant is None:
+        return w
+    part = descent.split.part(CALIBRATION)
+    sensitivity = mechanisms.one_hot_counts(descent.relation, 1)
+    counts = descent.scaled.sum(lambda block: score_counts(block, w, mean, deviation))
+    noisy = part.release(descent.run.rng, counts, sensitivity)
+    seen = ScoreCounts(
+        noisy.reshape(-1, 2), part.deviation(sensitivity), descent.scaled.rows, mean + deviation * CENTRES
+    )
+    penalties = penalties_of(descent.scaled.penalty_terms, w)
+    scale, shift = seen.best_scale(nothing, float(descent.constant.value[0]), penalties)
+    found = scale * w
+    found[-1] += shift
+    return found
+
+
+def score_counts(block: ScaledBlock, w: FloatArray, mean: float, deviation: float) -> FloatArray:
+    """The weighted number of rows for each bin of scores and each label: every row is in exactly one of them."""
+    scores = np.nan_to_num((block.margins(w) - mean) / deviation)
+    cell = 2 * np.searchsorted(EDGES, scores) + (block.y > 0.0)
+    return np.bincount(cell, weights=exact_weights(block.weight), minlength=2 * CENTRES.size).astype(np.float64)
+
+
+def penalties_of(terms: PenaltyTerms, w: FloatArray) -> FloatArray:
+    """What the penalty is at each scale of the weights."""
+    return np.asarray(SCALES * float(terms.l1 @ np.abs(w)) + 0.5 * SCALES**2 * float(terms.l2 @ w**2))
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreCounts:
+    """Noisy numbers of rows by bin of scores (first axis) and label; `deviation` is that of the noise."""
+
+    counts: FloatArray
+    deviation: float
+    rows: int
+    scores: FloatArray
+
+    def best_scale(self, nothing: float, constant: float, penalties: FloatArray | float = 0.0) -> tuple[float, float]:
+        """The scale of the scores, and what is added to them then, with the least expected log-loss and penalty.
+
+        Scale 0, which has the probability `nothing` before the counts are seen, predicts the constant. Scores that are
+        nearly as good as they are stay so: bins are coarse, and many steps have found the scale better than they can.
+        """
+        sizes, doubt = self._sizes()
+        shifts = level_shifts(self.scores, sizes / self.rows)
+        shifts[0] = constant
+        scores = shifts[:, None] + SCALES[:, None] * self.scores
+        curves = expit(scores)
+        believed = self._posterior(curves, sizes, doubt, nothing)
+        truth = self._likely_shares(believed @ curves, sizes)
+        losses = truth * np.logaddexp(0.0, -scores) + (1.0 - truth) * np.logaddexp(0.0, scores)
+        expected = losses @ (sizes / self.rows) + penalties
+        best = int(np.argmin(expected))
+        if expected[SCALES == 1.0][0] <= (1.0 + TOLERATED) * expected[best]:
+            return 1.0, 0.0
+        return float(SCALES[best]), float(shifts[best])
+
+    @property
+    def _noise(self) -> float:
+        """The variance of the noise in the sum, and in the difference, of the two counts of a bin."""
+        return 2.0 * self.deviation**2
+
+    @property
+    def _differences(self) -> FloatArray:
+        """How many more rows of each bin have label 1 than label 0: its noise is independent of that of their sum."""
+        return np.asarray(self.counts[:, 1] - self.counts[:, 0])
+
+    def _sizes(self) -> tuple[FloatArray, FloatArray]:
+        """How many rows each bin has, and the variance of that: expected ones as far as the noise hides the counted."""
+        expected = self.rows * EXPECTED
+        trust = expected**2 / (expected**2 + self._noise)
+        found = np.maximum(expected + trust * (self.counts.sum(axis=1) - expected), LEAST_SIZE * expected)
+        return found * (self.rows / found.sum()), trust * self._noise
+
+    def _posterior(self, curves: FloatArray, sizes: FloatArray, doubt: FloatArray, nothing: float) -> FloatArray:
+        """The probability of each scale, given the differences; `curves` are the shares of label 1 that it predicts."""
+        ahead = 2.0 * curves - 1.0
+        variance = self._noise + 4.0 * sizes * curves * (1.0 - curves) + doubt * ahead**2
+        likelihood = -0.5 * ((self._differences - sizes * ahead) ** 2 / variance + np.log(variance)).sum(axis=1)
+        prior = np.append(0.0, np.exp(-0.5 * (np.log(SCALES[1:]) / SPREAD) ** 2))
+        prior *= (1.0 - nothing) / prior.sum()
+        prior[0] = nothing
+        posterior = prior * np.exp(likelihood - likelihood.max())
+        return np.asarray(posterior / posterior.sum())
+
+    def _likely_shares(self, curve: FloatArray, sizes: FloatArray) -> FloatArray:
+        """The mean share of label 1 in each bin, given that on the curve and the noisy counted one.
+
+        No curve is exact. Scores that are far off cost so much that a small doubt about them must count.
+        """
+        noise = self._noise / (4.0 * sizes**2) + 0.25 / sizes
+        trust = MISFIT**2 / (MISFIT**2 + noise)
+        counted = 0.5 + self._differences / (2.0 * sizes)
+        return mean_within_one(curve + trust * (counted - curve), np.sqrt(trust * noise))
+
+
+def level_shifts(scores: FloatArray, masses: FloatArray) -> FloatArray:
+    """What is to be added to the scores times each scale, so that the mean prediction stays what it is at scale 1."""
+    share = float(masses @ expit(scores))
+    scaled = SCALES[:, None] * scores
+    high = np.abs(scaled).max() + np.abs(scores).max() + 1.0
+    low, high = np.full(SCALES.size, -high), np.full(SCALES.size, high)
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        below = expit(middle[:, None] + scaled) @ masses < share
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return 0.5 * (low + high)
+
+
+def mean_within_one(mean: FloatArray, deviation: FloatArray) -> FloatArray:
+    """The mean of normal numbers, given that they lie between 0 and 1."""
+    low, high = -mean / deviation, (1.0 - mean) / deviation
+    # In the tail that keeps digits.
+    inside = np.where(low > 0.0, ndtr(-low) - ndtr(-high), ndtr(high) - ndtr(low))
+    densities = (np.exp(-0.5 * low**2) - np.exp(-0.5 * high**2)) / math.sqrt(2.0 * math.pi)
+    return np.asarray(np.clip(mean + deviation * densities / np.maximum(inside, 1e-12), 0.0, 1.0))
+
+
+CENTRES = np.concatenate([[EDGES[0] - BEYOND], 0.5 * (EDGES[1:] + EDGES[:-1]), [EDGES[-1] + BEYOND]])
+EXPECTED = np.diff(np.concatenate([[0.0], stdtr(FREEDOM, EDGES), [1.0]]))  # part of the rows in each bin
