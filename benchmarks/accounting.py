@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import timing
+from stored_tables import command
 
 if "--convolution" not in sys.argv:
     timing.use_one_core()  # before anything imports NumPy
@@ -210,7 +211,11 @@ def write(tables: str) -> None:
 
 def main() -> int:
     """Print the tables."""
-    if "--convolution" in sys.argv[1:]:
+    parser = command(__doc__, other="none: compositions are drawn from a seed")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/benchmarks/accounting.md")
+    parser.add_argument("--convolution", action="store_true", help="only the race of moving sums; prints JSON")
+    asked = parser.parse_args()
+    if asked.convolution:
         race_convolutions()
         return 0
     sections = []
@@ -221,7 +226,7 @@ def main() -> int:
             lines.append(line)
         print()
         sections.append("\n".join(lines))
-    if "--write" in sys.argv[1:]:
+    if asked.write:
         write("\n\n".join(sections))
     return 0
 

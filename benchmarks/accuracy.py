@@ -1,16 +1,13 @@
 """Accuracy for a budget: default estimators, nothing tuned, nothing declared, against scikit-learn.
 
-Run: make bench-accuracy. Tables that do not ship with scikit-learn are read from the folder named by the
-environment variable DISCREET_DATA (or ../shared/data beside the checkout) and left out where absent.
+Run: make bench-accuracy. Prints one line for each table and solver: mean and deviation over five splits,
+with fresh noise.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 from sklearn import linear_model
@@ -18,6 +15,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from stored_tables import command, labelled, load_benchmark
 
 from discreet import LogisticRegression, Ridge
 from discreet.demo import declared_bounds
@@ -25,7 +23,7 @@ from discreet.demo import declared_bounds
 EPSILONS = (0.3, 1.0, 3.0, 10.0)
 RUNS = 5
 SOLVERS = ("cd", "sgd", "gd", "newton")
-FOLDER = Path(os.environ.get("DISCREET_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+STORED = {"electricity": True, "adult": True, "acsincome_co": True, "california": False}  # whether a classification
 
 
 def tables():
@@ -34,18 +32,8 @@ def tables():
     yield "breast cancer, declared bounds", X, y, True, {"bounds": declared_bounds()}
     X, y = load_diabetes(return_X_y=True)
     yield "diabetes, declared bounds", X, y, False, {"bounds": (-0.2, 0.2), "y_bounds": (0.0, 350.0)}
-    for name, classify in (
-        ("electricity", True),
-        ("adult", True),
-        ("acsincome_co", True),
-        ("california", False),
-    ):
-        path = FOLDER / f"{name}.npz"
-        if not path.exists():
-            print(f"{name}: not found, left out", file=sys.stderr)
-            continue
-        data = np.load(path, allow_pickle=False)
-        yield f"{name}, nothing declared", data["X"], data["y"], classify, {}
+    for name, classify in STORED.items():
+        yield f"{labelled(name)}, nothing declared", *load_benchmark(name), classify, {}
 
 
 def reference(X, y, classify):
@@ -67,6 +55,7 @@ def scores(X, y, classify, options, epsilon, solver):
 
 
 def main():
+    command(__doc__, *STORED, other="breast cancer and diabetes of scikit-learn").parse_args()
     warnings.simplefilter("ignore")
     print("| table | rows x columns | solver | " + " | ".join(f"eps {e:g}" for e in EPSILONS), end="")
     print(" | scikit-learn | seconds |\n" + "|---" * (len(EPSILONS) + 5) + "|")

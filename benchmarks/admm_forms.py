@@ -6,6 +6,7 @@ Written out with one vector per row, to be independent of the solver: least squa
 from __future__ import annotations
 
 import numpy as np
+from stored_tables import command
 
 ROWS, COLUMNS, ROUNDS, RUNS = 400, 5, 100, 60
 RELAXATION, CLIP, FACTOR = 0.5, 1.0, 2.0  # replacement: one row moves a sum by twice its bound
@@ -49,5 +50,6 @@ def _clipped(vectors: np.ndarray, bound: float) -> np.ndarray:
 
 
 if __name__ == "__main__":
+    command(__doc__, other="generated").parse_args()
     for name in ("hidden duals, totals", "hidden duals, increments", "noisy duals"):
         print(f"| {name} | {spread(name)[0]:.2g} | {spread(name)[1]:.2g} |")

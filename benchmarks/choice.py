@@ -6,13 +6,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn import datasets
+from stored_tables import command
 
 from discreet import IncompatibleSolverError, LogisticRegression
 
@@ -82,9 +82,12 @@ def measure(name, solver, epsilon, seed):
     return np.mean(model.predict(X[test]) == y[test]), -np.log(np.maximum(own, 1e-12)).mean()
 
 
-def main(names):
+def main():
+    parser = command(__doc__, other="digits, wine and iris of scikit-learn; the others are generated")
+    parser.add_argument("tables", nargs="*", default=NAMES, help=f"some of {', '.join(NAMES)}; all by default")
+    chosen = parser.parse_args()
     warnings.simplefilter("ignore")
-    for name in names:
+    for name in chosen.tables:
         for epsilon in EPSILONS:
             line = f"{name:18s} epsilon {epsilon:<4}"
             for solver in SOLVERS:
@@ -99,4 +102,4 @@ def main(names):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or NAMES)
+    main()

@@ -8,13 +8,13 @@ Run: make bench-classes.
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Iterator
 
 import numpy as np
 from sklearn.datasets import load_digits, load_wine
 from sklearn.metrics import log_loss
+from stored_tables import command
 
 from discreet import LogisticRegression
 
@@ -55,7 +55,7 @@ def ratio(table: Table, rows: int, epsilon: float, solver: str) -> float:
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    command(__doc__, other="digits and wine of scikit-learn; the others are generated").parse_args()
     warnings.simplefilter("ignore")
     print(f"{'table':<32}{'rows':>7}{'epsilon':>9}" + "".join(f"{solver:>9}" for solver in SOLVERS))
     for table in tables():

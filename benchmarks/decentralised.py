@@ -1,26 +1,24 @@
 """Training on graphs: what pairs of nodes lose, and how good the models are. Prints tables, writes the pictures.
 
 Four columns of acsincome_co (age, schooling, hours of work, sex), sorted by occupation and cut into as many parts as
-there are nodes, so that nodes differ. The table is read from the folder named by the environment variable DISCREET_DATA
-(or ../shared/data beside the checkout).
+there are nodes, so that nodes differ. Run: make bench-decentralised.
 """
 
 from __future__ import annotations
 
 import math
-import os
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from stored_tables import command, labelled, stored_table
 
 from discreet import Problem
 from discreet.federated.decentralised import NetworkPlan, network_named, plan_network, train_network
 from discreet.federated.decentralised.plots import plot_losses
 from discreet.problem import L2, Logistic
 
-FOLDER = Path(os.environ.get("DISCREET_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 PICTURES = Path(__file__).resolve().parents[1] / "docs"
 GRAPHS = ("ring", "grid", "expander", "erdos-renyi", "les-miserables")
 METHODS = ("gossip", "tree", "walk", "admm-walk")
@@ -90,15 +88,17 @@ def pictures() -> None:
         plot_losses(plan, PICTURES / f"decentralised-{graph}-{method}.png")
 
 
-if __name__ == "__main__":
+def main() -> None:
+    command(__doc__, "acsincome_co", other="the graphs are generated, or come with networkx").parse_args()
     warnings.simplefilter("ignore")
     pictures()
     losses_table()
-    file = FOLDER / "acsincome_co.npz"
-    if file.exists():
-        table = np.load(file)
-        order = np.argsort(table["X_codes"][:, 4], kind="stable")  # by occupation
-        X = np.asarray(table["X"], float)[order][:, [0, 1, 2, -1]]
-        training_table(X, np.where(table["y"][order] == 1, 1.0, -1.0))
-    else:
-        print(f"{file} is absent: no training.")
+    table = stored_table("acsincome_co")
+    order = np.argsort(table["X_codes"][:, 4], kind="stable")  # by occupation
+    X = np.asarray(table["X"], float)[order][:, [0, 1, 2, -1]]
+    print(f"\ntraining on {labelled('acsincome_co')}")
+    training_table(X, np.where(table["y"][order] == 1, 1.0, -1.0))
+
+
+if __name__ == "__main__":
+    main()

@@ -8,7 +8,6 @@ epsilon as the model. "Without privacy" has exact directions and the exact optim
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
 import warnings
@@ -25,9 +24,9 @@ import numpy.typing as npt
 from sklearn import linear_model
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
+from stored_tables import command, labelled, may_write, stored_table
 
 from discreet import Budget, LogisticRegression, Problem, Relation, solve
-from discreet.data.synthetic import benchmark_folder
 from discreet.fairness import FairFeatures, ReleasedDirections, mean_differences, private_directions
 from discreet.privacy import accounting
 from discreet.problem import L2, DirectionalL2, Logistic
@@ -71,7 +70,7 @@ class Split:
 
 
 def split_of(table: str, seed: int) -> Split:
-    data = np.load(benchmark_folder() / f"{table}.npz", allow_pickle=False)
+    data = stored_table(table)
     names = data["feature_names"]
     X = data["X"] / np.array([LARGEST.get(str(name), 1.0) for name in names])
     X, y, men = np.clip(X[:, names != HIDDEN], 0.0, 1.0), data["y"], data["sensitive"]
@@ -229,23 +228,21 @@ def rewrite(table: str, text: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = command(__doc__, *TABLES)
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--write", action="store_true", help="rewrite the tables and the picture of the page")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")  # seeds, and directions that are mostly noise: the page says both
+    write = arguments.write and may_write(*TABLES)
     measured = {}
     with ProcessPoolExecutor(2) as pool:
         for table in TABLES:
-            if not (benchmark_folder() / f"{table}.npz").exists():
-                print(f"{table}: left out, {benchmark_folder()} has no {table}.npz; set DISCREET_DATA to its folder.")
-                continue
             measured[table] = measure(table, arguments.seeds, pool)
             text = table_of(measured[table]) + "\n" + remark(table, arguments.seeds)
-            print(f"{table}\n{text}", flush=True)
-            if arguments.write:
+            print(f"{labelled(table)}\n{text}", flush=True)
+            if write:
                 rewrite(table, text)
-    if arguments.write and measured:
+    if write and measured:
         picture(measured, PAGE.parent / "fair-models.png")
 
 

@@ -7,7 +7,6 @@ goes on where it stopped; `--fresh` starts anew. Noise is seeded, so that the pa
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import sys
@@ -23,6 +22,7 @@ import fairness_page
 from fairness_bounds import NOTIONS, Measured
 from fairness_cases import NAMES, Case, Regime, census_case, thesis, weak, with_ones
 from fairness_fits import MODELS, STORE, Cell, fits_of, spaced
+from stored_tables import command, labelled, may_write
 
 from discreet.fairness.figures.plots import Curve, plot_curves
 
@@ -138,7 +138,7 @@ def run(name: str, points: int, models: int, write: bool, pictures: Path | None)
     case, regime = opened(name, "thesis")
     panels = {axis: curves(case, regime, axis, points, models) for axis in AXES}
     for place, table in tables_of(name, case, models).items():
-        print(f"{place}\n\n{table}\n", flush=True)
+        print(f"{labelled(place, *NAMES)}\n\n{table}\n", flush=True)
         if write:
             fairness_page.rewrite(PAGE, place, table)
     if pictures is not None:
@@ -146,7 +146,7 @@ def run(name: str, points: int, models: int, write: bool, pictures: Path | None)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = command(__doc__, *NAMES)
     parser.add_argument("names", nargs="*", help=f"some of {', '.join(NAMES)}; all by default")
     parser.add_argument("--write", action="store_true", help="rewrite the tables and pictures of the page")
     parser.add_argument("--quick", action="store_true", help="few points and few models, without the page")
@@ -158,11 +158,9 @@ def main() -> None:
         shutil.rmtree(STORE, ignore_errors=True)
     points, models = (QUICK_POINTS, QUICK_MODELS) if wanted.quick else (POINTS, MODELS)
     start = time.perf_counter()
+    write = wanted.write and may_write(*NAMES)  # each table is standardised with the other one's means
     for name in wanted.names or NAMES:
-        try:
-            run(name, points, models, wanted.write, PAGE.parent if wanted.write else None)
-        except FileNotFoundError as absent:
-            print(f"{name}: left out, {absent}", file=sys.stderr)
+        run(name, points, models, write, PAGE.parent if write else None)
     say("all", start)
 
 

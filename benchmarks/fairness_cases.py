@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from stored_tables import stored_table
 
 from discreet import LogisticRegression
-from discreet.data.synthetic import benchmark_folder
 from discreet.solvers import CoordinateDescent, Newton, OutputPerturbation, StochasticGradientDescent
 
 FloatArray = npt.NDArray[np.float64]
@@ -63,8 +63,8 @@ def census_case(name: str) -> Case:
 
 
 def _codes(name: str) -> tuple[FloatArray, FloatArray, npt.NDArray[np.str_]]:
-    with np.load(benchmark_folder() / f"{name}.npz", allow_pickle=False) as stored:
-        codes, names, y = stored["X_codes"], [str(column) for column in stored["X_codes_names"]], stored["y"]
+    stored = stored_table(name)
+    codes, names, y = stored["X_codes"], [str(column) for column in stored["X_codes_names"]], stored["y"]
     groups = codes[:, names.index(SENSITIVE)]
     features = [j for j, column in enumerate(names) if column != SENSITIVE]
     return codes[:, features], y, np.array([GROUPS[float(code)] for code in groups])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from fairness_cases import Case, FloatArray, Regime
+from stored_tables import is_stand_in
 
 from discreet import LogisticRegression
 
@@ -29,7 +30,8 @@ class Cell:
 
     @property
     def file(self) -> str:
-        return f"{self.table}-{self.regime}-{self.solver}-{self.rows}-{self.epsilon:.6g}-{self.models}.npz"
+        kept_apart = "stand-in-" if is_stand_in(self.table) else ""
+        return f"{kept_apart}{self.table}-{self.regime}-{self.solver}-{self.rows}-{self.epsilon:.6g}-{self.models}.npz"
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,14 +1,13 @@
 """Federated private ADMM beside federated averaging as Flower ships it, at the same guarantee.
 
 Run: make bench-federated (`--write` puts tables and pictures into docs/benchmarks/federated.md; `--quick` makes one run
-of each). Reads the tables that `discreet.data.synthetic` names. Whole clients are protected in the central model unless
+of each). Whole clients are protected in the central model unless
 said otherwise. ADMM runs with its defaults. Averaging gets the best of nine settings, chosen by the held-out log-loss,
 which is not private and in its favour.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 import warnings
@@ -19,7 +18,8 @@ from typing import Any
 
 import numpy as np
 from federated_averaging import averaged
-from federated_tables import PROBLEM, HolderTable, load_table
+from federated_tables import PROBLEM, STORED, HolderTable, load_table
+from stored_tables import command, labelled, may_write
 
 from discreet.federated import FederatedPlan, Server, plan_federated, simulate
 from discreet.federated.flower.in_process import run_in_process
@@ -173,24 +173,26 @@ def put(name: str, lines: list[str]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command(__doc__, *STORED.values())
     parser.add_argument("--write", action="store_true", help="put the results into the page")
     parser.add_argument("--quick", action="store_true", help="one run of each instead of five")
     parser.add_argument("tables", nargs="*", default=list(CLIENTS))
     asked = parser.parse_args()
+    write = asked.write and may_write(*(STORED[name] for name in asked.tables))
     warnings.simplefilter("ignore")
     for name in asked.tables:
+        print(labelled(name, STORED[name]))
         cells = [(c, USUAL_ROUNDS) for c in CLIENTS[name]]
         cells += [(CLIENTS[name][-1], rounds) for rounds in ROUNDS if rounds != USUAL_ROUNDS]
         found = grid_of_scores(name, cells, 1 if asked.quick else 5)
         lines = score_table(name, found, cells)
         print("\n".join(lines))
-        if asked.write:
+        if write:
             put(name, lines)
             draw(name, found)
     lines = overhead()
     print("\n".join(lines))
-    if asked.write:
+    if write:
         put("overhead", lines)
 
 

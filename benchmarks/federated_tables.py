@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from stored_tables import stored_table
 
-from discreet.data.synthetic import benchmark_folder
 from discreet.federated.simulate import Parts
 from discreet.problem import L2, Logistic, Problem
 
@@ -16,6 +16,7 @@ FloatArray = npt.NDArray[np.float64]
 ALPHA = 1e-4
 PROBLEM = Problem(Logistic(), L2(ALPHA))
 TEST_SHARE = 0.2
+STORED = {"income": "acsincome_co", "electricity": "electricity"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +66,9 @@ def load_table(name: str) -> HolderTable:
 
 
 def _income() -> HolderTable:
-    with np.load(benchmark_folder() / "acsincome_co.npz", allow_pickle=False) as stored:
-        X, y, names = stored["X"], stored["y"], stored["feature_names"].tolist()
-        occupation = stored["X_codes"][:, stored["X_codes_names"].tolist().index("OCCP")]
+    stored = stored_table(STORED["income"])
+    X, y, names = stored["X"], stored["y"], stored["feature_names"].tolist()
+    occupation = stored["X_codes"][:, stored["X_codes_names"].tolist().index("OCCP")]
     low, high = np.zeros(len(names)), np.ones(len(names))
     for column, largest in {"AGEP": 99.0, "SCHL": 24.0, "WKHP": 99.0}.items():
         high[names.index(column)] = largest
@@ -75,8 +76,8 @@ def _income() -> HolderTable:
 
 
 def _electricity() -> HolderTable:
-    with np.load(benchmark_folder() / "electricity.npz", allow_pickle=False) as stored:
-        X, y, names = stored["X"], stored["y"], stored["feature_names"].tolist()
+    stored = stored_table(STORED["electricity"])
+    X, y, names = stored["X"], stored["y"], stored["feature_names"].tolist()
     low, high = np.zeros(len(names)), np.ones(len(names))
     low[names.index("day")], high[names.index("day")] = 1.0, 7.0
     return _split("electricity", X, y, np.arange(y.size), low, high)  # in time order: 48 rows are a day

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 from solver_problems import Case, open_case, recipes
+from stored_tables import command, labelled
 
 from discreet import Budget
 from discreet.problem.losses import Loss
@@ -78,10 +79,11 @@ class Table:
 
 
 def main() -> None:
+    command(__doc__, "electricity", "california").parse_args()
     print("| table | one step | in the end |\n| --- | --- | --- |")
     for recipe in recipes()[:4]:
         once, last = Table(open_case(recipe)).floors()
-        print(f"| {recipe.name} | {once:.1e} | {last:.1e} |", flush=True)
+        print(f"| {labelled(recipe.name, recipe.name.split('-')[0])} | {once:.1e} | {last:.1e} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import timing
+from stored_tables import command
 
 timing.use_one_core()  # before anything imports NumPy
 
@@ -195,6 +196,7 @@ def measure(name: str, skew: float) -> bool:
 
 def main() -> int:
     """Print the table; 1 if the target for evenly used columns is missed."""
+    command(__doc__, other="generated").parse_args()
     print(f"{ROWS} rows, {COLUMNS} columns, {PER_ROW} non-zeros a row, L1 ball of radius {RADIUS:g}, epsilon = 1.\n")
     print(HEAD)
     met = measure("used evenly", 0.0)

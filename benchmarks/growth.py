@@ -7,68 +7,43 @@ the measured process of the sparse fit: it prints seconds and bytes.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from memory import STATUS
+from stored_tables import labelled, load_benchmark
 from timing import Row, alternate, in_new_process, milliseconds
 
-DATA = Path(os.environ.get("DISCREET_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
-SHAPE, NONZEROS = (800, 88_119), 727_760  # of the dorothea training table
 PASSES = 20
 LONG, SHORT = (8_000, 16_000, 32_000, 64_000), (25, 50, 100, 200)
 TOLERANCE = 0.25
-
-
-def dorothea() -> tuple[str, Any, Any]:
-    """The table of the papers where it is at hand, a random one of its shape elsewhere."""
-    import numpy as np
-    import scipy.sparse as sp
-
-    file = DATA / "dorothea.npz"
-    if file.exists():
-        stored = np.load(file, allow_pickle=False)
-        parts = (stored["X_data"], stored["X_indices"], stored["X_indptr"])
-        return "dorothea", sp.csr_array(parts, shape=tuple(stored["X_shape"])), stored["y"]
-    rng = np.random.default_rng(0)
-    return (
-        "random (dorothea is not at hand)",
-        sparse_table(*SHAPE, NONZEROS),
-        rng.integers(0, 2, SHAPE[0]),
-    )
-
-
-def sparse_table(rows: int, columns: int, nonzeros: int) -> Any:
-    """Ones in random places."""
-    import numpy as np
-    import scipy.sparse as sp
-
-    rng = np.random.default_rng(0)
-    places = rng.integers(0, rows * columns, nonzeros)
-    table = sp.csr_array((np.ones(nonzeros), (places // columns, places % columns)), shape=(rows, columns))
-    table.data[:] = 1.0
-    return table
 
 
 def measure_sparse_fit() -> dict[str, Any]:
     """A fit in this process, after a small one; the peak counts from before the table is read."""
     import numpy as np
     from memory import measured_fit, resident
+    from stand_ins import sparse_ones
 
     from discreet.solvers import CoordinateDescent
 
     solver = CoordinateDescent(passes=PASSES)
-    measured_fit(sparse_table(100, 50, 500), np.arange(100) % 2, solver, bounds=(0.0, 1.0))
+    measured_fit(sparse_ones(100, 50, 500, np.random.default_rng(0)), np.arange(100) % 2, solver, bounds=(0.0, 1.0))
     before = resident("VmRSS")
-    name, X, y = dorothea()
+    X, y = load_benchmark("dorothea")
     found = measured_fit(X, (y > 0).astype(int), solver, bounds=(0.0, 1.0))
     stored = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
     dense = 8 * X.shape[0] * X.shape[1]
     shape = f"{X.shape[0]:,} x {X.shape[1]:,}"
-    return {**found, "peak": found["peak"] - before, "stored": stored, "dense": dense, "name": f"{name}, {shape}"}
+    return {
+        **found,
+        "peak": found["peak"] - before,
+        "stored": stored,
+        "dense": dense,
+        "name": f"{labelled('dorothea')}, {shape}",
+    }
 
 
 def sparse_row() -> Row:
@@ -118,8 +93,10 @@ def _dense(rows: int, columns: int) -> Callable[[], Any]:
 def _sparse(rows: int, columns: int) -> Callable[[], Any]:
     """Ten non-zeros in a row, whatever the number of rows."""
     import numpy as np
+    from stand_ins import sparse_ones
 
-    return _ten_passes(sparse_table(rows, columns, 10 * rows), np.where(np.arange(rows) % 2, 1.0, -1.0))
+    X = sparse_ones(rows, columns, 10 * rows, np.random.default_rng(0))
+    return _ten_passes(X, np.where(np.arange(rows) % 2, 1.0, -1.0))
 
 
 def _ten_passes(X: Any, y: Any) -> Callable[[], Any]:

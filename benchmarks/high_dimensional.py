@@ -11,7 +11,6 @@ the printed number of non-zeros; for log1 and log2 nothing is printed and severa
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 import time
@@ -19,11 +18,12 @@ import warnings
 
 import numpy as np
 import scipy.sparse as sp
+from stored_tables import command, labelled, load_benchmark
 
 from discreet import Budget, Problem
 from discreet.data.public import Public
 from discreet.data.rows import Data
-from discreet.data.synthetic import load_benchmark, quasi_sparse_labels, sparse_regression, standardised
+from discreet.data.synthetic import quasi_sparse_labels, sparse_regression, standardised
 from discreet.privacy.random.generator import secure_generator
 from discreet.problem.losses import Logistic, Squared
 from discreet.problem.penalties import L1, L2
@@ -52,11 +52,11 @@ def problems():
         for strength in (1e-3, 1e-2, 1e-1):
             yield f"{name} alpha={strength:g}", X, y, Logistic(), L2(strength), None
     X, y = load_benchmark("madelon")
-    yield "madelon-l1", with_ones(standardised(X)), signs(y), Logistic(), 0.012, 0.0015
+    yield labelled("madelon-l1", "madelon"), with_ones(standardised(X)), signs(y), Logistic(), 0.012, 0.0015
     X, y = load_benchmark("dorothea")
-    yield "dorothea", X, signs(y), Logistic(), 0.78, 0.64
+    yield labelled("dorothea"), X, signs(y), Logistic(), 0.78, 0.64
     X, y = load_benchmark("california")
-    yield "california", standardised(X), y - y.mean(), Squared(), 3, 0.00056
+    yield labelled("california"), standardised(X), y - y.mean(), Squared(), 3, 0.00056
 
 
 def matched(X, y, loss, wanted):
@@ -163,8 +163,8 @@ def describe(solver):
 
 def main():
     warnings.simplefilter("ignore")
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("problems", nargs="*")
+    parser = command(__doc__, "madelon", "dorothea", "california", other="square, log1 and log2 are generated")
+    parser.add_argument("problems", nargs="*", help="some of square, log1, log2, madelon-l1, dorothea, california")
     parser.add_argument("--seconds", type=float, default=30.0, help="time for tuning each method on each problem")
     wanted = parser.parse_args()
     print("| problem | non-zeros | error at 0 | method | error | thesis | correct / wrong support | settings | tried |")

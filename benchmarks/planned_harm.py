@@ -11,6 +11,7 @@ import warnings
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression as PlainRegression
+from stored_tables import command
 
 from discreet import LogisticRegression
 from discreet.fairness import NormalMargins, harm_of
@@ -65,6 +66,7 @@ def print_ridges(X, y, groups):
 
 
 def main() -> None:
+    command(__doc__, other="generated").parse_args()
     warnings.simplefilter("ignore")  # seeds
     rng = np.random.default_rng(0)
     small = rng.random(ROWS) < SHARE

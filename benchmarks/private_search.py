@@ -9,13 +9,13 @@ tables in view.
 
 from __future__ import annotations
 
-import argparse
 import warnings
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, make_classification
 from sklearn.metrics import log_loss
+from stored_tables import command
 
 from discreet import LogisticRegression
 from discreet.model_selection import PrivateGridSearch, PrivateSearchCV
@@ -45,7 +45,7 @@ def searches(epsilon, seed):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command(__doc__, other="breast cancer and digits of scikit-learn; one is generated")
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--repeats", type=int, default=10)
     options = parser.parse_args()

@@ -6,16 +6,16 @@ on rows held out over that of the best constant, as the mean of some runs, with 
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 import warnings
 
 import numpy as np
 import scipy.sparse as sp
+from stored_tables import command, labelled, load_benchmark
 
 from discreet import Budget, Problem, solve
-from discreet.data.synthetic import load_benchmark, quasi_sparse_labels, sparse_regression
+from discreet.data.synthetic import quasi_sparse_labels, sparse_regression
 from discreet.problem.constraints import L1Ball
 from discreet.problem.losses import Logistic, Squared
 
@@ -74,9 +74,9 @@ def tables():
     yield "sparse LASSO 4,000 x 1,000", *sparse_regression(rows=4_000)[:2], Squared()
     yield "log2 1,000 x 100", *quasi_sparse_labels(spread=2.0)[:2], Logistic()
     X, y = load_benchmark("madelon")
-    yield "madelon 2,600 x 500", X, 2.0 * y - 1.0, Logistic()
+    yield labelled("madelon 2,600 x 500", "madelon"), X, 2.0 * y - 1.0, Logistic()
     X, y = load_benchmark("dorothea_full")
-    yield "dorothea 1,150 x 100,000", X, 2.0 * y - 1.0, Logistic()
+    yield labelled("dorothea 1,150 x 100,000", "dorothea_full"), X, 2.0 * y - 1.0, Logistic()
     yield "texts 10,000 x 1,000", *texts(10_000, 1_000), Logistic()
     yield "indicators 4,000 x 2,000", *indicators(4_000, 2_000), Logistic()
     X, y = factors(2_000, 1_000)
@@ -103,7 +103,7 @@ def ratios(X, y, loss, solver, epsilon, runs):
 
 def main():
     warnings.simplefilter("ignore")
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = command(__doc__, "madelon", "dorothea_full", other="the others are generated")
     parser.add_argument("tables", nargs="*", help="beginnings of names")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--solvers", nargs="*", default=SOLVERS)

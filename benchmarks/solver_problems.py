@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from stored_tables import load_benchmark
 
 from discreet import Problem
-from discreet.data.synthetic import load_benchmark, sparse_regression, standardised
+from discreet.data.synthetic import sparse_regression, standardised
 from discreet.privacy.budget import Budget
 from discreet.problem.constraints import L1Ball
 from discreet.problem.losses import Logistic, Loss, Squared

@@ -6,10 +6,8 @@ it stopped; --fresh starts anew. Tables, plots and what is measured: docs/benchm
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import sys
 import time
 import warnings
 from pathlib import Path
@@ -21,6 +19,7 @@ import numpy as np
 import solver_page
 from solver_problems import Case, form_for, open_case, recipes
 from solver_tuning import GRIDS, excess, tuned
+from stored_tables import command, is_stand_in, labelled, may_write
 
 from discreet import Budget, solve
 from discreet._common.exceptions import IncompatibleSolverError
@@ -32,6 +31,7 @@ MIDDLE = 1.0  # the epsilon at which solvers are also tuned, and the excess is m
 RUNS = 5
 MOST_SECONDS = 6.0  # of processor time for one solver at one epsilon; what is left of its runs is not made
 STORE = Path(__file__).resolve().parents[1] / "build" / "bench-solvers.json"
+STAND_INS = STORE.with_name("bench-solvers-stand-ins.json")  # never among the results of the real tables
 
 Cell = dict[str, Any]
 
@@ -54,7 +54,7 @@ def measure(case: Case, solver: Solver, epsilon: float, declared: bool) -> Cell:
         try:
             solution = solve(problem, case.X, case.y, solver, budget, **known)
         except IncompatibleSolverError as why_incompatible:  # some can tell only when they plan
-            return {"refused": str(why_incompatible).assign_rows(": ")[2].assign_rows("; ")[0]}
+            return {"refused": str(why_incompatible).partition(": ")[2].partition("; ")[0]}
         except (ValueError, MemoryError) as failure:  # a fault of the solver: shown, so that it is not overlooked
             return {"refused": f"it failed: {failure}".rstrip(".")}
         cell["seconds"].append(time.process_time() - start)
@@ -83,16 +83,12 @@ def yardsticks(case: Case) -> Cell:
     }
 
 
-def run(results: dict[str, Cell], names: list[str]) -> None:
+def run(results: dict[str, Cell], names: list[str], store: Path) -> None:
     """Fill in what is missing, and keep it after every cell."""
     for recipe in recipes():
         if names and recipe.name not in names:
             continue
-        try:
-            case = open_case(recipe)
-        except FileNotFoundError as absent:
-            print(f"{recipe.name}: left out, {absent}", file=sys.stderr)
-            continue
+        case = open_case(recipe)
         results[recipe.name] = yardsticks(case)
         for declared in (False, True) if case.declarable else (False,):
             for solver in SOLVERS:
@@ -100,19 +96,19 @@ def run(results: dict[str, Cell], names: list[str]) -> None:
                     key = solver_page.key_of(recipe.name, solver, epsilon, declared)
                     if key in results:
                         continue
-                    keep(results, key, measure(case, SOLVERS[solver](), epsilon, declared))
+                    keep(results, key, measure(case, SOLVERS[solver](), epsilon, declared), store)
         for solver in GRIDS if case.declarable else ():
             key = solver_page.tuned_key(recipe.name, solver)
             if key not in results:
                 best = tuned(case, solver, budget_of(case, MIDDLE))
-                keep(results, key, {**measure(case, best, MIDDLE, False), "setting": str(best)})
+                keep(results, key, {**measure(case, best, MIDDLE, False), "setting": str(best)}, store)
 
 
-def keep(results: dict[str, Cell], key: str, cell: Cell) -> None:
+def keep(results: dict[str, Cell], key: str, cell: Cell, store: Path) -> None:
     results[key] = cell
     print(key, summary(cell), flush=True)
-    STORE.parent.mkdir(exist_ok=True)
-    STORE.write_text(json.dumps(results, indent=1))
+    store.parent.mkdir(exist_ok=True)
+    store.write_text(json.dumps(results, indent=1))
 
 
 def summary(cell: Cell) -> str:
@@ -124,7 +120,8 @@ def summary(cell: Cell) -> str:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    parser = argparse.ArgumentParser(description=__doc__)
+    stored = {recipe.name: recipe.name.split("-")[0] for recipe in recipes() if recipe.name != "sparse-lasso"}
+    parser = command(__doc__, *dict.fromkeys(stored.values()), other="sparse-lasso is generated")
     names = [recipe.name for recipe in recipes()]
     parser.add_argument("problems", nargs="*", help=f"some of {', '.join(names)}; all by default")
     parser.add_argument("--fresh", action="store_true", help="forget the results of earlier runs")
@@ -132,15 +129,19 @@ def main() -> None:
     wanted = parser.parse_args()
     if unknown := set(wanted.problems) - set(names):
         parser.error(f"no such problem: {', '.join(sorted(unknown))}")
+    used = {stored[name] for name in wanted.problems or names if name in stored}
+    write = wanted.write and may_write(*sorted(used))
+    store = STAND_INS if any(is_stand_in(name) for name in used) else STORE
     if wanted.fresh:
-        STORE.unlink(missing_ok=True)
-    results: dict[str, Cell] = json.loads(STORE.read_text()) if STORE.exists() else {}
+        store.unlink(missing_ok=True)
+    results: dict[str, Cell] = json.loads(store.read_text()) if store.exists() else {}
     start = time.perf_counter()
-    run(results, wanted.problems)
+    run(results, wanted.problems, store)
     print(f"{time.perf_counter() - start:.0f} s")
-    for name in [name for name in wanted.problems or names if name in results]:  # tables may be absent
-        print(f"\n## {name}\n\n{solver_page.table(results, name, EPSILONS, RUNS)}")
-        if wanted.write:
+    for name in [name for name in wanted.problems or names if name in results]:
+        shown = labelled(name, stored[name]) if name in stored else name
+        print(f"\n## {shown}\n\n{solver_page.table(results, name, EPSILONS, RUNS)}")
+        if write:
             solver_page.write(results, name, EPSILONS, RUNS)
 
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable
 
 import timing
+from stored_tables import command, may_write
 
 timing.use_one_core()  # before anything imports NumPy
 
@@ -46,6 +47,10 @@ def write(table: str) -> None:
 
 def main() -> int:
     """Print the table; 1 if a target was missed."""
+    parser = command(__doc__, "dorothea", other="all others are generated")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks/speed.md")
+    asked = parser.parse_args()
+    write_page = asked.write and may_write("dorothea")
     compiled = reference.build()
     if compiled is None:
         print("No C++ compiler found (c++, g++ or clang++): our own times only, without ratios.\n")
@@ -55,7 +60,7 @@ def main() -> int:
         for row in measure():
             print(row.markdown(), flush=True)
             rows.append(row)
-    if "--write" in sys.argv[1:]:
+    if write_page:
         write("\n".join([HEAD, *(row.markdown() for row in rows)]))
     missed = [row.what for row in rows if row.passed is False]
     print(f"\n{len(missed)} of {sum(row.passed is not None for row in rows)} targets missed: {missed or 'none'}")

@@ -1,21 +1,19 @@
 """Regret of private streams: the losses on the way, each row before it is learned from, against the best fixed model.
 
-Run: make bench-streams. Uses the table named by the first argument (default adult) from the folder that
-`discreet.data.synthetic` names, else a synthetic one. Bounds are read from the table as if they were public.
+Run: make bench-streams. Bounds are read from the table as if they were public.
 """
 
 from __future__ import annotations
 
-import sys
 import warnings
 from typing import Any
 
 import numpy as np
+from stored_tables import command, labelled, load_benchmark
 
 from discreet import Budget, LogisticRegression, Problem
 from discreet.data.public import Public
 from discreet.data.rows import Data
-from discreet.data.synthetic import load_benchmark
 from discreet.privacy.random.generator import secure_generator
 from discreet.problem.losses import Logistic
 from discreet.problem.optimum import minimise
@@ -28,19 +26,15 @@ from discreet.solvers.ftrl.leaf_loop import LeafLoop
 EPSILON = 1.0
 RUNS = 3
 LEAVES = 512
+TABLES = ("adult", "acsincome_co", "acsincome_ne", "electricity")
 PROBLEM = Problem(Logistic(), L2(1e-5))
 
 
 def table(name: str) -> tuple[str, Any, Any]:
     """Rows in random order, labels -1 and +1."""
-    try:
-        X, y = load_benchmark(name)
-    except FileNotFoundError:
-        rng = np.random.default_rng(0)
-        name, X = "synthetic", rng.uniform(-1.0, 1.0, (40_000, 10))
-        y = (X @ rng.standard_normal(10) + rng.logistic(size=40_000) > 0).astype(float)
+    X, y = load_benchmark(name)
     order = np.random.default_rng(0).permutation(len(y))
-    return name, X[order], 2.0 * y[order] - 1.0
+    return labelled(name), X[order], 2.0 * y[order] - 1.0
 
 
 def losses_on_the_way(solver: FTRL, X: Any, y: Any, budget: Budget) -> Any:
@@ -116,8 +110,11 @@ def accuracy_rows(X: Any, y: Any) -> list[str]:
 
 
 def main() -> None:
+    parser = command(__doc__, *TABLES)
+    parser.add_argument("table", nargs="?", default="adult", choices=TABLES)
+    chosen = parser.parse_args()
     warnings.simplefilter("ignore")
-    name, X, y = table(sys.argv[1] if len(sys.argv) > 1 else "adult")
+    name, X, y = table(chosen.table)
     print(f"{name}, {X.shape[0]:,} x {X.shape[1]}, epsilon {EPSILON:g}, mean of {RUNS} runs\n")
     print("\n".join([*regret_rows(X, y), "", *accuracy_rows(X, y)]))
 

@@ -6,7 +6,6 @@ of tables. Shown is how much of the held-out loss of the best constant is explai
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from stored_tables import command, labelled, may_write, stored_table
 
 from discreet import Budget, Problem
 from discreet.data.public import Public
 from discreet.data.rows import Data
-from discreet.data.synthetic import benchmark_folder, load_benchmark
 from discreet.federated.vertical import Holder, HolderFacts, plan_vertical, run_vertical
 from discreet.privacy.random.generator import secure_generator
 from discreet.problem.losses import Logistic, Loss, Squared
@@ -111,8 +110,8 @@ class Case:
 
 def case(name: str) -> Case:
     table = name.split(",", maxsplit=1)[0]
-    X, y = load_benchmark(table)
-    names = [str(column) for column in np.load(benchmark_folder() / f"{table}.npz")["feature_names"]]
+    data = stored_table(table)
+    X, y, names = data["X"], data["y"], [str(column) for column in data["feature_names"]]
     starts = SPLITS[name]
     columns = {
         holder: [j for j, column in enumerate(names) if column.split("=")[0] in own] for holder, own in starts.items()
@@ -231,18 +230,20 @@ def picture(case: Case, lines: dict[str, list[tuple[float, float, float]]], path
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    stored = {name: name.split(",", maxsplit=1)[0] for name in SPLITS}
+    parser = command(__doc__, *dict.fromkeys(stored.values()))
     parser.add_argument("names", nargs="*", help="beginnings of names, such as 'california' (default: all)")
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--write", action="store_true", help="rewrite the tables and pictures of the page")
     arguments = parser.parse_args()
     chosen = [name for name in SPLITS if not arguments.names or name.startswith(tuple(arguments.names))]
+    write = arguments.write and may_write(*dict.fromkeys(stored[name] for name in chosen))
     for name in chosen:
         made = case(name)
         lines = measure(made, arguments.runs)
         table = table_of(made, lines)
-        print(f"{name}: {len(made.y):,} people, {made.X.shape[1]} columns\n{table}", flush=True)
-        if arguments.write:
+        print(f"{labelled(name, stored[name])}: {len(made.y):,} people, {made.X.shape[1]} columns\n{table}", flush=True)
+        if write:
             rewrite(name, table)
             file = "vertical-" + name.replace(", ", "-").replace(" holders", "").replace(" ", "-") + ".png"
             picture(made, lines, PAGE.parent / file)

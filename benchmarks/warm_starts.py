@@ -11,14 +11,13 @@ classification, and one minus R^2 of a regression, on 10,000 other rows. Three k
 
 from __future__ import annotations
 
-import sys
 import warnings
 from typing import Any
 
 import numpy as np
+from stored_tables import command, labelled, load_benchmark
 
 from discreet import LogisticRegression, PublicModel, PublicTable, Ridge
-from discreet.data.synthetic import load_benchmark
 from discreet.problem.column_scaling import identity_scaling
 from discreet.scaling.public_scales import with_public_scales
 
@@ -110,9 +109,14 @@ def line(what: str, found: dict[str, list[float]]) -> str:
 
 
 def main() -> None:
+    parser = command(__doc__, *TABLES, "acsincome_ne")
+    parser.add_argument("tables", nargs="*", help=f"some of {', '.join(TABLES)}; all by default")
+    chosen = parser.parse_args()
+    if unknown := sorted(set(chosen.tables) - set(TABLES)):
+        parser.error(f"no such table: {', '.join(unknown)}")
     warnings.simplefilter("ignore")
-    for name in sys.argv[1:] or TABLES:
-        print(f"\n{name}\n\n| given | {' | '.join(f'epsilon {e:g}' for e in EPSILONS)} |", flush=True)
+    for name in chosen.tables or TABLES:
+        print(f"\n{labelled(name)}\n\n| given | {' | '.join(f'epsilon {e:g}' for e in EPSILONS)} |", flush=True)
         print("| --- |" + " --- |" * len(EPSILONS))
         print("\n".join(run(name)), flush=True)
 

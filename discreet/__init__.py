@@ -19,6 +19,8 @@ _HOMES = {
     "Lasso": "estimators",
     "ElasticNet": "estimators",
     "HuberRegressor": "estimators",
+    "PoissonRegressor": "estimators",
+    "GammaRegressor": "estimators",
     "Budget": "privacy.budget",
     "Relation": "privacy.relation",
     "Ledger": "privacy.ledger",
@@ -56,11 +58,13 @@ if TYPE_CHECKING:
     from discreet.data.public_inputs import PublicModel as PublicModel
     from discreet.data.public_inputs import PublicTable as PublicTable
     from discreet.estimators import ElasticNet as ElasticNet
+    from discreet.estimators import GammaRegressor as GammaRegressor
     from discreet.estimators import HuberRegressor as HuberRegressor
     from discreet.estimators import Lasso as Lasso
     from discreet.estimators import LinearRegression as LinearRegression
     from discreet.estimators import LinearSVC as LinearSVC
     from discreet.estimators import LogisticRegression as LogisticRegression
+    from discreet.estimators import PoissonRegressor as PoissonRegressor
     from discreet.estimators import Ridge as Ridge
     from discreet.estimators.model_file import load_model as load_model
     from discreet.estimators.model_file import save_model as save_model

@@ -79,8 +79,10 @@ def _examples(kind, known):
         if parameter.name == "classes":
             choices[parameter.name] = (2, 4)
         elif parameter.name == "loss":
-            scalar = [k for k in known if not {"classes", "loss"} & set(inspect.signature(k).parameters)]
-            choices[parameter.name] = [k() for k in scalar]
+            scalar = [k() for k in known if not {"classes", "loss"} & set(inspect.signature(k).parameters)]
+            choices[parameter.name] = [loss for loss in scalar if loss.classification or kind is OneVsRest]
+        elif parameter.name == "weights":
+            choices[parameter.name] = ((0.2, 1.0), (3.0, 0.0))
         else:
             choices[parameter.name] = tuple(factor * parameter.default for factor in (1.0, 0.1, 30.0))
     return [kind(**dict(zip(choices, values, strict=True))) for values in itertools.product(*choices.values())]

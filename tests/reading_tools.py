@@ -8,6 +8,8 @@ import discreet
 NAMES = ["age", 'height "tall"', "x y; DROP TABLE people; --"]
 KINDS = {
     "regression": ("Ridge", None, {"y_bounds": (-100.0, 100.0)}),
+    "counts": ("PoissonRegressor", None, {}),
+    "amounts": ("GammaRegressor", None, {}),
     "no intercept": ("Lasso", None, {"fit_intercept": False}),
     "two classes": ("LogisticRegression", ["it's no", "yes"], {}),
     "boolean": ("LogisticRegression", [False, True], {}),
@@ -28,6 +30,8 @@ def fitted(kind, epsilon=5.0, **more):
     if labels is not None:
         cuts = np.quantile(margin, np.arange(1, len(labels)) / len(labels))
         margin, parameters = np.asarray(labels)[np.digitize(margin, cuts)], {**parameters, "classes": labels}
+    elif kind in ("counts", "amounts"):
+        margin = np.exp(0.3 * margin)
     model = getattr(discreet, name)(epsilon=epsilon, random_state=0, **{**bounds, **parameters, **more})
     return model.fit(pd.DataFrame(X, columns=NAMES), margin)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -48,9 +49,13 @@ PRICED_DRAWS = {
 UNPRICED_DRAWS = [("solvers.sketched.sketches", "poisson_batches")]
 
 
+@cache
 def imports_of(path):
     """Dotted names that a file imports, also inside functions, but not for type checking only."""
-    tree = ast.parse(path.read_text())
+    return list(_imports_in(ast.parse(path.read_text())))
+
+
+def _imports_in(tree):
     hidden = {
         id(inner)
         for node in ast.walk(tree)
@@ -137,6 +142,7 @@ def test_only_privacy_knows_the_accountants():
     assert users <= {("privacy", "accounting"), ("privacy", "mechanisms")}
 
 
+@cache
 def priced_draws(source):
     """The draws of noise and of rows that a piece of code asks for by itself."""
     calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))

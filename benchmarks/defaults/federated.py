@@ -7,7 +7,9 @@ An error is what a run leaves of the way from a model of zeros to the optimum; g
 from __future__ import annotations
 
 import math
+import sys
 import warnings
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -47,6 +49,10 @@ def mean_error(name: str, value: float) -> float:
 
 def main() -> None:
     """Print one line for each constant."""
+    sys.path.append(str(Path(__file__).resolve().parents[1]))
+    from stored_tables import command
+
+    command(__doc__, other="generated").parse_args()
     warnings.simplefilter("ignore")
     for name in UNITS:
         default = getattr(planning, name)

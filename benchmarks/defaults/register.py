@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from numbers import Real
@@ -158,6 +159,10 @@ def _is_numeric(value: Any) -> bool:
 
 
 def main() -> None:
+    sys.path.append(str(Path(__file__).resolve().parents[1]))
+    from stored_tables import command
+
+    command(__doc__, other="none").parse_args()
     text = PAGE.read_text() if PAGE.exists() else ""
     code, page = constants(), rows(text)
     print(f"{len(code)} constants; on the page:", dict(Counter(row.kind for row in page)))

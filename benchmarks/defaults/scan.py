@@ -19,7 +19,6 @@ of them.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 import warnings
@@ -27,6 +26,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -127,10 +127,13 @@ def print_table(scan: Scan, means: FloatArray, default: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    sys.path.append(str(Path(__file__).resolve().parents[1]))
+    from stored_tables import command
+
+    parser = command(__doc__, other="generated: benchmarks/defaults/tables.py")
     parser.add_argument("constants", nargs="*", help="as docs/defaults.md names them; all if none is given")
-    parser.add_argument("--seeds", type=int, default=None)
-    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--seeds", type=int, default=None, help="how many; each scan has its own default")
+    parser.add_argument("--list", action="store_true", help="the names of all scans")
     parser.add_argument("--tables", action="store_true", help="print the errors by value and table")
     chosen = parser.parse_args()
     if chosen.list:

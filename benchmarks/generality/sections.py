@@ -41,7 +41,24 @@ def sections(summaries: Summaries) -> dict[str, str]:
     found["calibration"] = grid(summaries, "labels", "auto", slope_cell)
     for kind in KINDS.values():
         found[f"{kind} warned"] = grid(summaries, kind, "auto", warned_cell)
+    newer = {half: found["later"] for half, found in summaries.items() if found.get("later")}
+    found["later tuned"] = tuned(newer) if newer else "Not run."
+    found["later labels"] = later(newer)
     return found | {"tuned": tuned(summaries), "changes": changed(summaries)}
+
+
+def later(summaries: Summaries) -> str:
+    """`auto` after a change that the rivals need not be run again for; labels alone."""
+    if not summaries:
+        return "Not run."
+    halves = [of(summaries, half, "labels", "auto") for half in HALVES]
+    fits = f"{pair(halves, 'worse', percent)} of {pair(halves, 'cells', plain)} fits are worse than the constant, "
+    warned = (
+        f"of which {pair(halves, 'worse_warned', percent)} were warned. Mean ratio {pair(halves, 'mean', number)}, "
+    )
+    slopes = f"median slope {pair(halves, 'slope', number)}, too extreme {pair(halves, 'too_extreme', percent)}."
+    told = fits + warned + slopes
+    return grid(summaries, "labels", "auto", ratio_cell) + "\n\n" + told
 
 
 def counts(summaries: Summaries) -> str:

@@ -12,6 +12,7 @@ import pandas as pd
 
 KEYS = ["table", "rows", "epsilon"]
 KINDS = {2: "labels", 0: "targets"}
+PARTS = ("rivals", "constants", "auto", "solvers")  # beside the tuned settings
 TOLD = ("auto, told", "AdaSSP", "BoostedAdaSSP", "diffprivlib", "opacus", "private constant, told")
 NOT_PRIVATE = ("without privacy", "constant without privacy")
 OURS = ("auto", "auto, told", "newton", "gd", "cd", "sgd", "constant")
@@ -44,6 +45,22 @@ def summarised(folder: Path) -> Figures:
     return found
 
 
+def later(folder: Path) -> Figures:
+    """Those of `auto` and of tuned settings alone, for a change of which the rivals know nothing."""
+    found: Figures = {}
+    tuned, own = rows_of(folder / "tuned"), rows_of(folder / "auto")
+    if len(tuned):
+        found["tuned"] = tuned_figures(tuned)
+    if len(own):
+        frame = pd.concat([own[own["model"] == "auto"], rows_of(folder / "constants")], ignore_index=True)
+        frame = with_ratios(frame.assign(loss=frame["loss"].astype(float).fillna(math.inf)))
+        frame = frame[frame["model"] == "auto"]
+        kinds = {kind: frame[frame["classes"] == classes] for classes, kind in KINDS.items()}
+        found["models"] = {kind: {"auto": model_figures(group)} for kind, group in kinds.items()}
+        found["grids"] = {kind: {"auto": grid(group)} for kind, group in kinds.items()}
+    return found
+
+
 def rows_of(folder: Path) -> pd.DataFrame:
     files = sorted(folder.glob("*.json"))
     return pd.DataFrame([row for file in files for row in json.loads(file.read_text())["rows"]])
@@ -51,7 +68,7 @@ def rows_of(folder: Path) -> pd.DataFrame:
 
 def results(folder: Path) -> pd.DataFrame:
     """All finished cells; models without privacy, which no epsilon changes, are repeated for each of them."""
-    frame = pd.concat([rows_of(folder / part) for part in ("rivals", "constants", "defaults")], ignore_index=True)
+    frame = pd.concat([rows_of(folder / part) for part in PARTS], ignore_index=True)
     frame["loss"] = frame["loss"].astype(float).fillna(math.inf)
     plain = frame["model"].isin(NOT_PRIVATE)
     repeated = [frame[plain].assign(epsilon=epsilon) for epsilon in sorted(frame["epsilon"].dropna().unique())]

@@ -173,6 +173,9 @@ def _as_dict(column: Column) -> dict[str, Any]:
 def _read_column(fields: Any) -> Column:
     known = _only_known("a column", fields, Column)
     if isinstance(known.get("categories"), list):
+        known.setdefault("type", "category")
+        if known["type"] in ("number", "date"):
+            raise ValueError(f'column {known.get("name")!r} lists categories: its type must be "category".')
         known["categories"] = tuple(as_text(value) for value in known["categories"])
         if known.get("type") == "category" and known.get("missing") is not None:
             known["missing"] = as_text(known["missing"])

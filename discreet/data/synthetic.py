@@ -1,10 +1,6 @@
-"""The papers' synthetic problems, and a loader for benchmark tables kept outside the package."""
+"""The papers' synthetic problems."""
 
 from __future__ import annotations
-
-import os
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -40,22 +36,3 @@ def standardised(X: FloatArray) -> FloatArray:
     """Columns with mean 0 and variance 1, by their exact moments. Not private: for experiments on public tables."""
     spread = X.std(axis=0)
     return (X - X.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
-
-
-def benchmark_folder() -> Path:
-    """Where benchmark tables are kept: the environment variable DISCREET_DATA, else ../shared/data."""
-    default = Path(__file__).resolve().parents[3] / "shared" / "data"
-    return Path(os.environ.get("DISCREET_DATA", default))
-
-
-def load_benchmark(name: str) -> tuple[Any, FloatArray]:
-    """X and y of a benchmark table (NumPy archive); sparse tables come as CSR."""
-    import scipy.sparse as sp
-
-    path = benchmark_folder() / f"{name}.npz"
-    if not path.exists():
-        raise FileNotFoundError(f"{name}: no such table; set DISCREET_DATA to the folder that holds {name}.npz.")
-    data = np.load(path, allow_pickle=False)
-    if "X" in data:
-        return data["X"], data["y"]
-    return sp.csr_array((data["X_data"], data["X_indices"], data["X_indptr"]), shape=tuple(data["X_shape"])), data["y"]

@@ -9,6 +9,8 @@ _HOMES = {
     "LinearSVC": "classifiers",
     "LogisticRegression": "classifiers",
     "PrivateClassifier": "classifiers",
+    "GammaRegressor": "log_regressors",
+    "PoissonRegressor": "log_regressors",
     "ElasticNet": "regressors",
     "HuberRegressor": "regressors",
     "Lasso": "regressors",
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from discreet.estimators.classifiers import LinearSVC as LinearSVC
     from discreet.estimators.classifiers import LogisticRegression as LogisticRegression
     from discreet.estimators.classifiers import PrivateClassifier as PrivateClassifier
+    from discreet.estimators.log_regressors import GammaRegressor as GammaRegressor
+    from discreet.estimators.log_regressors import PoissonRegressor as PoissonRegressor
     from discreet.estimators.regressors import ElasticNet as ElasticNet
     from discreet.estimators.regressors import HuberRegressor as HuberRegressor
     from discreet.estimators.regressors import Lasso as Lasso

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -20,10 +20,12 @@ from discreet.data.validation import (
     validate_stored,
 )
 from discreet.estimators.base import PrivateLinearModel
+from discreet.estimators.class_weights import class_weights, largest_weight
 from discreet.estimators.scikit_learn_names import explains_parameters
-from discreet.problem.losses import Logistic, Loss, Multinomial, OneVsRest, SmoothedHinge
+from discreet.problem.losses import ClassWeighted, Logistic, Loss, Multinomial, OneVsRest, SmoothedHinge
 from discreet.problem.penalties import L1, L2, Penalty, Zero
 from discreet.problem.penalties import ElasticNet as ElasticNetPenalty
+from discreet.problem.problem import Problem
 
 # How people write penalties elsewhere, and what is meant.
 PENALTY_SPELLINGS = {
@@ -42,6 +44,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     ----------
     classes : sequence, optional
         The public list of labels. None reads them from y, which reveals them, and warns.
+    class_weight : dict, optional
+        Public weights of the classes, such as {"no": 1, "yes": 10}; classes that are not named weigh 1. "balanced"
+        would be read from the rows and is refused.
 
     Attributes
     ----------
@@ -54,6 +59,25 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     """
 
     classes: Any = None
+    class_weight: Any = None
+
+    def _problem(self, classes: int = 2) -> Problem:
+        plain = super()._problem(classes)
+        if self.class_weight is None:
+            return plain
+        weights = class_weights(self.class_weight, self._labels(classes), classes)
+        return replace(plain, loss=ClassWeighted(plain.loss, weights))
+
+    def _labels(self, classes: int) -> list[Any] | None:
+        """The labels as Python values: as declared, or as seen in `fit`; None where they are not known yet."""
+        if self.classes is not None:
+            return list(declared_classes(self.classes).tolist())
+        seen = getattr(self, "classes_", None)
+        return list(seen.tolist()) if seen is not None and seen.size == classes else None
+
+    def _strength(self, alpha: float) -> float:
+        """The penalty beside weights whose largest is 1: the loss has been divided by the largest, and so is this."""
+        return alpha if self.class_weight is None else alpha / largest_weight(self.class_weight)
 
     def _load(self, X: Any, y: Any, metadata: dict[str, Any], reset: bool, declared: Any = None) -> Data:
         table, labels, owned = validate_rows(self, X, y, numeric=False, reset=reset)
@@ -188,7 +212,7 @@ class LogisticRegression(PrivateClassifier):
         return Multinomial(classes) if self.multi_class == "multinomial" else OneVsRest(Logistic(), classes)
 
     def _penalty(self) -> Penalty:
-        return make_penalty(self.penalty, self.alpha, self.l1_ratio)
+        return make_penalty(self.penalty, self._strength(self.alpha), self.l1_ratio)
 
     def predict_proba(self, X: Any) -> Any:
         """Return class probabilities of shape (n_samples, n_classes), in the order of `classes_`."""
@@ -247,7 +271,7 @@ class LinearSVC(PrivateClassifier):
         return hinge if classes == 2 else OneVsRest(hinge, classes)
 
     def _penalty(self) -> Penalty:
-        return L2(self.alpha)
+        return L2(self._strength(self.alpha))
 
 
 def make_penalty(name: Any, alpha: float, l1_ratio: float) -> Penalty:

@@ -3,4 +3,12 @@
 from __future__ import annotations
 
 CLASSIFIERS = ("LogisticRegression", "LinearSVC")
-REGRESSORS = ("Ridge", "LinearRegression", "Lasso", "ElasticNet", "HuberRegressor")
+REGRESSORS = (
+    "Ridge",
+    "LinearRegression",
+    "Lasso",
+    "ElasticNet",
+    "HuberRegressor",
+    "PoissonRegressor",
+    "GammaRegressor",
+)

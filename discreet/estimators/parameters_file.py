@@ -70,6 +70,8 @@ def numbers(value: Any) -> Any:
 def _write(name: str, value: Any) -> Any:
     is_bounds = name == "bounds"
     written = _as_object(value) if not (is_bounds and isinstance(value, Mapping)) else _by_name(value)
+    if name == "class_weight" and isinstance(value, Mapping):
+        written = {"class_weight": [[plain(label), plain(weight)] for label, weight in value.items()]}
     try:
         text = json.dumps(
             (open_as_none if is_bounds else plain)(value) if written is None else written, allow_nan=False
@@ -122,6 +124,8 @@ def _read(content: Any) -> Any:
         return Budget.from_dict(settings)
     if what == "public_model":
         return PublicModel(**settings)
+    if what == "class_weight":
+        return dict(settings)
     if what == "columns" and isinstance(settings, dict):
         return {column: _tuples(numbers(pair)) for column, pair in settings.items()}
     if what not in ("solver", "constraint"):

@@ -37,8 +37,10 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
 
     y_bounds: Any = None
     _regression: ClassVar[bool] = True
+    _log_link: ClassVar[bool] = False
 
     def _load(self, X: Any, y: Any, metadata: dict[str, Any], reset: bool, declared: Any = None) -> Data:
+        refuse_several_outputs(y)
         table, target, owned = validate_rows(self, X, y, numeric=True, reset=reset)
         rows = target.shape[0]
         weight, persons = only_weights(metadata, rows, groups=True), persons_of(metadata, rows)
@@ -84,6 +86,16 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
             1 less the ratio of the squared errors of the model and of the mean of y.
         """
         return float(super().score(X, y, sample_weight))
+
+
+def refuse_several_outputs(y: Any) -> None:
+    """One model predicts one number; the shape of y is public."""
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    if len(shape) == 2 and shape[1] > 1:
+        raise ValueError(
+            f"y has {shape[1]} columns: fit one model for each of them, with epsilon / {shape[1]} and "
+            f"delta / {shape[1]} each, so that all together keep the budget."
+        )
 
 
 @explains_parameters

@@ -28,7 +28,7 @@ HINTS = {
     "n_jobs": "leave it out: a fit runs in one process",
     "multi_class": "leave it out: more than two classes are modelled one against the rest",
     "penalty": "write alpha for the strength, or use LogisticRegression(penalty=...), Ridge, Lasso or ElasticNet",
-    "loss": "the loss is that of the class: LogisticRegression, LinearSVC, LinearRegression or HuberRegressor",
+    "loss": "the loss is that of the class: LogisticRegression, LinearSVC, Ridge, HuberRegressor or PoissonRegressor",
     "dual": 'leave it out, or write solver="dual-cd" for dual coordinate descent',
     "warm_start": "write start=PublicModel.of(model) with a public model; a model of the same rows has its own cost",
     "intercept_scaling": "leave it out: the intercept is never penalised",
@@ -51,7 +51,8 @@ HINTS = {
 def explains_parameters(cls: T) -> T:
     """Make the constructor of an estimator answer unknown parameters with what to write instead.
 
-    The signature stays that of the constructor, which is what `get_params` and `clone` read.
+    So does `set_params`, which refuses by a ValueError as in scikit-learn. The signature stays that of the constructor,
+    which is what `get_params` and `clone` read.
     """
     original: Any = vars(cls)["__init__"]  # made by dataclass
     known = list(inspect.signature(original).parameters)[1:]
@@ -65,7 +66,17 @@ def explains_parameters(cls: T) -> T:
                 raise TypeError(unknown_parameter(type(self).__name__, name, known))
         original(self, **parameters)
 
+    inherited: Any = cls.set_params  # type: ignore[attr-defined]
+
+    @functools.wraps(inherited)
+    def set_params(self: Any, **parameters: Any) -> Any:
+        for name in parameters:
+            if "__" not in name and name not in known:
+                raise ValueError(unknown_parameter(type(self).__name__, name, known))
+        return inherited(self, **parameters)
+
     setattr(cls, "__init__", construct)  # noqa: B010 - mypy refuses to assign to a method
+    setattr(cls, "set_params", set_params)  # noqa: B010
     return cls
 
 

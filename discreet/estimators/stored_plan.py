@@ -33,7 +33,7 @@ def write_scaling(estimator: Any, classifier: bool) -> dict[str, Any] | None:
     found = {name: plain(getattr(scaling, name)) for name in names}
     if not classifier and np.isfinite(scaling.target_noise):  # infinite: the shift is not a measured mean
         found["target_noise"] = float(scaling.target_noise)
-    return found
+    return found | ({"log_target": True} if scaling.log_target else {})
 
 
 def read_scaling(content: Any, ranges: tuple[FloatArray, FloatArray], classifier: bool) -> ColumnScaling:
@@ -48,6 +48,8 @@ def read_scaling(content: Any, ranges: tuple[FloatArray, FloatArray], classifier
     target: dict[str, Any] = {} if classifier else {name: _number(content, name) for name in TARGET}
     if "target_noise" in content:
         target["target_noise"] = _number(content, "target_noise")
+    if "log_target" in content:
+        target["log_target"] = content["log_target"] is True
     if not usable or not target.get("target_scale", 1.0) > 0.0:
         raise ValueError("its scaling has a scale or a second moment out of range.")
     return ColumnScaling(*ranges, shift, scale, second_moment, np.array(frozen, dtype=bool), **target)

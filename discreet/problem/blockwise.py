@@ -209,13 +209,24 @@ def scaled_start(problem: Problem, scaling: ColumnScaling, start: PublicModel | 
     return np.concatenate([weights, np.asarray(intercept)[..., None]], axis=-1)
 
 
+def scaling_for(problem: Problem, scaling: ColumnScaling) -> ColumnScaling:
+    """The scaling as the problem needs it: one scale for all columns, the target in units of its mean."""
+    if problem.common_scale:
+        scaling = scaling.uniform()
+    return scaling.with_log_target(problem.fit_intercept) if problem.loss.log_link else scaling
+
+
 def scaled_penalty_terms(problem: Problem, scaling: ColumnScaling) -> PenaltyTerms:
-    """The penalty in scaled columns, with that of the intercept, which is none, last."""
+    """The penalty in scaled columns, with that of the intercept, which is none, last.
+
+    Of a target in units of its mean the loss is smaller by a power of the mean, and so must the penalty be.
+    """
     inner = scaling.penalty_terms(problem.penalty_terms(scaling.columns))
     extra = int(problem.fit_intercept)
+    unit = float(np.exp(scaling.target_shift * problem.loss.target_power)) if scaling.log_target else 1.0
     return PenaltyTerms(
-        l1=np.append(inner.l1, np.zeros(extra)),
-        l2=np.append(inner.l2, np.zeros(extra)),
+        l1=np.append(inner.l1 / unit, np.zeros(extra)),
+        l2=np.append(inner.l2 / unit, np.zeros(extra)),
         low=np.append(inner.low, np.full(extra, -np.inf)),
         high=np.append(inner.high, np.full(extra, np.inf)),
     )

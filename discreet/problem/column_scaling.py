@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from discreet.data.rows import Data
 
 
+LEAST_MEAN = 0.1  # of the spread: no counts are so uneven that their mean is less
+SMALLEST_UNIT = 1e-9  # of the largest target: a target in units of its mean must not overflow
 SMALLEST_SPREAD = 1e-7  # of the radius: a constant column must not be divided by zero
 
 
@@ -46,6 +48,7 @@ class ColumnScaling:
     target_shift: float = 0.0
     target_scale: float = 1.0
     target_noise: float = np.inf  # standard deviation of the noise in the shift; infinite: it is not a measured mean
+    log_target: bool = False  # the shift is a logarithm: targets are divided by its exponential instead
 
     @property
     def columns(self) -> int:
@@ -83,8 +86,46 @@ class ColumnScaling:
         return columns if order == "F" else sp.csr_array(columns)
 
     def target(self, y: FloatArray) -> FloatArray:
-        """Return the clipped and centred regression target (labels of a classification are left alone)."""
-        return np.clip(y, self.target_low, self.target_high) - self.target_shift
+        """Return the clipped and centred regression target (labels of a classification are left alone).
+
+        With a log link it is divided by its mean instead, of which the shift is the logarithm.
+        """
+        clipped = np.clip(y, self.target_low, self.target_high)
+        return clipped / np.exp(self.target_shift) if self.log_target else clipped - self.target_shift
+
+    @property
+    def constant_prediction(self) -> float:
+        """What is predicted where the columns tell nothing."""
+        return float(np.exp(self.target_shift)) if self.log_target else self.target_shift
+
+    def with_log_target(self, centred: bool) -> ColumnScaling:
+        """The same scaling for a loss with a log link: the target has the unit of its mean.
+
+        Targets are not negative. A range that has shrunk to a point stays one; any other begins at 0, where clipping
+        costs nothing. Without an intercept (`centred` is False) no unit can be given back, and it stays 1.
+        """
+        if self.log_target:
+            return self
+        high = max(self.target_high, 0.0)
+        low = high if self.target_low >= high else 0.0
+        unit = self._target_unit(high) if centred else 1.0
+        return replace(
+            self,
+            target_low=low,
+            target_high=high,
+            target_shift=float(np.log(unit)),
+            target_scale=self.target_scale / unit,
+            target_noise=self.target_noise / unit,
+            log_target=True,
+        )
+
+    def _target_unit(self, high: float) -> float:
+        """The mean of a target that is not negative; its spread where no mean is known, 1 where nothing is."""
+        if self.target_shift > 0.0:
+            # Many negative targets have a mean that says nothing about what is left of them after clipping.
+            least = max(LEAST_MEAN * self.target_scale, SMALLEST_UNIT * high if np.isfinite(high) else 0.0)
+            return max(self.target_shift, least)
+        return min(self.target_scale, high) if high > 0.0 else 1.0
 
     def penalty_terms(self, penalty_terms: PenaltyTerms) -> PenaltyTerms:
         """The user's separable penalty, written for the scaled weights w_j * scale_j."""

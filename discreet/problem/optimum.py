@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
 from discreet.data.rows import Data
+from discreet.problem.blockwise import BlockwiseProblem
 from discreet.problem.certificate import Certificate, certify, curvature, is_optimal
 from discreet.problem.column_scaling import exact_scaling
 from discreet.problem.fista import accelerated_steps, largest_curvature
@@ -77,7 +78,7 @@ def exactly_scaled(problem: Problem, data: Data) -> ScaledProblem:
     return scale_problem(problem, data, scaling, data.rows, "F")
 
 
-def is_smooth(scaled: ScaledProblem) -> bool:
+def is_smooth(scaled: BlockwiseProblem) -> bool:
     c = scaled.penalty_terms
     free = np.isneginf(c.low).all() and np.isposinf(c.high).all()
     coupled = not scaled.problem.penalty.separable
@@ -117,7 +118,7 @@ def _line_search(scaled: ScaledProblem, w: FloatArray, direction: FloatArray, de
     return w
 
 
-def lbfgs(scaled: ScaledProblem, most: int = 20_000, progress: float = 1e-15) -> FloatArray:
+def lbfgs(scaled: BlockwiseProblem, most: int = 20_000, progress: float = 1e-15) -> FloatArray:
     """L-BFGS steps, at most so many and until one gains less than `progress` of the objective."""
     shape, ridge = scaled.shape, scaled.penalty_terms.l2
 

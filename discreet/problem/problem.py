@@ -56,6 +56,11 @@ class Problem:
             raise ValueError(
                 f"constraint must be a set of discreet.problem.constraints or None; got {self.constraint!r}."
             )
+        if self.loss.target_power and not self.penalty.separable:
+            raise ValueError(
+                f"the {self.loss.name} loss cannot be combined with the {self.penalty.name} penalty, which ties "
+                "coefficients together; use a separable one, such as L2."
+            )
         if self.constraint is not None and not self.penalty.separable:
             raise ValueError(
                 f"the {self.penalty.name} penalty cannot be combined with a constraint: the proximal map of the two "

@@ -13,7 +13,7 @@ from discreet._common.types import FloatArray, IntArray
 from discreet.data.people import person_slices
 from discreet.data.rows import block_slices
 from discreet.kernels.gradient import margins_of, row_norms
-from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock, scaled_penalty_terms, scaled_start
+from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock, scaled_penalty_terms, scaled_start, scaling_for
 from discreet.problem.column_scaling import ColumnScaling
 
 if TYPE_CHECKING:
@@ -76,8 +76,7 @@ def scale_problem(
     start: PublicModel | None = None,
 ) -> ScaledProblem:
     """Copy the rows into scaled columns once, in the order the solver wants."""
-    if problem.common_scale:
-        scaling = scaling.uniform()
+    scaling = scaling_for(problem, scaling)
     return ScaledProblem(
         problem=problem,
         scaling=scaling,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock, scaled_penalty_terms, scaled_start
+from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock, scaled_penalty_terms, scaled_start, scaling_for
 from discreet.problem.column_scaling import ColumnScaling
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ def stored_problem(
     problem: Problem, source: Rows, scaling: ColumnScaling, rows: int, start: PublicModel | None = None
 ) -> StoredProblem:
     """The problem on stored rows; none is read yet."""
-    if problem.common_scale:
-        scaling = scaling.uniform()
+    scaling = scaling_for(problem, scaling)
     return StoredProblem(
         problem=problem,
         scaling=scaling,

@@ -13,7 +13,7 @@ Everything else here is post-processing. Sensitivities and proofs: docs/guarante
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from discreet.data.public import Public
@@ -180,6 +180,15 @@ def _least_spread(public: Public, budget: Budget, share: float | None) -> float:
     alone = mechanisms.additive(budget, (share or shares.DEFAULT_SHARE) * part)
     noise = alone.deviation(mechanisms.bounded_moments(public.relation, public.columns)) / public.rows
     return math.sqrt(min(1.0, 2.0 * noise))
+
+
+def facts_for_scales(public: Public, log_link: bool) -> Public:
+    """The facts from which scales are planned.
+
+    The mean of counts is far below the largest one that a person would declare, and noise in proportion to the latter
+    would hide it. Where it lies is looked for as if nothing was declared; what is found stays within what was.
+    """
+    return replace(public, target_low=None, target_high=None) if log_link else public
 
 
 def plan_target(public: Public, budget: Budget) -> ScalingPlan:

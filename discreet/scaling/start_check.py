@@ -68,6 +68,8 @@ def _gains(scaled: BlockwiseProblem, block: ScaledBlock) -> FloatArray:
 def _usual_loss(scaled: BlockwiseProblem) -> float:
     """The loss of a label at 0; of a real target, that of a residual of one standard deviation."""
     loss = scaled.problem.loss
+    if loss.log_link:  # their losses rise from that of the mean about as squares do
+        return 0.5 * scaled.scaling.target_scale**2
     if not loss.classification:
         return float(loss.value(np.zeros(1), np.array([scaled.scaling.target_scale]))[0])
     outputs = loss.outputs

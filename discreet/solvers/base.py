@@ -24,7 +24,7 @@ from discreet.problem.losses.base import COMPILED_CODES
 from discreet.problem.scaled_problem import ScaledProblem, scale_problem
 from discreet.problem.stored_problem import stored_problem
 from discreet.scaling.learn import learn_scaling
-from discreet.scaling.plan import ScalingPlan, plan_scaling
+from discreet.scaling.plan import ScalingPlan, facts_for_scales, plan_scaling
 from discreet.scaling.planned_releases import scaling_releases
 from discreet.scaling.start_check import plan_start_check, start_is_better
 from discreet.solvers.plan import M, Plan, S
@@ -201,7 +201,8 @@ class Solver(ABC, Generic[M, S]):
         return Solution(coef, intercept, iterations, plan, scaled.scaling, run.trace, seeded=not rng.secure)
 
     def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
-        return plan_scaling(public, budget, self.scale_share, problem.fit_intercept, target)
+        facts = facts_for_scales(public, problem.loss.log_link and self.scale_share != 0.0)
+        return plan_scaling(facts, budget, self.scale_share, problem.fit_intercept, target)
 
     def distance_law(self, plan: Plan[M, S], scaling: ColumnScaling) -> DistanceLaw:
         """Return how far a run can be from its noise-free limit, in the scaled columns (the intercept last).

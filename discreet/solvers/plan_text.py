@@ -163,7 +163,9 @@ def error_told(plan: Plan) -> str:
         return "0 from noise: epsilon is infinite"
     if plan.standard_error is None:
         return "not predicted for this solver"
-    unit = "" if plan.problem.loss.classification else " standard deviations of the target"
+    loss = plan.problem.loss
+    unit = "" if loss.classification else " standard deviations of the target"
+    unit += ", over its mean," if loss.log_link else ""
     return f"about {plan.standard_error:.2g}{unit} in the coefficient of a scaled column, from the noise alone"
 
 

@@ -89,7 +89,8 @@ def warn_of_nothing_learned(solution: Solution) -> None:
     scaling, learned = solution.scaling, solution.plan.scaling_plan.learns_target
     if learned and scaling.target_low == scaling.target_high and solution.plan.is_noisy:
         warnings.warn(
-            f"the target could not be told from noise, so the model predicts {scaling.target_shift:g} for every row; "
+            f"the target could not be told from noise, so the model predicts {scaling.constant_prediction:g} for every "
+            "row; "
             "pass y_bounds=(low, high), or spend more epsilon on more rows.",
             UtilityWarning,
             stacklevel=3,

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.problem.losses import Loss
-from discreet.testing.laws import broken
+from discreet.testing.laws import broken, skipped
 from discreet.testing.lines import FAR, Line
 
 EPS = float(np.finfo(float).eps)
@@ -39,7 +39,7 @@ class LossLines(Protocol):
 def regression_losses_depend_on_the_residual(case: LossLines) -> None:
     """Margin and target moved together change nothing: solvers centre the targets of regressions."""
     loss = case.loss
-    if loss.classification:
+    if loss.classification or loss.log_link:
         return
     margins, y = np.linspace(-3.0, 3.0, 25), np.full(25, 0.5)
     for shift in (-7.0, 0.25, 40.0):
@@ -49,6 +49,24 @@ def regression_losses_depend_on_the_residual(case: LossLines) -> None:
             broken(
                 f"the slope at margin {margins[i]:g} and target {y[i]:g} changes when {shift:g} is added to both; a "
                 "loss for real targets must depend on margin - target alone"
+            )
+
+
+def log_links_follow_the_unit_of_the_target(case: LossLines) -> None:
+    """A target and a mean that are both c times as large multiply the slope by a power of c: the unit may be chosen."""
+    loss = case.loss
+    if not loss.log_link:
+        skipped("the loss has no log link")
+    margins, y = np.meshgrid(np.linspace(-6.0, 6.0, 25), [0.01, 0.5, 3.0])
+    exact = loss.curvature(margins, y) < loss.smoothness * (1.0 - 1e-9)  # beyond it the loss is a parabola
+    for factor in (0.25, 3.0):
+        moved, target = margins + np.log(factor), factor * y
+        both = exact & (loss.curvature(moved, target) < loss.smoothness * (1.0 - 1e-9))
+        wanted = factor**loss.target_power * loss.slope(margins, y)[both]
+        if not np.allclose(loss.slope(moved, target)[both], wanted, rtol=1e-9, atol=1e-9):
+            broken(
+                f"target and mean {factor:g} times as large do not multiply the slope by {factor:g} to the power of "
+                f"target_power, {loss.target_power}; solvers divide the target of a log link by its mean"
             )
 
 

@@ -98,7 +98,7 @@ def check_loss(
 
 def kernel_computes_the_same_slope(case: LossCase) -> None:
     """The compiled loops, which know a loss by its code, compute the slope that the loss states."""
-    if case.kernel is None:
+    if case.kernel is None or (case.kernel == "auto" and case.loss.code is None):
         skipped("the loss has no compiled slope; use it with solvers that call loss.slope, such as 'gd' and 'newton'")
     kernel = _library_kernel(case.loss) if case.kernel == "auto" else case.kernel
     code, parameter = case.loss.code, float(case.loss.parameter)
@@ -145,6 +145,7 @@ LAWS: list[Law[LossCase]] = [
     loss_laws.curvature_is_the_derivative_of_slope,
     loss_laws.slope_never_decreases,
     loss_laws.regression_losses_depend_on_the_residual,
+    loss_laws.log_links_follow_the_unit_of_the_target,
     loss_laws.conjugate_keeps_fenchel_young,
     loss_bounds.slope_is_bounded_by_lipschitz,
     loss_bounds.curvature_is_bounded_by_smoothness,

@@ -7,7 +7,7 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.problem.constraints import Box, L1Ball, L2Ball, Simplex
 from discreet.problem.coupled_penalties import TotalVariation
-from discreet.problem.losses import Huber, Logistic, Loss, Multinomial, SmoothedHinge, Squared
+from discreet.problem.losses import ClassWeighted, Huber, Logistic, Loss, Multinomial, Poisson, SmoothedHinge, Squared
 from discreet.problem.penalties import L1, L2, ElasticNet
 from discreet.problem.problem import Problem
 
@@ -20,6 +20,8 @@ def table(
     scales = np.geomspace(0.1, 10.0, columns) if scales is None else scales
     X = rng.standard_normal((rows, columns)) * scales + 0.5 * scales
     signal = (X / scales) @ np.linspace(1.0, -1.0, columns)
+    if loss.log_link:
+        return X, rng.poisson(np.exp(1.0 + 0.3 * signal)).astype(np.float64)
     if not loss.classification:
         return X, signal + 0.3 * rng.standard_normal(rows)
     if loss.outputs == 1:
@@ -76,6 +78,8 @@ def example_problems() -> list[Problem]:
         Problem(SmoothedHinge(0.5), L2(0.1)),
         Problem(Squared(), TotalVariation(0.05)),
         Problem(Multinomial(3), L2(0.1)),
+        Problem(Poisson(), L2(0.1)),
+        Problem(ClassWeighted(Logistic(), (0.2, 1.0)), L2(0.1)),
         Problem(Logistic(), constraint=Box(-0.1, 0.1)),
         Problem(Squared(), constraint=L1Ball(0.3)),
         Problem(Logistic(), constraint=L2Ball(0.3)),

@@ -63,6 +63,7 @@ MISTAKES = [
     ({"columns": [{"name": "a", "type": "category"}]}, "'a' is a category"),
     ({"columns": [{"name": "a", "type": "category", "categories": "xy"}]}, "must be a list"),
     ({"columns": [{"name": "a", "type": "category", "categories": ["x", "x"]}]}, "twice"),
+    ({"columns": [{"name": "a", "type": "number", "categories": ["x", "y"]}]}, 'its type must be "category"'),
     ({"columns": [], "target": {"name": "y", "low": 1}}, "only one of low and high"),
     ({"columns": [{"name": "a", "low": "1"}]}, "finite"),
     ({"columns": [{"name": "a", "low": 2, "high": 1}]}, "low > high"),
@@ -231,3 +232,8 @@ def test_files_of_another_kind_are_refused(tmp_path):
     fake.write_text("a,b\n1,2\n")
     with pytest.raises(ValueError, match="could not be read: a file is damaged"):
         read_header(fake)
+
+
+def test_a_column_with_categories_is_one_of_them():
+    read = Schema.from_dict({"columns": [{"name": "ward", "categories": ["red", "blue"]}]})
+    assert read.columns[0].type == "category"

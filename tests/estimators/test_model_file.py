@@ -51,6 +51,9 @@ CASES = [
     ("Lasso", None, {"delta": 0.0, "bounds": (-100.0, 100.0)}),
     ("ElasticNet", None, {"solver": "sgd", "bounds": (-100.0, 100.0)}),
     ("HuberRegressor", None, {}),
+    ("PoissonRegressor", None, {}),
+    ("GammaRegressor", None, {"y_bounds": (0.0, 100.0), "solver": "gd"}),
+    ("LogisticRegression", ["no", "yes"], {"class_weight": {"yes": 4.0, "no": 1}}),
 ]
 
 

@@ -5,6 +5,7 @@ Optimality without noise, forms of tables, calibration and the audit are in the 
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from dataclasses import replace
@@ -330,10 +331,13 @@ def test_shares_cost_what_one_release_costs():
     assert shares.whole.multiplier == pytest.approx(4.0)
 
 
+SHARED = [Newton(), Newton(steps=1), Newton(clip=1.0), Newton(steps=5, radius=2.0)]
+
+
 @pytest.mark.parametrize(
-    "settings_", [Newton(), Newton(steps=1), Newton(clip=1.0), Newton(steps=5, radius=2.0), Newton(steps=5_000)]
+    ("settings_", "copies"),
+    [*itertools.product(SHARED, [1, 40]), (Newton(steps=5_000), 1), (Newton(steps=500), 40)],
 )
-@pytest.mark.parametrize("copies", [1, 40])
 def test_shares_are_those_of_the_releases_that_are_made(settings_, copies, monkeypatch):
     """Counts the draws of a run: as many parts are used as have a share, each with its own multiplier.
 

@@ -18,7 +18,7 @@ from discreet.privacy.mechanisms import Gaussian
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
 from discreet.problem.constraints import Box
-from discreet.problem.losses import Logistic, Multinomial
+from discreet.problem.losses import ClassWeighted, Logistic, Multinomial
 from discreet.problem.penalties import L2
 from discreet.problem.problem import Problem
 from discreet.solvers import Newton
@@ -44,6 +44,7 @@ class Labels:
 
     def __init__(self, y, loss, weight=None):
         self.y, self.weight, self.loss, self.rows = np.asarray(y, dtype=np.float64), weight, loss, len(y)
+        self.problem = Problem(loss)
 
     def blocks(self):
         return [self]
@@ -152,6 +153,16 @@ def test_scores_of_several_classes_are_logarithms_of_their_shares():
     assert score.value == pytest.approx(logs - logs.mean(), abs=3e-3)
 
 
+def test_class_weights_move_the_scores_of_the_constant_by_their_logarithms():
+    labels = np.repeat([-1.0, 1.0], [300, 700])
+    plain, weighted = (
+        learn_label_scores(Labels(labels, loss), Gaussian(1.0), Relation.REPLACE, seeded_generator(0))
+        for loss in (Logistic(), ClassWeighted(Logistic(), (1.0, 0.25)))
+    )
+    assert weighted.value - plain.value == pytest.approx(math.log(0.25))
+    assert weighted.deviation == pytest.approx(plain.deviation)
+
+
 def risk(signal, noise, columns, draws=400, seed=0):
     """Mean squared errors of shrunk weights and of 0, in the metric of the noise, in units of its variance."""
     rng = np.random.default_rng(seed)
@@ -199,7 +210,7 @@ def test_what_a_penalty_left_out_stays_out():
 def shrunk_with_intercept(w, noise, columns, odds):
     """Weights of labels, shrunk by their noise, with the intercept that follows."""
     shrunk = NoisyWeights(w[:-1], noise[:-1, :-1]).expected(2.0)
-    return with_intercept(w, shrunk, noise, columns, odds, labels=True)
+    return with_intercept(w, shrunk, noise, columns, odds, "logit")
 
 
 def test_strong_noise_leaves_the_log_odds_and_weak_noise_the_weights():

@@ -198,8 +198,9 @@ def test_every_plan_spends_its_budget_and_no_more(solver, budget, relation):
         outside = accounting.google_epsilon(event, budget.delta, relation)
         assert outside == pytest.approx(zcdp_epsilon(accounting.rho_of(event, relation), budget.delta), rel=0.001)
     elif budget.kind == "approximate":
-        outside = accounting.google_epsilon(event, budget.delta, relation)
-        assert outside <= promised * 1.005  # their grid of 1e-4 rounds losses up
+        # Their grid rounds losses up: a step of a thousandth of epsilon makes this harder to pass, not easier.
+        outside = accounting.google_epsilon(event, budget.delta, relation, interval=1e-3 * promised)
+        assert outside <= promised * 1.005
 
 
 @pytest.mark.filterwarnings("ignore::discreet.UtilityWarning")  # a small table

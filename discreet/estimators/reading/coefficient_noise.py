@@ -17,7 +17,7 @@ from discreet._common.types import FloatArray
 from discreet.estimators.reading.label_curvature import noise_growth
 from discreet.estimators.stored_plan import has_exact_target_bounds
 from discreet.problem.column_scaling import ColumnScaling
-from discreet.problem.losses import Logistic
+from discreet.problem.losses import ClassWeighted, Logistic
 from discreet.solvers.output_perturbation import OutputPerturbation
 from discreet.solvers.screened import Screened
 
@@ -85,6 +85,7 @@ def _why_unknown(estimator: Any, plan: Plan) -> str | None:
             plan.settings.is_constant
         ),
         "the noise is not predicted for several classes": plan.problem.loss.outputs > 1,
+        "the noise is not predicted for class weights": isinstance(plan.problem.loss, ClassWeighted),
         # Over seeds, coefficients spread about nine times as far as planned.
         "the columns were chosen with noise as well, and what that does to the coefficients is not predicted": (
             isinstance(plan.solver, Screened)

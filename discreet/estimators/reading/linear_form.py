@@ -14,7 +14,8 @@ import numpy.typing as npt
 from discreet._common.types import FloatArray
 from discreet.data.validation import LARGEST_BOUND
 
-Link = Literal["none", "sigmoid", "softmax", "one_vs_rest"]
+LARGEST_LOG = 700.0  # of a prediction with a log link, which must be finite and above 0
+Link = Literal["none", "log", "sigmoid", "softmax", "one_vs_rest"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +33,11 @@ class LinearForm:
     intercept : array of shape (outputs,)
     classes : array of shape (classes,) or None
         The labels of a classifier, in order.
-    link : {"none", "sigmoid", "softmax", "one_vs_rest"}
-        How scores become probabilities; "none" if the model has none.
+    link : {"none", "log", "sigmoid", "softmax", "one_vs_rest"}
+        How scores become probabilities; "none" if the model has none, "log" if a prediction is the exponential of its
+        score.
+    power : int or None
+        Of the Tweedie deviance that a model with a log link minimises: 1 for counts, 2 for amounts.
     """
 
     names: tuple[str, ...] | None
@@ -43,6 +47,7 @@ class LinearForm:
     intercept: FloatArray
     classes: npt.NDArray[Any] | None
     link: Link
+    power: int | None = None
 
     @property
     def columns(self) -> int:
@@ -82,6 +87,7 @@ def linear_form(estimator: Any) -> LinearForm:
         intercept=np.atleast_1d(np.asarray(estimator.intercept_, dtype=np.float64)),
         classes=classes,
         link=_link(estimator, classes),
+        power=getattr(estimator, "_power", None),
     )
 
 
@@ -91,6 +97,8 @@ def has_end(ends: FloatArray) -> npt.NDArray[np.bool_]:
 
 
 def _link(estimator: Any, classes: Any) -> Link:
+    if getattr(estimator, "_log_link", False):
+        return "log"
     if classes is None or not hasattr(estimator, "predict_proba"):
         return "none"
     if len(classes) == 2:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.estimators.reading.linear_form import LinearForm
+from discreet.estimators.reading.linear_form import LARGEST_LOG, LinearForm
 
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
@@ -92,6 +92,8 @@ class _Graph:
     def add_outputs(self) -> None:
         """Everything from the rows to the answers."""
         scores = self._scores()
+        if self.form.link == "log":
+            scores = self._exponential(scores)
         if self.form.classes is None:
             self._flat(scores, "prediction")
             self._output("prediction", np.float64, [None])
@@ -107,6 +109,11 @@ class _Graph:
         clipped = self._node("Min", [above, self._constant("high", form.high)], "clipped")
         products = self._node("MatMul", [clipped, self._constant("coef", form.coef.T)], "products")
         return self._node("Add", [products, self._constant("intercept", form.intercept)], "scores")
+
+    def _exponential(self, scores: str) -> str:
+        above = self._node("Max", [scores, self._constant("least_log", np.float64(-LARGEST_LOG))], "log_not_below")
+        near = self._node("Min", [above, self._constant("largest_log", np.float64(LARGEST_LOG))], "log")
+        return self._node("Exp", [near], "mean")
 
     def _flat(self, scores: str, name: str) -> str:
         return self._node("Squeeze", [scores, self._constant(f"{name}_axis", np.array([1]))], name)

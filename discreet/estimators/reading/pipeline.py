@@ -29,6 +29,10 @@ def _model(form: LinearForm) -> Any:
     """A linear model of scikit-learn that scores as the form does; its parameters play no part in that."""
     if form.classes is None:
         model: Any = linear_model.LinearRegression()
+        if form.link == "log":
+            kinds = {1: linear_model.PoissonRegressor, 2: linear_model.GammaRegressor}
+            # Fitted to nothing: its link is made in fit alone.
+            model = kinds[form.power or 1]().fit(np.zeros((2, form.columns)), np.ones(2))
         model.coef_, model.intercept_ = form.coef[0].copy(), float(form.intercept[0])
     else:
         # Of scikit-learn's classes this one alone normalises the probabilities of one class against the rest.

@@ -16,9 +16,9 @@ from discreet._common.text import one_line
 from discreet.data.arrow_columns import MISSING
 from discreet.data.schema import Column, Schema
 from discreet.data.schema_column import EPOCH, as_text
-from discreet.estimators.reading.linear_form import LinearForm
+from discreet.estimators.reading.linear_form import LARGEST_LOG, LinearForm
 
-FAR = 700.0  # EXP of more would be an error of overflow or underflow in some databases; probabilities lose 1e-304
+FAR = LARGEST_LOG  # EXP of more would be an error of overflow or underflow in some databases
 
 
 def sql_query(
@@ -35,7 +35,7 @@ def sql_query(
     if not source:
         raise ValueError("table must be the name of a table, or a sequence such as (schema, table).")
     entries, kept = _entries(form, columns, schema), [keep] if isinstance(keep, str) else list(keep)
-    if proba and form.link == "none":
+    if proba and form.link in ("none", "log"):
         raise ValueError("proba=True: this model has no probabilities; leave it out.")
     answers = _answers(form, score, proba)
     _refuse_same_names([*kept, *answers])
@@ -48,7 +48,8 @@ def sql_query(
     )
     sums = [f"{_linear(form, k, used)} AS s{k}" for k in range(form.intercept.size)]
     query = _select([*carried, *sums], _inner(rows, "a"))
-    for layer, alias in zip(_probability_layers(form) if proba else [], "bcd", strict=False):
+    layers = _probability_layers(form) if proba else [[f"{_near('s0')} AS d0"]] if form.link == "log" else []
+    for layer, alias in zip(layers, "bcd", strict=False):
         query = _select([f"{alias}.*", *layer], _inner(query, alias))
     last = [f"{short} AS {_name(name)}" for name, short in zip(kept, carried, strict=True)]
     return _select([*last, *(f"{text} AS {_name(name)}" for name, text in answers.items())], _inner(query, "z"))
@@ -187,7 +188,7 @@ def _answers(form: LinearForm, score: bool, proba: bool) -> dict[str, str]:
     """The columns of the result beside the kept ones, each with the expression that gives it."""
     labels = form.labels
     if not labels:
-        return {"prediction": "s0"}
+        return {"prediction": "EXP(d0)" if form.link == "log" else "s0"}
     if len(labels) == 2:
         scores = {"score": "s0"}
         label = f"CASE WHEN s0 > 0 THEN {_label(labels[1])} WHEN s0 <= 0 THEN {_label(labels[0])} END"
@@ -217,8 +218,12 @@ def _probability_layers(form: LinearForm) -> list[list[str]]:
         largest = [f"{_at_largest([f's{k}' for k in range(count)])} AS largest"]
         return [largest, far, [f"EXP(d{k}) AS p{k}" for k in range(count)]]
     margins = ["-s0", "s0"] if form.link == "sigmoid" else [f"s{k}" for k in range(count)]
-    near = [
-        f"CASE WHEN {m} < {_number(-FAR)} THEN {_number(-FAR)} WHEN {m} > {FAR} THEN {FAR} ELSE {m} END AS d{k}"
-        for k, m in enumerate(margins)
-    ]
+    near = [f"{_near(m)} AS d{k}" for k, m in enumerate(margins)]
     return [near, [f"1.0 / (1.0 + EXP(-d{k})) AS p{k}" for k in range(count)]]
+
+
+def _near(margin: str) -> str:
+    """A margin whose exponential is a number."""
+    return (
+        f"CASE WHEN {margin} < {_number(-FAR)} THEN {_number(-FAR)} WHEN {margin} > {FAR} THEN {FAR} ELSE {margin} END"
+    )

@@ -93,6 +93,7 @@ class ModelSummary:
                     "intercept": float(form.intercept[k]),
                     "coef_per_unit": form.coef[k].tolist(),
                     "coef_per_range": [None if np.isnan(v) else float(v) for v in self.per_range[k]],
+                    **({"rate_ratio_per_unit": np.exp(form.coef[k]).tolist()} if form.link == "log" else {}),
                 }
                 for k in range(form.intercept.size)
             ],

@@ -47,6 +47,8 @@ def _facts(summary: ModelSummary) -> str:
 def heading(summary: ModelSummary, output: int) -> str:
     """How the coefficients of an output become its score."""
     labels = summary.form.labels
+    if summary.form.link == "log":
+        return "Prediction = exp(intercept + the sum of (per unit x clipped entry))"
     if not labels:
         return "Prediction = intercept + the sum of (per unit x clipped entry)"
     what = "log-odds" if summary.form.link == "sigmoid" else "score"
@@ -89,9 +91,12 @@ def _notes(summary: ModelSummary, shown: list[int]) -> list[str]:
     hidden = summary.form.columns - len(shown)
     more = f"{hidden:,} columns that can move it less are not shown; " if hidden else ""
     clipped = "entries outside are moved to the nearest end before anything is predicted"
+    per_unit = "how far one more unit of the column moves the value; within low and high."
+    if summary.form.link == "log":
+        per_unit = f"{per_unit} exp(per unit) is the rate ratio per unit: what a prediction is multiplied by."
     notes = {
         "low, high": f"{more}{clipped}. How they were found: {ranges_told(summary)}.",
-        "per unit": "how far one more unit of the column moves the value; within low and high.",
+        "per unit": per_unit,
         "per range": "how far the way from low to high moves it; compares columns of different units.",
         "noise": noise_told(summary),
     }

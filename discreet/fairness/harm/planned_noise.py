@@ -131,7 +131,9 @@ def largest_score(plan: Plan, noise: ScoreNoise) -> float:
     if not (isinstance(plan.solver, OutputPerturbation) and noise.proved and plan.problem.constraint is None):
         return math.inf
     margins = np.linspace(0.0, FAR_MARGIN, 10_001)
-    most = float((-margins * plan.problem.loss.slope(margins, np.ones_like(margins))).max())
+    slope, labels = plan.problem.loss.slope, (-1.0, 1.0)
+    each = [-label * margins * slope(label * margins, np.full_like(margins, label)) for label in labels]
+    most = float(np.max(each))
     return noise.per_distance * math.sqrt(most)
 
 

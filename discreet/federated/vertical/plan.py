@@ -258,8 +258,10 @@ def _check(problem: Problem, holders: Sequence[HolderFacts], labels: str, relati
             'relation="add_remove" cannot be kept: all holders know how many people there are, and in which order; '
             'use "replace" or "zero_out".'
         )
-    if problem.loss.outputs != 1 or not problem.separable:
-        raise ValueError("a vertical split needs a loss with one output and a separable penalty and constraint.")
+    if problem.loss.log_link or problem.loss.outputs != 1 or not problem.separable:
+        raise ValueError(
+            "a vertical split needs a loss with one output and no log link, a separable penalty and constraint."
+        )
     if any(facts.budget.kind == "pure" and not facts.budget.is_infinite for facts in holders):
         raise ValueError("the noise is Gaussian and never gives pure DP; use budgets with delta > 0.")
     for facts in holders:

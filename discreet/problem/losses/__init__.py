@@ -1,7 +1,20 @@
 """Losses: functions of a margin and a target, one number per row; no loss ever sees the features."""
 
 from discreet.problem.losses.base import Loss
+from discreet.problem.losses.class_weighted import ClassWeighted
+from discreet.problem.losses.log_link import Gamma, Poisson
 from discreet.problem.losses.multiclass import Multinomial, OneVsRest
 from discreet.problem.losses.scalar import Huber, Logistic, SmoothedHinge, Squared
 
-__all__ = ["Huber", "Logistic", "Loss", "Multinomial", "OneVsRest", "SmoothedHinge", "Squared"]
+__all__ = [
+    "ClassWeighted",
+    "Gamma",
+    "Huber",
+    "Logistic",
+    "Loss",
+    "Multinomial",
+    "OneVsRest",
+    "Poisson",
+    "SmoothedHinge",
+    "Squared",
+]

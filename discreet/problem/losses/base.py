@@ -14,7 +14,8 @@ class Loss(ABC):
     """A convex function of a margin and a target; it never sees the features.
 
     A value too large for a float is returned as infinity, never as NaN. A loss for real targets depends on
-    margin - target alone: solvers centre the target and give the shift back to the intercept.
+    margin - target alone: solvers centre the target and give the shift back to the intercept. One with a log link is
+    told targets in units of their mean, whose logarithm is given back.
 
     Attributes
     ----------
@@ -26,12 +27,19 @@ class Loss(ABC):
     discontinuous_curvature : bool
         Whether the second derivative jumps, so that its value at one point says little about nearby points. `newton`
         then learns no Hessian.
+    log_link : bool
+        Whether the prediction is exp(margin): solvers then divide the target by its mean instead of centring it.
+    target_power : int
+        With a log link, what a target and a mean that are both c times as large do to the loss: it is multiplied by c
+        to this power.
     """
 
     __slots__ = ()
     classification: ClassVar[bool] = False
     monotone: ClassVar[bool] = False
     discontinuous_curvature: ClassVar[bool] = False
+    log_link: ClassVar[bool] = False
+    target_power: ClassVar[int] = 0
 
     @property
     @abstractmethod
@@ -57,6 +65,11 @@ class Loss(ABC):
     @abstractmethod
     def smoothness(self) -> float:
         """Bound on the second derivative (the largest eigenvalue, with several margins); finite, as steps need it."""
+
+    @property
+    def usual_curvature(self) -> float:
+        """The mean curvature to be expected of the rows of a table, where its bound is far larger."""
+        return self.smoothness
 
     @property
     def outputs(self) -> int:

@@ -16,7 +16,7 @@ from discreet._common.types import FloatArray
 from discreet.data.rows import exact_weights
 from discreet.privacy import mechanisms
 from discreet.privacy.relation import Relation
-from discreet.problem.losses import Logistic, Multinomial
+from discreet.problem.losses import ClassWeighted, Logistic, Multinomial
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -46,7 +46,9 @@ class ConstantScore:
 
 def counts_labels(problem: Problem) -> bool:
     """Whether shares of labels tell the best constant."""
-    return isinstance(problem.loss, (Logistic, Multinomial)) and problem.fit_intercept
+    loss = problem.loss.loss if isinstance(problem.loss, ClassWeighted) else problem.loss
+    weighted_out = isinstance(problem.loss, ClassWeighted) and min(problem.loss.weights) == 0.0
+    return isinstance(loss, (Logistic, Multinomial)) and problem.fit_intercept and not weighted_out
 
 
 def wanted_share(public: Public, budget: Budget) -> float:
@@ -74,10 +76,12 @@ def learn_label_scores(
         shares, spreads = noisy_shares(noisy, deviation, total)
     expected = np.array([expected_share(*pair, noisy.size) for pair in zip(shares, spreads, strict=True)])
     expected /= expected.sum()
+    loss = scaled.problem.loss
+    # Class weights have the best constant of labels that occur so much more often.
+    logs = np.log(expected) + (np.log(loss.weights) if isinstance(loss, ClassWeighted) else 0.0)
     if noisy.size == 2:
-        odds = math.log(expected[1] / expected[0])
+        odds = float(logs[1] - logs[0])
         return ConstantScore(np.array([odds]), spreads[1:] / (expected[1] * expected[0]), total)
-    logs = np.log(expected)
     return ConstantScore(logs - logs.mean(), spreads / expected, total)
 
 

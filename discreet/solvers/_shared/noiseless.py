@@ -13,6 +13,8 @@ from discreet._common.types import FloatArray
 from discreet.problem.blockwise import BlockwiseProblem
 from discreet.problem.certificate import curvature, is_optimal
 from discreet.problem.fista import accelerated_steps, largest_curvature
+from discreet.problem.optimum import LARGEST_NEWTON, is_smooth, lbfgs, newton
+from discreet.problem.scaled_problem import ScaledProblem
 from discreet.solvers.base import Run
 
 TOLERANCE = 1e-9  # of the certificate at which a run without noise ends
@@ -45,6 +47,8 @@ def until_optimal(
     bound : array, optional
         Coordinate-wise smoothness constants, where the solver has them.
     """
+    if scaled.problem.loss.log_link and is_smooth(scaled):
+        return smooth_optimum(scaled, run), 1
     bound = curvature(scaled) if bound is None else bound
     most = affordable_steps(scaled) if most is None else most
     w, done, optimal = stop_at_optimum(scaled, run, own_steps, every, most, bound)
@@ -54,6 +58,16 @@ def until_optimal(
     steps = accelerated_steps(scaled, start, 1.0 / largest_curvature(scaled))
     w, more, _ = stop_at_optimum(scaled, run, steps, LOOK_EVERY, MOST_FINAL_STEPS, bound)
     return w, done + more
+
+
+def smooth_optimum(scaled: BlockwiseProblem, run: Run) -> FloatArray:
+    """The optimum of a loss whose curvature grows exponentially, for which no single step length is good."""
+    if isinstance(scaled, ScaledProblem) and scaled.columns <= LARGEST_NEWTON:
+        w = newton(scaled, TOLERANCE)
+    else:
+        w = lbfgs(scaled)
+    run.report(1, 1, scaled, w)
+    return w
 
 
 def stop_at_optimum(

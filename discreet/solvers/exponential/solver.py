@@ -258,8 +258,9 @@ def loss_range(loss: Loss, margin: float, target: float) -> float:
     """
     if not loss.classification:
         return float(loss.value(np.array([margin]), np.array([-target]))[0])
-    ends = loss.value(np.array([-margin, margin]), np.ones(2))
-    return float(max(ends.max() - (ends.min() if loss.monotone else 0.0), SMALLEST_RANGE * ends.max()))
+    both = [loss.value(np.array([-margin, margin]), np.full(2, label)) for label in (-1.0, 1.0)]
+    ranges = [ends.max() - (ends.min() if loss.monotone else 0.0) for ends in both]
+    return float(max(*ranges, SMALLEST_RANGE * max(ends.max() for ends in both)))
 
 
 def _clipped_target(scaled: ScaledProblem) -> tuple[FloatArray, float]:

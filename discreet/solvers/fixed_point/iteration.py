@@ -33,6 +33,8 @@ class FixedPoint:
 
     The query reads the rows; everything else is public. `gd`, `cd` and `admm` are instances.
 
+    Guarantee: all iterates of `run` together cost exactly `plan.event`, if every row's contribution is as declared.
+
     Parameters
     ----------
     size : int
@@ -63,8 +65,6 @@ class FixedPoint:
         lam in (0, 1], for all steps or for each.
     row_blocks : {"all", "one"}, default="all"
         Whether a row can move the answers of all blocks, or those of a single block, the same one in every step.
-
-    Guarantee: all iterates of `run` together cost exactly `plan.event`, if every row's contribution is as declared.
 
     Examples
     --------
@@ -172,6 +172,8 @@ class FixedPoint:
     ) -> FixedPointResult:
         """Make all planned steps.
 
+        Guarantee: the result costs exactly `plan.event`, if every row's contribution is as declared.
+
         Parameters
         ----------
         query : callable
@@ -185,8 +187,6 @@ class FixedPoint:
             queries, or two functions of one name, that are run with one seed get the same noise.
         keep : bool, default=False
             Keep all iterates.
-
-        Guarantee: the result costs exactly `plan.event`, if every row's contribution is as declared.
         """
         rng = generator_from(random_state)
         last = np.zeros(self.size) if start is None else np.array(start, dtype=np.float64)

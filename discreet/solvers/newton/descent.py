@@ -44,6 +44,7 @@ from discreet.solvers.newton.releases import (
 from discreet.solvers.newton.several_outputs import learn_curvatures, slope_norms
 
 if TYPE_CHECKING:
+    from discreet.problem.losses import Loss
     from discreet.problem.penalties import PenaltyTerms
     from discreet.problem.problem import Problem
     from discreet.solvers.base import Run
@@ -59,6 +60,7 @@ UNCLIPPED = (
 )
 UNLEARNED_RADIUS = math.sqrt(0.5)  # in usual norms, where rows are too few to learn it: steps stay safe
 MEDIAN_RESIDUAL = 0.6745  # of normal residuals, in standard deviations
+CAUTION = 2.0  # steps are so much shorter than usual curvatures allow, since curvatures grow along with a fit
 CLIPPED_ROWS = 6.0  # gradients that may be clipped, in units of the total noise: fewer would not pay for the noise
 
 
@@ -69,7 +71,7 @@ class Descent:
         self.solver, self.scaled, self.plan, self.run = solver, scaled, plan, run
         self.split, self.relation = plan.mechanism, plan.public.relation
         self.metric = self._learn_metric()
-        self.models = self._models(np.full(scaled.outputs, scaled.problem.loss.smoothness))
+        self.models = self._models(np.full(scaled.outputs, first_curvature(scaled.problem.loss)))
         self.w, self.clip = scaled.start(), math.inf
         self.constant = self._learn_constant()
 
@@ -177,7 +179,7 @@ class Descent:
 
     def _learn_constant(self) -> ConstantScore | None:
         """One release, if it is planned: the counts of the labels."""
-        if self.split.shares[LABELS] == 0.0:
+        if self.split.shares[LABELS] == 0.0 or not self.scaled.problem.loss.classification:
             return None
         return learn_label_scores(self.scaled, self.split.part(LABELS), self.relation, self.run.rng)
 
@@ -239,7 +241,7 @@ class Descent:
             return float(max(norms(block).max() for block in self.scaled.blocks()))
         if not self.plan.settings.learns_norm_bounds:
             return UNLEARNED_RADIUS * unit
-        allowed = min(LONG_ROWS * self.scaled.rows, self._worth_clipping())
+        allowed = min(LONG_ROWS * self.scaled.rows, self.clipped_rows)
         return self._norm_bound(which, norms, unit, allowed)
 
     def _learn_clip(self, which: int) -> float:
@@ -253,7 +255,7 @@ class Descent:
             usual = math.sqrt(max(self.mean_square, 1.0)) * typical_slope(self.plan.problem, self.scaled.scaling)
             return first_slope(self.plan.problem) * usual
 
-        return self._norm_bound(which, self._gradient_norms, unit, self._worth_clipping())
+        return self._norm_bound(which, self._gradient_norms, unit, self.clipped_rows)
 
     def _gradient_norms(self, block: ScaledBlock) -> FloatArray:
         """The norms, in the metric, of the gradients that are clipped: of the rows, or of persons."""
@@ -273,7 +275,8 @@ class Descent:
         part, rows = self.split.part(which), self.scaled.rows
         return private_norm_bound(counts, unit, allowed, part, self.relation, self.run.rng, rows)
 
-    def _worth_clipping(self) -> float:
+    @property
+    def clipped_rows(self) -> float:
         """How many rows may be clipped.
 
         A row more that is clipped costs at most its excess; a lower threshold saves noise in proportion to the total
@@ -297,6 +300,11 @@ class Descent:
         return np.sqrt(np.where(clipped, 0.0, curvature))
 
 
+def first_curvature(loss: Loss) -> float:
+    """That of the model before any is learned: its bound, or less where that is far from usual."""
+    return min(loss.smoothness, CAUTION * loss.usual_curvature)
+
+
 def is_free(terms: PenaltyTerms) -> bool:
     """Whether no weight has bounds."""
     return bool((np.isneginf(terms.low) & np.isposinf(terms.high)).all())
@@ -307,10 +315,10 @@ def first_slope(problem: Problem) -> float:
     loss = problem.loss
     if not loss.classification:
         return MEDIAN_RESIDUAL
-    if loss.outputs == 1:
-        return abs(float(loss.slope(0.0, 1.0))) / planned_slope(problem)
-    slopes = loss.slope(np.zeros((1, loss.outputs)), np.zeros(1))
-    return float(np.linalg.norm(slopes)) / planned_slope(problem)
+    labels = np.array([-1.0, 1.0]) if loss.outputs == 1 else np.arange(loss.outputs, dtype=np.float64)
+    margins = np.zeros(2) if loss.outputs == 1 else np.zeros((labels.size, loss.outputs))
+    slopes = np.reshape(loss.slope(margins, labels), (labels.size, -1))
+    return float(np.linalg.norm(slopes, axis=1).max()) / planned_slope(problem)
 
 
 def least_shrinkage(problem: Problem) -> float:

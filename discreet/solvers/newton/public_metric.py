@@ -76,7 +76,7 @@ def unresolved(problem: Problem, public: Public, budget: Budget) -> float:
     columns = public.columns + problem.fit_intercept
     usual = LABEL_MARGIN if problem.loss.classification else TARGET_MARGIN
     unit = mechanisms.additive(budget, 1.0).deviation(mechanisms.clipped_sum(public.relation)) / public.rows
-    return columns * (planned_slope(problem) * unit / (problem.loss.smoothness * usual)) ** 2
+    return columns * (planned_slope(problem) * unit / (problem.loss.usual_curvature * usual)) ** 2
 
 
 def public_rows(scaled: BlockwiseProblem, table: PublicTable) -> Any:

@@ -17,7 +17,7 @@ CLIP = 2  # counts of the norms of the gradients, before the first step
 NEW_CLIP = 3  # the same halfway
 CURVATURE_RADIUS = 4  # counts of the norms of the rows times their root curvatures, halfway
 HESSIAN = 5  # the Hessian, halfway; with several outputs the mean curvature of each
-LABELS = 6  # counts of the labels
+LABELS = 6  # counts of the labels; with a log link the mean curvature, at the end
 CALIBRATION = 7  # counts of the scores by label, after the last step
 GRADIENTS = 8  # the first of the gradient steps
 
@@ -42,6 +42,9 @@ def releases_of(plan: NewtonPlan) -> list[PlannedRelease]:
         LABELS: ("counts of labels", counts, "rows per count"),
         CALIBRATION: ("counts of scores by label", counts, "rows per count"),
     }
+    if plan.problem.loss.log_link:
+        fraction = mechanisms.bounded_fractions(1) * (1.0 / plan.public.rows)
+        before[LABELS] = ("mean curvature, for the intercept", fraction, "of the largest that a row may have")
     if plan.problem.loss.outputs > 1:
         before[HESSIAN] = ("mean curvature of each output", gradient, "of the largest that a row may have")
     step = ("mean gradients of all rows", gradient, OF_THE_THRESHOLD)

@@ -17,6 +17,7 @@ from discreet.solvers.newton.releases import CALIBRATION, GRADIENTS
 from discreet.solvers.newton.shrinkage import (
     Columns,
     Estimate,
+    Link,
     NoisyWeights,
     averaged_noise,
     part_of_the_way,
@@ -25,9 +26,11 @@ from discreet.solvers.newton.shrinkage import (
 from discreet.solvers.plan import LABEL_MARGIN, TARGET_MARGIN
 
 FEW_STEPS = 5  # from the constant: they see the curvature of small scores alone
+EXCESS = 8.0  # of a clipped gradient over its threshold, in usual gradients: counts have long tails
 LEAST_LEFT = 0.01  # of the target's variance: nothing is explained completely, whatever the noise says
 
 if TYPE_CHECKING:
+    from discreet.problem.losses import Loss
     from discreet.solvers._shared.quadratic_model import QuadraticModel
     from discreet.solvers.newton.descent import Descent
 
@@ -51,7 +54,7 @@ def settled_output(
 ) -> FloatArray:  # fmt: skip
     """The weights of one output, shrunk towards a public start or, without one, towards the constant."""
     problem, labels = descent.scaled.problem, descent.scaled.problem.loss.classification
-    usual = LABEL_MARGIN if labels else TARGET_MARGIN * descent.scaled.scaling.target_scale
+    usual = usual_margin(descent)
     if not problem.fit_intercept:
         return origin + NoisyWeights(w - origin, noise).expected(usual)
     columns = Columns(descent.metric.matrix, descent.mean_noise)
@@ -61,12 +64,39 @@ def settled_output(
 
     def completed(shrunk: FloatArray) -> FloatArray:
         shrunk = origin[:-1] + shrunk
-        return with_intercept(w, columns.undamped(shrunk) if damped else shrunk, noise, columns, constant, labels)
+        slopes = columns.undamped(shrunk) if damped else shrunk
+        return with_intercept(w, slopes, noise, columns, constant, link_of(problem.loss), clipping_bias(descent))
 
     if descent.split.shares[CALIBRATION] == 0.0:
         return completed(slopes.expected(usual))
     signal, nothing = slopes.expected_signal(usual)
     return calibrated(descent, completed(signal), columns, nothing)
+
+
+def clipping_bias(descent: Descent) -> float:
+    """How far clipped gradients may have moved the intercept of a log link.
+
+    Counts are skewed: nearly all of the gradients that are clipped pull the mean up. Their share is known in advance.
+    """
+    if not descent.scaled.problem.loss.log_link:
+        return 0.0
+    clipped = descent.clipped_rows / descent.scaled.rows if descent.plan.settings.learns_norm_bounds else 0.5
+    return min(1.0, EXCESS * clipped * descent.scaled.scaling.target_scale)
+
+
+def usual_margin(descent: Descent) -> float:
+    """The standard deviation that scores usually have: those of a log link are logarithms, without a unit."""
+    loss = descent.scaled.problem.loss
+    if loss.classification:
+        return LABEL_MARGIN
+    return TARGET_MARGIN * (1.0 if loss.log_link else descent.scaled.scaling.target_scale)
+
+
+def link_of(loss: Loss) -> Link:
+    """How predictions follow from scores."""
+    if loss.classification:
+        return "logit"
+    return "log" if loss.log_link else "identity"
 
 
 def slope_variance(descent: Descent, w: FloatArray) -> float:

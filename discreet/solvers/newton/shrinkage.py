@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -20,6 +21,7 @@ LEFT = 0.8  # of the weights: clipping has shortened them already, by a part tha
 PROBIT = math.pi / 8.0  # a logistic function averaged over scores of variance v is one of score / sqrt(1 + v PROBIT)
 MOST_DAMPED = 2.0  # variance of scores that the rule is undone for: at 1 / PROBIT = 2.5 nothing would be left to undo
 CURVED = 0.1  # how wrong that rule may be about the intercept, times the variance of the scores
+Link = Literal["identity", "logit", "log"]
 SMALLEST_NOISE = 1e-300  # a variance that is 0 must not be divided by
 
 
@@ -128,18 +130,27 @@ class Columns:
         found = min(self.variance_of(slopes), MOST_DAMPED)
         return slopes / math.sqrt(1.0 - PROBIT * found)
 
-    def intercept_for(self, constant: Estimate, slopes: FloatArray, labels: bool) -> Estimate:
-        """The intercept with which the mean prediction is that of the constant."""
-        variance = self.variance_of(slopes) if labels else 0.0
-        value = constant.value * math.sqrt(1.0 + PROBIT * variance) - float(self.means @ slopes)
+    def intercept_for(self, constant: Estimate, slopes: FloatArray, link: Link) -> Estimate:
+        """The intercept with which the mean prediction is that of the constant.
+
+        The mean of exp of normal scores of variance v is that of their mean, times exp(v / 2).
+        """
+        variance = 0.0 if link == "identity" else self.variance_of(slopes)
+        at_means = (
+            constant.value - 0.5 * variance if link == "log" else constant.value * math.sqrt(1 + PROBIT * variance)
+        )
+        value = at_means - float(self.means @ slopes)
         doubt = (CURVED * variance) ** 2 + self.noise**2 * float(slopes @ slopes)
         return Estimate(value, constant.variance + doubt)
 
 
 def with_intercept(
-    w: FloatArray, shrunk: FloatArray, noise: FloatArray, columns: Columns, constant: Estimate | None, labels: bool
-) -> FloatArray:
+    w: FloatArray, shrunk: FloatArray, noise: FloatArray, columns: Columns, constant: Estimate | None, link: Link,
+    bias: float = 0.0,
+) -> FloatArray:  # fmt: skip
     """Weights, intercept last, of which the slopes have been shrunk; the constant's score has a say in the intercept.
+
+    `bias` says how far clipping may have moved the intercept.
 
     What the slopes lose takes the noise of the intercept along, so far as both have it in common.
     """
@@ -148,7 +159,8 @@ def with_intercept(
     own = Estimate(float(w[-1]) - lost, max(float(noise[-1, -1] - common @ noise[-1, :-1]), 0.0))
     if constant is None:
         return np.append(shrunk, own.value)
-    return np.append(shrunk, own.combined(columns.intercept_for(constant, shrunk, labels)))
+    own = Estimate(own.value, own.variance + bias**2)
+    return np.append(shrunk, own.combined(columns.intercept_for(constant, shrunk, link)))
 
 
 def averaged_noise(progress: FloatArray, steps: FloatArray, weights: FloatArray) -> FloatArray:

@@ -20,8 +20,9 @@ from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.budget_split import BudgetSplit
 from discreet.privacy.planned_release import PlannedRelease
 from discreet.problem.blockwise import BlockwiseProblem
+from discreet.problem.losses import ClassWeighted
 from discreet.scaling.norm_bound import noticeable
-from discreet.scaling.plan import ScalingPlan, plan_target, unscaled
+from discreet.scaling.plan import ScalingPlan, facts_for_scales, plan_target, unscaled
 from discreet.scaling.second_moment import check_columns, noise_edge
 from discreet.scaling.shares import hides_target
 from discreet.solvers._shared.averaging import TailAverage
@@ -31,11 +32,13 @@ from discreet.solvers._shared.noise_rules import NoiseRule
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.newton.calibration import check_share
-from discreet.solvers.newton.descent import Descent, first_slope, is_free
+from discreet.solvers.newton.descent import Descent, first_curvature, first_slope, is_free
+from discreet.solvers.newton.log_intercept import CALIBRATION_SHARE, calibrated_intercept
 from discreet.solvers.newton.public_metric import EIGENVALUE_SHARE, uses_public_metric
 from discreet.solvers.newton.releases import GRADIENTS, LABELS, MOMENT, releases_of, with_share
 from discreet.solvers.newton.settling import settled
 from discreet.solvers.newton.several_outputs import quiet_curvatures
+from discreet.solvers.newton.shrinkage import Columns
 from discreet.solvers.plan import LABEL_MARGIN, TARGET_MARGIN, Plan, Settings
 
 if TYPE_CHECKING:
@@ -151,8 +154,11 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         hessian = self.hessian_share if wanted else 0.0
         counted = self._counts_labels(problem, public, budget)
         labels = min(wanted_share(public, budget), MOST_LABELS) if counted else 0.0
-        checked = counted and problem.loss.outputs == 1 and not public.has_start
-        check = check_share(public, budget) if checked else 0.0
+        if self._calibrates(problem, public, budget):
+            labels = CALIBRATION_SHARE
+        # Counts of scores by label speak for a scale of labels that all weigh the same.
+        plain = problem.loss.outputs == 1 and not isinstance(problem.loss, ClassWeighted)
+        check = check_share(public, budget) if counted and plain and not public.has_start else 0.0
         shares = self._shares(steps, limit if learned else 0.0, hessian, labels, check, problem.loss.outputs)
         known = uses_public_metric(public, budget, columns, self.moment_share)
         if known:  # only its largest eigenvalue is looked at
@@ -164,7 +170,8 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
 
     def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
         if self.fits_constant(problem, public, budget):
-            return plan_target(public, budget) if target else unscaled(target)
+            facts = facts_for_scales(public, problem.loss.log_link)
+            return plan_target(facts, budget) if target else unscaled(target)
         return super()._plan_scaling(problem, public, budget, target)
 
     def fits_constant(self, problem: Problem, public: Public, budget: Budget) -> bool:
@@ -178,12 +185,17 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         if public.has_start or budget.is_infinite or not problem.fit_intercept:
             return False
         if not problem.loss.classification:
-            return hides_target(public, budget)
+            return hides_target(facts_for_scales(public, problem.loss.log_link), budget)
         return self._counts_labels(problem, public, budget) and wanted_share(public, budget) > MOST_LABELS
 
     def _counts_labels(self, problem: Problem, public: Public, budget: Budget) -> bool:
         """Whether the labels are counted; weights with bounds are left where the gradients put them."""
         return not budget.is_infinite and counts_labels(problem) and is_free(problem.penalty_terms(public.columns))
+
+    def _calibrates(self, problem: Problem, public: Public, budget: Budget) -> bool:
+        """Whether the intercept of a log link is measured at the end."""
+        free = is_free(problem.penalty_terms(public.columns))
+        return not budget.is_infinite and problem.loss.log_link and problem.fit_intercept and free
 
     def _releases(self, plan: NewtonPlan) -> list[PlannedRelease]:
         return releases_of(plan)
@@ -209,12 +221,13 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         sensitivity = mechanisms.clipped_sum(plan.public.relation) * clip
         parts = (plan.mechanism.part(GRADIENTS + t) for t in range(plan.settings.steps))
         deviations = np.array([part.deviation(sensitivity) for part in parts])
-        return deviations / (plan.public.rows * plan.problem.loss.smoothness)
+        return deviations / (plan.public.rows * plan.problem.loss.usual_curvature)
 
     def _quiet(self, loss: Loss, public: Public, budget: Budget, columns: int) -> bool:
         """Whether the Hessian, or with several outputs the curvature of each, stands out of its noise."""
         if loss.outputs == 1:
-            return quiet_hessian(self.hessian_share, budget, public, columns)
+            part = first_curvature(loss) / loss.smoothness
+            return quiet_hessian(self.hessian_share, budget, public, columns, part)
         return quiet_curvatures(self.hessian_share, budget, public.rows, public.relation, loss)
 
     def _shares(
@@ -251,7 +264,11 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
             descent.step(t)
             average.add(descent.w, shares[GRADIENTS + t])
             run.report(t + 1, steps, scaled, descent.w)
-        return settled(descent, average.mean() if self.average else descent.w, self._weights(plan)), steps
+        w = settled(descent, average.mean() if self.average else descent.w, self._weights(plan))
+        if plan.problem.loss.log_link and shares[LABELS] > 0.0:
+            variance = Columns(descent.metric.matrix, descent.mean_noise).variance_of(w[:-1])
+            w = calibrated_intercept(scaled, w, variance, plan.mechanism.part(LABELS), run.rng)
+        return w, steps
 
 
 def only_constant(scaled: BlockwiseProblem, plan: NewtonPlan, run: Run) -> FloatArray:
@@ -298,16 +315,16 @@ def noise_level(budget: Budget, public: Public, columns: int) -> float:
 def moved_by_noise(problem: Problem, budget: Budget, public: Public, columns: int) -> float:
     """How far the noise of a single step with the whole budget moves scores."""
     clip = math.sqrt(columns) * planned_slope(problem) * first_slope(problem)
-    return clip * noise_level(budget, public, columns) / problem.loss.smoothness
+    return clip * noise_level(budget, public, columns) / problem.loss.usual_curvature
 
 
-def quiet_hessian(share: float, budget: Budget, public: Public, columns: int) -> bool:
-    """Whether the Hessian of rows of typical length would stand out of its noise."""
+def quiet_hessian(share: float, budget: Budget, public: Public, columns: int, part: float = 1.0) -> bool:
+    """Whether the Hessian of rows of typical length, being this part of its bound, would stand out of its noise."""
     if share == 0.0 or budget.is_infinite:
         return False
     sensitivity = mechanisms.outer_products(public.relation, columns) * float(columns)
     deviation = mechanisms.additive(budget, share).deviation(sensitivity) / public.rows
-    return noise_edge(columns, deviation) <= NOISIEST_HESSIAN
+    return noise_edge(columns, deviation) <= part * NOISIEST_HESSIAN
 
 
 def _halfway(steps: int) -> int:

@@ -42,7 +42,10 @@ def unclipped(model, rows):
 
 
 def scores_of(model, rows):
-    return model.decision_function(rows) if hasattr(model, "decision_function") else model.predict(rows)
+    """What is linear in the clipped entries: of counts and amounts the logarithm of the prediction."""
+    if hasattr(model, "decision_function"):
+        return model.decision_function(rows)
+    return np.log(model.predict(rows)) if model._log_link else model.predict(rows)
 
 
 def test_predict_clips_to_the_ranges_and_these_are_shown(model, rows):

@@ -1,0 +1,1 @@
+"""What builds and checks the docs site; no part of the package."""
