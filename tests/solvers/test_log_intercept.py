@@ -57,18 +57,25 @@ def test_the_mean_curvature_at_the_optimum_is_1_and_an_intercept_elsewhere_is_pu
 
 
 @each_loss
-@pytest.mark.parametrize("weighted", [False, True])
-def test_one_row_moves_the_sum_of_curvatures_by_at_most_1(loss, weighted):
+def test_one_row_moves_the_sum_of_curvatures_by_at_most_1(loss):
     """In units of the bound; a sum that was not in these units would move by far more."""
-    weight = np.random.default_rng(1).uniform(size=400) if weighted else None
     bound, rng, largest = loss.smoothness, generator_from(0), 0.0
     for w in np.array([[0.0, 0.0, 0.0], [5.0, -3.0, 2.0], [300.0, 300.0, -50.0]]):
-        before = 400 * mean_curvature(scaled_table(loss, weight), w, NOISELESS, rng)[0]
+        before = 400 * mean_curvature(scaled_table(loss), w, NOISELESS, rng)[0]
         for first in (([1e6, -1e6], 0.0), ([0.0, 0.0], 1e308), ([-3.0, 3.0], -5.0), ([9.0, 9.0], 1e-300)):
-            after = 400 * mean_curvature(scaled_table(loss, weight, first), w, NOISELESS, rng)[0]
+            after = 400 * mean_curvature(scaled_table(loss, first=first), w, NOISELESS, rng)[0]
             largest = max(largest, abs(after - before))
     assert largest <= bound * (1.0 + 1e-6)
     assert largest > 1.0
+
+
+def test_it_is_left_out_where_the_sum_of_the_weights_is_not_known():
+    weighted, w = scaled_table(Poisson(), np.full(400, 0.3)), np.zeros(3)
+    assert mean_curvature(weighted, w, NOISELESS, generator_from(0)) is None
+    assert calibrated_intercept(weighted, w, 1.0, NOISELESS, generator_from(0)) is w
+    for facts in ({"relation": "add_remove", "public_n": 5_000}, {"relation": "zero_out"}, {"persons": True}):
+        plan = Newton().plan(Problem(Poisson()), Public.of(5_000, 4, **facts), Budget(1.0, 1e-6))
+        assert plan.mechanism.shares[LABELS] == 0.0
 
 
 def test_it_is_planned_and_paid_for_with_a_log_link_alone():

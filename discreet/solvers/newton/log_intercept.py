@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.data.rows import TERM_STEP
+from discreet.data.rows import TERM_STEP, on_term_grid
 from discreet.privacy import mechanisms
 
 if TYPE_CHECKING:
@@ -29,22 +29,25 @@ LARGEST_MOVE = 3.0  # a factor of 20: what is further away is noise
 
 def mean_curvature(
     scaled: BlockwiseProblem, w: FloatArray, mechanism: Gaussian, rng: RandomGenerator
-) -> tuple[float, float]:
+) -> tuple[float, float] | None:
     """The mean over the rows of the curvature of their loss, and the standard deviation of its noise.
+
+    None with weights, whose sum is not the public number of rows. It is planned only where all rows are there
+    (`replace`), and there neighbours have weights both or neither.
 
     Guarantee: reads the rows only through one sum of numbers between 0 and 1, which costs one event of the mechanism.
     """
-    bound = scaled.problem.loss.smoothness
-    sensitivity = mechanisms.bounded_fractions(1)
+    bound, sensitivity = scaled.problem.loss.smoothness, mechanisms.bounded_fractions(1).rounded(TERM_STEP, 1)
 
     def of_block(block: ScaledBlock) -> FloatArray:
         part = np.clip(np.nan_to_num(block.loss.curvature(block.margins(w), block.y)) / bound, 0.0, 1.0)
-        terms = part if block.weight is None else part * block.weight
-        # Cut, not rounded: however many rows a person has, their terms sum to at most 1.
-        return np.array([(np.floor(terms / TERM_STEP) * TERM_STEP).sum()])
+        return np.array([on_term_grid(part).sum(), float(block.weight is not None)])
 
-    total = float(mechanism.release(rng, scaled.sum(of_block), sensitivity)[0])
-    return bound * total / scaled.rows, bound * mechanism.deviation(sensitivity) / scaled.rows
+    total, weighted = scaled.sum(of_block)
+    if weighted:
+        return None
+    released = float(mechanism.release(rng, np.array([total]), sensitivity)[0])
+    return bound * released / scaled.rows, bound * mechanism.deviation(sensitivity) / scaled.rows
 
 
 def calibrated_intercept(
@@ -56,7 +59,10 @@ def calibrated_intercept(
 
     Guarantee: costs one event of the mechanism; everything else is post-processing.
     """
-    found, noise = mean_curvature(scaled, w, mechanism, rng)
+    measured = mean_curvature(scaled, w, mechanism, rng)
+    if measured is None:
+        return w
+    found, noise = measured
     level = max(found, noise)
     doubt = (noise / level) ** 2 + min(scaled.scaling.target_noise, 1.0) ** 2
     error = min(LEAST_ERROR + variance, MOST_ERROR)

@@ -19,6 +19,7 @@ from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.budget_split import BudgetSplit
 from discreet.privacy.planned_release import PlannedRelease
+from discreet.privacy.relation import Relation
 from discreet.problem.blockwise import BlockwiseProblem
 from discreet.problem.losses import ClassWeighted
 from discreet.scaling.norm_bound import noticeable
@@ -193,9 +194,10 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         return not budget.is_infinite and counts_labels(problem) and is_free(problem.penalty_terms(public.columns))
 
     def _calibrates(self, problem: Problem, public: Public, budget: Budget) -> bool:
-        """Whether the intercept of a log link is measured at the end."""
-        free = is_free(problem.penalty_terms(public.columns))
-        return not budget.is_infinite and problem.loss.log_link and problem.fit_intercept and free
+        """Whether the intercept of a log link is measured at the end: if all rows are there, and all count the same."""
+        free = problem.fit_intercept and is_free(problem.penalty_terms(public.columns))
+        complete = public.relation is Relation.REPLACE and not public.persons
+        return not budget.is_infinite and problem.loss.log_link and free and complete
 
     def _releases(self, plan: NewtonPlan) -> list[PlannedRelease]:
         return releases_of(plan)
