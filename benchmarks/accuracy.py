@@ -55,7 +55,9 @@ def scores(X, y, classify, options, epsilon, solver):
 
 
 def main():
-    command(__doc__, *STORED, other="breast cancer and diabetes of scikit-learn").parse_args()
+    parser = command(__doc__, *STORED, other="breast cancer and diabetes of scikit-learn")
+    parser.add_argument("--solvers", nargs="+", default=SOLVERS, help=f"default: {' '.join(SOLVERS)}")
+    asked = parser.parse_args()
     warnings.simplefilter("ignore")
     print("| table | rows x columns | solver | " + " | ".join(f"eps {e:g}" for e in EPSILONS), end="")
     print(" | scikit-learn | seconds |\n" + "|---" * (len(EPSILONS) + 5) + "|")
@@ -64,7 +66,7 @@ def main():
         for run in range(RUNS):
             train, test, y_train, y_test = train_test_split(X, y, test_size=0.3, random_state=run)
             baseline.append(reference(train, y_train, classify).score(test, y_test))
-        for solver in SOLVERS:
+        for solver in asked.solvers:
             cells = [scores(X, y, classify, options, epsilon, solver) for epsilon in EPSILONS]
             numbers = " | ".join(f"{mean:.3f} ± {std:.3f}" for mean, std, _ in cells)
             size = f"{X.shape[0]} x {X.shape[1]}"
