@@ -20,6 +20,7 @@ from discreet.problem.scaled_problem import scale_problem
 from discreet.solvers.newton import Newton
 from discreet.solvers.newton.log_intercept import CALIBRATION_SHARE, calibrated_intercept, mean_curvature
 from discreet.solvers.newton.releases import LABELS
+from discreet.solvers.newton.settling import within_belief
 from discreet.solvers.newton.shrinkage import Columns, Estimate
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning")
@@ -96,3 +97,11 @@ def test_the_intercept_that_follows_from_a_mean_is_right_for_normal_scores():
     assert means.mean() == pytest.approx(1.0, abs=0.02)  # 8 standard errors
     identity = Columns(moment, 0.0).intercept_for(Estimate(0.0, 0.0), slopes, "identity").value
     assert np.exp(rng.normal(size=(200_000, 2)) @ slopes + identity).mean() > 1.2
+
+
+def test_scores_that_noise_has_made_are_not_believed_and_others_are():
+    slopes, columns = np.array([2.0, -1.0]), Columns(np.eye(3), 0.0)
+    strong, weak = (within_belief(slopes, variance * np.eye(2), columns, 1.0) for variance in (0.3, 1e-3))
+    assert columns.variance_of(strong) == pytest.approx(1.0)
+    np.testing.assert_allclose(strong / slopes, strong[0] / slopes[0])
+    np.testing.assert_array_equal(weak, slopes)

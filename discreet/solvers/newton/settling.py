@@ -5,6 +5,7 @@ Post-processing of released numbers: it costs nothing. Derivation: docs/guarante
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,7 @@ from discreet.solvers._shared.clipping import typical_slope
 from discreet.solvers.newton.calibration import calibrated
 from discreet.solvers.newton.releases import CALIBRATION, GRADIENTS
 from discreet.solvers.newton.shrinkage import (
+    SMALLEST_NOISE,
     Columns,
     Estimate,
     Link,
@@ -26,6 +28,7 @@ from discreet.solvers.newton.shrinkage import (
 from discreet.solvers.plan import LABEL_MARGIN, TARGET_MARGIN
 
 FEW_STEPS = 5  # from the constant: they see the curvature of small scores alone
+WEAK_NOISE = 0.05  # variance of the noise in scores of a log link, over the usual one, up to which they are believed
 EXCESS = 8.0  # of a clipped gradient over its threshold, in usual gradients: counts have long tails
 LEAST_LEFT = 0.01  # of the target's variance: nothing is explained completely, whatever the noise says
 
@@ -65,12 +68,25 @@ def settled_output(
     def completed(shrunk: FloatArray) -> FloatArray:
         shrunk = origin[:-1] + shrunk
         slopes = columns.undamped(shrunk) if damped else shrunk
+        if problem.loss.log_link:
+            slopes = within_belief(slopes, noise[:-1, :-1], columns, usual)
         return with_intercept(w, slopes, noise, columns, constant, link_of(problem.loss), clipping_bias(descent))
 
     if descent.split.shares[CALIBRATION] == 0.0:
         return completed(slopes.expected(usual))
     signal, nothing = slopes.expected_signal(usual)
     return calibrated(descent, completed(signal), columns, nothing)
+
+
+def within_belief(slopes: FloatArray, noise: FloatArray, columns: Columns, usual: float) -> FloatArray:
+    """Slopes of a log link, shortened until their scores vary no more than usual, unless the noise is weak.
+
+    Predictions grow with the exponential of a score, and so does what noise does to the steps: a threshold that was
+    learned too large leaves scores that no model has.
+    """
+    variance, doubt = columns.variance_of(slopes), float(np.trace(noise @ columns.moment[:-1, :-1]))
+    most = usual**2 * max(1.0, WEAK_NOISE * usual**2 / max(doubt, SMALLEST_NOISE))
+    return slopes * math.sqrt(min(1.0, most / max(variance, SMALLEST_NOISE)))
 
 
 def clipping_bias(descent: Descent) -> float:
