@@ -24,7 +24,29 @@ LARGEST = 1e290  # margins and targets beyond count as so large, since products 
 
 
 @dataclass(frozen=True, slots=True)
-class Poisson(Loss):
+class LogLink(Loss):
+    """What both have in common: exp is exact up to `limit`, which bounds the curvature."""
+
+    limit: float = LIMIT
+
+    code = None
+    lipschitz = math.inf
+    log_link = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "limit", number_in("limit", self.limit, LEAST_LIMIT, MOST_LIMIT))
+
+    @property
+    def smoothness(self) -> float:
+        return self.limit
+
+    @property
+    def usual_curvature(self) -> float:
+        return min(1.0, self.limit)  # that of a constant which predicts the mean
+
+
+@dataclass(frozen=True, slots=True)
+class Poisson(LogLink):
     """Half the Poisson deviance with a log link, exp(m) - y m, for targets y >= 0; negative ones count as 0.
 
     The terms y log y - y of the deviance, which do not depend on the margin, are left out. Beyond m = log(limit) the
@@ -45,24 +67,8 @@ class Poisson(Loss):
     array([ 1., -2.])
     """
 
-    limit: float = LIMIT
-
     name = "poisson"
-    code = None
-    lipschitz = math.inf
-    log_link = True
     target_power = 1
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "limit", number_in("limit", self.limit, LEAST_LIMIT, MOST_LIMIT))
-
-    @property
-    def smoothness(self) -> float:
-        return self.limit
-
-    @property
-    def usual_curvature(self) -> float:
-        return min(1.0, self.limit)  # that of a constant which predicts the mean
 
     def value(self, margin: Values, y: Values) -> Array:
         return _exp_less_linear(floats(margin), _count(y), self.limit)
@@ -79,7 +85,7 @@ class Poisson(Loss):
 
 
 @dataclass(frozen=True, slots=True)
-class Gamma(Loss):
+class Gamma(LogLink):
     """Half the Gamma deviance with a log link, y exp(-m) + m - log y - 1, for targets y > 0.
 
     Targets below 1e-12 count as so much. Where y exp(-m) exceeds the limit, the exponential goes on as the parabola
@@ -99,23 +105,7 @@ class Gamma(Loss):
     array([ 0., -2.])
     """
 
-    limit: float = LIMIT
-
     name = "gamma"
-    code = None
-    lipschitz = math.inf
-    log_link = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "limit", number_in("limit", self.limit, LEAST_LIMIT, MOST_LIMIT))
-
-    @property
-    def smoothness(self) -> float:
-        return self.limit
-
-    @property
-    def usual_curvature(self) -> float:
-        return min(1.0, self.limit)  # that of a constant which predicts the mean
 
     def value(self, margin: Values, y: Values) -> Array:
         excess = self._excess(margin, y)

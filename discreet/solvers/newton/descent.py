@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,9 +26,10 @@ from discreet.problem.person_gradients import (
 from discreet.scaling import second_moment
 from discreet.scaling.norm_bound import norm_counts, private_norm_bound
 from discreet.scaling.second_moment import Metric, SecondMoment
-from discreet.solvers._shared.clipping import planned_slope, typical_slope
+from discreet.solvers._shared.clipping import typical_slope
 from discreet.solvers._shared.constant_score import ConstantScore, learn_label_scores
 from discreet.solvers._shared.quadratic_model import QuadraticModel
+from discreet.solvers.newton.curvature import LEAST_CURVATURE, Curvature, likely_values, safe_curvature
 from discreet.solvers.newton.public_metric import largest_eigenvalue, public_metric, public_rows, unresolved
 from discreet.solvers.newton.releases import (
     CLIP,
@@ -42,25 +42,20 @@ from discreet.solvers.newton.releases import (
     RADIUS,
 )
 from discreet.solvers.newton.several_outputs import learn_curvatures, slope_norms
+from discreet.solvers.newton.start import first_curvature, first_slope, least_shrinkage
 
 if TYPE_CHECKING:
-    from discreet.problem.losses import Loss
-    from discreet.problem.penalties import PenaltyTerms
-    from discreet.problem.problem import Problem
     from discreet.solvers.base import Run
     from discreet.solvers.newton.solver import Newton, NewtonPlan
 
     NormsOf = Callable[[ScaledBlock], FloatArray]  # one norm per row of a block
 
 # Tuned on public tables, and never read from rows: docs/defaults.md.
-LEAST_CURVATURE = 0.05  # in units of its bound: no step is more than 20 times as long as one that is safe everywhere
 LONG_ROWS = 0.05  # fraction of the rows that the second moment may clip at most
 UNCLIPPED = (
     0.25  # of the bound on the curvature: half of the rows are clipped, and growing scores leave half of the rest
 )
 UNLEARNED_RADIUS = math.sqrt(0.5)  # in usual norms, where rows are too few to learn it: steps stay safe
-MEDIAN_RESIDUAL = 0.6745  # of normal residuals, in standard deviations
-CAUTION = 2.0  # steps are so much shorter than usual curvatures allow, since curvatures grow along with a fit
 CLIPPED_ROWS = 6.0  # gradients that may be clipped, in units of the total noise: fewer would not pay for the noise
 
 
@@ -298,72 +293,3 @@ class Descent:
             clipped = of_each_row(self._gradient_norms(block) > self.clip, block)
         curvature = np.clip(np.nan_to_num(loss.curvature(margins, block.y)) / loss.smoothness, 0.0, 1.0)
         return np.sqrt(np.where(clipped, 0.0, curvature))
-
-
-def first_curvature(loss: Loss) -> float:
-    """That of the model before any is learned: its bound, or less where that is far from usual."""
-    return min(loss.smoothness, CAUTION * loss.usual_curvature)
-
-
-def is_free(terms: PenaltyTerms) -> bool:
-    """Whether no weight has bounds."""
-    return bool((np.isneginf(terms.low) & np.isposinf(terms.high)).all())
-
-
-def first_slope(problem: Problem) -> float:
-    """The median of the slopes at the start, in units of a usual one: those of labels at margin 0, or residuals."""
-    loss = problem.loss
-    if not loss.classification:
-        return MEDIAN_RESIDUAL
-    labels = np.array([-1.0, 1.0]) if loss.outputs == 1 else np.arange(loss.outputs, dtype=np.float64)
-    margins = np.zeros(2) if loss.outputs == 1 else np.zeros((labels.size, loss.outputs))
-    slopes = np.reshape(loss.slope(margins, labels), (labels.size, -1))
-    return float(np.linalg.norm(slopes, axis=1).max()) / planned_slope(problem)
-
-
-def least_shrinkage(problem: Problem) -> float:
-    """By how much the threshold may fall halfway.
-
-    Residuals shrink; slopes of labels grow where labels are rare, and these few rows, which may be too few to be seen
-    in the counts, must not be clipped.
-    """
-    return 1.0 if problem.loss.classification else 0.5
-
-
-@dataclass(frozen=True, eq=False)
-class Curvature:
-    """The curvature of the model in the metric, in units of its bound: eigenvectors and values.
-
-    `progress` is the part of the way to the minimum that a step goes along each of them: what is expected of the
-    gradients' curvature, over that of the model.
-    """
-
-    vectors: FloatArray
-    model: FloatArray
-    progress: FloatArray
-
-    @property
-    def matrix(self) -> FloatArray:
-        return np.asarray((self.vectors * self.model) @ self.vectors.T)
-
-
-def likely_values(moment: SecondMoment) -> FloatArray:
-    """What the eigenvalues would be without noise.
-
-    Within the edge of the noise it is the noise that orders them, and only their mean says where they lie.
-    """
-    values, edge = np.linalg.eigvalsh(moment.matrix), moment.noise_edge
-    return np.maximum(values - edge, max(float(np.minimum(values, edge).mean()), 0.0))
-
-
-def safe_curvature(moment: SecondMoment) -> Curvature:
-    """The noisy Hessian in the metric, in units of the bound on the curvature; so large that steps do not overshoot.
-
-    It is lifted by the edge of its noise. In directions of little curvature few rows have a say, and the mean of all
-    directions keeps the steps short there. The progress is that of the Hessian without noise, or half of the way where
-    the noise hides it.
-    """
-    values, vectors = np.linalg.eigh(moment.matrix)
-    lifted = np.maximum(values + moment.noise_edge, max(float(values.mean()), LEAST_CURVATURE))
-    model = np.minimum(lifted, 1.0)
-    return Curvature(vectors, model, np.clip(values / model, 0.5, 1.0))

@@ -33,13 +33,14 @@ from discreet.solvers._shared.noise_rules import NoiseRule
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.newton.calibration import check_share
-from discreet.solvers.newton.descent import Descent, first_curvature, first_slope, is_free
+from discreet.solvers.newton.descent import Descent
 from discreet.solvers.newton.log_intercept import CALIBRATION_SHARE, calibrated_intercept
 from discreet.solvers.newton.public_metric import EIGENVALUE_SHARE, uses_public_metric
 from discreet.solvers.newton.releases import GRADIENTS, LABELS, MOMENT, releases_of, with_share
 from discreet.solvers.newton.settling import settled
 from discreet.solvers.newton.several_outputs import quiet_curvatures
 from discreet.solvers.newton.shrinkage import Columns
+from discreet.solvers.newton.start import first_curvature, first_slope, is_free
 from discreet.solvers.plan import LABEL_MARGIN, TARGET_MARGIN, Plan, Settings
 
 if TYPE_CHECKING:
