@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from discreet.data.rows import Data, sum_over_blocks
+from discreet.data.rows import Data, max_over_blocks, sum_over_blocks
 
 
 class StoredTable:
@@ -26,7 +26,10 @@ class StoredTable:
         self.passes += 1
         for block in self.data.blocks():
             weight = None if block.weight is None else block.weight.copy()
-            yield Data(block.X.copy(), block.y.copy(), weight)
+            yield Data(block.X.copy(), block.y.copy(), weight, start=block.start)
 
     def sum(self, part):
         return sum_over_blocks(self.blocks(), part)
+
+    def max(self, part):
+        return max_over_blocks(self.blocks(), part)

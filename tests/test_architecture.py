@@ -21,6 +21,7 @@ ROOMS = [
     "privacy",
     "theory",
     "data",
+    "distributed",
     "problem",
     "scaling",
     "solvers",
@@ -38,8 +39,8 @@ ROOMS = [
 ]
 HEIGHT = {room: height for height, room in enumerate(ROOMS)}
 # What a solver may import of its own room: what all solvers share, and its own folder.
-SHARED_BY_SOLVERS = {"base", "plan", "plan_text", "plan_theory", "run", "choose", "_shared"}
-MOST_ENTRIES = 21
+SHARED_BY_SOLVERS = {"base", "solution", "plan", "plan_text", "plan_theory", "run", "choose", "_shared"}
+MOST_ENTRIES = 22
 # Draws that a privacy cost rests on: mechanisms make them, next to the event that states the cost.
 PRICED_DRAWS = {
     *("normal", "laplace", "gumbel", "rounded_normal", "rounded_laplace", "gumbel_argmax"),

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from discreet.cli import options
 from discreet.cli.console import check_free, complain, print_json
+
+if TYPE_CHECKING:
+    from discreet.data.schema import Schema
 
 ROWS_ALONE = (
     "The model protects whole persons, and an evaluation protects single rows: a person with several rows in this "
@@ -44,6 +49,7 @@ def evaluate(
     ledger: options.LedgerUrl = None,
     dataset: options.DatasetName = None,
     no_header: options.NoHeader = False,
+    dask: options.DaskAddress = None,
     seed: options.Seed = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Also write the evaluation to this file, for discreet report.")
@@ -56,7 +62,6 @@ def evaluate(
     One private release is made, with its own cost. All figures have confidence intervals that cover the noise and the
     draw of the rows, and are compared with the best constant prediction. The curves are in the output of --json.
     """
-    from discreet.data.files import read_table
     from discreet.estimators.model_file import read_model
     from discreet.metrics import evaluate as evaluate_model
     from discreet.metrics import save_evaluation
@@ -68,23 +73,13 @@ def evaluate(
     bounds = options.parse_pair("--y-bounds", y_bounds)
     if out is not None:
         check_free(out, force)
-    rows = read_table(table, stored.schema, target=True, header=not no_header)
-    found = evaluate_model(
-        stored.estimator,
-        rows,
-        rows.y,
-        epsilon,
-        delta,
-        figures=None if figures is None else [name.strip() for name in figures.split(",")],
-        confidence=confidence,
-        y_bounds=bounds,
-        largest_error=largest_error,
-        relation=relation or Relation.REPLACE,
-        public_n=public_rows,
-        ledger=ledger,
-        dataset=dataset,
-        random_state=seed,
-    )
+    settings: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "random_state": seed, "public_n": public_rows}
+    settings |= {"confidence": confidence, "y_bounds": bounds, "largest_error": largest_error}
+    settings |= {"figures": None if figures is None else [name.strip() for name in figures.split(",")]}
+    with _rows(table, stored.schema, not no_header, dask) as (rows, labels):
+        found = evaluate_model(
+            stored.estimator, rows, labels, epsilon, delta, relation=relation or Relation.REPLACE, **settings
+        )
     if out is not None:
         save_evaluation(found, out, overwrite=force)
     if stored.estimator.guarantee_.unit == "person":
@@ -93,3 +88,19 @@ def evaluate(
         print_json(found.to_dict())
     else:
         print(found)
+
+
+@contextmanager
+def _rows(table: Path, schema: Schema, header: bool, dask: str | None) -> Iterator[tuple[Any, Any]]:
+    """The rows and their targets, in memory or on the workers of a cluster."""
+    if dask is None:
+        from discreet.data.files import read_table
+
+        rows = read_table(table, schema, target=True, header=header)
+        yield rows, rows.y
+        return
+    from discreet.distributed.cluster import connected
+    from discreet.distributed.parquet_files import ParquetFiles
+
+    with connected(dask) as client:
+        yield ParquetFiles(table, client).stored(schema), None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,6 +46,7 @@ def fit(
     dataset: options.DatasetName = None,
     note: options.Note = "",
     out_of_core: options.OutOfCore = None,
+    dask: options.DaskAddress = None,
     out: options.ModelOut = Path("model.json"),
     seed: options.Seed = None,
     quiet: options.Quiet = False,
@@ -55,7 +58,6 @@ def fit(
     Nothing needs to be declared: scales are learned privately, and noisy counts tell whether the target is 0/1 or a
     number; other codes, such as 1 and 2, are asked about. What is declared (bounds, classes, a schema) saves budget.
     """
-    from discreet.data.files import open_table
     from discreet.estimators.model_file import save_model
     from discreet.estimators.table_fit import FitRequest, fit_table
 
@@ -63,7 +65,7 @@ def fit(
     parameters = {"epsilon": epsilon, "delta": delta, "solver": solver, "public_n": public_rows, "ledger": book}
     parameters |= {"dataset": dataset, "random_state": seed, "verbose": int(wants_progress(quiet or json))}
     parameters |= {"rows_per_person": rows_per_person} | ({} if alpha is None else {"alpha": alpha})
-    with open_table(table, header=not no_header) as file:
+    with _opened(table, not no_header, dask) as file:
         declared = _declare(_schema_of(file, schema), target, bounds, y_bounds, classes, relation, person_column)
         if rows_per_person is not None and declared.person is None:
             raise ValueError("--rows-per-person needs --person-column: the column with the id of each row's person.")
@@ -78,7 +80,7 @@ def fit(
         request = FitRequest(declared, None if task == "auto" else task, estimator, parameters)
         if book is not None:
             book.target = str(declared.target.name)
-        done = fit_table(file, request, out_of_core)
+        done = fit_table(file, request, out_of_core if dask is None else True)
     save_model(done.model, out, done.schema, overwrite=force)
     budget = None if book is None else _record_model(book, str(dataset), out)
     if json:
@@ -86,6 +88,22 @@ def fit(
     elif not quiet:
         print(describe(done) + ("" if budget is None else f"\n{in_ledger(budget)}"))
         print(f"\nmodel and full privacy statement written to {out}; read it: discreet statement {out}")
+
+
+@contextmanager
+def _opened(table: Path, header: bool, dask: str | None) -> Iterator[Any]:
+    """The table file, or the files that the workers of a cluster read."""
+    if dask is None:
+        from discreet.data.files import open_table
+
+        with open_table(table, header=header) as file:
+            yield file
+        return
+    from discreet.distributed.cluster import connected
+    from discreet.distributed.parquet_files import ParquetFiles
+
+    with connected(dask) as client:
+        yield ParquetFiles(table, client)
 
 
 def _public_inputs(start: Path | None, table: Path | None, schema: Schema, header: bool) -> dict[str, Any]:

@@ -89,6 +89,15 @@ OutOfCore = Annotated[
         show_default="if the table would fill a quarter of the memory",
     ),
 ]
+DaskAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--dask",
+        metavar="ADDRESS",
+        help="Let the workers of this Dask cluster (tcp://HOST:PORT) read the Parquet files, TABLE being a folder or a "
+        "quoted pattern; local, or local:2, starts workers on this machine.",
+    ),
+]
 ModelOut = Annotated[Path, typer.Option(help="Where to write the model.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Reproducible noise, which the seed removes: for tests only.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")]

@@ -139,6 +139,8 @@ def _features(source: Any, values: Any, column: Column, commas: bool, faults: Fa
     numbers = _checked(numbers, kind, column.name, faults, missing=column.missing is not None)
     if numbers is None:
         return None
+    if column.missing is None:
+        return numbers[:, None]
     gaps = np.isnan(numbers)
     if column.fill is not None:
         numbers = np.where(gaps, column.fill, numbers)
@@ -162,9 +164,11 @@ def _checked(numbers: FloatArray | None, kind: str, name: str, faults: Faults, m
     """Finite numbers, with NaN for missing values if these are allowed; else None, and the fault is kept."""
     if numbers is None:
         faults.add(kind, name)
+    elif np.isfinite(numbers).all():  # as nearly always: one look at each number
+        return numbers
     elif np.isinf(numbers).any():
         faults.add("infinite", name)
-    elif not missing and np.isnan(numbers).any():
+    elif not missing:
         faults.add("missing", name)
     else:
         return numbers

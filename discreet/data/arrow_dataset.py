@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
 from discreet.data.arrow_columns import arrow_kind
 
-READ_AHEAD = 1 << 18  # bytes of each column that are read from a Parquet file at once
+READ_AT_ONCE = 1 << 24  # bytes of all columns together that are read from a Parquet file before they are decoded
+LEAST_READ, MOST_READ = 1 << 14, 1 << 20  # of one column
 FEW = {"batch_readahead": 1, "fragment_readahead": 1}  # Arrow's own defaults let memory grow while a scan goes on
 
 
@@ -21,10 +22,12 @@ def is_dataset(X: Any) -> bool:
 
 
 def open_parquet(file: Any) -> Any:
-    """A Parquet file of which only what is being decoded lies in memory."""
-    from pyarrow.parquet import ParquetFile
+    """A Parquet file of which only what is being decoded lies in memory, however many columns it has."""
+    from pyarrow.parquet import ParquetFile, read_metadata
 
-    return ParquetFile(file, pre_buffer=False, buffer_size=READ_AHEAD)
+    metadata = read_metadata(file)
+    share = min(MOST_READ, max(LEAST_READ, READ_AT_ONCE // max(1, metadata.num_columns)))
+    return ParquetFile(file, metadata=metadata, pre_buffer=False, buffer_size=share)
 
 
 @contextmanager
@@ -66,7 +69,7 @@ class DatasetSource:
         with without_values(self):
             return int(self._dataset.count_rows())
 
-    def batches(self, wanted: list[str], rows: int) -> Iterator[Any]:
+    def batches(self, wanted: list[str], rows: int) -> Generator[Any, None, None]:
         """The wanted columns as Arrow batches of at most so many rows."""
         with without_values(self):
             yield from self._batches(wanted, rows)

@@ -20,7 +20,7 @@ import sys
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any, Self
 
@@ -220,7 +220,7 @@ class ParquetTableFile(TableFile):
     def stored(self, schema: Schema) -> StoredTable:
         return StoredTable(self, schema)
 
-    def batches(self, wanted: list[str], rows: int) -> Iterator[Any]:
+    def batches(self, wanted: list[str], rows: int) -> Generator[Any, None, None]:
         """The wanted columns as Arrow batches of at most so many rows, in the order of the file."""
         with without_values(self):
             yield from self._parquet.iter_batches(batch_size=rows, columns=wanted)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.types import BoolArray, FloatArray
-from discreet.data.rows import Data, Rows, on_term_grid, piece_slices
+from discreet.data.gpu_rows import is_tensor, takes_tensors
+from discreet.data.rows import TERM_STEP, Data, Rows, on_term_grid, piece_slices
 
 OnGrid = Callable[[FloatArray], FloatArray]  # rounds terms before they are added
 
@@ -46,16 +48,21 @@ def moment_sums(rows: Rows, limits: Limits, measured: slice, *, rounded: bool = 
     `TERM_STEP`, so the sums are exact; without noise nothing need be rounded.
     """
     on_grid = on_term_grid if rounded else np.asarray
-    return rows.sum(lambda block: _block_sums(block, limits, measured, on_grid))
+    return rows.sum(partial(_block_sums, limits=limits, measured=measured, on_grid=on_grid))
 
 
+@takes_tensors
 def _block_sums(data: Data, limits: Limits, measured: slice, on_grid: OnGrid) -> FloatArray:
     columns = range(*measured.indices(limits.size))
     sums = np.zeros((2, len(columns)))
     weight = np.ones(data.rows) if data.weight is None else data.weight
     inside = [j for j in columns if j < data.columns]
-    if inside and data.sparse:
+    if inside and is_tensor(data.X):
+        sums[:, : len(inside)] = _tensor_sums(data, limits, TERM_STEP if on_grid is on_term_grid else 0.0)
+    elif inside and data.sparse:
         sums[:, : len(inside)] = _sparse_sums(data.X, limits, weight, on_grid)
+    elif inside and data.weight is None and on_grid is on_term_grid:
+        sums[:, : len(inside)] = _rounded_sums(data.X, limits)
     elif inside:
         for part in piece_slices(data.rows, data.columns):
             u = _unit(data.X[part], limits, slice(0, data.columns))
@@ -65,6 +72,26 @@ def _block_sums(data: Data, limits: Limits, measured: slice, on_grid: OnGrid) ->
         u = _unit(data.y, limits, data.columns)
         sums[:, -1] = on_grid(weight * u).sum(), on_grid(weight * u**2).sum()
     return sums
+
+
+def _rounded_sums(X: Any, limits: Limits) -> FloatArray:
+    """The sums over dense rows that all count the same, compiled."""
+    from discreet.kernels.column_sums import add_moments, tiled_columns
+
+    p = X.shape[1]
+    tiled = tiled_columns(limits.low[:p], limits.high[:p], limits.centre[:p], limits.radius[:p])
+    sums = np.zeros((2, tiled.shape[1]))
+    add_moments(np.ravel(X), tiled, TERM_STEP, sums)
+    return np.asarray(sums.reshape(2, -1, p).sum(axis=1) * TERM_STEP)
+
+
+def _tensor_sums(data: Data, limits: Limits, step: float) -> FloatArray:
+    """The sums over rows on a GPU, computed there."""
+    from discreet.kernels.tensors import moment_sums as tensor_moments
+
+    p = data.columns
+    low, high, centre, radius = limits.low[:p], limits.high[:p], limits.centre[:p], limits.radius[:p]
+    return np.asarray(tensor_moments(data.X, low, high, centre, radius, data.weight, step))
 
 
 def _sparse_sums(X: Any, limits: Limits, weight: FloatArray, on_grid: OnGrid) -> FloatArray:

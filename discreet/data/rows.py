@@ -4,20 +4,26 @@ A table is read in blocks of consecutive rows. Where the blocks begin depends on
 are added in the order of the blocks; an array, a file larger than memory and any other store of the same rows therefore
 give the same sums to the last bit. Where a sum is released, the contribution of each row is rounded to multiples of a
 power of two first: additions are then exact, and their order does not matter either.
+
+What computes the term of a block, a *part*, may run on another machine, and more than once. It is therefore a function
+of a module, or a small object, that holds public and released numbers only: no generator, no ledger, no rows
+(docs/guarantees/distributed.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
+from discreet._common.threads import ordered_map
 from discreet._common.types import FloatArray, IntArray
 
-BLOCK_ENTRIES = 1 << 18  # of a block: what is computed of it stays in a second-level cache
+BLOCK_ENTRIES = 1 << 20  # of a block: long enough that calls cost nothing beside it, small beside any memory
 
 PIECE_ENTRIES = 1 << 15  # of a piece of a block, where several temporaries of its size are needed
 
@@ -45,12 +51,20 @@ def _slices(rows: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
 
 
-def sum_over_blocks(blocks: Iterable[Block], part: Callable[[Block], FloatArray]) -> FloatArray:
-    """The sum of one array per block, added in the order of the blocks."""
+def sum_over_blocks(blocks: Iterable[Block], part: Callable[[Block], FloatArray], jobs: int = 1) -> FloatArray:
+    """The sum of one array per block, computed by so many threads and added in the order of the blocks."""
+    return _combined(np.add, ordered_map(part, blocks, jobs))
+
+
+def max_over_blocks(blocks: Iterable[Block], part: Callable[[Block], FloatArray], jobs: int = 1) -> FloatArray:
+    """The largest entries of one array per block. Not private."""
+    return _combined(np.maximum, ordered_map(part, blocks, jobs))
+
+
+def _combined(combine: np.ufunc, terms: Iterable[FloatArray]) -> FloatArray:
     total: FloatArray | None = None
-    for block in blocks:
-        term = part(block)
-        total = np.array(term, dtype=np.float64) if total is None else np.add(total, term, out=total)
+    for term in terms:
+        total = np.array(term, dtype=np.float64) if total is None else combine(total, term, out=total)
     if total is None:
         raise ValueError("a table without rows has no sums.")
     return total
@@ -103,13 +117,57 @@ class Rows(Protocol):
         """
         ...
 
+    def max(self, part: Callable[[Data], FloatArray]) -> FloatArray:
+        """The largest entries of one array per block. Not private: for infinite budgets and declared leaks only."""
+        ...
+
+
+def columns_of(rows: Rows, which: IntArray) -> Rows:
+    """Some of the columns of a table."""
+    return replace(rows, X=rows.X[:, which]) if isinstance(rows, Data) else ChosenColumns(rows, which)
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenColumns:
+    """Some of the columns of rows that lie elsewhere."""
+
+    table: Rows
+    which: IntArray
+    sparse: bool = False
+    in_memory: bool = False
+
+    @property
+    def rows(self) -> int:
+        return self.table.rows
+
+    @property
+    def columns(self) -> int:
+        return self.which.size
+
+    def blocks(self) -> Iterator[Data]:
+        return (replace(block, X=block.X[:, self.which]) for block in self.table.blocks())
+
+    def sum(self, part: Callable[[Data], FloatArray]) -> FloatArray:
+        return self.table.sum(partial(_of_columns, part=part, which=self.which))
+
+    def max(self, part: Callable[[Data], FloatArray]) -> FloatArray:
+        return self.table.max(partial(_of_columns, part=part, which=self.which))
+
+
+def _of_columns(block: Data, part: Callable[[Data], FloatArray], which: IntArray) -> FloatArray:
+    return part(replace(block, X=block.X[:, which]))
+
 
 @dataclass(frozen=True, eq=False)
 class Data:
     """Validated rows in memory: a dense array in either order, or a SciPy sparse matrix; y; optional weights.
 
     `owned` says that X is a copy of our own, which may be overwritten to save memory: such Data serves one run.
-    `persons` holds the number of each row's person, 0, 1, ..., where a person may have several rows.
+    `persons` holds the number of each row's person, 0, 1, ..., where a person may have several rows. `kept` is what has
+    been computed of these rows for other passes over them; a copy with other rows begins without it. `memory` is what a
+    solver remembers of them, up to a few numbers for each: whoever reads blocks anew hands it on. `jobs` is the number
+    of threads that compute sums: it changes no bit of them. `start` is the place of the first row in the table of which
+    this is a block.
     """
 
     X: Any
@@ -117,6 +175,10 @@ class Data:
     weight: FloatArray | None = None
     owned: bool = False
     persons: IntArray | None = None
+    jobs: int = 1
+    start: int = 0
+    memory: dict[str, Any] = field(default_factory=dict, repr=False)
+    kept: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def units(self) -> int:
@@ -140,12 +202,36 @@ class Data:
         return True
 
     def blocks(self) -> Iterator[Data]:
-        """Views of consecutive rows; a sparse table is one block."""
-        if self.sparse or self.rows <= block_rows(self.columns):
-            yield self
-            return
-        for part in block_slices(self.rows, self.columns):
-            yield Data(self.X[part], self.y[part], None if self.weight is None else self.weight[part])
+        """Views of consecutive rows, the same at every call; a sparse table is one block."""
+        return iter(self._blocks)
+
+    @property
+    def _blocks(self) -> list[Data]:
+        # Not kept where it is the table itself: what refers to itself waits for the garbage collector.
+        return [self] if self.sparse or self.rows <= block_rows(self.columns) else self._views
+
+    @cached_property
+    def _views(self) -> list[Data]:
+        weight = self.weight
+        return [
+            Data(self.X[part], self.y[part], None if weight is None else weight[part], start=self.start + part.start)
+            for part in block_slices(self.rows, self.columns)
+        ]
 
     def sum(self, part: Callable[[Data], FloatArray]) -> FloatArray:
-        return sum_over_blocks(self.blocks(), part)
+        return sum_over_blocks(self._blocks, part, self.jobs)
+
+    def max(self, part: Callable[[Data], FloatArray]) -> FloatArray:
+        return max_over_blocks(self._blocks, part, self.jobs)
+
+    def forget(self) -> None:
+        """Drop what was computed of the rows: it refers back to them, and would hold them after a run."""
+        for block in self._blocks:
+            block.kept.clear()
+
+    def keep(self, key: Hashable, compute: Callable[[Data], Any]) -> Any:
+        """What was computed of these rows under the same key last time; that of another key is forgotten."""
+        if key not in self.kept:
+            self.kept.clear()
+            self.kept[key] = compute(self)
+        return self.kept[key]

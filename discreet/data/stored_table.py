@@ -7,16 +7,18 @@ implements `Rows`: it gives the same blocks of numbers as the same rows in memor
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from discreet._common.types import FloatArray, Progress
+from discreet._common.types import BoolArray, FloatArray, Progress
 from discreet.data.arrow_columns import read_features, read_target, wanted_columns
 from discreet.data.arrow_dataset import DatasetSource, is_dataset
-from discreet.data.rows import Data, block_rows, sum_over_blocks
+from discreet.data.read_ahead import read_ahead
+from discreet.data.rows import Data, Rows, block_rows, max_over_blocks, sum_over_blocks
 from discreet.data.schema import Column, Schema, Target
 
 Encoder = Callable[[Any], FloatArray]
@@ -31,7 +33,7 @@ class BatchSource(Protocol):
     @property
     def rows(self) -> int | None: ...
 
-    def batches(self, wanted: list[str], rows: int) -> Iterator[Any]:
+    def batches(self, wanted: list[str], rows: int) -> Generator[Any, None, None]:
         """The wanted columns as Arrow batches of at most so many rows, in the same order at every call."""
         ...
 
@@ -40,12 +42,15 @@ class BatchSource(Protocol):
 class StoredTable:
     """A table that stays in its files, read through a schema; estimators take it as X.
 
-    `convert` is applied to each block of the target as it is read; None leaves it as it is.
+    `convert` is applied to each block of the target as it is read; None leaves it as it is. `named` says whether the
+    names of the columns are the user's own, `booleans` which columns are declared to be 0 or 1 by their type.
     """
 
     source: BatchSource
     schema: Schema
     convert: Callable[[Any], Any] | None = None
+    named: bool = True
+    booleans: BoolArray | None = None
 
     @property
     def names(self) -> list[str]:
@@ -62,17 +67,17 @@ class StoredTable:
         """The same table with another target, value by value."""
         return replace(self, convert=convert)
 
-    def targets(self) -> Iterator[Any]:
-        """The target alone, block by block."""
+    def sum_of_targets(self, part: Callable[[Any], FloatArray]) -> FloatArray:
+        """The sum of what the part gives for blocks of the target alone."""
         target = self.schema.target
-        for batch in self.source.batches([str(target.name)], block_rows(1)):
-            yield self._converted(read_target(self.source, batch, target))
+        batches = self.source.batches([str(target.name)], block_rows(1))
+        return sum_over_blocks((self._converted(read_target(self.source, batch, target)) for batch in batches), part)
 
     def check(self, progress: Progress | None = None) -> None:
         """Read all rows once and refuse what could not be learned from; to be called before anything is released."""
         self.encoded(_no_labels, progress)
 
-    def encoded(self, encode: Encoder, progress: Progress | None = None) -> StoredRows:
+    def encoded(self, encode: Encoder, progress: Progress | None = None) -> Rows:
         """The rows with the target encoded as a loss expects it, after one pass that checks all of them.
 
         Raises
@@ -96,11 +101,15 @@ class StoredTable:
 
 @dataclass(frozen=True, eq=False)
 class StoredRows:
-    """Checked rows of a stored table with an encoded target; one block of them lies in memory at a time."""
+    """Checked rows of a stored table with an encoded target.
+
+    The blocks that come next are read and decoded while the present one is used, so that three of them lie in memory.
+    """
 
     table: StoredTable
     encode: Encoder
     rows: int
+    first: int = 0  # the place of its first row, where it is a part of a larger table
 
     @property
     def columns(self) -> int:
@@ -117,33 +126,75 @@ class StoredRows:
     def blocks(self) -> Iterator[Data]:
         """The rows in their order; every block but the last has `block_rows(columns)` of them."""
         found = 0
-        for block in self._read():
+        for block in read_ahead(self._read()):
             found += block.rows
             yield block
+            del block
         if found != self.rows:
             raise ValueError(f"{self.table.source} changed while it was read; train again on a file that stays.")
 
     def sum(self, part: Callable[[Data], FloatArray]) -> FloatArray:
-        return sum_over_blocks(self.blocks(), part)
+        return sum_over_blocks(self.blocks(), forgetting(part))
 
-    def _read(self) -> Iterator[Data]:
+    def max(self, part: Callable[[Data], FloatArray]) -> FloatArray:
+        return max_over_blocks(self.blocks(), forgetting(part))
+
+    def _target(self, part: Any) -> FloatArray:
+        """The encoded target; zeros where the schema has none."""
+        source, target = self.table.source, self.table.schema.target
+        if target.name is None:
+            return np.zeros(part.num_rows)
+        return self.encode(self.table._converted(read_target(source, part, target)))
+
+    def _read(self) -> Generator[Data, None, None]:
+        """The blocks, each read when it is asked for; what the pass has used is given back at its end."""
+        try:
+            yield from self._cut()
+        finally:
+            _release_memory()
+
+    def _cut(self) -> Iterator[Data]:
         """Batches come in whatever sizes the files have; blocks do not."""
         size, source, schema = block_rows(self.columns), self.table.source, self.table.schema
-        X, y, filled = np.empty((size, self.columns)), np.empty(size), 0
-        for batch in source.batches(wanted_columns(source, source.kinds, schema, target=True), size):
-            start = 0
-            while start < batch.num_rows:
-                part = batch.slice(start, size - filled)
-                new = slice(filled, filled + part.num_rows)
-                read_features(source, part, schema, X[new])
-                y[new] = self.encode(self.table._converted(read_target(source, part, schema.target)))
-                start, filled = start + part.num_rows, new.stop
-                if filled == size:
-                    yield Data(X, y)
-                    X, y, filled = np.empty((size, self.columns)), np.empty(size), 0
+        columns, y, start, filled = np.empty((self.columns, size)), np.empty(size), self.first, 0
+        wanted = wanted_columns(source, source.kinds, schema, target=True)
+        with closing(read_ahead(source.batches(wanted, size), 1)) as batches:
+            for batch in batches:
+                used = 0
+                while used < batch.num_rows:
+                    part = batch.slice(used, size - filled)
+                    new = slice(filled, filled + part.num_rows)
+                    read_features(source, part, schema, columns[:, new].T)
+                    y[new] = self._target(part)
+                    used, filled = used + part.num_rows, new.stop
+                    if filled == size:
+                        yield _block(columns, y, start)
+                        start, filled = start + size, 0
         if filled:
-            yield Data(X[:filled], y[:filled])
-        _release_memory()
+            yield _block(columns[:, :filled], y[:filled], start)
+
+
+def _block(columns: FloatArray, y: FloatArray, start: int) -> Data:
+    """A copy, row by row, of what is held column by column.
+
+    Also of one column, which lies row by row already: the next block overwrites what is held.
+    """
+    return Data(np.array(columns.T, order="C"), y.copy(), start=start)
+
+
+def forgetting(part: Callable[[Data], FloatArray]) -> Callable[[Data], FloatArray]:
+    """The part, after which a block keeps nothing of what was computed of it.
+
+    That refers back to the block, whose memory would then wait for the garbage collector.
+    """
+
+    def once(block: Data) -> FloatArray:
+        try:
+            return part(block)
+        finally:
+            block.kept.clear()
+
+    return once
 
 
 def _no_labels(values: Any) -> FloatArray:

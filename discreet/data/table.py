@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,9 +28,9 @@ class Table:
         """The same table with another target, value by value."""
         return replace(self, y=convert(self.y))
 
-    def targets(self) -> Iterator[Any]:
-        """The target, in one block."""
-        yield self.y
+    def sum_of_targets(self, part: Callable[[Any], FloatArray]) -> FloatArray:
+        """What the part gives for the target."""
+        return part(self.y)
 
     def check(self) -> None:
         """Nothing to do: the file was checked when it was read."""

@@ -18,7 +18,7 @@ from discreet._common.exceptions import PrivacyLeakWarning
 from discreet._common.types import FloatArray, IntArray
 from discreet.data.people import person_numbers
 from discreet.data.rows import Data, Rows
-from discreet.data.stored_table import Encoder, StoredRows, as_stored_table
+from discreet.data.stored_table import Encoder, as_stored_table
 from discreet.data.table import Table
 
 LARGEST_BOUND = 1e100  # beyond it squares of sums of entries could overflow
@@ -100,18 +100,22 @@ def validate_rows(estimator: Any, X: Any, y: Any, *, numeric: bool, reset: bool)
 
 def validate_stored(
     estimator: Any, X: Any, y: Any, metadata: dict[str, Any], encode: Encoder, classes: Any = None
-) -> StoredRows:
-    """The rows of a table that stays in its files, for `fit`; one pass checks all of them."""
+) -> Rows:
+    """The rows of a table that stays where it is stored, for `fit`; one pass checks all of them."""
     from discreet._common.progress import progress_bar
 
     if metadata.get("groups") is not None:
-        raise ValueError("groups is for tables in memory; the rows of a person may lie in different blocks of a file.")
+        raise ValueError("groups is for tables in memory; the rows of a person may lie in different blocks of a table.")
     if only_weights(metadata, 1) is not None:
         raise ValueError("sample_weight is for tables in memory; a table that is read block by block has none.")
     table = as_stored_table(X, y, classes)
-    with progress_bar("checking the rows", bool(estimator.verbose)) as progress:
+    with progress_bar("checking the rows", bool(getattr(estimator, "verbose", 0))) as progress:
         rows = table.encoded(encode, progress)
-    _check_names(estimator, table.names, reset=True)
+    if table.named:
+        _check_names(estimator, table.names, reset=True)
+    else:
+        estimator.n_features_in_ = len(table.names)
+        estimator.__dict__.pop("feature_names_in_", None)
     return rows
 
 
@@ -258,10 +262,20 @@ def bounds_from_rows(rows: Rows, name: str = "bounds") -> tuple[FloatArray, Floa
         PrivacyLeakWarning,
         stacklevel=5,
     )
-    ends = [column_ends(block.X if name == "bounds" else block.y[:, None]) for block in rows.blocks()]
-    low, high = np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)
+    below, high = rows.max(ends_of_columns if name == "bounds" else _ends_of_target)
+    low = -below
     low, high = (np.where(np.abs(end) < SMALLEST_BOUND, 0.0, end) for end in (low, high))
     return low, np.where(high - low < SMALLEST_BOUND, low, high)
+
+
+def ends_of_columns(block: Data) -> FloatArray:
+    low, high = column_ends(block.X)
+    return np.stack([-low, high])
+
+
+def _ends_of_target(block: Data) -> FloatArray:
+    low, high = column_ends(block.y[:, None])
+    return np.stack([-low, high])
 
 
 def column_ends(X: Any) -> tuple[FloatArray, FloatArray]:

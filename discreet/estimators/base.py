@@ -6,7 +6,7 @@ parameter is written once; nothing is set on an estimator outside `fit` but its 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,14 +14,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.docstrings import InheritedDocstring
+from discreet._common.threads import thread_count
 from discreet._common.types import BoolArray
 from discreet.data.bounds import boolean_columns
 from discreet.data.clipping import clip_columns
+from discreet.data.gpu_rows import GpuRows, check_tensor, on_gpu, on_host
 from discreet.data.public import Public, public_facts
 from discreet.data.public_inputs import PublicTable, refuse_private_rows
 from discreet.data.rows import Data, Rows
-from discreet.data.stored_table import is_stored
+from discreet.data.stored_table import StoredTable, is_stored
 from discreet.data.validation import validate_features
+from discreet.distributed import is_dask, table_of_dask
 from discreet.estimators.declared_inputs import check_input_names, public_inputs_of
 from discreet.estimators.reading.model_methods import ReadableModel
 from discreet.estimators.streaming import StreamLearner
@@ -92,6 +95,9 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
         None draws cryptographically secure noise. A seed makes the run reproducible, and whoever knows it can
         remove the noise: for tests only, with a warning. A NumPy generator is used to draw a seed. `guarantee_.leaks`
         then names it, and a ledger refuses the fit unless it was made with `allow_seeded=True`.
+    n_jobs : int, optional
+        Number of threads for sums over the rows of large tables; None and -1 use all cores. It changes no bit of the
+        result.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -134,6 +140,7 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
     ledger: Any = None
     dataset: Any = None
     random_state: Any = None
+    n_jobs: Any = None
     verbose: int = 0
 
     _regression: ClassVar[bool] = False
@@ -167,7 +174,20 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
 
     def _load_any(self, X: Any, y: Any, metadata: dict[str, Any]) -> Rows:
         """Validated rows for a fit, wherever they lie."""
+        if on_gpu(X):
+            return self._load_tensor(X, y, metadata)
         return self._load_stored(X, y, metadata) if is_stored(X) else self._load(X, y, metadata, reset=True)
+
+    def _load_tensor(self, X: Any, y: Any, metadata: dict[str, Any]) -> GpuRows:
+        """The checked rows of a table that stays on a GPU; target and weights are checked beside a table of zeros."""
+        if metadata.get("groups") is not None:
+            raise ValueError("groups is for tables in the memory of the host; pass X.cpu() with them.")
+        table = check_tensor(X)
+        others = {name: on_host(each) for name, each in metadata.items()}
+        stand_in = np.broadcast_to(np.float64(0.0), (table.shape[0], 1))
+        beside = self._load(stand_in, on_host(y), others, reset=True)
+        self.n_features_in_ = int(table.shape[1])
+        return GpuRows(table, beside.y, beside.weight)
 
     def _leaks(self) -> tuple[str, ...]:
         """What `_load` read from the rows and the model shows without noise."""
@@ -178,12 +198,12 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
 
         Parameters
         ----------
-        X : array, sparse matrix or table of shape (n_samples, n_features), or pyarrow Dataset
+        X : array, sparse matrix or table of shape (n_samples, n_features), pyarrow Dataset, or Dask frame or array
             The private rows; finite numbers. A data set is read block by block, in every pass, and never held in
-            memory.
+            memory; the rows of a Dask table stay on its workers, a PyTorch tensor on a GPU stays there.
         y : array of shape (n_samples,), or str
-            The target: finite numbers, or for classifiers labels, each one of `classes`. With a data set, the name of
-            the target's column; all other columns are features.
+            The target: finite numbers, or for classifiers labels, each one of `classes`. With a data set or a Dask
+            frame, the name of the target's column; all other columns are features. Or a Dask series or array.
         sample_weight : array of shape (n_samples,), optional
             Weights between 0 and 1, passed by name. They are as private as the rows. Larger weights are refused: a
             row may not count more than once.
@@ -201,8 +221,15 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
         """
         if isinstance(self.public_table, PublicTable):
             refuse_private_rows(self.public_table, X)
+        if is_dask(X):
+            if y is None:
+                raise ValueError("y is missing: pass the name of the target's column, or a Dask series cut like X.")
+            X, y = table_of_dask(X, y, getattr(self, "classes", None)), None
         rows = self._load_any(X, y, metadata)
-        return self._fit_planned(self._plan_for(rows, boolean_columns(X)), rows)
+        if isinstance(rows, Data | GpuRows):
+            rows = replace(rows, jobs=thread_count(self.n_jobs))
+        booleans = X.booleans if isinstance(X, StoredTable) else boolean_columns(X)
+        return self._fit_planned(self._plan_for(rows, booleans), rows)
 
     def plan(
         self,
@@ -270,7 +297,7 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
         with progress_bar(note, bool(self.verbose)) as progress:
             solution = run_plan(plan, rows, rng, self.ledger, self.dataset, note, progress)
         self.__dict__.pop("stream_", None)
-        self.weighted_ = isinstance(rows, Data) and rows.weight is not None
+        self.weighted_ = isinstance(rows, Data | GpuRows) and rows.weight is not None
         self._keep(solution)
         return self
 
@@ -307,7 +334,7 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
     def _margins(self, X: Any) -> Any:
         """Linear predictor, with entries clipped to the ranges that the fit used."""
         check_is_fitted(self, "coef_")
-        table = validate_features(self, X, reset=False)
+        table = validate_features(self, on_host(X), reset=False)
         return clip_columns(table, *self.ranges_) @ np.asarray(self.coef_).T + self.intercept_
 
     def __sklearn_tags__(self) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -92,7 +93,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         if self.classes is None:
             raise ValueError("a table that is read block by block needs classes=[...]: all labels that may occur.")
         classes = declared_classes(self.classes)
-        rows = validate_stored(self, X, y, metadata, lambda labels: encode_labels(labels, classes), classes)
+        rows = validate_stored(self, X, y, metadata, partial(encode_labels, classes=classes), classes)
         self.classes_ = classes
         return rows
 

@@ -25,7 +25,6 @@ HINTS = {
     "tol": _STOPPING,
     "early_stopping": _STOPPING,
     "class_weight": "leave it out and pass fit(X, y, sample_weight=w), one weight between 0 and 1 for each row",
-    "n_jobs": "leave it out: a fit runs in one process",
     "multi_class": "leave it out: more than two classes are modelled one against the rest",
     "penalty": "write alpha for the strength, or use LogisticRegression(penalty=...), Ridge, Lasso or ElasticNet",
     "loss": "the loss is that of the class: LogisticRegression, LinearSVC, Ridge, HuberRegressor or PoissonRegressor",

@@ -142,7 +142,7 @@ def fit_table(file: TableFile, request: FitRequest, out_of_core: bool | None = N
         raise ValueError("--start and --public-table need --task classification or --task regression.")
     stored = request.exceeds_memory(file) if out_of_core is None else out_of_core
     if stored and request.unit == "person":
-        raise ValueError("--person-column needs the rows in memory: leave --out-of-core out.")
+        raise ValueError("--person-column needs the rows in memory: leave --out-of-core and --dask out.")
     table = file.stored(request.schema) if stored else file.read(request.schema, target=True)
     ids = file.persons(request.schema)
     groups = {} if ids is None else {"groups": ids}
@@ -179,7 +179,7 @@ def _fit_after_question(request: FitRequest, table: Table | StoredTable, name: s
     entries = _reserve_question(question, plans, first.ledger, first.dataset, seeded=not rng.secure)
     rng.rekey(digest_of("task", question, [plan.digest for plan in plans.values()]))
     weight = None if persons is None else person_weights(persons, None)
-    answer = question.decide(np.sum([code_counts(block, weight) for block in table.targets()], axis=0), rng)
+    answer = question.decide(table.sum_of_targets(partial(code_counts, weight=weight)), rng)
     if answer == "codes":
         raise _codes_found(budget)
     task: Task = answer

@@ -28,6 +28,16 @@ def row_norms(X: Any) -> FloatArray:
     return np.maximum(squares, SMALLEST_NORM, out=squares)
 
 
+def mapped_row_norms(X: Any, matrix: FloatArray) -> FloatArray:
+    """The same of the rows times a matrix; sparse rows in parts, as they are dense then."""
+    squares, table = np.empty(X.shape[0]), X.tocsr() if sp.issparse(X) else X
+    for rows in _blocks(X) if sp.issparse(X) else [slice(None)]:
+        mapped = np.asarray(table[rows] @ matrix, dtype=np.float64)
+        squares[rows] = np.einsum("ij,ij->i", mapped, mapped)
+    np.sqrt(squares, out=squares)
+    return np.maximum(squares, SMALLEST_NORM, out=squares)
+
+
 def margins_of(X: Any, w: FloatArray) -> FloatArray:
     """X w' in double precision: (n,), or (n, outputs)."""
     if not _is_single(X):

@@ -15,8 +15,10 @@ from numba import njit
 from discreet._common.types import FloatArray
 from discreet.kernels.slopes import FAST
 
+MAPPED_ENTRIES = 1 << 18  # of sparse rows that are dense for a moment
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+
+@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
 def add_dense(X, factors, sums):
     """Add every row times its factors, rounded to integers, to sums[output, column].
 
@@ -37,7 +39,7 @@ def add_dense(X, factors, sums):
                 sums[k, j] += np.rint(factors[i, k] * X[i, j])
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
 def add_columns(columns, factors, sums):
     """The same for a table that is stored column by column: columns[j] is column j."""
     p, n = columns.shape
@@ -50,7 +52,7 @@ def add_columns(columns, factors, sums):
             sums[c, j] += total
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", nogil=True)
 def add_compressed_rows(indptr, indices, values, factors, sums):
     """The same for compressed rows."""
     for i in range(factors.shape[0]):
@@ -77,3 +79,41 @@ def rounded_row_sum(X: Any, factors: FloatArray, step: float) -> FloatArray:
         add_columns(X.T, in_steps, sums)
     sums *= step
     return sums[0] if factors.ndim == 1 else sums
+
+
+@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+def cut_rows(rows, factors, unit):
+    """Rows times their factors, cut towards 0 to multiples of the unit, a power of two; a unit of 0 cuts nothing."""
+    n, p = rows.shape
+    cut = np.empty((n, p))
+    inverse = 1.0 / unit if unit > 0.0 else 1.0
+    for i in range(n):
+        row, out, factor = rows[i], cut[i], factors[i]
+        if unit > 0.0:
+            for j in range(p):
+                out[j] = np.trunc((factor * row[j]) * inverse) * unit
+        else:
+            for j in range(p):
+                out[j] = factor * row[j]
+    return cut
+
+
+def outer_product_sum(X: Any, factors: FloatArray, unit: float, matrix: FloatArray | None = None) -> FloatArray:
+    """The sum of a a', a being the rows, times the matrix if there is one, times their factors, cut to the unit.
+
+    Sparse rows are multiplied by the matrix in parts, as they are dense then.
+    """
+    if sp.issparse(X) and matrix is None:
+        rows = sp.csr_array(X.multiply(factors[:, None]))
+        if unit > 0.0:
+            rows.data = np.trunc(rows.data / unit) * unit
+        return np.asarray((rows.T @ rows).toarray(), dtype=np.float64)
+    size = max(1, MAPPED_ENTRIES // X.shape[1]) if sp.issparse(X) else max(1, X.shape[0])
+    table = X.tocsr() if sp.issparse(X) else X
+    total = np.zeros((X.shape[1], X.shape[1]))
+    for start in range(0, X.shape[0], size):
+        part = table[start : start + size]
+        mapped = part if matrix is None else np.asarray(part @ matrix, dtype=np.float64)
+        cut = cut_rows(mapped, factors[start : start + size], unit)
+        total += cut.T @ cut
+    return total

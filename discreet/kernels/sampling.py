@@ -7,7 +7,7 @@ words per draw; the kernels that reject say how far they came, and the caller su
 from __future__ import annotations
 
 import numpy as np
-from numba import float64, int64, njit, uint64
+from numba import int64, njit, uint64
 
 from discreet.kernels.vectormath import (
     exponential_from_bits,
@@ -179,27 +179,29 @@ def fill_choice(words, threshold, partner, out):
 
 
 @_kernel
-def poisson_sample(words, decay, n, indptr, indices, step, row, count):
-    """Continue drawing independent Bernoulli samples of the rows 0..n-1, one sample per step.
+def successes(words, decay, first, end, n, base, indptr, found, position, step, count):
+    """Continue a sequence of independent trials, n a step, at `position`, up to `end`; successes go into `found`.
 
-    The gap to the next chosen row is geometric: the floor of an exponential draw over
-    decay = -ln(1 - rate). What overshoots the last row carries on into the next step, since the
-    geometric law has no memory. Returns (step, row, count), to be passed to the next call.
+    Step 0 begins at trial `base`; in `found` they are numbered from the beginning of their step on. Successes before
+    `first` are not kept. The gap to the next success is geometric: the floor of an exponential draw over
+    decay = -ln(1 - rate). Returns (position, step, count), to be passed to the next call until the position is the end:
+    the geometric law has no memory. `found` has room for one success a word.
     """
-    steps = indptr.size - 1
-    limit = float64(n) * float64(steps)
+    limit = 4611686018427387904.0  # 2^62, beyond any end; float(end) may lie below it, and would then be a success
+    begins = base + step * n
     gaps = np.empty(words.size)
     for i in range(words.size):
         gaps[i] = min(exponential_from_bits(words[i]) / decay, limit)
     for gap in gaps:
-        row += int64(gap)
-        while row >= n:
-            step += 1
-            indptr[step] = count
-            row -= n
-            if step == steps:
-                return step, row, count
-        indices[count] = row
-        count += 1
-        row += 1
-    return step, row, count
+        position += int64(gap)
+        if position >= end:
+            return end, step, count
+        if position >= first:
+            while position - begins >= n:
+                begins += n
+                step += 1
+                indptr[step] = count
+            found[count] = position - begins
+            count += 1
+        position += 1
+    return position, step, count

@@ -28,7 +28,7 @@ def slope_of(code, parameter, margin, y):
     return residual
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
 def fill_slopes(code, parameter, margins, y, slopes):
     """The slopes of all rows; the branch is outside the loops so that each of them vectorises."""
     n = margins.size

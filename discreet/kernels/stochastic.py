@@ -17,6 +17,37 @@ def row_factor(slope, norm, clip, weight):
     return clamp(slope, clip / norm if norm > 0.0 else 0.0) * weight
 
 
+@njit(cache=True, error_model="numpy", inline="always")
+def margin_of(x, w):
+    """The product of a row with the weights."""
+    margin = 0.0
+    for j in range(w.size):
+        margin += x[j] * w[j]
+    return margin
+
+
+@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+def fill_outputs(table, w, margins):
+    """The products of each row with the weights of each output: of a row alone, whatever rows are beside it."""
+    for i in range(table.shape[0]):
+        for k in range(w.shape[0]):
+            margins[i, k] = margin_of(table[i], w[k])
+
+
+@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+def add_gradients(table, norms, y, weight, code, parameter, unit, clip, w, gradient, held):
+    """Add the clipped gradients of all rows, in units; the clipped slopes go into `held`, unless that is empty."""
+    inverse = 1.0 / unit
+    for i in range(table.shape[0]):
+        x = table[i]
+        slope = slope_of(code, parameter, margin_of(x, w), y[i])
+        if held.size:
+            held[i] = row_factor(slope, norms[i], clip, 1.0)
+        factor = row_factor(slope, norms[i], clip, weight[i] if weight.size else 1.0) * inverse
+        for j in range(w.size):
+            gradient[j] += np.rint(factor * x[j])
+
+
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def steps_dense(
     table, norms, y, weight, code, parameter, indptr, indices, noise, unit, clip, step, batch, l1, l2, low, high,
@@ -38,10 +69,7 @@ def steps_dense(
         for e in range(indptr[t], indptr[t + 1]):
             i = indices[e]
             x = table[i]
-            margin = 0.0
-            for j in range(p):
-                margin += x[j] * w[j]
-            slope = slope_of(code, parameter, margin, y[i])
+            slope = slope_of(code, parameter, margin_of(x, w), y[i])
             factor = row_factor(slope, norms[i], clip, weight[i] if weight.size else 1.0) * inverse
             for j in range(p):
                 gradient[j] += np.rint(factor * x[j])

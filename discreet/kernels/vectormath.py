@@ -21,6 +21,8 @@ from numba.extending import intrinsic
 
 _helper = njit(forceinline=True, cache=True, error_model="numpy", fastmath={"contract", "nsz"})
 
+MANTISSA_BITS, EXPONENT_BIAS = 52, 1023  # of a double
+
 _LOG2_E = 1.4426950408889634
 # The high part of ln 2 has 21 significant bits, so that its product with an exponent is exact.
 _LN2_HIGH = float.fromhex("0x1.62e42p-1")

@@ -19,6 +19,7 @@ from discreet._common.types import FloatArray
 from discreet.data.bounds import check_complete_bounds
 from discreet.data.public import Public
 from discreet.data.validation import check_weights, validate_features
+from discreet.distributed import DistributedTable, is_dask
 from discreet.estimators.base import PrivateLinearModel
 from discreet.estimators.fingerprint import fingerprint
 from discreet.metrics.classification import ClassifierMeasure, accuracies, confusion, log_losses
@@ -26,6 +27,7 @@ from discreet.metrics.curves import area_under_curve, calibration_bins, default_
 from discreet.metrics.record import CLIPPED, Evaluation
 from discreet.metrics.regression import RegressorMeasure, regression_figures
 from discreet.metrics.released_sums import NoisySums, SumsPlan, check_one_each
+from discreet.metrics.rows_on_workers import rows_for, totals
 from discreet.preprocessing.pipeline import pipeline_guarantee
 from discreet.preprocessing.release import WHOLE, Terms
 from discreet.privacy import mechanisms
@@ -66,10 +68,11 @@ def evaluate(
     ----------
     model : fitted estimator, pipeline or search of discreet
         What is evaluated; its predictions must depend on single rows, so steps that do not are refused.
-    X : array, sparse matrix or table of shape (n_samples, n_features)
+    X : array, sparse matrix or table of shape (n_samples, n_features), or Dask frame or array
         The private rows to evaluate on.
-    y : array of shape (n_samples,)
-        Their labels or targets. A label that the model does not know counts as predicted wrongly.
+    y : array of shape (n_samples,), or str
+        Their labels or targets; with a Dask frame also the name of their column. A label that the model does not know
+        counts as predicted wrongly.
     epsilon : float or Budget, default=1.0
         Privacy budget of this release.
     delta : float, optional
@@ -132,24 +135,26 @@ def evaluate(
     """
     failure = 1.0 - number_in("confidence", confidence, 0.5, 1.0 - 1e-9)
     pipeline_guarantee(model)  # refuses what does not treat every row on its own
-    rows, columns = _shape(model, X, y)
+    workers = None
+    if is_dask(X) or isinstance(X, DistributedTable):
+        if sample_weight is not None:
+            raise ValueError("sample_weight is for tables in memory; a Dask table has none.")
+        workers = rows_for(model, X, y)
+    rows, columns = (workers.rows, workers.columns) if workers is not None else _shape(model, X, y)
     weight = None if sample_weight is None else check_weights(sample_weight, rows)
     public = Public.of(rows, columns, relation=relation, public_n=public_n)
     counted = public.relation is not Relation.REPLACE or weight is not None
     if is_classifier(model):
         measure: Any = _classifier_measure(model, figures, least_probability, edges)
     else:
-        y = _numbers(y)
+        y = _numbers(y) if workers is None else None
         measure = _regressor_measure(model, figures, (y_bounds, largest_error), counted)
     terms = Terms(public, budget_from(epsilon, delta, public.rows), ledger, dataset)
     plan = SumsPlan(mechanisms.additive(terms.budget, WHOLE), measure.parts, public.relation)
     rng = terms.generator(random_state, "evaluate", (plan, _asked(measure)))
     with terms.booked(plan.event, "evaluate", rng):
-        with warnings.catch_warnings(), np.errstate(all="ignore"):  # warnings could tell about single rows
-            warnings.simplefilter("ignore")
-            found = _contributions(measure, X, y)
-            check_one_each(found, rows)
-        sums = plan.learn(found, weight, None if counted else float(public.rows), rng)
+        exact = _exact_sums(measure, plan, X, y, weight) if workers is None else totals(measure, plan, workers)
+        sums = plan.release(exact, None if counted else float(public.rows), rng)
     shown = _classification if is_classifier(model) else _regression
     about = {"confidence": float(confidence), "rows": public.rows, "guarantee": terms.guarantee(plan.event, rng)}
     about |= {"weighted": weight is not None, "model": _which(model)}
@@ -224,6 +229,15 @@ def _numbers(y: Any) -> FloatArray:
     if not np.isfinite(target).all():
         raise ValueError("y contains NaN or infinity; remove or correct those rows first.")
     return target
+
+
+def _exact_sums(measure: Any, plan: SumsPlan, X: Any, y: Any, weight: FloatArray | None) -> FloatArray:
+    """What the rows in memory add to all parts. Not private."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):  # warnings could tell about single rows
+        warnings.simplefilter("ignore")
+        found = _contributions(measure, X, y)
+        check_one_each(found, len(y))
+    return plan.totals(found, weight)
 
 
 def _contributions(measure: Any, X: Any, y: Any) -> Any:

@@ -102,16 +102,26 @@ class SumsPlan:
         sensitivity = histograms_and_fractions(self.relation, histograms, fractions)
         return self.mechanism.grid(sensitivity, sum(part.size for part in self.parts))
 
+    def totals(self, found: Mapping[str, Contribution], weight: FloatArray | None) -> FloatArray:
+        """The exact sums of all parts, one after the other. Not private."""
+        return np.concatenate([found[part.name].total(part, weight) for part in self.parts])
+
     def learn(
         self, found: Mapping[str, Contribution], weight: FloatArray | None, rows: float | None, rng: RandomGenerator
     ) -> NoisySums:
-        """The sums with noise; `rows` is their number where that is public.
+        """The sums of what the rows add, with noise; `rows` is their number where that is public.
+
+        Guarantee: costs exactly `event`.
+        """
+        return self.release(self.totals(found, weight), rows, rng)
+
+    def release(self, exact: FloatArray, rows: float | None, rng: RandomGenerator) -> NoisySums:
+        """The same from `totals` over all rows.
 
         Guarantee: costs exactly `event`.
         """
         grid = self.grid()
         scales = np.concatenate([np.full(part.size, part.weight) for part in self.parts])
-        exact = np.concatenate([found[part.name].total(part, weight) for part in self.parts])
         deviation = grid.scale * (math.sqrt(2.0) if grid.law == "laplace" else 1.0)
         values = grid.release(rng, exact * scales) / scales
         return NoisySums(self.parts, values, deviation / scales, grid.law == "laplace", rows)

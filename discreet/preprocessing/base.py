@@ -11,12 +11,13 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.docstrings import InheritedDocstring
-from discreet._common.types import FloatArray
+from discreet._common.types import BoolArray, FloatArray
 from discreet.data.bounds import boolean_columns
 from discreet.data.clipping import clip_columns
 from discreet.data.public import Public
-from discreet.data.rows import Data
-from discreet.data.validation import only_weights, validate_features
+from discreet.data.rows import Data, Rows
+from discreet.data.validation import only_weights, validate_features, validate_stored
+from discreet.distributed import is_dask, table_of_dask
 from discreet.preprocessing.release import Terms
 from discreet.privacy.budget import budget_from
 from discreet.privacy.guarantee import Guarantee
@@ -86,6 +87,7 @@ class PrivateTransformer(
     dataset: Any = None
     random_state: Any = None
 
+    _needs_sums_only: ClassVar[bool] = False  # whether rows on workers will do, which give sums only
     # Whether columns of type bool have the bounds 0 and 1.
     _types_bound: ClassVar[bool] = True
 
@@ -98,7 +100,7 @@ class PrivateTransformer(
         Parameters
         ----------
         X : array, sparse matrix or table of shape (n_samples, n_features)
-            The private rows; finite numbers.
+            The private rows; finite numbers. `PrivateScaler` and `PrivateBounds` take Dask frames and arrays as well.
         y : None
             Ignored; here because pipelines pass it.
         sample_weight : array of shape (n_samples,), optional
@@ -113,19 +115,33 @@ class PrivateTransformer(
         Guarantee: everything learned is differentially private as `guarantee_` states; the ledger, if there
         is one, grants the cost before anything is computed from the rows.
         """
-        table = self._validated(X, reset=True)
-        data = Data(table, np.zeros(table.shape[0]), only_weights(metadata, table.shape[0]))
+        data, booleans = self._rows_of_workers(X, metadata) if is_dask(X) else self._rows_in_memory(X, metadata)
         names = getattr(self, "feature_names_in_", None)
-        booleans = boolean_columns(X) if hasattr(self, "bounds") and self._types_bound else None
+        booleans = booleans if hasattr(self, "bounds") and self._types_bound else None
         terms = Terms.of(data, getattr(self, "bounds", None), names, booleans, **self._settings())
         plan = self._plan(terms.public, terms.budget)
         name = type(self).__name__
         rng = terms.generator(self.random_state, name, plan)
         with terms.booked(plan.event, name, rng):
             self._learn(plan, data, terms.public, rng)
-        self.weighted_ = data.weight is not None
+        self.weighted_ = isinstance(data, Data) and data.weight is not None
         self.guarantee_: Guarantee = terms.guarantee(plan.event, rng)
         return self
+
+    def _rows_in_memory(self, X: Any, metadata: dict[str, Any]) -> tuple[Rows, BoolArray | None]:
+        table = self._validated(X, reset=True)
+        weight = only_weights(metadata, table.shape[0])
+        return Data(table, np.zeros(table.shape[0]), weight), boolean_columns(X)
+
+    def _rows_of_workers(self, X: Any, metadata: dict[str, Any]) -> tuple[Rows, BoolArray | None]:
+        """The checked rows of a Dask table, which stay on its workers, and which of its columns are booleans."""
+        if not self._needs_sums_only:
+            raise ValueError(
+                f"{type(self).__name__} needs all rows in memory; PrivateScaler, PrivateBounds and private_means take "
+                "Dask tables."
+            )
+        table = table_of_dask(X)
+        return validate_stored(self, table, None, metadata, np.asarray), table.booleans
 
     def plan(self, n_samples: int, n_features: int, sparse: bool = False, feature_names: Any = None) -> ReleasePlan:
         """Return what `fit` would release from a table of this size, and its `event`. No data is needed.
@@ -153,7 +169,7 @@ class PrivateTransformer(
         """Decide from public facts what will be released."""
         raise NotImplementedError
 
-    def _learn(self, plan: Any, data: Data, public: Public, rng: RandomGenerator) -> None:
+    def _learn(self, plan: Any, data: Any, public: Public, rng: RandomGenerator) -> None:
         """Release what was planned and store it in attributes that end in _."""
         raise NotImplementedError
 

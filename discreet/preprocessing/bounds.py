@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet.preprocessing.base import PrivateTransformer
 from discreet.preprocessing.ranges import RangePlan, declared_or_learned, plan_range
@@ -11,7 +11,7 @@ from discreet.preprocessing.release import WHOLE
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
-    from discreet.data.rows import Data
+    from discreet.data.rows import Rows
     from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
 
@@ -48,10 +48,12 @@ class PrivateBounds(PrivateTransformer):
     array([[128.]])
     """
 
+    _needs_sums_only: ClassVar[bool] = True
+
     def _plan(self, public: Public, budget: Budget) -> RangePlan:
         return plan_range(public, budget, WHOLE)
 
-    def _learn(self, plan: RangePlan, data: Data, public: Public, rng: RandomGenerator) -> None:
+    def _learn(self, plan: RangePlan, data: Rows, public: Public, rng: RandomGenerator) -> None:
         self.low_, self.high_ = declared_or_learned(plan, data, public, rng)
 
     def transform(self, X: Any) -> Any:

@@ -13,7 +13,7 @@ from discreet.privacy import mechanisms
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
-    from discreet.data.rows import Data
+    from discreet.data.rows import Rows
     from discreet.privacy.random.generator import RandomGenerator
 
 
@@ -27,7 +27,7 @@ class MeanPlan:
     def event(self) -> Any:
         return self.mechanism.event
 
-    def learn(self, data: Data, public: Public, rng: RandomGenerator) -> FloatArray:
+    def learn(self, data: Rows, public: Public, rng: RandomGenerator) -> FloatArray:
         """The means of the clipped columns.
 
         Guarantee: costs exactly `event`.
@@ -60,7 +60,7 @@ def private_means(
 
     Parameters
     ----------
-    X : array, sparse matrix or table of shape (n_samples, n_features)
+    X : array, sparse matrix or table of shape (n_samples, n_features), or Dask frame or array
         The private rows.
     bounds : tuple (low, high)
         Public limits of the columns, two numbers or two sequences with one number per column.
@@ -96,9 +96,9 @@ def private_means(
     array([50.])
     """
     settings = {"relation": relation, "public_n": public_n, "ledger": ledger, "dataset": dataset}
-    data, terms = Terms.for_rows(X, bounds, sample_weight, epsilon=epsilon, delta=delta, **settings)
+    data, terms = Terms.for_sums(X, bounds, sample_weight, epsilon=epsilon, delta=delta, **settings)
     plan = MeanPlan(mechanisms.additive(terms.budget, WHOLE))
     rng = terms.generator(random_state, "private_means", plan)
     with terms.booked(plan.event, "private_means", rng):
         means = plan.learn(data, terms.public, rng)
-    return Released(means, terms.guarantee(plan.event, rng), data.weight is not None)
+    return Released(means, terms.guarantee(plan.event, rng), sample_weight is not None)

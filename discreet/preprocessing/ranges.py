@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from discreet._common.exceptions import UtilityWarning
 from discreet._common.types import FloatArray
-from discreet.data.validation import LARGEST_BOUND
+from discreet.data.rows import columns_of
+from discreet.data.validation import ends_of_columns
 from discreet.privacy import mechanisms
 from discreet.scaling import histograms
 from discreet.scaling.ranges import FALSE_BINS
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
-    from discreet.data.rows import Data
+    from discreet.data.rows import Rows
     from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
 
@@ -41,14 +41,14 @@ class RangePlan:
         """Whether there is no noise, because the budget is infinite."""
         return self.mechanism.multiplier == 0.0
 
-    def learn(self, data: Data, public: Public, rng: RandomGenerator) -> tuple[FloatArray, FloatArray]:
+    def learn(self, data: Rows, public: Public, rng: RandomGenerator) -> tuple[FloatArray, FloatArray]:
         """The range of each column, inside what is declared; empty ((0, 0) if nothing is) if noise hides it.
 
         Guarantee: reads the rows through one histogram per column without declared bounds (or one in all) with noise
         in every bin, and costs exactly `event`.
         """
         open_columns = np.flatnonzero(~public.declared)
-        rows = data if open_columns.size == public.columns else replace(data, X=data.X[:, open_columns])
+        rows = data if open_columns.size == public.columns else columns_of(data, open_columns)
         if self.is_noiseless:
             low, high = _exact_range(rows)
         elif self.per_column:
@@ -65,13 +65,13 @@ class RangePlan:
         whole_low[open_columns], whole_high[open_columns] = np.clip(low, *ends), np.clip(high, *ends)
         return whole_low, whole_high
 
-    def _column_ranges(self, data: Data, public: Public, rng: RandomGenerator) -> tuple[FloatArray, FloatArray]:
+    def _column_ranges(self, data: Rows, public: Public, rng: RandomGenerator) -> tuple[FloatArray, FloatArray]:
         counts = histograms.signed_exponent_counts(data)
         noisy, threshold = self._release(counts, public, rng)
         ends = np.array([histograms.range_of(row, threshold) for row in noisy])
         return ends[:, 0].copy(), ends[:, 1].copy()
 
-    def _common_radius(self, data: Data, public: Public, rng: RandomGenerator) -> float:
+    def _common_radius(self, data: Rows, public: Public, rng: RandomGenerator) -> float:
         counts = histograms.exponent_counts(data, [range(data.columns)], np.zeros(data.columns))
         noisy, threshold = self._release(counts, public, rng)
         return histograms.radius_of(noisy[0], threshold)
@@ -94,7 +94,7 @@ def plan_range(public: Public, budget: Budget, share: float) -> RangePlan:
 
 
 def declared_or_learned(
-    plan: RangePlan | None, data: Data, public: Public, rng: RandomGenerator
+    plan: RangePlan | None, data: Rows, public: Public, rng: RandomGenerator
 ) -> tuple[FloatArray, FloatArray]:
     """The declared bounds where nothing was planned, else the learned ranges.
 
@@ -121,10 +121,7 @@ def declared_or_learned(
     return low, high
 
 
-def _exact_range(data: Data) -> tuple[FloatArray, FloatArray]:
+def _exact_range(data: Rows) -> tuple[FloatArray, FloatArray]:
     """Minima and maxima. Not private: for infinite budgets only."""
-    low, high = data.X.min(axis=0), data.X.max(axis=0)
-    if sp.issparse(low):
-        low, high = low.toarray().ravel(), high.toarray().ravel()
-    ends = np.clip(np.array([low, high], dtype=np.float64), -LARGEST_BOUND, LARGEST_BOUND)
-    return ends[0], ends[1]
+    below, high = data.max(ends_of_columns)
+    return 0.0 - below, high

@@ -8,13 +8,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from discreet._common.digest import digest_of
 from discreet._common.exceptions import NotPrivateWarning
 from discreet._common.types import FloatArray
 from discreet.data.bounds import boolean_columns, names_of
 from discreet.data.public import public_facts
-from discreet.data.rows import Data
+from discreet.data.rows import Data, Rows
 from discreet.data.validation import load_features
+from discreet.distributed import is_dask, table_of_dask
 from discreet.privacy.budget import budget_from
 from discreet.privacy.guarantee import Guarantee, guarantee_for
 from discreet.privacy.meaning import weaknesses
@@ -67,7 +70,7 @@ class Terms:
     made: list[tuple[str, Reservation | None]] = field(default_factory=list)  # what was released, and its reservation
 
     @classmethod
-    def of(cls, data: Data, bounds: Any, feature_names: Any = None, booleans: Any = None, **settings: Any) -> Terms:
+    def of(cls, data: Rows, bounds: Any, feature_names: Any = None, booleans: Any = None, **settings: Any) -> Terms:
         """The terms for validated rows; `settings` are the common parameters of the transformers."""
         facts = {"relation": settings["relation"], "public_n": settings["public_n"], "booleans": booleans}
         public = public_facts(data, bounds=bounds, feature_names=feature_names, **facts)
@@ -83,6 +86,19 @@ class Terms:
         terms = cls.of(data, bounds, names, boolean_columns(X), **settings)
         terms.public.complete_bounds(names)
         return data, terms
+
+    @classmethod
+    def for_sums(cls, X: Any, bounds: Any, sample_weight: Any, **settings: Any) -> tuple[Rows, Terms]:
+        """The same for what needs only sums over the rows: X may be a Dask table."""
+        if bounds is None or not is_dask(X):
+            return cls.for_rows(X, bounds, sample_weight, **settings)
+        if sample_weight is not None:
+            raise ValueError("sample_weight is for tables in memory; a Dask table has none.")
+        table = table_of_dask(X)
+        rows, names = table.encoded(np.asarray), table.names if table.named else None
+        terms = cls.of(rows, bounds, names, table.booleans, **settings)
+        terms.public.complete_bounds(names)
+        return rows, terms
 
     @contextmanager
     def booked(self, event: Any, note: str, rng: RandomGenerator) -> Iterator[None]:
@@ -111,7 +127,7 @@ class Terms:
     def generator(self, random_state: Any, name: str, plan: Any) -> RandomGenerator:
         """The generator for what `plan` releases; a seeded one is keyed by the plan as well."""
         rng = generator_from(random_state)
-        rng.rekey(digest_of(name, plan, replace(self.public, leaks=()), self.budget))
+        rng.rekey(digest_of(name, plan, replace(self.public, leaks=(), stored=False), self.budget))
         return rng
 
     def guarantee(self, event: Any, rng: RandomGenerator) -> Guarantee:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,7 +22,7 @@ from discreet.scaling.shares import NOISIEST_MOMENT
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
-    from discreet.data.rows import Data
+    from discreet.data.rows import Rows
     from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
 
@@ -93,6 +93,8 @@ class PrivateScaler(PrivateTransformer):
     (array([45.]), array([12.]))
     """
 
+    _needs_sums_only: ClassVar[bool] = True
+
     bounds: Any = None
     with_mean: bool = True
     with_std: bool = True
@@ -102,7 +104,7 @@ class PrivateScaler(PrivateTransformer):
             raise ValueError("with_mean and with_std are both False: use PrivateBounds to clip without scaling.")
         return plan_scaler(public, budget)
 
-    def _learn(self, plan: ScalerPlan, data: Data, public: Public, rng: RandomGenerator) -> None:
+    def _learn(self, plan: ScalerPlan, data: Rows, public: Public, rng: RandomGenerator) -> None:
         low, high = declared_or_learned(plan.ranges, data, public, rng)
         limits = moments.limits_between(low, high, public.sparse)
         if plan.moments is None:
@@ -140,7 +142,7 @@ class PrivateScaler(PrivateTransformer):
 
 
 def learn_moments(
-    mechanism: mechanisms.Additive, limits: moments.Limits, data: Data, public: Public, rng: RandomGenerator
+    mechanism: mechanisms.Additive, limits: moments.Limits, data: Rows, public: Public, rng: RandomGenerator
 ) -> tuple[FloatArray, FloatArray]:
     """Means and standard deviations of the clipped columns, from one joint release of two sums a column.
 

@@ -7,65 +7,24 @@ that the private and the non-private objective cannot drift apart. Nothing here 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet._common.types import FloatArray, IntArray
-from discreet.data.rows import sum_over_blocks
-from discreet.kernels.gradient import clipped_gradient_sum, margins_of, row_norms
+from discreet._common.types import FloatArray
+from discreet.data.gpu_rows import takes_tensors
+from discreet.data.rows import max_over_blocks, sum_over_blocks
 from discreet.problem.column_scaling import ColumnScaling
 from discreet.problem.coupled_penalties import RescaledPenalty
 from discreet.problem.penalties import Penalty, PenaltyTerms, prox
+from discreet.problem.scaled_block import ScaledBlock
 
 if TYPE_CHECKING:
     from discreet.data.public_inputs import PublicModel
-    from discreet.problem.losses import Loss
     from discreet.problem.problem import Problem
-
-
-@dataclass(frozen=True, eq=False)
-class ScaledBlock:
-    """Consecutive rows in scaled columns, with their targets and weights."""
-
-    X: Any
-    y: FloatArray
-    weight: FloatArray | None
-    loss: Loss
-    persons: IntArray | None = None  # whose rows these are, where a person may have several
-    kept: dict[Hashable, FloatArray] = field(default_factory=dict)
-
-    @cached_property
-    def norms(self) -> FloatArray:
-        """Euclidean norms of the rows, never understated."""
-        return row_norms(self.X)
-
-    def keep(self, key: Hashable, compute: Callable[[], FloatArray]) -> FloatArray:
-        """One number per row, computed once for each key as long as the block itself is kept in memory."""
-        if key not in self.kept:
-            self.kept[key] = compute()
-        return self.kept[key]
-
-    def margins(self, w: FloatArray) -> FloatArray:
-        return margins_of(self.X, w)
-
-    def slopes(self, w: FloatArray) -> FloatArray:
-        return self.loss.slope(self.margins(w), self.y)
-
-    def loss_sum(self, w: FloatArray) -> FloatArray:
-        """The weighted sum of the losses, as an array of one number."""
-        losses = self.loss.value(self.margins(w), self.y)
-        return np.array([losses.sum() if self.weight is None else losses @ self.weight])
-
-    def gradient_sum(self, w: FloatArray, norms: FloatArray, clip: float, step: float = 0.0) -> FloatArray:
-        """The weighted sum of the rows' gradients, each clipped to `clip` and rounded to multiples of the step.
-
-        `norms` are the norms of the rows. Not for persons with several rows: `person_gradient_sum` clips theirs.
-        """
-        return clipped_gradient_sum(self.X, self.slopes(w), norms, clip, self.weight, step)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -85,6 +44,11 @@ class BlockwiseProblem(ABC):
     @abstractmethod
     def blocks(self) -> Iterable[ScaledBlock]:
         """The rows in their order, cut as `discreet.data.rows` says; every call reads them anew."""
+
+    @property
+    def gives_blocks(self) -> bool:
+        """Whether blocks can be had here; if not, only sums over them, as the rows lie on other machines."""
+        return True
 
     @property
     def columns(self) -> int:
@@ -111,16 +75,20 @@ class BlockwiseProblem(ABC):
         """The sum of one array per block, added in the order of the blocks. Not private."""
         return sum_over_blocks(self.blocks(), part)
 
+    def max(self, part: Callable[[ScaledBlock], FloatArray]) -> FloatArray:
+        """The largest entries of one array per block. Not private."""
+        return max_over_blocks(self.blocks(), part)
+
     def value(self, w: FloatArray) -> float:
         """The objective: mean loss plus penalty. Not private."""
-        mean = float(self.sum(lambda block: block.loss_sum(w))[0]) / self.rows
+        mean = float(self.sum(partial(ScaledBlock.loss_sum, w=w))[0]) / self.rows
         c = self.penalty_terms
         separable = float((c.l1 * np.abs(w)).sum() + 0.5 * (c.l2 * w**2).sum())
         return mean + separable + self._coupled_value(w)
 
     def gradient(self, w: FloatArray) -> FloatArray:
         """The exact gradient of the mean loss, without the penalty. Not private."""
-        return self.sum(lambda block: block.gradient_sum(w, np.ones(block.y.size), np.inf)) / self.rows
+        return self.sum(partial(_plain_gradient, w=w)) / self.rows
 
     def prox(self, v: FloatArray, step: Any) -> FloatArray:
         """Proximal map of the penalty, or projection onto a constraint that is not separable."""
@@ -177,6 +145,11 @@ class BlockwiseProblem(ABC):
             coef = np.stack(rows).reshape(coef.shape)
         intercept: Any = w[..., p] if self.problem.fit_intercept else np.zeros(w.shape[:-1])
         return coef, self.scaling.intercept(intercept, coef)
+
+
+@takes_tensors
+def _plain_gradient(block: ScaledBlock, w: FloatArray) -> FloatArray:
+    return block.gradient_sum(w, np.ones(block.y.size), np.inf)
 
 
 def _checked_prox(penalty: Penalty, point: FloatArray, prox: Callable[[], Any]) -> FloatArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -38,14 +39,7 @@ def is_optimal(problem: BlockwiseProblem, w: FloatArray, tolerance: float, bound
 
 def curvature(problem: BlockwiseProblem) -> FloatArray:
     """Coordinate-wise smoothness of the mean loss, from the rows."""
-
-    def of_block(block: ScaledBlock) -> FloatArray:
-        ones = np.ones(block.y.size) if block.weight is None else block.weight
-        if sp.issparse(block.X):
-            return np.asarray(ones @ block.X.multiply(block.X), dtype=np.float64).ravel()
-        return np.einsum("i,ij,ij->j", ones, block.X, block.X)
-
-    return problem.problem.loss.smoothness * np.maximum(problem.sum(of_block) / problem.rows, 1e-12)
+    return problem.problem.loss.smoothness * np.maximum(problem.sum(_squares) / problem.rows, 1e-12)
 
 
 def duality_gap(problem: BlockwiseProblem, w: FloatArray) -> float:
@@ -55,17 +49,14 @@ def duality_gap(problem: BlockwiseProblem, w: FloatArray) -> float:
     if not _has_dual_point(problem):
         return math.inf
     centre = _mean_slope(problem, w) if problem.problem.fit_intercept else 0.0
-    products = problem.sum(lambda block: np.asarray(block.X[:, :inner].T @ (block.slopes(w) - centre)))
+    products = problem.sum(partial(_correlations, w=w, centre=centre, inner=inner))
     correlation = np.abs(products) / problem.rows
     tight = l2 == 0.0
     shrink = 1.0
     if tight.any():  # no ridge there: the conjugate is finite only inside the L1 dual ball
         shrink = min(1.0, float((l1 / np.maximum(correlation, 1e-300))[tight].min()))
     excess = np.maximum(shrink * correlation - l1, 0.0) ** 2 / (2.0 * np.where(tight, 1.0, l2))
-    loss = problem.problem.loss
-    conjugates = problem.sum(
-        lambda block: np.array([loss.conjugate(shrink * (block.slopes(w) - centre), block.y).sum()])
-    )
+    conjugates = problem.sum(partial(_conjugates, w=w, centre=centre, shrink=shrink))
     return problem.value(w) + float(conjugates[0]) / problem.rows + float(excess[~tight].sum())
 
 
@@ -74,10 +65,33 @@ def _has_dual_point(problem: BlockwiseProblem) -> bool:
     c, inner = problem.penalty_terms, problem.scaling.columns
     penalised = ((c.l1[:inner] > 0.0) | (c.l2[:inner] > 0.0)).all()
     boxed = np.isfinite(c.low[:inner]).any() or np.isfinite(c.high[:inner]).any()
-    weighted = any(block.weight is not None for block in problem.blocks())
+    weighted = bool(problem.max(_weighted)[0])
     return bool(penalised) and not (problem.outputs > 1 or problem.problem.constraint is not None or boxed or weighted)
 
 
 def _mean_slope(problem: BlockwiseProblem, w: FloatArray) -> float:
-    total, count = problem.sum(lambda block: np.array([block.slopes(w).sum(), float(block.y.size)]))
+    total, count = problem.sum(partial(_slopes, w=w))
     return float(total / count)
+
+
+def _squares(block: ScaledBlock) -> FloatArray:
+    ones = np.ones(block.y.size) if block.weight is None else block.weight
+    if sp.issparse(block.X):
+        return np.asarray(ones @ block.X.multiply(block.X), dtype=np.float64).ravel()
+    return np.einsum("i,ij,ij->j", ones, block.X, block.X)
+
+
+def _correlations(block: ScaledBlock, w: FloatArray, centre: float, inner: int) -> FloatArray:
+    return np.asarray(block.X[:, :inner].T @ (block.slopes(w) - centre))
+
+
+def _conjugates(block: ScaledBlock, w: FloatArray, centre: float, shrink: float) -> FloatArray:
+    return np.array([block.loss.conjugate(shrink * (block.slopes(w) - centre), block.y).sum()])
+
+
+def _weighted(block: ScaledBlock) -> FloatArray:
+    return np.array([float(block.weight is not None)])
+
+
+def _slopes(block: ScaledBlock, w: FloatArray) -> FloatArray:
+    return np.array([block.slopes(w).sum(), float(block.y.size)])

@@ -54,6 +54,11 @@ class ColumnScaling:
     def columns(self) -> int:
         return self.scale.size
 
+    @property
+    def gain(self) -> FloatArray:
+        """By what shifted columns are multiplied; nothing is left of a frozen one."""
+        return np.where(self.frozen, 0.0, 1.0 / self.scale)
+
     def matrix(self, data: Data, order: Literal["C", "F"], intercept: bool) -> Any:
         """The scaled rows, as one fresh copy in the wanted order, with a last column of ones if asked."""
         if data.sparse:
@@ -65,7 +70,7 @@ class ColumnScaling:
             scaled[:, self.columns :] = 1.0
         parts = piece_slices(data.rows, self.columns)
         layout: Literal["C", "F"] = "F" if parts and parts[0].stop > self.columns else "C"  # long inner loops are fast
-        gain = np.where(self.frozen, 0.0, 1.0 / self.scale)
+        gain = self.gain
         for part in parts:
             rows = np.array(data.X[part], dtype=np.float64, order=layout)
             np.maximum(rows, self.low, out=rows)

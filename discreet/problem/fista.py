@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -43,10 +44,14 @@ def largest_curvature(problem: BlockwiseProblem) -> float:
         vector = np.cos(np.arange(p))  # ones would miss tables whose columns cancel, such as x and -x
         vector /= np.linalg.norm(vector)
         for _ in range(POWER_ITERATIONS):
-            product = problem.sum(lambda block, v=vector: np.asarray(block.X.T @ (block.X @ v))) / problem.rows  # type: ignore[misc]
+            product = problem.sum(partial(_product, vector=vector)) / problem.rows
             value = float(np.linalg.norm(product))
             vector = product / (value or 1.0)
     return 1.02 * max(value, 1e-12) * problem.problem.loss.smoothness
+
+
+def _product(block: ScaledBlock, vector: FloatArray) -> FloatArray:
+    return np.asarray(block.X.T @ (block.X @ vector))
 
 
 def _second_moment(block: ScaledBlock) -> FloatArray:

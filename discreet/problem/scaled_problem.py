@@ -13,8 +13,9 @@ from discreet._common.types import FloatArray, IntArray
 from discreet.data.people import person_slices
 from discreet.data.rows import block_slices
 from discreet.kernels.gradient import margins_of, row_norms
-from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock, scaled_penalty_terms, scaled_start, scaling_for
+from discreet.problem.blockwise import BlockwiseProblem, scaled_penalty_terms, scaled_start, scaling_for
 from discreet.problem.column_scaling import ColumnScaling
+from discreet.problem.scaled_block import MatrixBlock, ScaledBlock
 
 if TYPE_CHECKING:
     from discreet.data.public_inputs import PublicModel
@@ -45,10 +46,10 @@ class ScaledProblem(BlockwiseProblem):
         else:
             parts = block_slices(self.X.shape[0], self.scaling.columns)
         if len(parts) <= 1:
-            return [ScaledBlock(self.X, self.y, self.weight, loss, self.persons)]
+            return [MatrixBlock(self.X, self.y, self.weight, loss, self.persons)]
         of_rows = [[None if each is None else each[part] for part in parts] for each in (self.weight, self.persons)]
         return [
-            ScaledBlock(self.X[part], self.y[part], weight, loss, persons)
+            MatrixBlock(self.X[part], self.y[part], weight, loss, persons)
             for part, weight, persons in zip(parts, *of_rows, strict=True)
         ]
 

@@ -1,47 +1,101 @@
-"""A problem whose rows stay where they are stored and are read, and scaled, anew in every pass."""
+"""A problem whose rows stay where they are, in memory or stored elsewhere, and are scaled anew in every pass."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock, scaled_penalty_terms, scaled_start, scaling_for
+from discreet._common.digest import digest_of
+from discreet.data.gpu_rows import is_tensor
+from discreet.data.rows import block_rows
+from discreet.distributed import DistributedRows
+from discreet.problem.blockwise import BlockwiseProblem, scaled_penalty_terms, scaled_start, scaling_for
 from discreet.problem.column_scaling import ColumnScaling
+from discreet.problem.scaled_block import MatrixBlock, ScaledBlock, UnscaledBlock
 
 if TYPE_CHECKING:
     from discreet._common.types import FloatArray
     from discreet.data.public_inputs import PublicModel
     from discreet.data.rows import Data, Rows
+    from discreet.problem.losses import Loss
     from discreet.problem.problem import Problem
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StoredProblem(BlockwiseProblem):
-    """A problem that holds one block of its rows in memory at a time.
+    """A problem that asks its rows for sums, block by block, and holds no scaled copy of them.
 
-    The blocks are those of a table in memory, and so are the sums over them, to the last bit.
+    Blocks of a table in memory and of the same table in a file are the same, and so are the sums, to the last bit.
     """
 
     source: Rows
 
+    @property
+    def gives_blocks(self) -> bool:
+        return not isinstance(self.source, DistributedRows)
+
     def blocks(self) -> Iterator[ScaledBlock]:
-        return map(self._scaled, self.source.blocks())
+        return map(self.block_scaling, self.source.blocks())
 
     def sum(self, part: Callable[[ScaledBlock], FloatArray]) -> FloatArray:
-        return self.source.sum(lambda block: part(self._scaled(block)))
+        return self.source.sum(PartOfScaled(part, self.block_scaling))
 
-    def _scaled(self, block: Data) -> ScaledBlock:
-        scaling, problem = self.scaling, self.problem
-        X = scaling.matrix(block, "C", problem.fit_intercept)
-        y = block.y if problem.loss.classification else scaling.target(block.y)
-        return ScaledBlock(X, y, block.weight, problem.loss)
+    def max(self, part: Callable[[ScaledBlock], FloatArray]) -> FloatArray:
+        return self.source.max(PartOfScaled(part, self.block_scaling))
+
+    @cached_property
+    def block_scaling(self) -> BlockScaling:
+        one_block = self.source.rows <= block_rows(self.source.columns)
+        return BlockScaling(self.scaling, self.problem.loss, self.problem.fit_intercept, one_block)
+
+
+@dataclass(frozen=True, eq=False)
+class BlockScaling:
+    """Blocks of rows in scaled columns; `key` is equal for equal scalings, copies in other processes included."""
+
+    scaling: ColumnScaling
+    loss: Loss
+    fit_intercept: bool
+    keeps_matrix: bool  # whether the scaled rows may be held beside the rows, as there are few
+
+    def __call__(self, block: Data) -> ScaledBlock:
+        y = block.y if self.loss.classification else self.scaling.target(block.y)
+        if block.sparse:
+            X = self.scaling.matrix(block, "C", self.fit_intercept)
+            return MatrixBlock(X, y, block.weight, self.loss, start=block.start)
+        if is_tensor(block.X):
+            from discreet.problem.gpu_block import GpuBlock
+
+            return GpuBlock(block, self.scaling, y, self.loss, self.fit_intercept, keeps_matrix=False)
+        return UnscaledBlock(block, self.scaling, y, self.loss, self.fit_intercept, self.keeps_matrix)
+
+    @cached_property
+    def key(self) -> bytes:
+        return digest_of("scaled block", self.scaling, self.loss, self.fit_intercept, self.keeps_matrix)
+
+
+@dataclass(frozen=True, eq=False)
+class PartOfScaled:
+    """A part that is written for scaled blocks, as one of the rows as they are: it may be computed where they lie."""
+
+    part: Callable[[ScaledBlock], FloatArray]
+    scaled: BlockScaling
+
+    @property
+    def takes_tensors(self) -> bool:
+        """Whether the part asks a block for what it computes itself, so that it may lie on a GPU."""
+        return bool(getattr(getattr(self.part, "func", self.part), "takes_tensors", False))
+
+    def __call__(self, block: Data) -> FloatArray:
+        return self.part(block.keep(self.scaled.key, self.scaled))
 
 
 def stored_problem(
     problem: Problem, source: Rows, scaling: ColumnScaling, rows: int, start: PublicModel | None = None
 ) -> StoredProblem:
-    """The problem on stored rows; none is read yet."""
+    """The problem on rows that stay where they are; none is read yet."""
     scaling = scaling_for(problem, scaling)
     return StoredProblem(
         problem=problem,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
+from discreet.data.gpu_rows import is_tensor, takes_tensors
 from discreet.data.moments import column
-from discreet.data.rows import Data, Rows, on_term_grid, piece_slices, sum_over_blocks
+from discreet.data.rows import Data, Rows, exact_weights, on_term_grid, piece_slices, sum_over_blocks
 
 LOWEST_EXPONENT, HIGHEST_EXPONENT = -64, 63  # numbers beyond 5e-20 and 2e19 count as these
 BINS = HIGHEST_EXPONENT - LOWEST_EXPONENT + 2  # the last bin counts the zeros
@@ -29,15 +31,49 @@ def exponent_counts(rows: Rows, groups: list[range], origin: FloatArray) -> Floa
     Every row adds its weight (at most 1) to exactly one bin of each group; exponents beyond the public
     range go to its ends, so that no value, however large, has a bin of its own.
     """
+    return rows.sum(partial(_exponent_counts, groups=groups, origin=origin))
 
-    def of_block(block: Data) -> FloatArray:
-        if not block.sparse:
-            return _dense_counts(block, lambda piece: _exponent_bins(_distances(piece, groups, origin)), BINS)
-        X = sp.csc_array(block.X)  # column by column: a dense copy of all of them may not fit into memory
-        found = (_exponent_bins(_largest_per_row(X, block.y, group, origin)) for group in groups)
-        return np.stack([_counts(bins[:, None], block.weight, BINS)[0] for bins in found])
 
-    return rows.sum(of_block)
+@takes_tensors
+def _exponent_counts(block: Data, groups: list[range], origin: FloatArray) -> FloatArray:
+    if is_tensor(block.X):
+        return _tensor_counts(block, groups, origin)
+    if not block.sparse and _one_per_column(groups, block.columns):
+        return _column_counts(block, len(groups) > block.columns, origin)
+    if not block.sparse:
+        return _dense_counts(block, lambda piece: _exponent_bins(_distances(piece, groups, origin)), BINS)
+    X = sp.csc_array(block.X)  # column by column: a dense copy of all of them may not fit into memory
+    found = (_exponent_bins(_largest_per_row(X, block.y, group, origin)) for group in groups)
+    return np.stack([_counts(bins[:, None], block.weight, BINS)[0] for bins in found])
+
+
+def _one_per_column(groups: list[range], columns: int) -> bool:
+    return groups[:columns] == [range(j, j + 1) for j in range(columns)]
+
+
+def _column_counts(block: Data, target: bool, origin: FloatArray) -> FloatArray:
+    """One histogram for each dense column, compiled, and one for the target."""
+    from discreet.kernels.column_sums import add_exponents
+
+    p, weight = block.columns, exact_weights(block.weight)
+    counts = np.zeros((p + target, BINS))
+    weights = np.empty(0) if weight is None else weight
+    add_exponents(block.X, origin[:p], weights, LOWEST_EXPONENT, HIGHEST_EXPONENT, counts)
+    if target:
+        counts[p] = _counts(_exponent_bins(np.abs(block.y - origin[p]))[:, None], block.weight, BINS)[0]
+    return counts
+
+
+def _tensor_counts(block: Data, groups: list[range], origin: FloatArray) -> FloatArray:
+    """The same on the device on which the columns lie; the target is on the host."""
+    from discreet.kernels.tensors import exponent_counts
+
+    inner, weight = [group for group in groups if group.start < block.columns], exact_weights(block.weight)
+    counts = exponent_counts(block.X, inner, origin, weight, LOWEST_EXPONENT, HIGHEST_EXPONENT)
+    if len(inner) == len(groups):
+        return counts
+    target = _exponent_bins(np.abs(block.y - origin[block.columns]))
+    return np.concatenate([counts, _counts(target[:, None], block.weight, BINS)])
 
 
 def radius_of(noisy_counts: FloatArray, sure: float, windows: Sequence[float] = (), tail: float = np.inf) -> float:
@@ -131,28 +167,32 @@ def relative_counts(rows: Rows, origin: FloatArray, unit: FloatArray) -> FloatAr
     Each column has its own public unit; a column of infinite unit takes no part. One histogram, of shape (1, bins);
     every row adds its weight to exactly one bin, as in `exponent_counts`.
     """
-    p = unit.size
+    return rows.sum(partial(_relative_counts, origin=origin, unit=unit))
 
-    def of_block(block: Data) -> FloatArray:
-        if not block.sparse:
 
-            def bins_of(piece: Data) -> npt.NDArray[np.int32]:
-                with np.errstate(over="ignore"):
-                    distances = np.abs(piece.X.astype(np.float64) - origin[:p]) / unit
-                return _exponent_bins(np.minimum(distances.max(axis=1, initial=0.0), LARGEST_RADIUS))[:, None]
+def _relative_counts(block: Data, origin: FloatArray, unit: FloatArray) -> FloatArray:
+    if not block.sparse:
 
-            return _dense_counts(block, bins_of, BINS)
-        with np.errstate(over="ignore"):
-            relative = sp.csr_array(abs(sp.csr_array(block.X, dtype=np.float64)).multiply(1.0 / unit[None, :]))
-        farthest = np.asarray(relative.max(axis=1).toarray()).ravel()
-        return _counts(_exponent_bins(np.minimum(farthest, LARGEST_RADIUS))[:, None], block.weight, BINS)
+        def bins_of(piece: Data) -> npt.NDArray[np.int32]:
+            with np.errstate(over="ignore"):
+                distances = np.abs(piece.X.astype(np.float64) - origin[: unit.size]) / unit
+            return _exponent_bins(np.minimum(distances.max(axis=1, initial=0.0), LARGEST_RADIUS))[:, None]
 
-    return rows.sum(of_block)
+        return _dense_counts(block, bins_of, BINS)
+    with np.errstate(over="ignore"):
+        relative = sp.csr_array(abs(sp.csr_array(block.X, dtype=np.float64)).multiply(1.0 / unit[None, :]))
+    farthest = np.asarray(relative.max(axis=1).toarray()).ravel()
+    return _counts(_exponent_bins(np.minimum(farthest, LARGEST_RADIUS))[:, None], block.weight, BINS)
 
 
 def signed_target_counts(rows: Rows) -> FloatArray:
     """The weighted number of rows by the sign and the binary exponent of their target, of shape (1, bins)."""
-    return rows.sum(lambda block: _counts(_signed_bins(block.y[:, None]), block.weight, SIGNED_BINS))
+    return rows.sum(_signed_target_counts)
+
+
+@takes_tensors
+def _signed_target_counts(block: Data) -> FloatArray:
+    return _counts(_signed_bins(block.y[:, None]), block.weight, SIGNED_BINS)
 
 
 def signed_exponent_counts(rows: Rows) -> FloatArray:
@@ -160,15 +200,15 @@ def signed_exponent_counts(rows: Rows) -> FloatArray:
 
     Every row adds its weight (at most 1) to exactly one bin of each column, as in `exponent_counts`.
     """
+    return rows.sum(_signed_counts)
 
-    def of_block(block: Data) -> FloatArray:
-        if not block.sparse:
-            return _dense_counts(block, lambda piece: _signed_bins(piece.X.astype(np.float64)), SIGNED_BINS)
-        X = sp.csc_array(block.X)
-        found = (_signed_bins(column(X, j)[:, None]) for j in range(block.columns))
-        return np.concatenate([_counts(bins, block.weight, SIGNED_BINS) for bins in found])
 
-    return rows.sum(of_block)
+def _signed_counts(block: Data) -> FloatArray:
+    if not block.sparse:
+        return _dense_counts(block, lambda piece: _signed_bins(piece.X.astype(np.float64)), SIGNED_BINS)
+    X = sp.csc_array(block.X)
+    found = (_signed_bins(column(X, j)[:, None]) for j in range(block.columns))
+    return np.concatenate([_counts(bins, block.weight, SIGNED_BINS) for bins in found])
 
 
 def _signed_bins(values: FloatArray) -> npt.NDArray[np.int64]:
@@ -196,22 +236,16 @@ def _outer_end(place: int) -> float:
 
 def largest(rows: Rows, groups: list[range], origin: FloatArray) -> list[float]:
     """The largest distance from the origin in each group of columns. Not private: for infinite budgets only."""
-    found = [0.0] * len(groups)
-    for block in rows.blocks():
-        X = sp.csc_array(block.X) if block.sparse else block.X
-        parts = [float(_largest_per_row(X, block.y, group, origin).max(initial=0.0)) for group in groups]
-        found = [max(pair) for pair in zip(found, parts, strict=True)]
-    return found
+    return [float(each) for each in rows.max(partial(_largest_per_group, groups=groups, origin=origin))]
+
+
+def _largest_per_group(block: Data, groups: list[range], origin: FloatArray) -> FloatArray:
+    X = sp.csc_array(block.X) if block.sparse else block.X
+    return np.array([_largest_per_row(X, block.y, group, origin).max(initial=0.0) for group in groups])
 
 
 def _distances(block: Data, groups: list[range], origin: FloatArray) -> FloatArray:
     """The distance from the origin of each row's entry in each group of columns, dense: (rows, groups)."""
-    p = block.columns
-    if groups[:p] == [range(j, j + 1) for j in range(p)]:  # one histogram for each column
-        entries = np.array(block.X, dtype=np.float64)
-        entries -= origin[:p]
-        np.abs(entries, out=entries)
-        return entries if len(groups) == p else np.column_stack([entries, np.abs(block.y - origin[p])])
     return np.column_stack([_largest_per_row(block.X, block.y, group, origin) for group in groups])
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet._common.types import FloatArray, IntArray
+from discreet._common.types import FloatArray
 from discreet.data.rows import exact_weights
 from discreet.privacy import mechanisms
 
@@ -81,11 +81,10 @@ def noticeable(mechanism: Gaussian, relation: Relation) -> float:
 
 def norm_counts(norms: FloatArray, weight: FloatArray | None, unit: float) -> FloatArray:
     """The weighted number of rows in each bin; every row, whatever its norm, has exactly one."""
-    return np.bincount(_bins(norms, unit), weights=exact_weights(weight), minlength=BINS).astype(np.float64)
+    from discreet.kernels.norm_counts import add_norms
 
-
-def _bins(norms: FloatArray, unit: float) -> IntArray:
-    relative = np.where(np.isfinite(norms), norms, np.inf) / unit
-    with np.errstate(divide="ignore"):
-        place = (np.log2(relative) - LOWEST) * PER_OCTAVE
-    return np.clip(np.floor(place), 0, BINS - 1).astype(np.int64)
+    counts, weights = np.zeros(BINS), exact_weights(weight)
+    edges = 2.0 ** (np.arange(1, PER_OCTAVE) / PER_OCTAVE)
+    none = np.empty(0)
+    add_norms(np.asarray(norms), none if weights is None else weights, float(unit), LOWEST, edges, counts)
+    return counts

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from discreet._common.digest import digest_of
 from discreet._common.exceptions import IncompatibleSolverError
 from discreet._common.types import FloatArray
-from discreet.data.rows import block_slices
-from discreet.kernels.gradient import SMALLEST_NORM
+from discreet.kernels.gradient import mapped_row_norms
 from discreet.privacy import mechanisms
+from discreet.problem.scaled_block import ScaledBlock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from discreet.privacy.mechanisms import Gaussian
     from discreet.privacy.mechanisms.grid import NoisyGrid
     from discreet.privacy.random.generator import RandomGenerator
@@ -83,53 +82,53 @@ def symmetric_noise(grid: NoisyGrid, rng: RandomGenerator, columns: int) -> Floa
     return noise
 
 
-def rounded_rows(rows: Any, longest: float, table_rows: int | None) -> Any:
-    """Rows no longer than `longest`, every entry cut towards 0 to a multiple of a power of two; None: as they are.
+def unit_of(longest: float, table_rows: int | None) -> float:
+    """The unit, a power of two, to which the entries of rows no longer than `longest` are cut; 0: not at all.
 
-    Sums of products of two entries stay below 2^53 units for 8 times as many rows as `table_rows`: the second moment
-    of the table is then exact, whatever the order of its rows.
+    `table_rows` is the public number of rows of the whole table. Sums of products of two entries stay below 2^53
+    squared units for 8 times as many rows: the second moment is then exact, whatever the order of the rows.
     """
     if table_rows is None:
-        return rows
+        return 0.0
     bits = (47 - math.ceil(math.log2(max(table_rows, 1)))) // 2
-    unit = math.ldexp(2.0 ** math.floor(math.log2(longest)), -bits)
-    if sp.issparse(rows):
-        return type(rows)((np.trunc(rows.data / unit) * unit, rows.indices, rows.indptr), shape=rows.shape)
-    return np.trunc(rows / unit) * unit
+    return math.ldexp(2.0 ** math.floor(math.log2(longest)), -bits)
 
 
 def clipped_second_moment(
-    X: Any, norms: FloatArray, radius: float, weight: FloatArray | None, table_rows: int | None = None
+    rows: Any, norms: FloatArray, radius: float, weight: FloatArray | None, table_rows: int | None = None
 ) -> FloatArray:
     """The weighted sum of a a', a being the rows shortened to the radius; the norms may be overstated.
 
-    With `table_rows`, the public number of rows of the whole table, the rows are rounded so that the sum is exact.
+    `rows` are a block or a matrix. With `table_rows`, the public number of rows of the whole table, they are rounded so
+    that the sum is exact.
     """
-    factor = radius / np.maximum(norms, radius)
+    factors = radius / np.maximum(norms, radius)
     if weight is not None:
-        factor *= np.sqrt(weight)
-    clipped = sp.csr_array(X.multiply(factor[:, None])) if sp.issparse(X) else X * factor[:, None]
-    clipped = rounded_rows(clipped, radius, table_rows)
-    product = clipped.T @ clipped
-    return np.asarray(product.toarray() if sp.issparse(product) else product, dtype=np.float64)
+        factors *= np.sqrt(weight)
+    return _outer_products(rows, factors, unit_of(radius, table_rows))
 
 
 def whitened_second_moment(
-    X: Any, metric: Metric, factor: FloatArray, norms: FloatArray, radius: float, weight: FloatArray | None,
+    rows: Any, metric: Metric, factor: FloatArray, norms: FloatArray, radius: float, weight: FloatArray | None,
     table_rows: int | None = None,
 ) -> FloatArray:  # fmt: skip
     """The same of `factor` times the rows in the metric; `norms` are those of the rows there, without the factor.
 
-    Factors must lie in [0, 1] and depend on their own row alone.
+    Factors must lie in [0, 1] and depend on their own row alone. Rows are taken into the metric one by one: taking
+    their sum there would magnify its rounding.
     """
-    total = np.zeros((X.shape[1], X.shape[1]))
-    for part, white in metric.whitened(X):  # rows first: whitening their sum would magnify its rounding
-        scale = factor[part] * (radius / np.maximum(factor[part] * norms[part], radius))
-        if weight is not None:
-            scale *= np.sqrt(weight[part])
-        clipped = rounded_rows(white * scale[:, None], radius, table_rows)
-        total += clipped.T @ clipped
-    return total
+    factors = factor * (radius / np.maximum(factor * norms, radius))
+    if weight is not None:
+        factors *= np.sqrt(weight)
+    return _outer_products(rows, factors, unit_of(radius, table_rows), metric.whitening)
+
+
+def _outer_products(rows: Any, factors: FloatArray, unit: float, matrix: FloatArray | None = None) -> FloatArray:
+    from discreet.kernels.grid_sums import outer_product_sum
+
+    if isinstance(rows, ScaledBlock):
+        return rows.outer_products(factors, unit, matrix)
+    return outer_product_sum(rows, factors, unit, matrix)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +137,11 @@ class Metric:
 
     values: FloatArray
     vectors: FloatArray
+
+    @cached_property
+    def key(self) -> bytes:
+        """Equal for equal metrics, copies in other processes included: under it norms of rows are kept."""
+        return digest_of("metric", self.values, self.vectors)
 
     @classmethod
     def from_second_moment(cls, moment: SecondMoment) -> Metric:
@@ -154,23 +158,18 @@ class Metric:
     def matrix(self) -> FloatArray:
         return np.asarray((self.vectors * self.values) @ self.vectors.T)
 
-    def whitened(self, X: Any) -> Iterator[tuple[slice, FloatArray]]:
-        """The rows as they are in the metric; a sparse table in parts, as they are dense there."""
-        whiten = self.vectors / np.sqrt(self.values)
-        if not sp.issparse(X):
-            yield slice(0, X.shape[0]), np.asarray(X @ whiten, dtype=np.float64)
-            return
-        table = sp.csr_array(X)
-        for part in block_slices(*X.shape):
-            yield part, np.asarray(table[part] @ whiten, dtype=np.float64)
+    @cached_property
+    def whitening(self) -> FloatArray:
+        """The matrix by which rows are multiplied to be as they are in the metric."""
+        return np.asarray(self.vectors / np.sqrt(self.values))
 
     def norms(self, X: Any) -> FloatArray:
         """The norms of the rows, floored like those of `row_norms`."""
-        squares = np.empty(X.shape[0])
-        for part, rows in self.whitened(X):
-            squares[part] = np.einsum("ij,ij->i", rows, rows)
-        np.sqrt(squares, out=squares)
-        return np.maximum(squares, SMALLEST_NORM, out=squares)
+        return mapped_row_norms(X, self.whitening)
+
+    def norms_of(self, block: ScaledBlock) -> FloatArray:
+        """The norms of the rows of a block; kept, as every gradient needs them."""
+        return block.keep(self.key, lambda: block.mapped_norms(self.whitening))
 
     def unwhitened(self, matrix: FloatArray) -> FloatArray:
         """A sum of outer products of whitened rows, as it would be outside the metric."""

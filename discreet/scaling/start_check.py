@@ -5,11 +5,13 @@ Sensitivity, proof and the harm that is left: docs/guarantees/public-inputs.md.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet._common.types import FloatArray
+from discreet.data.gpu_rows import takes_tensors
 from discreet.data.people import rounded_rows
 from discreet.data.rows import TERM_STEP, on_term_grid
 from discreet.privacy import mechanisms
@@ -49,15 +51,21 @@ def start_is_better(
 
     Guarantee: reads the rows only through one sum of bounded numbers, which costs one event of the mechanism.
     """
-    total = scaled.sum(lambda block: _gains(scaled, block))
-    return bool(mechanism.release(rng, total, check_sensitivity(relation, rows))[0] > 0.0)
+    return bool(mechanism.release(rng, total_gain(scaled), check_sensitivity(relation, rows))[0] > 0.0)
 
 
-def _gains(scaled: BlockwiseProblem, block: ScaledBlock) -> FloatArray:
-    """The weighted sum of how much lower the rows' losses are at the start, in usual losses and within limits."""
-    loss, unit = block.loss, _usual_loss(scaled)
+def total_gain(scaled: BlockwiseProblem) -> FloatArray:
+    """The sum that is released, before its noise. Not private."""
+    points = scaled.nearest_to_zero(), scaled.start()
+    return scaled.sum(partial(_gains, points=points, unit=_usual_loss(scaled)))
+
+
+@takes_tensors
+def _gains(block: ScaledBlock, points: tuple[FloatArray, FloatArray], unit: float) -> FloatArray:
+    """The weighted sum of how much lower the rows' losses are at the second point, in usual losses, within limits."""
+    loss = block.loss
     with np.errstate(over="ignore", invalid="ignore"):
-        at_zero, at_start = (loss.value(block.margins(w), block.y) for w in (scaled.nearest_to_zero(), scaled.start()))
+        at_zero, at_start = (loss.value(block.margins(w), block.y) for w in points)
         gains = (at_zero - at_start) / unit
     bounded = np.clip(np.nan_to_num(gains, nan=-MOST_LOST), -MOST_LOST, MOST_GAINED) / MOST_LOST
     if block.weight is not None:

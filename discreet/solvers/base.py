@@ -1,4 +1,4 @@
-"""Solution and the contract of a solver; algorithms are in the files and folders beside it.
+"""The contract of a solver; algorithms are in the files and folders beside it.
 
 Two steps that never mix: `plan` sees public facts only and fixes noise, steps, clipping and cost; `solve`
 reads the rows and may do only what the plan says.
@@ -9,14 +9,14 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal
 
 from discreet._common.exceptions import IncompatibleSolverError, PrivacyLeakWarning
 from discreet._common.types import FloatArray, Progress
 from discreet.data.people import gather_persons, rounded_rows
 from discreet.data.rows import Data
+from discreet.distributed import DistributedRows
 from discreet.privacy import accounting
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
@@ -28,85 +28,22 @@ from discreet.scaling.plan import ScalingPlan, facts_for_scales, plan_scaling
 from discreet.scaling.planned_releases import scaling_releases
 from discreet.scaling.start_check import plan_start_check, start_is_better
 from discreet.solvers.plan import M, Plan, S
+from discreet.solvers.solution import Run, Solution
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.data.public_inputs import PublicModel
     from discreet.data.rows import Rows
     from discreet.privacy.budget import Budget
-    from discreet.privacy.guarantee import Guarantee
     from discreet.privacy.random.generator import RandomGenerator
-    from discreet.privacy.release_record import ReleaseRecord
-    from discreet.problem.blockwise import BlockwiseProblem
     from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.problem import Problem
     from discreet.theory.bound import Bound
     from discreet.theory.distance import DistanceLaw
 
 ALL_ROWS_NEEDED = "its loop needs all rows in memory, and they are read in blocks"
+BLOCKS_NEEDED = "it draws noise for every row, and rows on workers give sums only"
 ONE_ROW_NEEDED = "its proof is for one row of each person (rows_per_person=1)"
-
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """What a solver returns.
-
-    Attributes
-    ----------
-    coef : array, (p,) or (outputs, p)
-        The coefficients in the user's columns; `w`, as the papers call them, is the same.
-    intercept : float or array
-    iterations : int
-        How many steps were made; planned, unless epsilon is infinite.
-    plan : Plan
-        What was decided before the rows were read.
-    scaling : ColumnScaling
-        Where columns were clipped, centred and scaled.
-    objective_trace : list of float or None
-        The objective after each pass, if the caller asked for it by name. Not private.
-    seeded : bool
-        Whether the noise came from a seed or from a NumPy generator; the guarantee then names this as a leak.
-    release : ReleaseRecord or None
-        Which table it was, when, and where the cost was booked; None until the run has ended.
-
-    Guarantee: `coef`, `intercept` and `scaling` are differentially private as `guarantee` states.
-    """
-
-    coef: FloatArray
-    intercept: Any
-    iterations: int
-    plan: Plan
-    scaling: ColumnScaling
-    objective_trace: list[float] | None = None
-    seeded: bool = False
-    release: ReleaseRecord | None = None
-
-    @property
-    def w(self) -> FloatArray:
-        """The coefficients, by their name in the papers."""
-        return self.coef
-
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        """What is promised about this result; a seed, and a trace that was asked for, are named as leaks."""
-        promise = self.plan.guarantee.about(self.release)
-        promise = promise.with_seed() if self.seeded else promise
-        return promise if self.objective_trace is None else promise.with_leak("the objectives of the trace")
-
-
-class Run:
-    """What a descending solver needs from outside: noise, progress reports and an optional trace."""
-
-    def __init__(self, rng: RandomGenerator, progress: Progress | None, traced: bool) -> None:
-        self.rng = rng
-        self.progress = progress
-        self.trace: list[float] | None = [] if traced else None
-
-    def report(self, done: int, total: int, scaled: BlockwiseProblem, w: FloatArray) -> None:
-        if self.progress is not None:
-            self.progress(done, total)
-        if self.trace is not None:
-            self.trace.append(scaled.value(w))
 
 
 class Solver(ABC, Generic[M, S]):
@@ -129,14 +66,17 @@ class Solver(ABC, Generic[M, S]):
     """Whether it can use several rows of a person, as docs/guarantees/people.md says; False: one random row of each."""
     needs_all_rows: ClassVar[bool] = True
     """Whether its loop needs all rows in memory; False: sums over blocks of rows are enough."""
+    copies_rows: ClassVar[bool] = False
+    """Whether its loop over rows in memory is a compiled one, which wants a scaled copy of them."""
+    needs_blocks: bool = False  # whether the driver must see the blocks; such a run has no form on workers
     scale_share: float | None
 
     def plan(self, problem: Problem, public: Public, budget: Budget) -> Plan[M, S]:
         """Fix noise, steps, clipping and the privacy event from public facts: data is not an argument."""
         self._check(problem, budget)
         problem.penalty.check_columns(public.columns)
-        if public.stored and self.needs_all_rows:
-            raise self._refused(ALL_ROWS_NEEDED, problem, budget, stored=True)
+        if public.stored and (reason := self.why_not_stored()) is not None:
+            raise self._refused(reason, problem, budget, stored=True)
         if (public.rows_per_person or 1) > 1 and not self.takes_persons:
             raise self._refused(ONE_ROW_NEEDED, problem, budget, persons=True)
         if public.start is not None:
@@ -166,9 +106,13 @@ class Solver(ABC, Generic[M, S]):
         self._check_plan(problem, data, plan)
         if not rng.secure:
             rng.rekey(plan.digest)
-        if isinstance(data, Data):
-            data = gather_persons(data, plan.rows_per_person, rng)
-        return self._run(problem, data, plan, rng, progress, trace)
+        if not isinstance(data, Data):
+            return self._run(problem, data, plan, rng, progress, trace)
+        data = gather_persons(data, plan.rows_per_person, rng)
+        try:
+            return self._run(problem, data, plan, rng, progress, trace)
+        finally:
+            data.forget()
 
     def _run(
         self,
@@ -186,7 +130,7 @@ class Solver(ABC, Generic[M, S]):
         scaling = self._learn_scaling(plan, data, rng)
         scaled: Any = (
             scale_problem(problem, data, scaling, plan.public.rows, self.order, plan.start)
-            if isinstance(data, Data)
+            if isinstance(data, Data) and self._copies(data)
             else stored_problem(problem, data, scaling, plan.public.rows, plan.start)
         )
         if trace == "non-private":
@@ -199,6 +143,10 @@ class Solver(ABC, Generic[M, S]):
         w, iterations = self._descend(scaled, plan, run)
         coef, intercept = scaled.to_user(w)
         return Solution(coef, intercept, iterations, plan, scaled.scaling, run.trace, seeded=not rng.secure)
+
+    def _copies(self, data: Data) -> bool:
+        """Whether the loop needs a scaled copy of rows in memory; sums over dense rows scale them on the way."""
+        return self.needs_all_rows or self.copies_rows or data.sparse or data.persons is not None
 
     def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
         facts = facts_for_scales(public, problem.loss.log_link and self.scale_share != 0.0)
@@ -264,6 +212,14 @@ class Solver(ABC, Generic[M, S]):
         }
         return next((reason for reason, applies in reasons.items() if applies), None)
 
+    def why_not_stored(self) -> str | None:
+        """Why this solver cannot take rows that are read block by block; None if it can."""
+        return ALL_ROWS_NEEDED if self.needs_all_rows else None
+
+    def passes_over_rows(self, plan: Plan[M, S]) -> int | None:
+        """How often the steps of a plan read all rows where these are stored; None: not stated."""
+        return None
+
     def _check(self, problem: Problem, budget: Budget) -> None:
         reason = self.why_incompatible(problem, budget)
         if reason is not None:
@@ -295,7 +251,7 @@ class Solver(ABC, Generic[M, S]):
             (name, kind())
             for name, kind in SOLVERS.items()
             if name != self.name
-            and not (stored and kind.needs_all_rows)
+            and not (stored and kind().why_not_stored() is not None)
             and not (started and not kind.takes_start)
             and not (persons and not kind.takes_persons)
         ]
@@ -303,12 +259,17 @@ class Solver(ABC, Generic[M, S]):
         advice = f"use one of {', '.join(able)}" if able else "no solver takes this problem as it stands"
         return IncompatibleSolverError(f"solver {self.name!r} cannot be used: {reason}; {advice}.")
 
+    def check_rows(self, plan: Plan[M, S], rows: Rows) -> None:
+        """Refuse rows that give sums only, before anything is booked, where the run needs more."""
+        if self.needs_blocks and isinstance(rows, DistributedRows):
+            raise self._refused(BLOCKS_NEEDED, plan.problem, plan.budget, stored=True)
+
     def _check_plan(self, problem: Problem, data: Rows, plan: Plan) -> None:
         """A plan's cost holds for its own solver and problem, and for tables with its public facts only."""
         if isinstance(data, Data):  # who reads stored rows checks their labels, block by block
             problem.check_labels(data.y)
-        elif self.needs_all_rows:
-            raise self._refused(ALL_ROWS_NEEDED, problem, plan.budget, stored=True)
+        elif (reason := self.why_not_stored()) is not None:
+            raise self._refused(reason, problem, plan.budget, stored=True)
         if plan.solver != self or plan.problem != problem:
             raise ValueError("plan was made by another solver or for another problem; plan again.")
         of_persons = isinstance(data, Data) and data.persons is not None

@@ -95,6 +95,9 @@ class GradientDescent(Solver[mechanisms.Additive, FullBatchSettings]):
     ) -> tuple[mechanisms.Additive, FullBatchSettings]:
         return full_batch_mechanism(self.steps, scaling_plan, budget, public)
 
+    def passes_over_rows(self, plan: FullBatchPlan) -> int | None:
+        return plan.settings.steps
+
     def _releases(self, plan: FullBatchPlan) -> list[PlannedRelease]:
         return gradient_releases(plan)
 

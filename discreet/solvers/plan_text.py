@@ -78,10 +78,12 @@ def facts_of(plan: Plan) -> dict[str, str]:
         **({REASON: plan.chosen_because} if plan.chosen_because else {}),
         "table": f"{public.rows:,} {public.unit}s, {public.columns:,} columns",
         "protected": (UNIT_WORDS if public.persons else RELATION_WORDS)[public.relation],
-        "rows in memory": "all at once" if plan.solver.needs_all_rows else "block by block",
+        "rows in memory": _held_told(plan),
         "budget": str(plan.budget).strip("()"),
         "scales": scaling_told(plan.scaling_plan.method, plan.is_noisy),
     }
+    if public.stored:
+        facts["passes over rows"] = _passes_told(plan)
     if public.persons:
         facts["rows of a person"] = _rows_used(plan)
     if public.partly_bounded:
@@ -92,6 +94,16 @@ def facts_of(plan: Plan) -> dict[str, str]:
     if public.inputs:
         facts["taken as public"] = "; ".join(public.inputs)
     return facts | {name.replace("_", " "): _value(value) for name, value in plan.settings.to_dict().items()}
+
+
+def _held_told(plan: Plan) -> str:
+    held = plan.solver.needs_all_rows or (plan.solver.copies_rows and not plan.public.stored)
+    return "all at once" if held else "block by block"
+
+
+def _passes_told(plan: Plan) -> str:
+    passes = plan.solver.passes_over_rows(plan)
+    return f"{passes:,} by the steps, and some for checks and scales" if passes else "one a release, and one for checks"
 
 
 def _reason(text: str) -> str:

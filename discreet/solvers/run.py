@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from discreet._common.exceptions import NotPrivateWarning, UtilityWarning
+from discreet._common.threads import thread_count
 from discreet._common.types import Progress
 from discreet.data.bounds import boolean_columns, names_of
 from discreet.data.public import Public, public_facts
@@ -43,6 +44,7 @@ def run_plan(
 
     Guarantee: nothing is computed from the rows before the ledger has granted the plan's event.
     """
+    plan.solver.check_rows(plan, rows)
     warn_about(plan)
     reservation = reserve(plan, ledger, dataset, note, seeded=not rng.secure)
     solution = plan.solver.solve(plan.problem, rows, plan, rng, progress, trace)
@@ -120,6 +122,7 @@ def solve(
     public_n: int | None = None,
     start: PublicModel | None = None,
     public_table: PublicTable | None = None,
+    n_jobs: int | None = None,
     random_state: Any = None,
     callback: Progress | None = None,
     trace: Literal["non-private"] | None = None,
@@ -161,6 +164,8 @@ def solve(
         Public coefficients at which the solver begins.
     public_table : PublicTable, optional
         A public table with the same columns, its target coded like y: scales and a start come from it.
+    n_jobs : int, optional
+        Number of threads for sums over the rows of large tables; None and -1 use all cores. It changes no bit.
     random_state : int, optional
         None draws secure noise; a seed makes it reproducible, hence removable, and is named in the guarantee's leaks.
     callback : callable, optional
@@ -192,7 +197,7 @@ def solve(
     from discreet.privacy.random.generator import generator_from
 
     refuse_private_rows(public_table, X)
-    data, names = load(X, y, sample_weight, groups), names_of(X)
+    data, names = replace(load(X, y, sample_weight, groups), jobs=thread_count(n_jobs)), names_of(X)
     problem.check_labels(data.y)
     limits = None if problem.loss.classification else y_bounds
     declared = {"relation": relation, "bounds": bounds, "y_bounds": limits, "public_n": public_n}

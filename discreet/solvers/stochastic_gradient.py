@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from discreet._common.checks import check_threshold, one_of, positive
-from discreet._common.types import FloatArray, IndexArray
+from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import SampledMechanism
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
@@ -19,8 +19,8 @@ from discreet.privacy.relation import Relation
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.averaging import TailAverage, tail_length
-from discreet.solvers._shared.batch_steps import BatchSteps, full_table_steps
-from discreet.solvers._shared.batches import batch_rows, sampling_lowers_cost
+from discreet.solvers._shared.batch_steps import BatchSteps, StoredBatchSteps, full_table_steps
+from discreet.solvers._shared.batches import BATCHES_OF_A_FILE, batch_rows, sampling_lowers_cost
 from discreet.solvers._shared.clipping import curvature_bound, row_threshold
 from discreet.solvers._shared.error_bounds import gradient_run_bound, planned_problem
 from discreet.solvers._shared.full_batch import default_steps
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from discreet.problem.blockwise import BlockwiseProblem
     from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.problem import Problem
+    from discreet.problem.stored_problem import StoredProblem
     from discreet.theory.bound import Bound
     from discreet.theory.distance import DistanceLaw
 
@@ -49,6 +50,7 @@ SMALLEST_RATE, SMALLEST_BATCH = 0.05, 64  # the larger of this share of the rows
 BLOCK_DRAWS = 1 << 17  # noise is drawn in blocks of about this many numbers
 BLOCK_ROWS = 1 << 22  # and batches in blocks of about this many rows, one step at least
 
+ONE_ROW_A_PASS = "each of its batches of one row would take a pass over all rows, which are read in blocks"
 _OF_A_BATCH = "mean gradients of a random batch"
 
 
@@ -95,6 +97,8 @@ class StochasticGradientDescent(Solver[SampledMechanism, SGDSettings]):
     pure: ClassVar[bool] = False
     takes_start: ClassVar[bool] = True
     compiled: ClassVar[bool] = True
+    needs_all_rows: ClassVar[bool] = False
+    copies_rows: ClassVar[bool] = True
 
     passes: float | None = None
     batch_size: int | None = None
@@ -177,7 +181,17 @@ class StochasticGradientDescent(Solver[SampledMechanism, SGDSettings]):
             radius=radius,
         )
 
-    def _descend(self, scaled: ScaledProblem, plan: SGDPlan, run: Run) -> tuple[FloatArray, int]:
+    def why_not_stored(self) -> str | None:
+        return ONE_ROW_A_PASS if self.sampler == "single" else super().why_not_stored()
+
+    def passes_over_rows(self, plan: SGDPlan) -> int | None:
+        return plan.settings.steps
+
+    def _warnings(self, plan: SGDPlan) -> list[str]:
+        rate = plan.settings.batch / plan.public.rows
+        return [BATCHES_OF_A_FILE.format(rate=rate)] if plan.public.stored and rate < 1.0 else []
+
+    def _descend(self, scaled: ScaledProblem | StoredProblem, plan: SGDPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.passes is None and self.batch_size is None:
             return until_optimal(scaled, run, full_table_steps(scaled, self.step / curvature_bound(scaled)))
         steps, average = plan.settings.steps, TailAverage(plan.settings.steps, scaled.shape)
@@ -185,10 +199,10 @@ class StochasticGradientDescent(Solver[SampledMechanism, SGDSettings]):
         block = max(1, min(BLOCK_DRAWS // (scaled.columns * scaled.outputs), BLOCK_ROWS // plan.settings.batch))
         while average.count < steps:
             count = min(block, average.left)
-            descent.run(*descent.draw(run.rng, count))
-            average.add_sum(descent.total, count)
-            run.report(average.count, steps, scaled, descent.w)
-        return (average.mean() if self.average else descent.w), steps
+            descent.run(run.rng, count)
+            average.add_sum(descent.steps.total, count)
+            run.report(average.count, steps, scaled, descent.steps.w)
+        return (average.mean() if self.average else descent.steps.w), steps
 
 
 def _threshold_and_grid(
@@ -201,16 +215,28 @@ def _threshold_and_grid(
     return clip, plan.mechanism.grid(clip, scaled.outputs * scaled.columns, scaled.rows)
 
 
-class _Descent(BatchSteps):
+class _Descent:
     """The steps of one run, with the batches and the noise of its plan's mechanism."""
 
-    def __init__(self, solver: StochasticGradientDescent, scaled: ScaledProblem, plan: SGDPlan) -> None:
+    def __init__(self, solver: StochasticGradientDescent, scaled: ScaledProblem | StoredProblem, plan: SGDPlan) -> None:
         self.mechanism = plan.mechanism
         clip, self.grid = _threshold_and_grid(solver, scaled, plan)
-        length = solver.step / curvature_bound(scaled)
-        super().__init__(scaled, clip, length, plan.settings.batch, self.grid.step)
+        settings = (clip, solver.step / curvature_bound(scaled), plan.settings.batch, self.grid.step)
+        self.steps: BatchSteps | StoredBatchSteps
+        if isinstance(scaled, ScaledProblem):
+            self.steps = BatchSteps(scaled, *settings)
+        else:
+            self.steps = StoredBatchSteps(scaled, *settings)
 
-    def draw(self, rng: RandomGenerator, steps: int) -> tuple[IndexArray, IndexArray, FloatArray]:
-        """Batches and noise of some steps, before the rows are looked at."""
-        indptr, indices = self.mechanism.batches(rng, self.scaled.X.shape[0], steps)
-        return indptr, indices, self.grid.noise(rng, (steps, *self.scaled.shape))
+    def run(self, rng: RandomGenerator, count: int) -> None:
+        """Make so many steps; batches and noise are drawn before the rows are looked at."""
+        steps, mechanism = self.steps, self.mechanism
+        size = (count, *steps.scaled.shape)
+        if isinstance(steps, BatchSteps):
+            indptr, indices = mechanism.batches(rng, steps.scaled.X.shape[0], count)
+            steps.run(indptr, indices, self.grid.noise(rng, size))
+        elif isinstance(mechanism, mechanisms.PoissonGaussian):
+            sample = mechanism.sample(rng, steps.scaled.source.rows)
+            steps.run(sample, self.grid.noise(rng, size))
+        else:
+            raise TypeError(ONE_ROW_A_PASS)

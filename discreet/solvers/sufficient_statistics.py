@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -126,26 +127,30 @@ class SufficientStatistics(Solver[BudgetSplit, SufficientStatisticsSettings]):
         radius = self.radius
         if radius is None:
             unit = math.sqrt(scaled.columns + 1)
-            counts = scaled.sum(lambda block: norm_counts(row_norms(augmented(block, scale)), block.weight, unit))
+            counts = scaled.sum(partial(_length_counts, scale=scale, unit=unit))
             allowed = LONG_ROWS * scaled.rows
             radius = private_norm_bound(counts, unit, allowed, split.part(RADIUS), relation, run.rng, scaled.rows)
+        total = scaled.sum(partial(_moment, scale=scale, radius=radius, table_rows=scaled.rows))
+        return second_moment.release(total, radius, scaled.rows, split.part(MOMENT), relation, run.rng)
 
-        def of_block(block: ScaledBlock) -> FloatArray:
-            table = augmented(block, scale)
-            return second_moment.clipped_second_moment(table, row_norms(table), radius, block.weight, scaled.rows)
 
-        return second_moment.release(scaled.sum(of_block), radius, scaled.rows, split.part(MOMENT), relation, run.rng)
+def _length_counts(block: ScaledBlock, scale: float, unit: float) -> FloatArray:
+    return norm_counts(row_norms(augmented(block, scale)), block.weight, unit)
+
+
+def _moment(block: ScaledBlock, scale: float, radius: float, table_rows: int) -> FloatArray:
+    table = augmented(block, scale)
+    return second_moment.clipped_second_moment(table, row_norms(table), radius, block.weight, table_rows)
+
+
+def _plain_moment(block: ScaledBlock, scale: float) -> FloatArray:
+    short = np.zeros(block.y.size)  # no row is long, hence none is clipped
+    return second_moment.clipped_second_moment(augmented(block, scale), short, 1.0, block.weight)
 
 
 def _exact_moment(scaled: BlockwiseProblem) -> SecondMoment:
     """The second moment of columns and target without noise, no row being clipped. Not private."""
-    scale = scaled.scaling.target_scale
-
-    def of_block(block: ScaledBlock) -> FloatArray:
-        table = augmented(block, scale)
-        return second_moment.clipped_second_moment(table, np.zeros(block.y.size), 1.0, block.weight)  # 0: none is long
-
-    matrix = scaled.sum(of_block) / scaled.rows
+    matrix = scaled.sum(partial(_plain_moment, scale=scaled.scaling.target_scale)) / scaled.rows
     rounding = ROUNDING * float(np.trace(matrix))  # lifts eigenvalues that are 0, as those of equal columns
     return SecondMoment(matrix + rounding * np.eye(matrix.shape[0]), 0.0)
 

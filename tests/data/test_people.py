@@ -167,7 +167,7 @@ def test_weights_of_a_person_sum_to_at_most_one_exactly(weighted):
 def test_no_block_divides_a_person():
     rng = np.random.default_rng(0)
     persons = np.sort(rng.integers(0, 400, 30_000))
-    columns = 40
+    columns = 160
     slices = person_slices(persons, columns)
     assert [part.start for part in slices] == [0, *(part.stop for part in slices[:-1])]
     assert slices[-1].stop == persons.size

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from discreet import LogisticRegression
+from discreet.data import rows
 from discreet.kernels import gradient
 from discreet.solvers import CoordinateDescent, GradientDescent, StochasticGradientDescent
 
@@ -48,7 +49,8 @@ def test_products_in_blocks_are_those_of_the_widened_table(order, outputs, weigh
 
 
 @pytest.mark.parametrize("solver", BRIEF, ids=lambda solver: solver.name)
-def test_a_fit_keeps_one_copy_of_the_table(solver):
+def test_a_fit_keeps_one_copy_of_the_table(solver, monkeypatch):
+    monkeypatch.setattr(rows, "BLOCK_ENTRIES", 1 << 17)  # widened blocks must be small beside the table
     X, y = single_table(), np.arange(ROWS) % 2
     model = LogisticRegression(solver=solver, classes=[0, 1])
     model.fit(X, y)  # compiles, which takes memory of its own

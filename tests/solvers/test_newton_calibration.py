@@ -125,7 +125,7 @@ def log_loss(model, X, y):
 def test_strong_signals_are_followed_and_noise_is_not(strength, most):
     """Mean log-loss of six fits over that of a constant; each has 1,000 rows, ten columns and epsilon 1, seeded.
 
-    Measured: 0.34 and 1.005. benchmarks/score_check.py has more draws, and the same without the check.
+    Measured: 0.34 and 1.005. benchmarks/experiments/score_check.py has more draws, and the same without the check.
     """
     rng, losses = np.random.default_rng(3), []
     for seed in range(6):

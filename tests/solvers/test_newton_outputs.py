@@ -21,10 +21,10 @@ from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
-from discreet.problem.blockwise import ScaledBlock
 from discreet.problem.losses import Logistic, Multinomial, OneVsRest
 from discreet.problem.penalties import L2
 from discreet.problem.problem import Problem
+from discreet.problem.scaled_block import MatrixBlock
 from discreet.scaling.second_moment import Metric
 from discreet.solvers import Newton
 from discreet.solvers.newton.descent import Descent
@@ -62,7 +62,7 @@ def test_gradients_move_by_at_most_their_sensitivity_in_the_metric(relation, X, 
 def test_curvatures_move_by_at_most_their_sensitivity(relation, X, weight, row, at, seed, loss):
     sums = []
     for scaled in scaled_neighbours(relation, loss, X, weight, row, at, seed, "C"):
-        block = ScaledBlock(scaled.X, scaled.y, scaled.weight, loss)
+        block = MatrixBlock(scaled.X, scaled.y, scaled.weight, loss)
         sums.append(curvature_sum(block, some_weights(scaled, seed), None))
     claimed = mechanisms.clipped_sum(relation).l2 * row_curvature_bound(loss)
     assert np.linalg.norm(sums[0] - sums[1]) <= claimed * (1 + 1e-12)
@@ -73,7 +73,7 @@ def test_a_loss_that_exceeds_its_bound_is_shortened():
         def curvature(self, margin, y):
             return np.full((len(y), 3), [1e300, np.inf, np.nan])
 
-    total = curvature_sum(ScaledBlock(np.ones((5, 2)), np.zeros(5), None, Wrong(3)), np.zeros((3, 2)), None)
+    total = curvature_sum(MatrixBlock(np.ones((5, 2)), np.zeros(5), None, Wrong(3)), np.zeros((3, 2)), None)
     assert np.linalg.norm(total) <= 5 * row_curvature_bound(Multinomial(3)) * (1 + 1e-12)
 
 

@@ -33,7 +33,7 @@ from discreet.problem.scaled_problem import scale_problem
 from discreet.scaling.learn import declared_scaling
 from discreet.scaling.public_scales import with_public_scales
 from discreet.scaling.second_moment import whitened_second_moment
-from discreet.scaling.start_check import _gains, check_sensitivity, start_is_better
+from discreet.scaling.start_check import check_sensitivity, start_is_better, total_gain
 from discreet.solvers import SOLVERS, CoordinateDescent, GradientDescent, Newton
 from discreet.solvers._shared.public_start import fitted_start
 from discreet.solvers.choose import make_plan
@@ -232,7 +232,7 @@ def test_one_row_moves_the_gains_no_further_than_the_check_says(loss, relation, 
 
 
 def gains_of(scaled):
-    return float(scaled.sum(lambda block: _gains(scaled, block))[0])
+    return float(total_gain(scaled)[0])
 
 
 @settings(max_examples=100, deadline=None)

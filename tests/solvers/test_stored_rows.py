@@ -13,12 +13,39 @@ from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
-from discreet.problem import L2, L2Ball, Logistic, Multinomial, Problem, Simplex, Squared
-from discreet.solvers import ADMM, SOLVERS, GradientDescent, MirrorDescent, Newton, SufficientStatistics
+from discreet.problem import (
+    L1,
+    L2,
+    Box,
+    Huber,
+    L1Ball,
+    L2Ball,
+    Logistic,
+    Multinomial,
+    Problem,
+    Simplex,
+    SmoothedHinge,
+    Squared,
+)
+from discreet.solvers import (
+    ADMM,
+    SOLVERS,
+    SVRG,
+    FrankWolfe,
+    GradientDescent,
+    MirrorDescent,
+    Newton,
+    SufficientStatistics,
+)
+from discreet.solvers import GreedyCoordinateDescent as Greedy
+from discreet.solvers import StochasticGradientDescent as Stochastic
 from tests.catalogue import table
 from tests.stored_rows import StoredTable
 
-PLANNED_FOR_BLOCKS = {"newton", "gd", "admm", "mirror-descent", "sufficient-statistics"}
+PLANNED_FOR_BLOCKS = {
+    *("newton", "gd", "admm", "mirror-descent", "sufficient-statistics"),
+    *("sgd", "svrg", "frank-wolfe", "greedy-cd"),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +70,21 @@ CASES = {
     "admm-noisy-duals": (ADMM(rounds=3, form="noisy-duals"), Problem(Squared(), L2(1e-3))),
     "gd-multinomial": (GradientDescent(steps=10), Problem(Multinomial(3))),
     "mirror-descent": (MirrorDescent(steps=10), Problem(Squared(), constraint=Simplex(1.0))),
+    "sgd-logistic": (Stochastic(passes=2), Problem(Logistic(), L2(1e-3))),
+    "sgd-small-batches": (Stochastic(passes=0.3, batch_size=20), Problem(Squared(), L2(1e-3))),
+    "sgd-hinge-box": (Stochastic(passes=1, average=False), Problem(SmoothedHinge(), constraint=Box(-0.3, 0.3))),
+    "sgd-huber-l1": (Stochastic(passes=1), Problem(Huber(), L1(1e-3), fit_intercept=False)),
+    "sgd-ball": (Stochastic(passes=1), Problem(Logistic(), constraint=L2Ball(1.0))),
+    "sgd-multinomial": (Stochastic(passes=1), Problem(Multinomial(3), L2(1e-3))),
+    "sgd-all-rows": (Stochastic(passes=5, batch_size=3_000), Problem(Logistic())),
+    "svrg-logistic": (SVRG(anchors=3, inner=4), Problem(Logistic(), L2(1e-3))),
+    "svrg-huber": (SVRG(anchors=2, inner=4), Problem(Huber(), L1(1e-3), fit_intercept=False)),
+    "svrg-ball": (SVRG(anchors=2, inner=3), Problem(Squared(), constraint=L2Ball(1.0))),
+    "svrg-multinomial": (SVRG(anchors=2, inner=3), Problem(Multinomial(3))),
+    "frank-wolfe-l1-ball": (FrankWolfe(steps=10), Problem(Logistic(), constraint=L1Ball(2.0))),
+    "frank-wolfe-simplex": (FrankWolfe(steps=10), Problem(Squared(), constraint=Simplex(1.0), fit_intercept=False)),
+    "greedy-cd-logistic": (Greedy(steps=8, least_entry=0.0), Problem(Logistic(), L1(1e-3))),
+    "greedy-cd-gs-q": (Greedy(steps=8, rule="gs-q", selection="laplace"), Problem(Squared(), L2(1e-3))),
     "sufficient-statistics": (SufficientStatistics(), Problem(Squared(), L2(1e-3))),
 }
 
@@ -65,7 +107,11 @@ def test_stored_rows_give_the_same_model_to_the_last_bit(case, budget, weighted)
 
 @pytest.mark.parametrize("epsilon", [np.inf])
 @pytest.mark.parametrize(
-    "case", ["newton-logistic", "newton-multinomial", "gd-logistic", "admm-logistic", "sufficient-statistics"]
+    "case",
+    [
+        *("newton-logistic", "newton-multinomial", "gd-logistic", "admm-logistic", "sufficient-statistics"),
+        *("sgd-logistic", "svrg-multinomial", "frank-wolfe-l1-ball", "greedy-cd-logistic"),
+    ],
 )
 def test_without_noise_stored_rows_reach_the_same_optimum(case, epsilon):
     solver, problem = CASES[case]

@@ -22,11 +22,11 @@ from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
-from discreet.problem.blockwise import ScaledBlock
 from discreet.problem.constraints import Box
 from discreet.problem.losses import Huber, Logistic, Squared
 from discreet.problem.penalties import L1, L2
 from discreet.problem.problem import Problem
+from discreet.problem.scaled_block import MatrixBlock
 from discreet.scaling import second_moment
 from discreet.scaling.second_moment import SecondMoment
 from discreet.solvers import CoordinateDescent, SufficientStatistics
@@ -52,7 +52,7 @@ def testaugmented_moments_move_by_at_most_their_sensitivity(relation, X, weight,
     for scaled in scaled_neighbours(relation, Squared(), X, weight, row, at, seed, "C"):
         table_ = sp.csr_array(scaled.X) if sparse else scaled.X
         y = np.clip(scaled.y, -LARGEST_BOUND, LARGEST_BOUND)
-        rows = augmented(ScaledBlock(table_, y, None, Squared()), 0.5)
+        rows = augmented(MatrixBlock(table_, y, None, Squared()), 0.5)
         sums.append(second_moment.clipped_second_moment(rows, row_norms(rows), radius, scaled.weight))
     claimed = mechanisms.outer_products(relation, sums[0].shape[0]) * radius**2
     move = sums[0] - sums[1]

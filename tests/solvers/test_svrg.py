@@ -28,7 +28,7 @@ from discreet.problem.scaled_problem import scale_problem
 from discreet.scaling.learn import learn_scaling
 from discreet.solvers import SVRG
 from discreet.solvers.base import Run
-from discreet.solvers.svrg import _Descent
+from discreet.solvers.svrg.steps import MemorySteps
 from tests.catalogue import name_of, table
 from tests.neighbours import CASE, N, scaled_neighbours, some_weights
 from tests.statistics import variance_fits
@@ -60,7 +60,7 @@ def descent_on(scaled, problem, relation=Relation.REPLACE, solver=None):
     solver = solver or SVRG(clip=0.8, inner=1, anchors=1)
     bounds = {"low": -np.ones(scaled.scaling.columns), "high": np.ones(scaled.scaling.columns)}
     public = Public(scaled.rows, scaled.scaling.columns, relation, target_low=-1.0, target_high=1.0, **bounds)
-    return _Descent(solver, scaled, solver.plan(problem, public, Budget(1.0, 1e-3)))
+    return MemorySteps(solver, scaled, solver.plan(problem, public, Budget(1.0, 1e-3)))
 
 
 class NoNoise:
@@ -174,7 +174,7 @@ def transcript_score(plan, scaled, stream):
     The inner step is taken far from the anchor, where the slope has become small: both clips bind.
     """
     far = 3.0
-    descent = _Descent(AUDITED, scaled, plan)
+    descent = MemorySteps(AUDITED, scaled, plan)
     run = Run(stream, None, False)
     descent.anchor_gradient(run)
     pull = -descent.gradient[0] * scaled.rows / descent.clip

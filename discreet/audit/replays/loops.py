@@ -22,9 +22,10 @@ from discreet.audit.replays.tape import NoiseDraw, Tape
 from discreet.problem.coordinate_state import CoordinateState
 from discreet.problem.penalties import Zero
 from discreet.problem.problem import Problem
-from discreet.solvers import dual_coordinate_descent, svrg
+from discreet.solvers import dual_coordinate_descent
 from discreet.solvers._shared.batch_steps import BatchSteps
 from discreet.solvers.sketched.block_state import BlockState
+from discreet.solvers.svrg.steps import MemorySteps
 
 Step = Callable[[FloatArray], None]  # makes the step with this noise
 
@@ -35,8 +36,8 @@ def loop_patches() -> list[Patch]:
         (CoordinateState, "run", _coordinate_steps),
         (BlockState, "run_sets", _set_steps),
         (BatchSteps, "run", _batch_steps),
-        (svrg._Descent, "_with_kernel", _difference_steps),
-        (svrg._Descent, "_with_matrix_products", _difference_steps),
+        (MemorySteps, "_with_kernel", _difference_steps),
+        (MemorySteps, "_with_matrix_products", _difference_steps),
         (dual_coordinate_descent._Ascent, "_steps", _dual_steps),
     ]
 

@@ -18,6 +18,7 @@ from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
     from discreet.privacy.random.generator import RandomGenerator
+    from discreet.privacy.random.poisson_sample import PoissonSample
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,10 @@ class PoissonGaussian:
     def batches(self, rng: RandomGenerator, rows: int, steps: int) -> tuple[IndexArray, IndexArray]:
         """Every row joins the batch of every step independently, with probability `rate`: (indptr, indices)."""
         return rng.poisson_batches(rows, self.rate, steps)
+
+    def sample(self, rng: RandomGenerator, rows: int) -> PoissonSample:
+        """The same batches as a sample that is known by its key, for rows that are not at hand all at once."""
+        return rng.poisson_sample(rows, self.rate)
 
     def grid(self, clip: float, entries: int, rows: float = 1) -> NoisyGrid:
         """The grid and the noise of one sum; rounding makes the longest contribution sqrt(entries) / 2 steps longer."""

@@ -24,6 +24,7 @@ from discreet._common.exceptions import InsecureRandomnessWarning
 from discreet.privacy.random import exact_rounding, exact_selection
 from discreet.privacy.random.draw_lock import DrawLock
 from discreet.privacy.random.keystream import BLOCK, Keystream
+from discreet.privacy.random.poisson_sample import PoissonSample
 
 Shape: TypeAlias = int | tuple[int, ...]
 Floats: TypeAlias = NDArray[np.float64]
@@ -239,24 +240,11 @@ class RandomGenerator:
         indptr, indices : ndarray of int64
             The rows of sample t, in increasing order, are indices[indptr[t]:indptr[t + 1]].
         """
-        n, rate, steps = operator.index(n), float(rate), operator.index(steps)
-        if n < 0 or steps < 0 or n * steps > _MAX_INTEGER:
-            raise ValueError(f"n and steps must be >= 0 and their product at most 2^62, got {n} and {steps}")
-        if not 0.0 < rate <= 1.0:
-            raise ValueError(f"rate must be in (0, 1], got {rate}")
-        decay = -math.log1p(-rate) if rate < 1.0 else math.inf
-        expected = rate * n * steps
-        indices = np.empty(int(expected + 5.0 * math.sqrt(expected)) + 16, np.int64)
-        indptr = np.zeros(steps + 1, np.int64)
-        step, row, count = 0, 0, 0
-        with self._lock:
-            while step < steps:
-                if count == indices.size:
-                    indices = np.concatenate((indices, np.empty_like(indices)))
-                words = self._words(min(indices.size - count, BLOCK))
-                state = _kernels().poisson_sample(words, decay, n, indptr, indices, step, row, count)
-                step, row, count = state
-        return indptr, indices[:count]
+        return self.poisson_sample(n, rate).batches(steps)
+
+    def poisson_sample(self, n: int, rate: float) -> PoissonSample:
+        """The samples of `poisson_batches`, without a number of steps: a fresh key, from which all of them follow."""
+        return PoissonSample(self.bytes(32), operator.index(n), float(rate))
 
     def rekey(self, context: bytes) -> None:
         """Let the draws to come depend on `context`, for example the digest of a plan, if this generator is seeded.

@@ -75,8 +75,8 @@ class Logistic(Loss):
         return expit(-label * floats(margin)) * -label  # in this order one array fewer is alive
 
     def curvature(self, margin: Values, y: Values) -> Array:
-        signed = floats(y) * floats(margin)
-        return expit(signed) * expit(-signed)
+        smaller = expit(-np.abs(floats(y) * floats(margin)))  # the probability of the less likely label
+        return smaller * (1.0 - smaller)
 
     def conjugate(self, dual: Values, y: Values) -> Array:
         weight, inside = _label_weight(dual, y)

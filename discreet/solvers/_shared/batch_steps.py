@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,6 +12,12 @@ from discreet._common.types import FloatArray, IndexArray
 from discreet.kernels.gradient import clipped_gradient_sum
 from discreet.kernels.units import UNROUNDED
 from discreet.problem.scaled_problem import ScaledProblem
+from discreet.solvers._shared.batch_parts import NONE, GradientSum, margins_by_row
+
+if TYPE_CHECKING:
+    from discreet.privacy.random.poisson_sample import PoissonSample
+    from discreet.problem.blockwise import BlockwiseProblem
+    from discreet.problem.stored_problem import StoredProblem
 
 
 class BatchSteps:
@@ -40,36 +47,84 @@ class BatchSteps:
             self._with_kernel(indptr, indices, noise)
 
     def _with_kernel(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
-        from discreet.kernels import stochastic
-
-        scaled, c, loss = self.scaled, self.scaled.penalty_terms, self.scaled.problem.loss
-        unit = self.grid_step or UNROUNDED
-        rows = (self.norms, scaled.y, self.weight, loss.code, float(loss.parameter), indptr, indices, noise / unit)
-        settings = (unit, self.clip, self.length, self.batch, c.l1, c.l2, c.low, c.high)
-        if sp.issparse(scaled.X):
-            table = (scaled.X.indptr, scaled.X.indices, scaled.X.data)
-            stochastic.steps_sparse(*table, *rows, *settings, self.w, self.total)
-        else:
-            plain = not c.l1.any() and bool(np.isinf(c.low).all() and np.isinf(c.high).all())
-            stochastic.steps_dense(scaled.X, *rows, *settings, plain, self.w, self.total)
+        scaled = self.scaled
+        move_compiled(self, scaled.X, (self.norms, scaled.y, self.weight), (indptr, indices), noise)
 
     def _with_matrix_products(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
         scaled, loss = self.scaled, self.scaled.problem.loss
         for t in range(indptr.size - 1):
             chosen = indices[indptr[t] : indptr[t + 1]]
             X, y = scaled.X[chosen], scaled.y[chosen]
-            slopes = loss.slope(np.asarray(X @ self.w.T), y)
+            slopes = loss.slope(margins_by_row(X, self.w), y)
             weight = None if scaled.weight is None else scaled.weight[chosen]
             total = clipped_gradient_sum(X, slopes, self.norms[chosen], self.clip, weight, self.grid_step) + noise[t]
             self.w = scaled.prox(self.w - self.length / self.batch * total, self.length)
             self.total += self.w
 
 
-def full_table_steps(scaled: ScaledProblem, length: float) -> Iterator[FloatArray]:
+class StoredBatchSteps:
+    """The steps of `BatchSteps` on rows that are read block by block, a pass for each batch; with the same bits.
+
+    Sums of rounded gradients are exact, and w moves by the same kernel, which is given no row and their sum as noise.
+    """
+
+    def __init__(self, scaled: StoredProblem, clip: float, length: float, batch: float, grid_step: float) -> None:
+        self.scaled, self.clip, self.length, self.batch = scaled, clip, length, float(batch)
+        self.grid_step, self.compiled = grid_step, scaled.outputs == 1 and scaled.problem.separable
+        self.w = np.array(scaled.start())
+        self.total = np.zeros(scaled.shape)
+
+    def run(self, sample: PoissonSample, noise: FloatArray) -> None:
+        """One step for each line of the noise, in the order of the samples."""
+        self.total[:] = 0.0
+        for t in range(noise.shape[0]):
+            part = GradientSum(self.w.copy(), self.clip, self.grid_step, self.compiled, sample, t)
+            self._move(self.scaled.sum(part) + noise[t])
+
+    def _move(self, gradient: FloatArray) -> None:
+        if self.compiled:
+            nobody = (np.zeros(2, dtype=np.int64), np.empty(0, dtype=np.int64))
+            move_compiled(self, np.empty((0, self.w.size)), (NONE, NONE, NONE), nobody, gradient[None])
+            return
+        self.w = self.scaled.prox(self.w - self.length / self.batch * gradient, self.length)
+        self.total += self.w
+
+
+def move_compiled(
+    steps: BatchSteps | StoredBatchSteps,
+    X: Any,
+    rows: tuple[FloatArray, FloatArray, FloatArray],
+    batches: tuple[IndexArray, IndexArray],
+    noise: FloatArray,
+) -> None:
+    """Let the kernels make one step per batch of these rows, which have norms, targets and weights."""
+    from discreet.kernels import stochastic
+
+    c, loss, unit = steps.scaled.penalty_terms, steps.scaled.problem.loss, steps.grid_step or UNROUNDED
+    arguments = (*rows, loss.code, float(loss.parameter), *batches, noise / unit)
+    settings = (unit, steps.clip, steps.length, steps.batch, c.l1, c.l2, c.low, c.high)
+    if sp.issparse(X):
+        stochastic.steps_sparse(X.indptr, X.indices, X.data, *arguments, *settings, steps.w, steps.total)
+    else:
+        plain = not c.l1.any() and bool(np.isinf(c.low).all() and np.isinf(c.high).all())
+        stochastic.steps_dense(X, *arguments, *settings, plain, steps.w, steps.total)
+
+
+def full_table_steps(scaled: BlockwiseProblem, length: float) -> Iterator[FloatArray]:
     """The weights after each step without end, all rows being the batch: without noise no other batch is better."""
+    if not isinstance(scaled, ScaledProblem):
+        yield from _stored_steps(scaled, length)
+        return
     steps = BatchSteps(scaled, np.inf, length, scaled.rows)
     everything = np.arange(scaled.X.shape[0], dtype=np.int64)
     zero_noise = np.zeros((1, *scaled.shape))
     while True:
         steps.run(np.array([0, everything.size], dtype=np.int64), everything, zero_noise)
         yield steps.w
+
+
+def _stored_steps(scaled: BlockwiseProblem, length: float) -> Iterator[FloatArray]:
+    w = scaled.start()
+    while True:
+        w = scaled.prox(w - length * scaled.gradient(w), length)
+        yield w

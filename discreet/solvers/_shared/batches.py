@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from discreet.privacy.random.generator import RandomGenerator
 
 
+BATCHES_OF_A_FILE = (
+    "every step reads the whole table, which is stored, and uses {rate:.2g} of its rows; gd uses all rows of a pass"
+)
+
+
 def sampling_lowers_cost(budget: Budget) -> bool:
     """Whether a random sample of the rows costs less than all of them, in the definition of the budget.
 

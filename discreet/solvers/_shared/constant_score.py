@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet._common.types import FloatArray
+from discreet.data.gpu_rows import takes_tensors
 from discreet.data.rows import exact_weights
 from discreet.privacy import mechanisms
 from discreet.privacy.relation import Relation
@@ -66,7 +67,7 @@ def learn_label_scores(
     Guarantee: reads the labels only through one histogram of them, which costs one event of the mechanism.
     """
     sensitivity = mechanisms.one_hot_counts(relation, 1)
-    counted = scaled.sum(lambda block: np.append(label_counts(block), float(block.weight is not None)))
+    counted = scaled.sum(_counted)
     noisy, deviation = mechanism.release(rng, counted[:-1], sensitivity), mechanism.deviation(sensitivity)
     if relation is Relation.REPLACE and counted[-1] == 0.0:  # neighbours have weights both or neither
         total = float(scaled.rows)
@@ -112,6 +113,12 @@ def expected_share(noisy: float, spread: float, labels: int = 2) -> float:
     exponent = -0.5 * ((grid - noisy) / spread) ** 2 + (labels - 2) * np.log1p(-grid)
     weights = np.exp(exponent - exponent.max())
     return float((grid * weights).sum() / weights.sum())
+
+
+@takes_tensors
+def _counted(block: ScaledBlock) -> FloatArray:
+    """The counts of the labels, and whether rows have weights."""
+    return np.append(label_counts(block), float(block.weight is not None))
 
 
 def label_counts(block: ScaledBlock) -> FloatArray:

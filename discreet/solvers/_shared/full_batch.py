@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from discreet._common.types import FloatArray
+from discreet.data.gpu_rows import takes_tensors
 from discreet.kernels.gradient import row_norms
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.grid import NoisyGrid
@@ -95,13 +97,16 @@ class NoisyGradient:
     def __call__(self, w: FloatArray, rng: RandomGenerator) -> FloatArray:
         """The mean of the clipped gradients at w, with noise."""
         scaled = self.scaled
-        total = scaled.sum(lambda block: self._sum(block, w))
+        total = scaled.sum(partial(clipped_sum, w=w, clip=self.clip, step=self.grid.step))
         return self.grid.release(rng, total) / scaled.rows
 
-    def _sum(self, block: ScaledBlock, w: FloatArray) -> FloatArray:
-        if block.persons is not None:
-            return person_gradient_sum(block, w, row_norms, self.clip, self.grid.step)
-        return block.gradient_sum(w, block.norms, self.clip, self.grid.step)
+
+@takes_tensors
+def clipped_sum(block: ScaledBlock, w: FloatArray, clip: float, step: float) -> FloatArray:
+    """The sum of the gradients of the rows, or of persons, each clipped and then rounded to multiples of the step."""
+    if block.persons is not None:
+        return person_gradient_sum(block, w, row_norms, clip, step)
+    return block.gradient_sum(w, block.norms, clip, step)
 
 
 def iterates(gradient: NoisyGradient, rng: RandomGenerator, w: FloatArray, move: Move) -> Iterator[FloatArray]:

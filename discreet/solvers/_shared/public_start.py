@@ -7,6 +7,7 @@ the table itself decides by cross-validation. Nothing here reads a private row.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.data.public_inputs import PublicModel
 from discreet.data.rows import Data
+from discreet.problem.blockwise import ScaledBlock
 from discreet.problem.column_scaling import identity_scaling
 from discreet.problem.fista import accelerated_steps, largest_curvature
 from discreet.problem.optimum import is_smooth, lbfgs
@@ -57,7 +59,7 @@ def _part(scaled: ScaledProblem, chosen: FloatArray) -> ScaledProblem:
 
 
 def _mean_loss(scaled: ScaledProblem, w: FloatArray) -> float:
-    return float(scaled.sum(lambda block: block.loss_sum(w))[0]) / scaled.rows
+    return float(scaled.sum(partial(ScaledBlock.loss_sum, w=w))[0]) / scaled.rows
 
 
 def _minimised(scaled: ScaledProblem, ridge: float) -> FloatArray:

@@ -56,7 +56,7 @@ class HiddenDuals(NoisyGradient):
         """The blocks; memory goes by the place of a row, so stored rows that come in another order are refused."""
         passed, started = 0, bool(self._seen)
         for passed, block in enumerate(self.scaled.blocks(), start=1):
-            found = float(block.keep("checksum", lambda block=block: np.array([_checksum(block)]))[0])  # type: ignore[misc]
+            found = float(block.keep("checksum", lambda block=block: np.array([checksum(block)]))[0])  # type: ignore[misc]
             if not started:
                 self._seen.append(found)
             elif passed > len(self._seen) or found != self._seen[passed - 1]:
@@ -76,23 +76,13 @@ class HiddenDuals(NoisyGradient):
 
     def _proximal_step(self, number: int, block: ScaledBlock, w: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The margins at w, and the slope of each row's loss at its proximal point."""
-        from discreet.kernels.proximal import fill_proximal_slopes
-
-        margins, loss = block.margins(w), block.loss
         if len(self.products) <= number:
             self.products.append(block.margins(self.scaled.start()))
-        stiffness = self.gamma * block.norms**2
-        if block.weight is not None:
-            stiffness *= block.weight
-        slopes = np.empty_like(margins)
-        at = 2.0 * margins - self.products[number]
-        fill_proximal_slopes(loss.code, float(loss.parameter), at, block.y, stiffness, slopes)
-        return margins, slopes
+        return proximal_step(block, w, self.products[number], self.gamma)
 
     def _move(self, number: int, margins: FloatArray, products: FloatArray) -> None:
         """u_i <- (1 - 2 lam) u_i + 2 lam (w - gam g_i), of which x_i . u_i is kept; `products` are the x_i . g_i."""
-        share = 2.0 * self.relaxation
-        self.products[number] = (1.0 - share) * self.products[number] + share * (margins - self.gamma * products)
+        self.products[number] = moved(self.products[number], margins, products, self.gamma, self.relaxation)
 
 
 class NoisyDuals(HiddenDuals):
@@ -124,6 +114,29 @@ class NoisyDuals(HiddenDuals):
         return total
 
 
-def _checksum(block: ScaledBlock) -> float:
+def proximal_step(
+    block: ScaledBlock, w: FloatArray, products: FloatArray, gamma: float
+) -> tuple[FloatArray, FloatArray]:
+    """The margins at w, and the slope of each row's loss at its proximal point; `products` are the x_i . u_i."""
+    from discreet.kernels.proximal import fill_proximal_slopes
+
+    margins, loss = block.margins(w), block.loss
+    stiffness = gamma * block.norms**2
+    if block.weight is not None:
+        stiffness *= block.weight
+    slopes = np.empty_like(margins)
+    fill_proximal_slopes(loss.code, float(loss.parameter), 2.0 * margins - products, block.y, stiffness, slopes)
+    return margins, slopes
+
+
+def moved(
+    products: FloatArray, margins: FloatArray, gradients: FloatArray, gamma: float, relaxation: float
+) -> FloatArray:
+    """The x_i . u_i after a round, from those before it, the margins x_i . w and the x_i . g_i."""
+    share = 2.0 * relaxation
+    return (1.0 - share) * products + share * (margins - gamma * gradients)
+
+
+def checksum(block: ScaledBlock) -> float:
     """Of the norms and targets of the rows in their order."""
     return float(zlib.crc32(block.y.tobytes(), zlib.crc32(block.norms.tobytes())))

@@ -30,6 +30,7 @@ from discreet.solvers._shared.full_batch import (
 )
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
+from discreet.solvers.admm.remote_duals import RemoteDuals
 from discreet.solvers.admm.row_duals import HiddenDuals, NoisyDuals
 from discreet.solvers.base import Run, Solver
 from discreet.theory.fixed_point import printed_rate
@@ -93,6 +94,10 @@ class ADMM(Solver[mechanisms.Additive, FullBatchSettings]):
         number_in("relaxation", self.relaxation, 0.0, 1.0, above=True)
         one_of("form", self.form, tuple(FORMS))
 
+    @property
+    def needs_blocks(self) -> bool:  # type: ignore[override]
+        return self.form == "noisy-duals"
+
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
     ) -> tuple[mechanisms.Additive, FullBatchSettings]:
@@ -125,7 +130,8 @@ class ADMM(Solver[mechanisms.Additive, FullBatchSettings]):
 
     def _descend(self, scaled: BlockwiseProblem, plan: FullBatchPlan, run: Run) -> tuple[FloatArray, int]:
         gamma = self._length(scaled)
-        gradient = FORMS[self.form](scaled, plan, self.clip, gamma, self.relaxation)
+        kind = FORMS[self.form] if scaled.gives_blocks else RemoteDuals
+        gradient = kind(scaled, plan, self.clip, gamma, self.relaxation)
         start = scaled.prox(scaled.start(), gamma)
         move = self._consensus(scaled, gamma)
         if plan.budget.is_infinite and self.rounds is None:

@@ -21,6 +21,7 @@ from discreet.data.validation import LARGEST_BOUND
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import VertexSelections
 from discreet.privacy.planned_release import Kind, PlannedRelease, planned_releases
+from discreet.problem.blockwise import BlockwiseProblem
 from discreet.problem.column_scaling import ColumnScaling, identity_scaling
 from discreet.problem.constraints import AxisPolytope, Simplex
 from discreet.problem.penalties import Zero
@@ -49,6 +50,9 @@ FEWEST_STEPS, MOST_STEPS = 5, 300  # limits of the default number of steps: docs
 NOISELESS_STEPS = 1_000  # where epsilon is infinite; accelerated steps follow them
 LEVEL_ROUNDING = 2.0**-50  # of a level, for every row and term: exact sums are multiplied and added in doubles
 ENTRY_CLIP = NoiseRule(0.3, 0.35, 2.0)  # of entries of the rows' gradients; tuned on tables: docs/defaults.md
+
+
+NOT_OF_STORED_ROWS = "without noise it needs all rows in memory for general vertices (FrankWolfe(steps=...) does not)"
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,8 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
     compiled: ClassVar[bool] = True
     single_output: ClassVar[bool] = True
     selects: ClassVar[bool] = True
+    needs_all_rows: ClassVar[bool] = False
+    copies_rows: ClassVar[bool] = True
 
     steps: int | None = None
     clip: float | None = None
@@ -150,7 +156,10 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
         moments = np.where(scaling.frozen, 0.0, scaling.second_moment)  # its clipped entries are all 0
         return replace(scaling, frozen=np.zeros(scaling.columns, dtype=bool), second_moment=moments)
 
-    def _descend(self, scaled: ScaledProblem, plan: FrankWolfePlan, run: Run) -> tuple[FloatArray, int]:
+    def passes_over_rows(self, plan: FrankWolfePlan) -> int | None:
+        return 1 + plan.settings.steps
+
+    def _descend(self, scaled: BlockwiseProblem, plan: FrankWolfePlan, run: Run) -> tuple[FloatArray, int]:
         polytope, steps = self._polytope(scaled), plan.settings.steps
         if plan.budget.is_infinite and self.steps is None:
             return self._until_optimal(scaled, polytope, plan, run)
@@ -159,7 +168,7 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
             run.report(done, steps, scaled, path.w if run.trace is not None else _NOT_NEEDED)
         return path.w, done
 
-    def _paths(self, scaled: ScaledProblem, polytope: Polytope, plan: FrankWolfePlan, run: Run) -> Iterator[Path]:
+    def _paths(self, scaled: BlockwiseProblem, polytope: Polytope, plan: FrankWolfePlan, run: Run) -> Iterator[Path]:
         """The state after each of the planned steps.
 
         Guarantee: all of them together cost the plan's mechanism.
@@ -184,13 +193,18 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
             yield path
 
     def _until_optimal(
-        self, scaled: ScaledProblem, polytope: Polytope, plan: FrankWolfePlan, run: Run
+        self, scaled: BlockwiseProblem, polytope: Polytope, plan: FrankWolfePlan, run: Run
     ) -> tuple[FloatArray, int]:
         """The planned number of steps with the best vertices, and accelerated ones to the optimum.
 
         The error of Frank-Wolfe falls as the inverse of the number of steps only. A hull is a simplex in its
-        barycentric coordinates, whose columns are the vertices' margins.
+        barycentric coordinates, whose columns are the vertices' margins. Stored rows are read anew for every step:
+        there, accelerated steps make the whole way.
         """
+        if not isinstance(scaled, ScaledProblem):
+            if isinstance(polytope, Hull):
+                raise self._refused(NOT_OF_STORED_ROWS, scaled.problem, plan.budget, stored=True)
+            return until_optimal(scaled, run, (), most=0)
         if isinstance(polytope, Hull):
             points = polytope.points
             best, done = self._until_optimal(_barycentric(scaled, points), Simplex(1.0), plan, run)
@@ -198,7 +212,7 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
         own_steps = (path.w for path in self._paths(scaled, polytope, plan, run))
         return until_optimal(scaled, run, own_steps, every=plan.settings.steps, most=plan.settings.steps)
 
-    def _polytope(self, scaled: ScaledProblem) -> Polytope:
+    def _polytope(self, scaled: BlockwiseProblem) -> Polytope:
         """The set in the solver's columns."""
         if self.vertices is not None:
             return Hull(scaled.scaling.from_user(np.array(self.vertices)))
@@ -207,7 +221,7 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
             raise TypeError("Frank-Wolfe needs weights in an L1 ball or a simplex, or vertices.")
         return constraint.scaled(float(scaled.scaling.scale[0]))  # the same for all columns
 
-    def threshold(self, scaled: ScaledProblem, plan: FrankWolfePlan) -> float:
+    def threshold(self, scaled: BlockwiseProblem, plan: FrankWolfePlan) -> float:
         """C: as asked, none without noise, else from typical sizes, and never above what an entry can be."""
         if self.clip is not None:
             return self.clip

@@ -10,8 +10,10 @@ import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
 from discreet.kernels.units import UNROUNDED
+from discreet.problem.blockwise import BlockwiseProblem
 from discreet.problem.constraints import AxisPolytope
 from discreet.problem.scaled_problem import ScaledProblem
+from discreet.solvers.frank_wolfe.stored_path import StoredPath
 from discreet.solvers.frank_wolfe.vertex_selection import Choice, Hull, Polytope, levels_of
 
 SMALLEST_FACTOR = 1e-60  # of the weights, before it is multiplied out
@@ -137,7 +139,7 @@ class TouchedPath:
         greedy.sums_sparse(X.indptr, X.indices, X.data, self.slopes, self.weight, *limits, self.sums)
 
 
-Path = ScannedPath | TouchedPath
+Path = ScannedPath | TouchedPath | StoredPath
 
 
 def start(polytope: Polytope, columns: int) -> FloatArray:
@@ -145,9 +147,11 @@ def start(polytope: Polytope, columns: int) -> FloatArray:
     return np.zeros(columns) if polytope.symmetric else polytope.vertex(0, 1.0, columns)
 
 
-def begin(scaled: ScaledProblem, polytope: Polytope, clip: float, scale: float, step: float) -> Path:
+def begin(scaled: BlockwiseProblem, polytope: Polytope, clip: float, scale: float, step: float) -> Path:
     """The state before the first selection; with scale 0 the best vertex is taken, with step 0 nothing is rounded."""
     unit = step or UNROUNDED
+    if not isinstance(scaled, ScaledProblem):
+        return StoredPath(scaled, polytope, start(polytope, scaled.scaling.columns), clip, scale, unit)
     sparse = sp.issparse(scaled.X) and not scaled.problem.fit_intercept
     if sparse and not isinstance(polytope, Hull):
         return TouchedPath(scaled, polytope, clip, scale, unit)

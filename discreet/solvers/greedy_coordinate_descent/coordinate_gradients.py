@@ -7,7 +7,9 @@ import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
 from discreet.kernels.units import units_of
+from discreet.problem.blockwise import BlockwiseProblem
 from discreet.problem.scaled_problem import ScaledProblem
+from discreet.solvers._shared.coordinate_parts import CoordinateSums, Moves
 
 
 class CoordinateGradients:
@@ -23,11 +25,11 @@ class CoordinateGradients:
     def __init__(self, scaled: ScaledProblem, clip: FloatArray, grid_step: float) -> None:
         self.scaled, self.clip, self.unit = scaled, clip, units_of(clip, grid_step)
         self.weight = scaled.kernel_weight
+        self.rows = sp.csr_array(scaled.X) if sp.issparse(scaled.X) else None
         self.w = np.array(scaled.start(), dtype=np.float64)
-        self.margins = np.ascontiguousarray(scaled.margins(self.w))
+        self.margins = self._first_margins()
         self.slopes = np.ascontiguousarray(scaled.problem.loss.slope(self.margins, scaled.y))
         self.counts = np.empty(scaled.columns)
-        self.rows = sp.csr_array(scaled.X) if sp.issparse(scaled.X) else None
         self._refresh()
 
     @property
@@ -52,6 +54,12 @@ class CoordinateGradients:
             loss.code, float(loss.parameter), self.clip, self.unit, self.margins, self.slopes, self.counts,
         )  # fmt: skip
 
+    def _first_margins(self) -> FloatArray:
+        """Column by column, as stored rows get theirs: the same bits."""
+        if self.rows is not None:
+            return np.ascontiguousarray(self.scaled.margins(self.w))
+        return moves_to(self.w).margins(self.scaled.X.T)
+
     def _refresh(self) -> None:
         from discreet.kernels import greedy
 
@@ -60,3 +68,45 @@ class CoordinateGradients:
             greedy.sums_dense(X.T, self.slopes, self.weight, self.clip, self.unit, self.counts)
         else:
             greedy.sums_sparse(X.indptr, X.indices, X.data, self.slopes, self.weight, self.clip, self.unit, self.counts)
+
+
+class StoredGradients:
+    """The same for rows that are read block by block, a pass for each move; nothing is kept of a row."""
+
+    def __init__(self, scaled: BlockwiseProblem, clip: FloatArray, grid_step: float) -> None:
+        self.scaled, self.clip, self.unit = scaled, clip, units_of(clip, grid_step)
+        self.w = np.array(scaled.start(), dtype=np.float64)
+        self.moves = moves_to(self.w)
+        self.counts = self._sums()
+
+    @property
+    def sums(self) -> FloatArray:
+        """The clipped gradient sums."""
+        return self.counts * self.unit
+
+    def move(self, j: int, value: float) -> None:
+        """Set coordinate j and sum up anew."""
+        self.moves.add(j, value - self.w[j])
+        self.w[j] = value
+        self.counts = self._sums()
+
+    def _sums(self) -> FloatArray:
+        return self.scaled.sum(CoordinateSums(self.moves, self.clip, self.unit))
+
+
+def moves_to(w: FloatArray) -> Moves:
+    """From zero to these weights, column by column."""
+    moves = Moves(final=0.0)
+    for j in np.flatnonzero(w):
+        moves.add(int(j), float(w[j]))
+    return moves
+
+
+Gradients = CoordinateGradients | StoredGradients
+
+
+def gradients_of(scaled: BlockwiseProblem, clip: FloatArray, grid_step: float) -> Gradients:
+    """The sums at the start, of rows in memory or of stored ones."""
+    if isinstance(scaled, ScaledProblem):
+        return CoordinateGradients(scaled, clip, grid_step)
+    return StoredGradients(scaled, clip, grid_step)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,9 @@ import scipy.sparse as sp
 from discreet._common.types import FloatArray
 from discreet.data.rows import TERM_STEP, on_term_grid
 from discreet.privacy import mechanisms
+from discreet.problem.blockwise import BlockwiseProblem
 from discreet.problem.scaled_problem import ScaledProblem
+from discreet.solvers._shared.coordinate_parts import sums_of_squares
 
 if TYPE_CHECKING:
     from discreet.privacy.random.generator import RandomGenerator
@@ -27,7 +30,7 @@ class MeasuredSmoothness:
         Bounds on the smoothness of all coordinates, by the bounds of their columns.
     """
 
-    def __init__(self, bound: FloatArray, scaled: ScaledProblem, plan: GreedyPlan) -> None:
+    def __init__(self, bound: FloatArray, scaled: BlockwiseProblem, plan: GreedyPlan) -> None:
         if not isinstance(plan.mechanism, mechanisms.GumbelGreedy):
             raise TypeError("only Gumbel selections are followed by a measurement.")
         self.bound, self.scaled = bound, scaled
@@ -35,6 +38,7 @@ class MeasuredSmoothness:
         self.sensitivity = mechanisms.bounded_fractions(1).rounded(TERM_STEP, 1)
         self.total, self.times = np.zeros(bound.size), np.zeros(bound.size)
         self.largest = _largest_squares(scaled)
+        self.squares: FloatArray | None = None
 
     def measure(self, j: int, rng: RandomGenerator) -> float:
         """The smoothness of coordinate j, after one more release of its mean square.
@@ -43,7 +47,7 @@ class MeasuredSmoothness:
 
         Guarantee: costs one measurement of the plan's mechanism.
         """
-        value = np.array([_sum_of_squares(self.scaled, j, self.largest[j])])
+        value = np.array([self._sum_of_squares(j)])
         self.total[j] += float(self.mechanism.release(rng, value, self.sensitivity)[0])
         self.times[j] += 1
         if j >= self.scaled.scaling.columns:  # the intercept, whose column is public
@@ -52,8 +56,16 @@ class MeasuredSmoothness:
         mean = max(self.total[j] / self.times[j], 2.0 * noise) / self.scaled.rows * self.largest[j]
         return float(self.bound[j]) * min(1.0, mean)
 
+    def _sum_of_squares(self, j: int) -> float:
+        """Of stored rows one pass finds those of all columns, which do not change; they stay here until released."""
+        if isinstance(self.scaled, ScaledProblem):
+            return _sum_of_squares(self.scaled, j, self.largest[j])
+        if self.squares is None:
+            self.squares = self.scaled.sum(partial(sums_of_squares, largest=self.largest))
+        return float(self.squares[j])
 
-def _largest_squares(scaled: ScaledProblem) -> FloatArray:
+
+def _largest_squares(scaled: BlockwiseProblem) -> FloatArray:
     """The unit of the squares of each column, from public and released numbers: about the largest one of its bulk.
 
     Entries are clipped up to sqrt(2) beyond the bulk, where few are: they count as at its end.

@@ -18,6 +18,7 @@ from discreet._common.checks import check_threshold, number_in, one_of, positive
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.privacy.planned_release import Kind, PlannedRelease, planned_releases
+from discreet.problem.blockwise import BlockwiseProblem
 from discreet.problem.penalties import prox, prox_decrease_root, signed_subgradient_distance
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
@@ -25,7 +26,7 @@ from discreet.solvers._shared.coordinates import scaling_for_declared, smoothnes
 from discreet.solvers._shared.noiseless import affordable_steps, until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD, SQUARED_RANGE
 from discreet.solvers.base import Run, Solver, calibrated
-from discreet.solvers.greedy_coordinate_descent.coordinate_gradients import CoordinateGradients
+from discreet.solvers.greedy_coordinate_descent.coordinate_gradients import Gradients, gradients_of
 from discreet.solvers.greedy_coordinate_descent.measured_smoothness import MeasuredSmoothness
 from discreet.solvers.greedy_coordinate_descent.planned_error import planned_bound
 from discreet.solvers.plan import Plan, Settings
@@ -101,6 +102,8 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
     compiled: ClassVar[bool] = True
     single_output: ClassVar[bool] = True
     selects: ClassVar[bool] = True
+    needs_all_rows: ClassVar[bool] = False
+    copies_rows: ClassVar[bool] = True
 
     steps: int | None = None
     clip: float | None = None
@@ -166,13 +169,18 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
             return super()._plan_scaling(problem, public, budget, target)
         return scaling_for_declared(self.smoothness, self.clip, problem, public)
 
-    def _descend(self, scaled: ScaledProblem, plan: GreedyPlan, run: Run) -> tuple[FloatArray, int]:
+    def passes_over_rows(self, plan: GreedyPlan) -> int | None:
+        return 1 + plan.settings.steps + plan.settings.measures_columns
+
+    def _descend(self, scaled: BlockwiseProblem, plan: GreedyPlan, run: Run) -> tuple[FloatArray, int]:
         mechanism = plan.mechanism
         bound = smoothness_bounds(self.smoothness, scaled)
         unit_sensitivity = mechanisms.clipped_sum(plan.public.relation)
         clip = thresholds(self.clip, mechanism.deviation(unit_sensitivity) / plan.public.rows, scaled, plan, bound)
         grid = mechanism.grid(unit_sensitivity, 1, plan.public.rows)  # of sums in thresholds
-        state = CoordinateGradients(scaled, clip, grid.step)
+        if plan.budget.is_infinite and self.steps is None and not isinstance(scaled, ScaledProblem):
+            return until_optimal(scaled, run, (), most=0, bound=bound)  # own steps would be a pass each
+        state = gradients_of(scaled, clip, grid.step)
         if plan.budget.is_infinite and self.steps is None:
             own_steps = self._exact_steps(scaled, state, bound)
             most = affordable_steps(scaled, most=MOST_STEPS_PER_COLUMN * scaled.columns)
@@ -195,7 +203,7 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
             run.report(t + 1, steps, scaled, state.w)
         return state.w, steps
 
-    def _scores(self, scaled: ScaledProblem, state: CoordinateGradients, bound: FloatArray) -> FloatArray:
+    def _scores(self, scaled: BlockwiseProblem, state: Gradients, bound: FloatArray) -> FloatArray:
         """Each is 1/sqrt(M_j)-Lipschitz in the mean gradient of its coordinate."""
         gradient, w, c = state.sums / scaled.rows, state.w, scaled.penalty_terms
         if self.rule == "gs-s":
@@ -205,16 +213,14 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
             return prox_decrease_root(w, gradient, bound, c)
         return np.sqrt(bound) * np.abs(prox(w - gradient / bound, 1.0 / bound, c) - w)
 
-    def _move(self, scaled: ScaledProblem, state: CoordinateGradients, smooth: float, j: int, entry: float) -> None:
+    def _move(self, scaled: BlockwiseProblem, state: Gradients, smooth: float, j: int, entry: float) -> None:
         """A proximal step of coordinate j, of this smoothness, whose gradients sum up to `entry`."""
         step = self.step / smooth
         value = state.w[j] - step * entry / scaled.rows
         own = type(scaled.penalty_terms)(*(part[j : j + 1] for part in scaled.penalty_terms))
         state.move(j, float(prox(np.array([value]), step, own)[0]))
 
-    def _exact_steps(
-        self, scaled: ScaledProblem, state: CoordinateGradients, bound: FloatArray
-    ) -> Iterator[FloatArray]:
+    def _exact_steps(self, scaled: BlockwiseProblem, state: Gradients, bound: FloatArray) -> Iterator[FloatArray]:
         """The weights after each step of the best coordinate, without noise and without end."""
         while True:
             best = int(np.argmax(self._scores(scaled, state, bound)))

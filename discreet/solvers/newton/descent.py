@@ -7,28 +7,23 @@ result. Order, noise and proof of the releases: docs/guarantees/newton.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.grid import NoisyGrid
-from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock
-from discreet.problem.person_gradients import (
-    of_each_row,
-    person_gradient_norms,
-    person_gradient_sum,
-    person_gradients,
-    summed_weights,
-)
+from discreet.problem.blockwise import BlockwiseProblem
 from discreet.scaling import second_moment
-from discreet.scaling.norm_bound import norm_counts, private_norm_bound
+from discreet.scaling.norm_bound import private_norm_bound
 from discreet.scaling.second_moment import Metric, SecondMoment
 from discreet.solvers._shared.clipping import typical_slope
 from discreet.solvers._shared.constant_score import ConstantScore, learn_label_scores
 from discreet.solvers._shared.quadratic_model import QuadraticModel
+from discreet.solvers.newton import parts
 from discreet.solvers.newton.curvature import LEAST_CURVATURE, Curvature, likely_values, safe_curvature
 from discreet.solvers.newton.public_metric import largest_eigenvalue, public_metric, public_rows, unresolved
 from discreet.solvers.newton.releases import (
@@ -41,14 +36,13 @@ from discreet.solvers.newton.releases import (
     NEW_CLIP,
     RADIUS,
 )
-from discreet.solvers.newton.several_outputs import learn_curvatures, slope_norms
+from discreet.solvers.newton.several_outputs import learn_curvatures
 from discreet.solvers.newton.start import first_curvature, first_slope, least_shrinkage
 
 if TYPE_CHECKING:
     from discreet.solvers.base import Run
+    from discreet.solvers.newton.parts import NormsOf
     from discreet.solvers.newton.solver import Newton, NewtonPlan
-
-    NormsOf = Callable[[ScaledBlock], FloatArray]  # one norm per row of a block
 
 # Tuned on public tables, and never read from rows: docs/defaults.md.
 LONG_ROWS = 0.05  # fraction of the rows that the second moment may clip at most
@@ -109,10 +103,6 @@ class Descent:
         found = learn_curvatures(self.scaled, self.w, self.split.part(HESSIAN), self.relation, self.run.rng)
         return self._models(np.maximum(found, LEAST_CURVATURE * self.scaled.problem.loss.smoothness))
 
-    def _norms(self, block: ScaledBlock) -> FloatArray:
-        """The norms of the rows in the metric."""
-        return block.keep(self.metric, lambda: self.metric.norms(block.X))
-
     def _noisy_gradient(self, t: int) -> FloatArray:
         """The mean of the gradients at the current weights, clipped in the metric, with noise that is white in it.
 
@@ -122,15 +112,10 @@ class Descent:
         grid = self._gradient_grid(t)
         # Half a step of the rows' grid is at most half a step in the metric.
         step = 0.0 if grid.is_exact else 2.0 ** math.floor(math.log2(grid.step * math.sqrt(self.metric.values.min())))
-        total = scaled.sum(lambda block: self._gradient_sum(block, step))
+        total = scaled.sum(partial(parts.gradient_sum, w=self.w, metric=self.metric, clip=self.clip, step=step))
         if not grid.is_exact:
             total = self.metric.unwhiten(grid.release(self.run.rng, self.metric.whiten(total)))
         return total / scaled.rows
-
-    def _gradient_sum(self, block: ScaledBlock, step: float) -> FloatArray:
-        if block.persons is not None:
-            return person_gradient_sum(block, self.w, self.metric.norms, self.clip, step)
-        return block.gradient_sum(self.w, self._norms(block), self.clip, step)
 
     def _gradient_grid(self, t: int) -> NoisyGrid:
         """The grid and the noise of gradient step t in the metric.
@@ -153,12 +138,8 @@ class Descent:
             return self._checked_public_metric()
         radius = self.solver.radius
         if radius is None:
-            radius = self._learn_radius(RADIUS, lambda block: block.norms)
-        total = self.scaled.sum(
-            lambda block: second_moment.clipped_second_moment(
-                block.X, block.norms, radius, block.weight, self._table_rows
-            )
-        )
+            radius = self._learn_radius(RADIUS, parts.plain_norms)
+        total = self.scaled.sum(partial(parts.moment, radius=radius, table_rows=self._table_rows))
         moment = self._release(total, radius, MOMENT)
         metric = Metric.from_second_moment(moment)
         self._keep_curvature(
@@ -190,32 +171,23 @@ class Descent:
         found = public_metric(self.scaled, table, noise)
         # A radius that the caller chose is not one in this metric, and no budget is planned to learn another.
         if self.plan.settings.learns_norm_bounds and self.solver.radius is None:
-            radius = self._learn_radius(RADIUS, lambda block: found.metric.norms(block.X))
+            radius = self._learn_radius(RADIUS, partial(parts.metric_norms, metric=found.metric))
         else:
             radius = float(np.quantile(found.metric.norms(public_rows(self.scaled, table)), 1.0 - LONG_ROWS))
-
-        def of_block(block: ScaledBlock) -> FloatArray:
-            norms = found.metric.norms(block.X)
-            rows = (np.ones(norms.size), norms, radius, block.weight, self._table_rows)
-            return second_moment.whitened_second_moment(block.X, found.metric, *rows)
-
+        moment = partial(parts.metric_moment, metric=found.metric, radius=radius, table_rows=self._table_rows)
         part, rng = self.split.part(MOMENT), self.run.rng
-        top, noise = largest_eigenvalue(self.scaled.sum(of_block), radius, self.scaled.rows, part, rng)
+        top, noise = largest_eigenvalue(self.scaled.sum(moment), radius, self.scaled.rows, part, rng)
         metric = Metric(found.metric.values * max(1.0, 0.5 * (top + noise)), found.metric.vectors)
         self._keep_curvature(found.moments / metric.values, 1.0 / math.sqrt(table.rows))
         return metric
 
     def _learn_hessian(self) -> FloatArray:
         """Two releases: a bound on the norms of the rows times their root curvatures, and the Hessian in the metric."""
-        radius = self._learn_radius(CURVATURE_RADIUS, lambda block: self._root_curvatures(block) * self._norms(block))
+        here: dict[str, Any] = {"w": self.w, "metric": self.metric, "clip": self.clip}
+        radius = self._learn_radius(CURVATURE_RADIUS, partial(parts.curved_norms, **here))
         radius = max(radius, math.sqrt(self.scaled.columns))  # rows without curvature say nothing about the others
-
-        def of_block(block: ScaledBlock) -> FloatArray:
-            factor, norms = self._root_curvatures(block), self._norms(block)
-            rows = (factor, norms, radius, block.weight, self._table_rows)
-            return second_moment.whitened_second_moment(block.X, self.metric, *rows)
-
-        moment = self._release(self.scaled.sum(of_block), radius, HESSIAN)
+        total = self.scaled.sum(partial(parts.hessian, **here, radius=radius, table_rows=self._table_rows))
+        moment = self._release(total, radius, HESSIAN)
         self.curvature = safe_curvature(moment)
         return self.scaled.problem.loss.smoothness * self.metric.unwhitened(self.curvature.matrix)
 
@@ -233,7 +205,7 @@ class Descent:
         """The radius of a second moment, from noisy counts of norms."""
         unit = math.sqrt(self.scaled.columns)
         if self.plan.budget.is_infinite:
-            return float(max(norms(block).max() for block in self.scaled.blocks()))
+            return float(self.scaled.max(partial(parts.largest_norm, norms=norms))[0])
         if not self.plan.settings.learns_norm_bounds:
             return UNLEARNED_RADIUS * unit
         allowed = min(LONG_ROWS * self.scaled.rows, self.clipped_rows)
@@ -249,24 +221,12 @@ class Descent:
         if not self.plan.settings.learns_norm_bounds:
             usual = math.sqrt(max(self.mean_square, 1.0)) * typical_slope(self.plan.problem, self.scaled.scaling)
             return first_slope(self.plan.problem) * usual
-
-        return self._norm_bound(which, self._gradient_norms, unit, self.clipped_rows)
-
-    def _gradient_norms(self, block: ScaledBlock) -> FloatArray:
-        """The norms, in the metric, of the gradients that are clipped: of the rows, or of persons."""
-        if block.persons is not None:
-            return person_gradient_norms(person_gradients(block, self.w), self.metric.norms)
-        return slope_norms(block.slopes(self.w)) * self._norms(block)
+        norms = partial(parts.gradient_norms, w=self.w, metric=self.metric)
+        return self._norm_bound(which, norms, unit, self.clipped_rows)
 
     def _norm_bound(self, which: int, norms: NormsOf, unit: float, allowed: float) -> float:
         """A bound that about the allowed number of rows, or of persons, exceed."""
-
-        def of_block(block: ScaledBlock) -> FloatArray:
-            found = norms(block)
-            weight = block.weight if found.size == block.y.size else summed_weights(block)
-            return norm_counts(found, weight, unit)
-
-        counts = self.scaled.sum(of_block)
+        counts = self.scaled.sum(partial(parts.counts_of_norms, norms=norms, unit=unit))
         part, rows = self.split.part(which), self.scaled.rows
         return private_norm_bound(counts, unit, allowed, part, self.relation, self.run.rng, rows)
 
@@ -279,17 +239,3 @@ class Descent:
         """
         noise = self.split.whole.deviation(mechanisms.clipped_sum(self.relation))
         return CLIPPED_ROWS * noise * math.sqrt(self.scaled.outputs * self.scaled.columns)
-
-    def _root_curvatures(self, block: ScaledBlock) -> FloatArray:
-        """The roots of the rows' curvatures, in units of their bound.
-
-        A gradient that is clipped no longer changes with the weights, so that its row has no curvature; where persons
-        have several rows, the person's gradient is the one that is clipped.
-        """
-        margins, loss = block.margins(self.w), block.loss
-        if block.persons is None:
-            clipped = np.abs(loss.slope(margins, block.y)) * self._norms(block) > self.clip
-        else:
-            clipped = of_each_row(self._gradient_norms(block) > self.clip, block)
-        curvature = np.clip(np.nan_to_num(loss.curvature(margins, block.y)) / loss.smoothness, 0.0, 1.0)
-        return np.sqrt(np.where(clipped, 0.0, curvature))

@@ -8,11 +8,13 @@ or exp(t) times as large. Sensitivity and proof: docs/guarantees/counts.md.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet._common.types import FloatArray
+from discreet.data.gpu_rows import takes_tensors
 from discreet.data.rows import TERM_STEP, on_term_grid
 from discreet.privacy import mechanisms
 
@@ -38,16 +40,18 @@ def mean_curvature(
     Guarantee: reads the rows only through one sum of numbers between 0 and 1, which costs one event of the mechanism.
     """
     bound, sensitivity = scaled.problem.loss.smoothness, mechanisms.bounded_fractions(1).rounded(TERM_STEP, 1)
-
-    def of_block(block: ScaledBlock) -> FloatArray:
-        part = np.clip(np.nan_to_num(block.loss.curvature(block.margins(w), block.y)) / bound, 0.0, 1.0)
-        return np.array([on_term_grid(part).sum(), float(block.weight is not None)])
-
-    total, weighted = scaled.sum(of_block)
+    total, weighted = scaled.sum(partial(_curvature_sum, w=w, bound=bound))
     if weighted:
         return None
     released = float(mechanism.release(rng, np.array([total]), sensitivity)[0])
     return bound * released / scaled.rows, bound * mechanism.deviation(sensitivity) / scaled.rows
+
+
+@takes_tensors
+def _curvature_sum(block: ScaledBlock, w: FloatArray, bound: float) -> FloatArray:
+    """The sum of the rows' curvatures, in units of their bound, and whether rows have weights."""
+    part = np.clip(np.nan_to_num(block.loss.curvature(block.margins(w), block.y)) / bound, 0.0, 1.0)
+    return np.array([on_term_grid(part).sum(), float(block.weight is not None)])
 
 
 def calibrated_intercept(

@@ -7,11 +7,13 @@ Frobenius norm in the metric is the norm of the slopes times that of the row. Pr
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet._common.types import FloatArray
+from discreet.data.gpu_rows import takes_tensors
 from discreet.privacy import mechanisms
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ def row_curvature_bound(loss: Loss) -> float:
     return 0.5 if loss.name == "multinomial" else loss.smoothness * math.sqrt(loss.outputs)
 
 
+@takes_tensors
 def curvature_sum(block: ScaledBlock, w: FloatArray, table_rows: int | None) -> FloatArray:
     """The weighted sum over rows of their curvatures, each row shortened to the bound on its norm.
 
@@ -71,7 +74,7 @@ def learn_curvatures(
     """
     loss, noisy = scaled.problem.loss, part.multiplier > 0.0
     sensitivity = mechanisms.clipped_sum(relation, loss.outputs) * row_curvature_bound(loss)
-    total = scaled.sum(lambda block: curvature_sum(block, w, scaled.rows if noisy else None))
+    total = scaled.sum(partial(curvature_sum, w=w, table_rows=scaled.rows if noisy else None))
     mean = part.release(rng, total, sensitivity) / scaled.rows
     lift = math.sqrt(2.0 * math.log(loss.outputs)) * part.deviation(sensitivity) / scaled.rows
     return np.clip(COUPLING * (mean + lift), 0.0, loss.smoothness)

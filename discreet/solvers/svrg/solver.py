@@ -7,34 +7,31 @@ Theorem and proof: docs/guarantees/svrg.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-import numpy as np
-import scipy.sparse as sp
-
 from discreet._common.checks import check_threshold, positive
-from discreet._common.types import FloatArray, IndexArray
-from discreet.kernels.gradient import clipped_gradient_sum, clipped_slopes
+from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.averaging import TailAverage
-from discreet.solvers._shared.batches import batch_rows
-from discreet.solvers._shared.clipping import curvature_bound, row_threshold
-from discreet.solvers._shared.noise_rules import GRADIENT_CLIP
+from discreet.solvers._shared.batch_steps import full_table_steps
+from discreet.solvers._shared.batches import BATCHES_OF_A_FILE, batch_rows
+from discreet.solvers._shared.clipping import curvature_bound
 from discreet.solvers._shared.noiseless import affordable_steps, until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.plan import Plan, Settings
+from discreet.solvers.svrg.steps import MemorySteps, StoredSteps
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
     from discreet.problem.problem import Problem
+    from discreet.problem.stored_problem import StoredProblem
 
 
 # Tuned on public tables, and never read from rows: docs/defaults.md.
@@ -90,6 +87,8 @@ class SVRG(Solver[mechanisms.AnchoredGaussian, SVRGSettings]):
     pure: ClassVar[bool] = False
     takes_start: ClassVar[bool] = True
     compiled: ClassVar[bool] = True
+    needs_all_rows: ClassVar[bool] = False
+    copies_rows: ClassVar[bool] = True
 
     anchors: int | None = None
     inner: int | None = None
@@ -132,9 +131,21 @@ class SVRG(Solver[mechanisms.AnchoredGaussian, SVRGSettings]):
             "mean gradients of all rows", plan.mechanism.full.event, relation, full, OF_THE_THRESHOLD
         ) + planned_releases(change, plan.mechanism.sampled.event, relation, sampled, OF_THE_THRESHOLD)
 
-    def _descend(self, scaled: ScaledProblem, plan: SVRGPlan, run: Run) -> tuple[FloatArray, int]:
-        descent = _Descent(self, scaled, plan)
-        if plan.budget.is_infinite and self.anchors is None and self.inner is None:
+    def passes_over_rows(self, plan: SVRGPlan) -> int | None:
+        return plan.settings.anchors * plan.settings.inner  # at the anchor itself, differences are 0
+
+    def _warnings(self, plan: SVRGPlan) -> list[str]:
+        rate = plan.settings.batch / plan.public.rows
+        return [BATCHES_OF_A_FILE.format(rate=rate)] if plan.public.stored and rate < 1.0 else []
+
+    def _descend(self, scaled: ScaledProblem | StoredProblem, plan: SVRGPlan, run: Run) -> tuple[FloatArray, int]:
+        exact = plan.budget.is_infinite and self.anchors is None and self.inner is None
+        if exact and not isinstance(scaled, ScaledProblem):
+            return until_optimal(scaled, run, full_table_steps(scaled, self.step / curvature_bound(scaled)))
+        descent = (
+            MemorySteps(self, scaled, plan) if isinstance(scaled, ScaledProblem) else StoredSteps(self, scaled, plan)
+        )
+        if exact:
             passes = 1.0 + plan.settings.inner * plan.settings.batch / scaled.rows
             most = affordable_steps(scaled, passes)
             return until_optimal(scaled, run, descent.loops(run), every=1, most=most)
@@ -153,87 +164,3 @@ def _default_inner(anchors: int, public: Public, budget: Budget) -> int:
     unit_sensitivity = mechanisms.clipped_sum(public.relation).l2
     allowed = PATIENCE * public.rows * budget.gaussian_mu() / (unit_sensitivity * math.sqrt(2.0 * anchors))
     return int(min(max(allowed, 1.0), MOST_INNER))
-
-
-class _Descent:
-    """Weights, anchor and everything the kernels need, for one run."""
-
-    def __init__(self, solver: SVRG, scaled: ScaledProblem, plan: SVRGPlan) -> None:
-        self.scaled, self.settings = scaled, plan.settings
-        self.full, self.sampled = plan.mechanism.full, plan.mechanism.sampled
-        unit_sensitivity = mechanisms.clipped_sum(plan.public.relation, scaled.outputs * scaled.columns)
-        factor = GRADIENT_CLIP.at(self.full.deviation(unit_sensitivity) / scaled.rows)
-        self.clip = row_threshold(solver.clip, factor, scaled, plan)
-        entries = scaled.outputs * scaled.columns
-        self.full_grid = self.full.grid(unit_sensitivity * self.clip, entries, scaled.rows)
-        self.batch_grid = self.sampled.grid(1.0, entries, scaled.rows)  # of differences divided by their clip
-        beta = curvature_bound(scaled)
-        self.length = solver.step / beta
-        # A row's gradient moves by at most smoothness |x| |x.d|, of typical size sqrt(smoothness beta) |d|.
-        typical = math.sqrt(scaled.problem.loss.smoothness * beta)
-        self.difference_clip = solver.difference * typical if plan.is_noisy else math.inf  # per unit of |d|
-        self.norms = scaled.norms()
-        self.weight = scaled.kernel_weight
-        self.w = np.array(scaled.start())
-        self.total = np.zeros(scaled.shape)
-
-    def loops(self, run: Run) -> Iterator[FloatArray]:
-        """The weights after each gradient of all rows and the steps that follow it, without end."""
-        while True:
-            self.anchor_gradient(run)
-            self.inner_steps(run)
-            yield self.w
-
-    def anchor_gradient(self, run: Run) -> None:
-        """The noisy mean gradient of all rows at the current weights."""
-        scaled = self.scaled
-        slopes = scaled.slopes(self.w)
-        self.anchor = self.w.copy()
-        self.held = clipped_slopes(slopes, self.norms, self.clip, None)
-        total = clipped_gradient_sum(scaled.X, slopes, self.norms, self.clip, scaled.weight, self.full_grid.step)
-        self.gradient = self.full_grid.release(run.rng, total) / scaled.rows
-
-    def inner_steps(self, run: Run) -> None:
-        """The inner steps, summed up in `total`; batches and noise are drawn before the rows are looked at."""
-        self.total[:] = 0.0
-        scaled, steps = self.scaled, self.settings.inner
-        indptr, indices = self.sampled.batches(run.rng, scaled.X.shape[0], steps)
-        noise = self.batch_grid.noise(run.rng, (steps, *scaled.shape))  # each step multiplies it by its own clip
-        if scaled.outputs > 1 or not scaled.problem.separable:
-            self._with_matrix_products(indptr, indices, noise)
-        else:
-            self._with_kernel(indptr, indices, noise)
-
-    def _with_kernel(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
-        from discreet.kernels import variance_reduced
-
-        scaled, c, loss = self.scaled, self.scaled.penalty_terms, self.scaled.problem.loss
-        step = self.batch_grid.step
-        counts = noise if step == 0.0 else noise / step
-        rows = (self.norms, scaled.y, self.weight, loss.code, float(loss.parameter), indptr, indices, counts, step)
-        around = (np.ascontiguousarray(self.held), self.anchor, self.gradient, self.clip, self.difference_clip)
-        settings = (self.length, float(self.settings.batch), c.l1, c.l2, c.low, c.high, self.w, self.total)
-        if sp.issparse(scaled.X):
-            table = (scaled.X.indptr, scaled.X.indices, scaled.X.data)
-            variance_reduced.inner_sparse(*table, *rows, *around, *settings)
-        else:
-            variance_reduced.inner_dense(scaled.X, *rows, *around, *settings)
-
-    def _with_matrix_products(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
-        scaled, loss, batch = self.scaled, self.scaled.problem.loss, self.settings.batch
-        for t in range(indptr.size - 1):
-            chosen = indices[indptr[t] : indptr[t + 1]]
-            distance = float(np.linalg.norm(self.w - self.anchor))
-            limit = min(self.difference_clip * distance, 2.0 * self.clip) if distance > 0.0 else 0.0
-            X, norms = scaled.X[chosen], self.norms[chosen]
-            slopes = loss.slope(np.asarray(X @ self.w.T), scaled.y[chosen])
-            moved = clipped_slopes(slopes, norms, self.clip, None) - self.held[chosen]
-            weight = None if scaled.weight is None else scaled.weight[chosen]
-            change = np.zeros(scaled.shape)
-            if limit > 0.0 and self.batch_grid.is_exact:
-                change += clipped_gradient_sum(X, moved, norms, limit, weight)
-            elif limit > 0.0:
-                relative = clipped_gradient_sum(X, moved / limit, norms, 1.0, weight, self.batch_grid.step)
-                change += limit * (relative + noise[t])
-            self.w = scaled.prox(self.w - self.length * (self.gradient + change / batch), self.length)
-            self.total += self.w

@@ -1,0 +1,40 @@
+"""A client for a Dask cluster that people name on the command line, or for one of this machine."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+MISSING = "Dask is not installed; pip install 'discreet[dask]'."
+TIMEOUT = "30s"  # in which a scheduler must answer
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """A client of the scheduler at an address such as tcp://10.0.0.1:8786.
+
+    "local" starts a cluster of this machine, with a worker for each core, and "local:2" one with two workers; it ends
+    with the block, and listens on the loopback interface alone.
+    """
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise ValueError(MISSING) from error
+    own = re.fullmatch(r"local(?::([1-9]\d*))?", address)
+    with ExitStack() as stack:
+        if own is not None:
+            settings = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "host": "127.0.0.1"}
+            workers = None if own[1] is None else int(own[1])
+            cluster = LocalCluster(n_workers=workers, silence_logs=logging.ERROR, **settings)
+            stack.enter_context(cluster)
+            address = cluster.scheduler_address
+        try:
+            client = Client(address, timeout=TIMEOUT)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ValueError(
+                f"no Dask scheduler answers at {address!r}; pass --dask tcp://HOST:PORT, local or local:2."
+            ) from error
+        yield stack.enter_context(client)

@@ -1,0 +1,79 @@
+"""`Rows` whose blocks lie in shards, and the table that they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from discreet._common.types import FloatArray, Progress
+from discreet.data.arrow_columns import wanted_columns
+from discreet.data.rows import Data
+from discreet.data.stored_table import Encoder, StoredTable
+from discreet.distributed.engine import Engine, LocalEngine
+from discreet.distributed.shard import recipes_for
+
+LOCAL_SHARDS = 1  # of a table that this process reads by itself
+
+
+@dataclass(frozen=True, eq=False)
+class DistributedRows:
+    """Checked rows with an encoded target, in the memory of other processes; only sums come from there."""
+
+    engine: Engine
+    columns: int
+
+    @property
+    def rows(self) -> int:
+        return self.engine.n_rows
+
+    @property
+    def sparse(self) -> bool:
+        return False
+
+    @property
+    def in_memory(self) -> bool:
+        return False
+
+    def blocks(self) -> Iterator[Data]:
+        raise TypeError("rows on workers are not brought to the driver; ask for sums over them.")
+
+    def sum(self, part: Callable[[Data], FloatArray]) -> FloatArray:
+        return self.engine.reduce(part, "sum")
+
+    def max(self, part: Callable[[Data], FloatArray]) -> FloatArray:
+        return self.engine.reduce(part, "max")
+
+
+@dataclass(frozen=True, eq=False)
+class DistributedTable(StoredTable):
+    """A table in partitions that workers load; estimators take it as X.
+
+    `client` is a `distributed.Client`; None: this process reads the partitions.
+    """
+
+    client: Any = None
+
+    def encoded(self, encode: Encoder, progress: Progress | None = None) -> DistributedRows:
+        """The rows on the workers, after one pass that checks all of them; errors are those of a stored table."""
+        wanted_columns(self.source, self.source.kinds, self.schema, target=True)
+        if not self.rows:
+            raise ValueError(f"{self.source} has no rows.")
+        plain = StoredTable(self.source, self.schema, self.convert)
+        columns = len(self.names)
+        if self.client is None:
+            return DistributedRows(LocalEngine(recipes_for(plain, encode, LOCAL_SHARDS), progress), columns)
+        from discreet.distributed.dask_engine import DaskEngine
+
+        return DistributedRows(DaskEngine(self.client, plain, encode, progress), columns)
+
+    def sum_of_targets(self, part: Callable[[Any], FloatArray]) -> FloatArray:
+        """The sum of what the part gives for blocks of the target, which are numbers."""
+        return self.encoded(np.asarray).sum(partial(_of_target, part=part))
+
+
+def _of_target(block: Data, part: Callable[[Any], FloatArray]) -> FloatArray:
+    return part(block.y)

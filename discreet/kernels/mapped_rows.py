@@ -1,0 +1,131 @@
+"""Norms and outer products of scaled rows times a matrix, in one pass over dense rows.
+
+Groups of rows lie transposed in the cache, so that the innermost loops run along the rows. Groups are always computed
+in full, the last one filled up with zeros: the bits of a row do not depend on where blocks begin.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from discreet.kernels.slopes import FAST
+
+GROUP = 32  # rows: those of 50 columns take 13 kB, and both copies of them fit in a first-level cache
+LOW, HIGH, SHIFT, GAIN = range(4)  # the rows of an array of parameters of the columns
+
+
+@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+def _transpose_scaled(X, start, columns, Z):
+    """Scaled rows from `start` on, column by column: Z[j, i]; zeros beyond the last row."""
+    n, p = X.shape
+    count = min(GROUP, n - start)
+    for j in range(p):
+        z = Z[j]
+        for i in range(count):
+            z[i] = X[start + i, j]
+        low, high, shift, gain = columns[LOW, j], columns[HIGH, j], columns[SHIFT, j], columns[GAIN, j]
+        for i in range(GROUP):
+            value = z[i]
+            value = value if value > low else low
+            value = value if value < high else high
+            z[i] = (value - shift) * gain
+    if count < GROUP:
+        Z[:, count:] = 0.0
+
+
+@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+def _map(Z, weights, mapped):
+    """The sum over j of weights[j] Z[j], four at once."""
+    fours = Z.shape[0] // 4 * 4
+    mapped[:] = 0.0
+    for j in range(0, fours, 4):
+        a, b, c, d = Z[j], Z[j + 1], Z[j + 2], Z[j + 3]
+        e, f, g, h = weights[j], weights[j + 1], weights[j + 2], weights[j + 3]
+        for i in range(GROUP):
+            mapped[i] += (e * a[i] + f * b[i]) + (g * c[i] + h * d[i])
+    for j in range(fours, Z.shape[0]):
+        a, e = Z[j], weights[j]
+        for i in range(GROUP):
+            mapped[i] += e * a[i]
+
+
+@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+def fill_mapped_squares(X, columns, last, maps, squares):
+    """The squared norms of z M, z being the scaled row with `last` as its last entry; maps[k] is column k of M."""
+    n, p = X.shape
+    Z, mapped, total = np.zeros((p + 1, GROUP)), np.empty(GROUP), np.empty(GROUP)
+    for start in range(0, n, GROUP):
+        _transpose_scaled(X, start, columns, Z[:p])
+        Z[p] = last
+        total[:] = 0.0
+        for k in range(maps.shape[0]):
+            _map(Z, maps[k], mapped)
+            for i in range(GROUP):
+                total[i] += mapped[i] * mapped[i]
+        count = min(GROUP, n - start)
+        squares[start : start + count] = total[:count]
+
+
+@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+def _cut(mapped, factors, unit):
+    """Entries times the factors of their rows, cut towards 0 to multiples of the unit; a unit of 0 cuts nothing."""
+    if unit > 0.0:
+        inverse = 1.0 / unit
+        for i in range(GROUP):
+            mapped[i] = np.trunc((factors[i] * mapped[i]) * inverse) * unit
+    else:
+        for i in range(GROUP):
+            mapped[i] *= factors[i]
+
+
+@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+def add_outer_products(X, columns, last, maps, factors, unit, total):
+    """Add a a' of the rows a = (factor z) M, cut to multiples of the unit, to the upper triangle of the total.
+
+    z is the scaled row with `last` as its last entry; no maps: M leaves it as it is. Where the unit makes all products
+    exact, so is their sum.
+    """
+    n, p = X.shape
+    Z, factor = np.zeros((p + 1, GROUP)), np.zeros(GROUP)
+    A = np.empty((total.shape[0], GROUP))
+    for start in range(0, n, GROUP):
+        count = min(GROUP, n - start)
+        _transpose_scaled(X, start, columns, Z[:p])
+        Z[p] = last
+        factor[:count] = factors[start : start + count]
+        factor[count:] = 0.0
+        for k in range(A.shape[0]):
+            if maps.shape[0]:
+                _map(Z, maps[k], A[k])
+            else:
+                A[k] = Z[k]
+            _cut(A[k], factor, unit)
+        _add_upper(A, total)
+
+
+@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+def _add_upper(A, total):
+    """Add A A' to the upper triangle, two rows by two columns at once."""
+    size = A.shape[0]
+    for k in range(0, size - 1, 2):
+        a, b = A[k], A[k + 1]
+        for m in range(k, size - 1, 2):
+            c, d = A[m], A[m + 1]
+            ac = ad = bc = bd = 0.0
+            for i in range(GROUP):
+                ac += a[i] * c[i]
+                ad += a[i] * d[i]
+                bc += b[i] * c[i]
+                bd += b[i] * d[i]
+            total[k, m] += ac
+            total[k, m + 1] += ad
+            total[k + 1, m] += bc
+            total[k + 1, m + 1] += bd
+    if size % 2:
+        d = A[size - 1]
+        for k in range(size):
+            a, ad = A[k], 0.0
+            for i in range(GROUP):
+                ad += a[i] * d[i]
+            total[k, size - 1] += ad

@@ -1,0 +1,178 @@
+"""Blocks of rows in scaled columns: what a solver may ask of them, whether they lie scaled in memory or not.
+
+Nothing here adds noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet._common.types import FloatArray, IndexArray, IntArray
+from discreet.data.gpu_rows import takes_tensors
+from discreet.kernels.gradient import clipped_gradient_sum, mapped_row_norms, margins_of, row_norms
+from discreet.problem.losses.base import COMPILED_CODES
+
+if TYPE_CHECKING:
+    from discreet.data.rows import Data
+    from discreet.kernels.scaled_rows import ScaledRows
+    from discreet.problem.column_scaling import ColumnScaling
+    from discreet.problem.losses import Loss
+
+
+class ScaledBlock:
+    """Consecutive rows in scaled columns, with their targets and weights."""
+
+    X: Any  # the rows, dense or sparse
+    y: FloatArray
+    weight: FloatArray | None
+    loss: Loss
+    persons: IntArray | None  # whose rows these are, where a person may have several
+    kept: dict[Hashable, FloatArray]
+    start: int  # the place of the first row in the table
+
+    def some(self, chosen: IndexArray) -> MatrixBlock:
+        """Copies of the rows at these places of the block, scaled; their own places are forgotten."""
+        weight = None if self.weight is None else self.weight[chosen]
+        return MatrixBlock(self._some_rows(chosen), self.y[chosen], weight, self.loss)
+
+    def _some_rows(self, chosen: IndexArray) -> Any:
+        return self.X[chosen]
+
+    @cached_property
+    def norms(self) -> FloatArray:
+        """Euclidean norms of the rows, never understated."""
+        return row_norms(self.X)
+
+    def mapped_norms(self, matrix: FloatArray) -> FloatArray:
+        """Euclidean norms of the rows times a matrix, never understated."""
+        return mapped_row_norms(self.X, matrix)
+
+    def outer_products(self, factors: FloatArray, unit: float, matrix: FloatArray | None = None) -> FloatArray:
+        """The sum of a a', a being the rows, times the matrix, times their factors, cut to multiples of the unit."""
+        from discreet.kernels.grid_sums import outer_product_sum
+
+        return outer_product_sum(self.X, factors, unit, matrix)
+
+    def keep(self, key: Hashable, compute: Callable[[], FloatArray]) -> FloatArray:
+        """One number per row, computed once for each key as long as the block itself is kept in memory."""
+        if key not in self.kept:
+            self.kept[key] = compute()
+        return self.kept[key]
+
+    def margins(self, w: FloatArray) -> FloatArray:
+        return margins_of(self.X, w)
+
+    def slopes(self, w: FloatArray) -> FloatArray:
+        return self.slopes_at(self.margins(w))
+
+    def slopes_at(self, margins: FloatArray) -> FloatArray:
+        """The slopes of the losses at these margins of the rows."""
+        return self.loss.slope(margins, self.y)
+
+    @takes_tensors
+    def loss_sum(self, w: FloatArray) -> FloatArray:
+        """The weighted sum of the losses, as an array of one number."""
+        losses = self.loss.value(self.margins(w), self.y)
+        return np.array([losses.sum() if self.weight is None else losses @ self.weight])
+
+    def gradient_sum(self, w: FloatArray, norms: FloatArray, clip: float, step: float = 0.0) -> FloatArray:
+        """The weighted sum of the rows' gradients, each clipped to `clip` and rounded to multiples of the step.
+
+        `norms` are the norms of the rows. Not for persons with several rows: `person_gradient_sum` clips theirs.
+        """
+        return clipped_gradient_sum(self.X, self.slopes(w), norms, clip, self.weight, step)
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixBlock(ScaledBlock):
+    """A block whose scaled rows are at hand as a matrix."""
+
+    X: Any
+    y: FloatArray
+    weight: FloatArray | None
+    loss: Loss
+    persons: IntArray | None = None
+    kept: dict[Hashable, FloatArray] = field(default_factory=dict)
+    start: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class UnscaledBlock(ScaledBlock):
+    """Dense rows as they are, scaled whenever they are read: no copy of them is held.
+
+    `keeps_matrix` says that the scaled rows are few enough to be held beside them.
+    """
+
+    data: Data
+    scaling: ColumnScaling
+    y: FloatArray
+    loss: Loss
+    intercept: bool
+    keeps_matrix: bool
+    persons: IntArray | None = None
+    kept: dict[Hashable, FloatArray] = field(default_factory=dict)
+
+    @property
+    def weight(self) -> FloatArray | None:  # type: ignore[override]
+        return self.data.weight
+
+    @property
+    def start(self) -> int:  # type: ignore[override]
+        return self.data.start
+
+    def _some_rows(self, chosen: IndexArray) -> Any:
+        from discreet.kernels.scaled_rows import ScaledRows
+
+        return ScaledRows(self.data.X[chosen], self._columns, self.intercept).matrix()
+
+    @property
+    def X(self) -> Any:  # noqa: N802 - the name of the field in the other blocks
+        return self._matrix if self.keeps_matrix else self._rows.matrix()
+
+    @cached_property
+    def _matrix(self) -> FloatArray:
+        return self._rows.matrix()
+
+    @property
+    def _rows(self) -> ScaledRows:
+        from discreet.kernels.scaled_rows import ScaledRows
+
+        return ScaledRows(self.data.X, self._columns, self.intercept)
+
+    @cached_property
+    def _columns(self) -> FloatArray:
+        scaling = self.scaling
+        return np.stack([scaling.low, scaling.high, scaling.shift, scaling.gain])
+
+    @cached_property
+    def norms(self) -> FloatArray:
+        return self._rows.norms()
+
+    def mapped_norms(self, matrix: FloatArray) -> FloatArray:
+        return self._rows.norms(matrix)
+
+    def outer_products(self, factors: FloatArray, unit: float, matrix: FloatArray | None = None) -> FloatArray:
+        return self._rows.outer_products(factors, unit, matrix)
+
+    def margins(self, w: FloatArray) -> FloatArray:
+        return self._rows.margins(w) if w.ndim == 1 else super().margins(w)
+
+    def slopes_at(self, margins: FloatArray) -> FloatArray:
+        if margins.ndim > 1 or self.loss.code not in COMPILED_CODES:
+            return super().slopes_at(margins)
+        from discreet.kernels.slopes import fill_slopes
+
+        slopes = np.empty(self.y.size)
+        fill_slopes(self.loss.code, float(self.loss.parameter), np.asarray(margins), self.y, slopes)
+        return slopes
+
+    def gradient_sum(self, w: FloatArray, norms: FloatArray, clip: float, step: float = 0.0) -> FloatArray:
+        if w.ndim > 1 or self.loss.code not in COMPILED_CODES:
+            return super().gradient_sum(w, norms, clip, step)
+        loss = (self.loss.code, float(self.loss.parameter))
+        return self._rows.gradient_sum(w, self.y, loss, norms, clip, self.weight, step)
