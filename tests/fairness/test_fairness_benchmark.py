@@ -1,5 +1,6 @@
 """The code of `make bench-fairness` on a tiny table: every bound holds, and is the one that the library computes."""
 
+import functools
 import importlib
 import sys
 from pathlib import Path
@@ -26,7 +27,7 @@ def load():
 @pytest.fixture(scope="module")
 def case(load):
     rng = np.random.default_rng(0)
-    cases = load("fairness_cases")
+    cases = load("fairness.cases")
     X = cases.shortened(1.5 * rng.standard_normal((1_000, 3)), cases.ROW_NORM)
     group = np.where(rng.uniform(size=1_000) < 0.4, "women", "men")
     y = (X[:, 0] + 0.4 * (group == "men") + 0.5 * rng.standard_normal(1_000) > 0.0).astype(np.float64)
@@ -34,39 +35,37 @@ def case(load):
 
 
 def test_rows_are_as_long_as_declared(load, case):
-    cases = load("fairness_cases")
+    cases = load("fairness.cases")
     assert (np.linalg.norm(case.X, axis=1) <= cases.ROW_NORM).all()
     assert (len(case.y), len(case.y_test)) == (900, 100)
     assert np.linalg.norm(cases.with_ones(case).X[:, -1]) ** 2 == pytest.approx(900)
 
 
 @pytest.mark.parametrize("solver", ["output-perturbation", "cd", "newton", "sgd"])
-def test_a_cell_has_bounds_that_hold(load, case, solver, tmp_path):
-    cases, fits, bounds = (load(f"fairness_{part}") for part in ("cases", "fits", "bounds"))
-    regime, cell = cases.thesis(3), fits.Cell("tiny", "thesis", solver, 900, 1.0, models=4)
-    found = bounds.Measured(case, regime, cell, fits.fits_of(case, regime, cell, tmp_path))
+def test_a_setting_has_bounds_that_hold(load, case, solver):
+    cases, fits, bounds = (load(f"fairness.{part}") for part in ("cases", "fits", "bounds"))
+    regime, one = cases.thesis(3), fits.Setting("tiny", "thesis", solver, 900, 1.0, models=4)
+    found = bounds.Measured(case, regime, one, fits.fits_of(case, regime, one))
     # The gradient at a model bounds its distance, and is what the library computes from the training rows.
     assert (found.distances <= found.gradient_distances * (1.0 + 1e-9)).all()
-    model = fits.private_model(case, regime, cell, seed=2)
+    model = fits.private_model(case, regime, one, seed=2)
     law = gradient_distance(model, case.X, case.y)
     np.testing.assert_allclose(law.radius(0.01), found.gradient_distances[2] * np.sqrt(regime.alpha), rtol=1e-9)
     for notion, point in found.points("rows").items():
         low, high = point.bounds["distance known"]
         assert low - 1e-12 <= point.band[0] <= point.band[1] <= high + 1e-12, notion
         assert found.bounds["both known"][notion] <= found.bounds["distance known"][notion] + 1e-12
-    stored = fits.fits_of(case, regime, cell, tmp_path)  # a second run reads what the first one kept
-    np.testing.assert_array_equal(stored.coef, found.fits.coef)
-    assert stored.seconds == found.fits.seconds
 
 
-def test_the_quick_run_makes_tables_and_pictures(load, case, tmp_path):
+def test_few_models_make_tables_and_pictures(load, case, tmp_path):
     pytest.importorskip("matplotlib")
-    benchmark, cases = load("fairness"), load("fairness_cases")
-    regime = cases.thesis(3)
-    panels = {"rows": benchmark.curves(case, regime, "rows", 2, 2, folder=None)}
-    benchmark.draw(panels, "tiny", 2, tmp_path)
+    figures, tables, cases, fits = (load(f"fairness.{part}") for part in ("figures", "tables", "cases", "fits"))
+    opened = {"thesis": (case, cases.thesis(3)), "weak": (cases.with_ones(case), cases.weak(4))}
+    made = functools.cache(lambda one: fits.fits_of(*opened[one.regime], one))
+    panels = {"rows": figures.curves(*opened["thesis"], "rows", 2, 2, made)}
+    figures.draw(panels, "tiny", "tiny", 2, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["fairness-tiny-others.png", "fairness-tiny-rows.png"]
-    tables = benchmark.tables_of("tiny", case, 2, folder=None)
+    tables = tables.tables_of("tiny", case, 2, made)
     assert {place.removeprefix("tiny ") for place in tables} == {"bounds", "code", "solvers", "weak", "models"}
     ours, printed = _two_lines(tables["tiny bounds"])
     assert all(mine < theirs for mine, theirs in zip(ours, printed, strict=True))
@@ -82,7 +81,7 @@ def _two_lines(table):
 
 def test_the_printed_bounds_are_those_of_the_corollary(load):
     """By hand: two groups, two labels; one row of group b, label 1 is within the distance."""
-    bounds = load("fairness_bounds")
+    bounds = load("fairness.bounds")
     rows = bounds.row_cells([0, 0, 1, 1], ["a", "b", "a", "b"])
     found = bounds.thesis_bounds(np.array([9.0, 9.0, 9.0, 1.0]), 1.0, rows, speed=2.0, tail=True)
     assert found["accuracy"] == 0.25
@@ -92,3 +91,12 @@ def test_the_printed_bounds_are_those_of_the_corollary(load):
     chernoff = bounds.thesis_bounds(np.array([9.0, 9.0, 9.0, 1.0]), 1.0, rows, speed=2.0, tail=False)
     assert all(chernoff[name] >= found[name] for name in found)
     np.testing.assert_allclose(bounds.printed_distance(9, 28_175, 1.0), 0.01890, rtol=2e-3)
+
+
+def test_the_cells_of_the_experiment_are_those_of_the_tables_that_are_stored(load):
+    """The numbers of rows and columns that the cells are made of; stand-ins have the shapes of the tables."""
+    registry = load("framework.registry")
+    for dataset in registry.datasets_of("fairness"):
+        case = dataset.load()
+        assert (len(case.y), case.columns) == (dataset.facts["rows"], dataset.facts["columns"])
+    assert len(list(registry.experiments()["fairness"].cells(False))) == 2 * (4 * (8 + 7) + 5 + 4)

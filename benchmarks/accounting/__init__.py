@@ -1,0 +1,1 @@
+"""Parts of the experiment that compares our accounting with dp-accounting."""

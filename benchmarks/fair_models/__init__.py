@@ -1,0 +1,1 @@
+"""Parts of the experiment about private and fairer models of incomes."""

@@ -1,0 +1,1 @@
+"""Parts of the experiment about the fairness that noise can cost."""

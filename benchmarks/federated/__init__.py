@@ -1,0 +1,1 @@
+"""Parts of the experiment that compares federated ADMM with federated averaging."""

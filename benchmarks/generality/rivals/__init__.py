@@ -1,1 +1,0 @@
-"""Other libraries, each in its own environment and process."""

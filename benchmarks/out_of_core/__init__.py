@@ -1,0 +1,1 @@
+"""Parts of the experiment about tables that are larger than memory."""

@@ -1,0 +1,1 @@
+"""Parts of the experiment about columns that are split between holders."""
