@@ -47,6 +47,24 @@ def fill_slopes(code, parameter, margins, y, slopes):
             slopes[i] = margins[i] - y[i]
 
 
+@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+def fill_curvatures(code, parameter, margins, y, curvatures):
+    """The second derivatives of all rows, of a loss with one output; at a kink the larger one."""
+    n = margins.size
+    if code == LOGISTIC:
+        for i in range(n):
+            less = abs(minus_sigmoid(abs(y[i] * margins[i])))  # the probability of the less likely label
+            curvatures[i] = less * (1.0 - less)
+    elif code == SMOOTHED_HINGE:
+        for i in range(n):
+            curvatures[i] = 0.5 / parameter if abs(1.0 - y[i] * margins[i]) <= parameter else 0.0
+    elif code == HUBER:
+        for i in range(n):
+            curvatures[i] = 1.0 if abs(margins[i] - y[i]) <= parameter else 0.0
+    else:
+        curvatures[:] = 1.0
+
+
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def fill_vector_slope(code, parameter, margins, y, slopes):
     """The slopes of one row with several outputs; y is the index of its class."""

@@ -74,6 +74,10 @@ class ScaledBlock:
         """The slopes of the losses at these margins of the rows."""
         return self.loss.slope(margins, self.y)
 
+    def curvatures_at(self, margins: FloatArray) -> FloatArray:
+        """The second derivatives of the losses at these margins of the rows."""
+        return self.loss.curvature(margins, self.y)
+
     @takes_tensors
     def loss_sum(self, w: FloatArray) -> FloatArray:
         """The weighted sum of the losses, as an array of one number."""
@@ -163,7 +167,7 @@ class UnscaledBlock(ScaledBlock):
         return self._rows.margins(w) if w.ndim == 1 else super().margins(w)
 
     def slopes_at(self, margins: FloatArray) -> FloatArray:
-        if margins.ndim > 1 or self.loss.code not in COMPILED_CODES:
+        if not self._is_compiled(margins):
             return super().slopes_at(margins)
         from discreet.kernels.slopes import fill_slopes
 
@@ -171,8 +175,21 @@ class UnscaledBlock(ScaledBlock):
         fill_slopes(self.loss.code, float(self.loss.parameter), np.asarray(margins), self.y, slopes)
         return slopes
 
+    def curvatures_at(self, margins: FloatArray) -> FloatArray:
+        if not self._is_compiled(margins):
+            return super().curvatures_at(margins)
+        from discreet.kernels.slopes import fill_curvatures
+
+        curvatures = np.empty(self.y.size)
+        fill_curvatures(self.loss.code, float(self.loss.parameter), np.asarray(margins), self.y, curvatures)
+        return curvatures
+
+    def _is_compiled(self, numbers: FloatArray) -> bool:
+        """Whether the kernels know the loss, for weights or margins of one output."""
+        return numbers.ndim == 1 and self.loss.code in COMPILED_CODES
+
     def gradient_sum(self, w: FloatArray, norms: FloatArray, clip: float, step: float = 0.0) -> FloatArray:
-        if w.ndim > 1 or self.loss.code not in COMPILED_CODES:
+        if not self._is_compiled(w):
             return super().gradient_sum(w, norms, clip, step)
         loss = (self.loss.code, float(self.loss.parameter))
         return self._rows.gradient_sum(w, self.y, loss, norms, clip, self.weight, step)

@@ -206,7 +206,7 @@ def test_averaging_kernel_keeps_the_exact_mean_of_the_iterates():
 
 def test_kernel_slopes_are_the_losses_slopes():
     """The numba loops and losses.py state the same formulas twice; this holds them together."""
-    from discreet.kernels.slopes import fill_slopes, fill_vector_slope, slope_of
+    from discreet.kernels.slopes import fill_curvatures, fill_slopes, fill_vector_slope, slope_of
     from tests.catalogue import LOSSES
 
     margins = np.concatenate([np.linspace(-40, 40, 401), [-1e300, 1e300, -800.0, 800.0]])
@@ -217,6 +217,8 @@ def test_kernel_slopes_are_the_losses_slopes():
                 wanted, found = loss.slope(margins, y), np.empty(margins.size)
                 fill_slopes(loss.code, loss.parameter, margins, y, found)
                 np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-300)
+                fill_curvatures(loss.code, loss.parameter, margins, y, found)
+                np.testing.assert_allclose(found, loss.curvature(margins, y), rtol=1e-12, atol=1e-300)
                 one = [slope_of(loss.code, loss.parameter, m, label) for m in margins]
                 np.testing.assert_allclose(one, wanted, rtol=1e-12, atol=1e-300)
         else:

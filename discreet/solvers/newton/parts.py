@@ -100,10 +100,10 @@ def root_curvatures(block: ScaledBlock, w: FloatArray, metric: Metric, clip: flo
     A gradient that is clipped no longer changes with the weights, so that its row has no curvature; where persons
     have several rows, the person's gradient is the one that is clipped.
     """
-    margins, loss = block.margins(w), block.loss
+    margins = block.margins(w)
     if block.persons is None:
         clipped = np.abs(block.slopes_at(margins)) * metric_norms(block, metric) > clip
     else:
         clipped = of_each_row(gradient_norms(block, w, metric) > clip, block)
-    curvature = np.clip(np.nan_to_num(loss.curvature(margins, block.y)) / loss.smoothness, 0.0, 1.0)
+    curvature = np.clip(np.nan_to_num(block.curvatures_at(margins)) / block.loss.smoothness, 0.0, 1.0)
     return np.sqrt(np.where(clipped, 0.0, curvature))
