@@ -128,10 +128,10 @@ bench-warm-starts: $(READY)
 bench-classes: $(READY)
 	$(BIN)/python benchmarks/run.py classes
 
-# About 12 minutes; figures that are there are not measured again.
+# About 12 minutes. SCALE=--quick: seconds.
 bench-scale: $(READY)
 	$(INSTALL) --editable ".[dask]"
-	$(BIN)/python benchmarks/scale/run.py --write
+	$(BIN)/python benchmarks/run.py scale --write $(SCALE)
 
 bench-score-check: $(READY)
 	$(BIN)/python benchmarks/run.py score_check
@@ -143,7 +143,7 @@ bench-counts: $(READY)
 # About 5 minutes on a machine with a CUDA device.
 bench-gpu: $(READY)
 	$(INSTALL) --editable ".[gpu]"
-	$(BIN)/python benchmarks/scale/gpu.py
+	$(BIN)/python benchmarks/run.py gpu --write
 
 bench-noise: $(READY)
 	$(BIN)/python benchmarks/run.py noise --fresh

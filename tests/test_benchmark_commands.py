@@ -14,10 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "benchmarks"
-# Parts that other scripts run in processes of their own; users never call them.
-PARTS = {"in_memory.py"}
-NEEDS_TORCH = {"scale/gpu.py", "scale/gpu_kernels.py"}  # which the tests do not install
-FOLDERS = ("defaults", "generality", "scale")
+FOLDERS = ("defaults", "generality")  # other folders hold parts that run.py runs in processes of their own
 # One process imports what all need, and forks for each script: 30 fresh interpreters would take a minute.
 ASK_ALL = """
 import io, json, os, runpy, sys
@@ -54,8 +51,7 @@ print(json.dumps(found))
 def scripts():
     """All files that are run as commands."""
     files = [*FOLDER.glob("*.py"), *(path for name in FOLDERS for path in (FOLDER / name).glob("*.py"))]
-    left_out = PARTS | {Path(name).name for name in NEEDS_TORCH}
-    return sorted(path for path in files if "__main__" in path.read_text() and path.name not in left_out)
+    return sorted(path for path in files if "__main__" in path.read_text())
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +80,8 @@ def test_every_script_answers_help_and_says_where_its_tables_come_from(helps):
 
 def test_the_scripts_of_the_makefile_are_among_them(helps):
     named = re.findall(r"benchmarks/([\w/]+\.py)", (ROOT / "Makefile").read_text())
-    assert len(named) >= 5
-    assert set(named) - NEEDS_TORCH <= set(helps)
+    assert set(named) == {"run.py", "defaults/scan.py"}
+    assert set(named) <= set(helps)
 
 
 def test_scripts_that_read_stored_tables_take_a_folder(helps, tables):

@@ -81,6 +81,17 @@ def seconds_of(command: list[str]) -> float:
     return time.perf_counter() - start
 
 
+def seconds_to(call: Callable[[], Any]) -> Callable[[], float]:
+    """A call that makes this one and returns the wall time that it took, for `minima`."""
+
+    def timed() -> float:
+        start = time.perf_counter()
+        call()
+        return time.perf_counter() - start
+
+    return timed
+
+
 def minima(calls: Mapping[str, Callable[[], float]], repeats: int = 7) -> dict[str, float]:
     """The least of some measured values, taken in turns: other work on the machine can only add to them."""
     best = dict.fromkeys(calls, float("inf"))

@@ -12,17 +12,12 @@ import statistics
 import sys
 import time
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from stored_tables import command
-
 ROWS, COLUMNS, PARTS, WORKERS = 2_000_000, 50, 20, 2
 ROUNDS, BATCH, EMPTY_ROUNDS = 50, 5, 200  # rounds of each kind, so many of one kind in a row
-MOST_PROCESSOR, MOST_ROUND = 0.10, 0.010  # the goals: of the processor time, and seconds a round
 
 
 def make_part(number: int, rows: int) -> Any:
@@ -137,15 +132,5 @@ def measure(quick: bool = False) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Print the figures as JSON; exit code 1 if a goal is missed."""
-    parser = command(__doc__, other="all are generated with fixed seeds")
-    parser.add_argument("--quick", action="store_true", help="a twentieth of the rows, and few rounds")
-    found = measure(parser.parse_args().quick)
-    print(json.dumps(found, indent=2))
-    reached = found["processor_ratio"] <= 1.0 + MOST_PROCESSOR and found["empty_round"] <= MOST_ROUND
-    raise SystemExit(0 if reached and found["same_bits"] else 1)
-
-
 if __name__ == "__main__":
-    main()
+    print(json.dumps(measure("quick" in sys.argv[1:])))

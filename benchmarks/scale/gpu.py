@@ -1,16 +1,11 @@
-"""Sums and fits on a GPU against the processor beside it, in one run; the figures of docs/benchmarks/scale.md.
-
-    python benchmarks/scale/gpu.py --out gpu.json [--rows 100000000] [--fit-rows 20000000]
-
-About 5 minutes with an H200 and 16 cores; needs 45 GB of GPU memory and 50 GB of the host's for 10^8 rows.
-"""
+"""Sums and fits on a GPU against the processor beside it, in one run: the parts of experiments/gpu.py."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
+import sys
 import time
 import warnings
 from collections import defaultdict
@@ -160,7 +155,7 @@ def fit_rows(rows):
     return estimator._fit_planned(estimator._plan_for(rows), rows)
 
 
-def time_fits(rows, two_threads):
+def time_fits(rows):
     """Seconds of a whole private fit with learned scales, and how far the models are apart."""
     X, y = table(rows, seed=2)
     cores = os.cpu_count() or 1
@@ -176,7 +171,7 @@ def time_fits(rows, two_threads):
         found["gpu_with_checks_s"] = time.perf_counter() - began
     host = X.cpu().numpy()
     fit_rows(HostRows(host[:100_000], y[:100_000], jobs=cores))
-    for name, jobs in {"cpu_all_s": cores, **({"cpu_two_s": 2} if two_threads else {})}.items():
+    for name, jobs in {"cpu_all_s": cores, "cpu_two_s": 2}.items():
         began = time.perf_counter()
         cpu = fit_rows(HostRows(host, y, jobs=jobs))
         found[name] = time.perf_counter() - began
@@ -184,32 +179,10 @@ def time_fits(rows, two_threads):
     return found | {"rows": rows, "steps": int(gpu.n_iter_), "largest_relative_difference": float(apart)}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=100_000_000)
-    parser.add_argument("--fit-rows", type=int, default=20_000_000)
-    parser.add_argument("--without-two", action="store_true", help="no fit on two threads")
-    parser.add_argument("--out", help="where the figures go, as JSON")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    found: dict[str, object] = {"device": torch.cuda.get_device_name(0) if DEVICE == "cuda" else "cpu"}
-    tasks = {
-        "checks": check_sums,
-        "sums": partial(time_sums, options.rows),
-        "fits": partial(time_fits, options.fit_rows, not options.without_two),
-    }
-    for name, task in tasks.items():
-        began = time.perf_counter()
-        found[name] = task()
-        print(f"{name} ({time.perf_counter() - began:.0f} s)")
-        for key, value in found[name].items():
-            print(f"  {key}: {value:.4g}" if isinstance(value, float) else f"  {key}: {value}", flush=True)
-        if DEVICE == "cuda":
-            torch.cuda.empty_cache()
-        if options.out:
-            with open(options.out, "w") as file:
-                json.dump(found, file, indent=1)
+PARTS = {"checks": check_sums, "sums": time_sums, "fits": time_fits}
 
 
 if __name__ == "__main__":
-    main()
+    warnings.simplefilter("ignore")
+    named = {"device": torch.cuda.get_device_name(0) if DEVICE == "cuda" else "cpu"}
+    print(json.dumps(named | PARTS[sys.argv[1]](int(sys.argv[2]))))

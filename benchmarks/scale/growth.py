@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
-from tables import GeneratedRows
+from scale.tables import GeneratedRows
 
 SIZES, QUICK_SIZES, COLUMNS = (10**5, 10**6, 10**7, 10**8), (10**5, 10**6), 10
 
@@ -34,3 +33,7 @@ def measure(quick: bool = False) -> list[dict[str, Any]]:
         found.append({"rows": rows, "seconds": time.perf_counter() - start, "steps": plan.settings.steps})
         print(f"  {rows:,} rows: {found[-1]['seconds']:.1f} s", flush=True)
     return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure("quick" in sys.argv[1:])))

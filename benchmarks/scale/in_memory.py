@@ -1,36 +1,23 @@
-"""The default fit of a large table in memory: against scikit-learn's L-BFGS, a copy of the table, and fewer threads.
-
-Run as a script with a number of threads it prints the peak memory of one fit.
-"""
+"""The default fit of a large table in memory: against scikit-learn's L-BFGS, a copy of the table, and fewer threads."""
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
+from framework.timing import in_new_process, minima, resident, seconds_to
 
-sys.path.insert(0, str(Path(__file__).parent))
-from tables import make_table
+from scale.bandwidth import bandwidth
+from scale.tables import make_table
 
 ROWS, COLUMNS, QUICK_ROWS = 4_000_000, 20, 400_000
 SIGNALS = {"scores of deviation 1": 1.0, "random labels": 0.0}
-
-
-def best_of(call: Callable[[], Any], repeats: int = 3) -> float:
-    """The shortest wall time in seconds."""
-    found = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        found.append(time.perf_counter() - start)
-    return min(found)
+REPEATS = 3
 
 
 def fit(X: Any, y: Any, n_jobs: int | None = None) -> Any:
@@ -42,7 +29,7 @@ def fit(X: Any, y: Any, n_jobs: int | None = None) -> Any:
 
 
 def measure(quick: bool = False) -> dict[str, Any]:
-    """Seconds of a copy, of L-BFGS and of the fit with one thread and with all of them."""
+    """Seconds of a copy, of L-BFGS and of the fit with one thread and with all of them, in turns."""
     from sklearn.linear_model import LogisticRegression
 
     from discreet._common.threads import thread_count
@@ -52,14 +39,16 @@ def measure(quick: bool = False) -> dict[str, Any]:
     for name, signal in SIGNALS.items():
         X, y = make_table(rows, COLUMNS, signal)
         fit(X[:20_000], y[:20_000])  # compiles
-        other = np.empty_like(X)
-        copy = best_of(lambda X=X, other=other: np.copyto(other, X))
-        del other
-        peer = best_of(lambda X=X, y=y: LogisticRegression().fit(X, y))
-        ours = best_of(lambda X=X, y=y: fit(X, y))
-        one = best_of(lambda X=X, y=y: fit(X, y, 1), 1)
+        calls = {
+            "copy": partial(np.copyto, np.ones_like(X), X),
+            "lbfgs": partial(LogisticRegression().fit, X, y),
+            "fit": partial(fit, X, y),
+            "one_thread": partial(fit, X, y, 1),
+        }
+        seconds = minima({what: seconds_to(call) for what, call in calls.items()}, REPEATS)
         same = bool((fit(X, y).coef_ == fit(X, y, 1).coef_).all())
-        found["tables"][name] = {"copy": copy, "lbfgs": peer, "fit": ours, "one_thread": one, "same_bits": same}
+        found["tables"][name] = {**seconds, "same_bits": same}
+    found["bandwidth"] = bandwidth(quick)
     found["passes"] = passes(*make_table(rows, COLUMNS, 1.0))
     found["peak"] = peak(rows)
     return found
@@ -96,20 +85,19 @@ def _name(part: Any) -> str:
 
 def peak(rows: int) -> float:
     """Peak memory of a process that fits, over that of one that only makes the table; in tables."""
-    sizes = {
-        what: json.loads(
-            subprocess.run([sys.executable, __file__, what, str(rows)], check=True, capture_output=True).stdout
-        )
-        for what in ("table", "fit")
-    }
-    return 1.0 + (sizes["fit"] - sizes["table"]) / (8.0 * rows * COLUMNS)
+    table, whole = (in_new_process("scale.in_memory", what, str(rows)) for what in ("table", "peak"))
+    return 1.0 + (whole - table) / (8.0 * rows * COLUMNS)
+
+
+def peak_of(what: str, rows: int) -> int:
+    """The peak memory of this process, in bytes, after a table has been made and, if asked for, a fit."""
+    X, y = make_table(rows, COLUMNS, 1.0)
+    fit(X[:20_000], y[:20_000])
+    if what == "peak":
+        fit(X, y)
+    return resident("VmHWM")  # not getrusage: what it calls the peak outlives the start of a new program
 
 
 if __name__ == "__main__":
-    X, y = make_table(int(sys.argv[2]), COLUMNS, 1.0)
-    fit(X[:20_000], y[:20_000])
-    if sys.argv[1] == "fit":
-        fit(X, y)
-    # Not getrusage: what it calls the peak outlives the start of a new program.
-    status = Path("/proc/self/status").read_text().splitlines()
-    print(json.dumps(next(1024 * int(line.split()[1]) for line in status if line.startswith("VmHWM"))))
+    asked = sys.argv[1:]
+    print(json.dumps(peak_of(asked[0], int(asked[1])) if len(asked) == 2 else measure("quick" in asked)))
