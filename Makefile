@@ -151,8 +151,9 @@ bench-noise: $(READY)
 bench-vertical: $(READY)
 	$(BIN)/python benchmarks/run.py vertical --write
 
+# Hours on two cores; a run that was stopped goes on where it stopped. DEFAULTS="--only solvers.newton.solver.STEPS".
 bench-defaults: $(READY)
-	$(BIN)/python benchmarks/defaults/scan.py
+	$(BIN)/python benchmarks/run.py defaults $(DEFAULTS)
 
 bench-solvers: $(READY)
 	$(BIN)/python benchmarks/run.py solvers --write

@@ -80,7 +80,7 @@ def test_every_script_answers_help_and_says_where_its_tables_come_from(helps):
 
 def test_the_scripts_of_the_makefile_are_among_them(helps):
     named = re.findall(r"benchmarks/([\w/]+\.py)", (ROOT / "Makefile").read_text())
-    assert set(named) == {"run.py", "defaults/scan.py"}
+    assert set(named) == {"run.py"}
     assert set(named) <= set(helps)
 
 

@@ -8,10 +8,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDER = ROOT / "benchmarks" / "defaults"
+FOLDER = ROOT / "benchmarks"
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +26,10 @@ def scans():
 
 
 def load(name):
-    """A module of benchmarks/defaults, whose modules import each other by their bare names."""
+    """A module of benchmarks/defaults."""
     sys.path.insert(0, str(FOLDER))
     try:
-        return importlib.import_module(name)
+        return importlib.import_module(f"defaults.{name}")
     finally:
         sys.path.remove(str(FOLDER))
 
@@ -54,7 +55,7 @@ def test_every_row_has_a_known_kind_and_a_sentence(register):
 
 def test_every_script_that_the_page_names_exists(register):
     named = register.scripts(register.PAGE.read_text())
-    assert "benchmarks/defaults/scan.py" in named
+    assert "benchmarks/run.py" in named
     assert [script for script in named if not (ROOT / script).exists()] == []
 
 
@@ -75,6 +76,27 @@ def test_every_figure_of_the_page_is_for_the_current_default(register, scans):
     figures = register.figures(register.PAGE.read_text())
     assert len(figures) > 30
     assert figures == {name: scans.shown(scans.SCANS[name].default) for name in figures}
+
+
+def test_a_regret_is_over_the_value_that_is_best_on_all_tables():
+    """Errors 1, 2 and 4 with the default in the middle: it loses a factor of 2 to the first value; the last, none."""
+    regret = load("regret")
+    found = np.log(np.array([1.0, 2.0, 4.0]))[:, None, None] * np.ones((3, 2, 3))
+    shown = regret.regret_table("room.A", (10, 20, 40), 1, ["one", "two"], found)
+    assert "| `room.A` | 20 | 10 | 100% +- 0% | 100% +- 0% (one: 10) |" in shown
+    assert "| all | 1.0000 | 2.0000 | 4.0000 |" in shown
+    best = regret.regret_table("room.A", (10, 20, 40), 0, ["one", "two"], found)
+    assert "| `room.A` | 10 | 10 | 0% +- 0% | 0% +- 0% (one: 10) |" in best
+
+
+def test_a_scan_replaces_a_constant_wherever_it_was_imported_and_puts_it_back(scans):
+    from discreet.solvers.newton import solver
+
+    scan, before = scans.SCANS["solvers.newton.solver.GROWTH"], solver.GROWTH
+    with load("replaced").replaced(scan, 7.5) as settings:
+        assert solver.GROWTH == 7.5
+        assert settings == {}
+    assert before == solver.GROWTH
 
 
 def test_every_constant_has_a_comment_beside_it(register):

@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from tables import EVEN, FAMILY, LABELS, SMALL, TARGETS, FloatArray, Table
 
+from defaults.tables import EVEN, FAMILY, LABELS, SMALL, TARGETS, FloatArray, Table
 from discreet import Budget, Problem, solve
 from discreet.estimators.base import clip_columns
 from discreet.preprocessing import PrivateQuantiles, PrivateScaler

@@ -1,0 +1,1 @@
+"""The parts of experiments/defaults.py, and the register of all numeric constants."""
