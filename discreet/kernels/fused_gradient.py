@@ -13,6 +13,7 @@ import torch
 import triton
 import triton.language as tl
 
+from discreet.kernels.gradient import SMALLEST_FACTOR
 from discreet.kernels.slopes import HUBER, LOGISTIC, SMOOTHED_HINGE
 
 MOST_COLUMNS = 512  # a tile of rows lies in the registers of one program
@@ -25,6 +26,7 @@ FACTORS = 1024  # rows of a program that computes factors
 # What the kernel itself reads must be of this kind.
 _LOGISTIC, _SMOOTHED_HINGE, _HUBER = (tl.constexpr(code) for code in (LOGISTIC, SMOOTHED_HINGE, HUBER))
 _ROUND = tl.constexpr(1.5 * 2.0**52)
+_SMALLEST_FACTOR = tl.constexpr(SMALLEST_FACTOR)
 
 
 @triton.jit
@@ -80,8 +82,9 @@ def _margins_to_factors(
     parameter, clip, per_step = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
     slope = _slope(CODE, parameter, tl.load(margins + i, there, 0.0), tl.load(y + i, there, 0.0))
     size = tl.abs(slope) * tl.load(norms + i, there, 0.0)
-    factor = slope * tl.where(size > clip, clip / size, 1.0) * per_step
-    factor = tl.where(size < float("inf"), factor, 0.0)  # also where it is not a number
+    shorter = tl.where(size > clip, clip / size, 1.0)
+    factor = slope * shorter * per_step
+    factor = tl.where((size < float("inf")) & (shorter >= _SMALLEST_FACTOR), factor, 0.0)  # 0 also for NaN
     if WEIGHTED:
         factor = factor * tl.load(weight + i, there, 0.0)
     tl.store(margins + i, factor, there)

@@ -15,6 +15,8 @@ import scipy.sparse as sp
 from discreet._common.types import FloatArray
 
 SMALLEST_NORM = 1e-150
+# Of the factors that shorten gradients: below it a quotient has few digits and may be twice as large as it should be.
+SMALLEST_FACTOR = 2.0**-1022
 BLOCK_ENTRIES = 1 << 17  # of a table in single precision, widened at once
 
 
@@ -71,11 +73,15 @@ def clipped_gradient_sum(
 
 
 def clipped_slopes(slopes: FloatArray, norms: FloatArray, clip: float, weight: FloatArray | None) -> FloatArray:
-    """Slopes shortened so that every row's gradient has norm at most clip, times the weights; 0 if not finite."""
+    """Slopes shortened so that every row's gradient has norm at most clip, times the weights.
+
+    0 if they are not finite, or so large that the factor would be below SMALLEST_FACTOR.
+    """
     size = (np.abs(slopes) if slopes.ndim == 1 else np.linalg.norm(slopes, axis=1)) * norms
     factor = np.where(np.isfinite(size), 1.0, 0.0)
     if np.isfinite(clip):
-        factor *= clip / np.fmax(size, clip) if clip > 0.0 else 0.0
+        quotient = clip / np.fmax(size, clip) if clip > 0.0 else np.zeros(size.shape)
+        factor *= np.where(quotient >= SMALLEST_FACTOR, quotient, 0.0)
     if weight is not None:
         factor = factor * weight
     return (np.where(np.isfinite(slopes.T), slopes.T, 0.0) * factor).T

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from discreet.kernels.gradient import SMALLEST_FACTOR
 from discreet.kernels.mapped_rows import GAIN, HIGH, LOW, SHIFT
 from discreet.kernels.slopes import FAST, fill_slopes
 
@@ -84,7 +85,7 @@ def _clip_slopes(slopes, norms, weight, clip, per_step, count):
     for i in range(count):
         size = abs(slopes[i]) * norms[i]
         factor = clip / size if size > clip else 1.0
-        slopes[i] = slopes[i] * factor * per_step if size < np.inf else 0.0
+        slopes[i] = slopes[i] * factor * per_step if size < np.inf and factor >= SMALLEST_FACTOR else 0.0
     if weight.size:
         for i in range(count):
             slopes[i] *= weight[i]

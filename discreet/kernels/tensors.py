@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from discreet._common.types import FloatArray
-from discreet.kernels.gradient import SMALLEST_NORM
+from discreet.kernels.gradient import SMALLEST_FACTOR, SMALLEST_NORM
 from discreet.kernels.slopes import HUBER, LOGISTIC, SMOOTHED_HINGE
 
 PIECE_ENTRIES = 1 << 24  # of the rows that are held scaled at once: 128 MiB
@@ -44,10 +44,10 @@ def slopes_of(code, parameter, margins, y):
 
 
 def clipped(slopes, norms, clip, weight):
-    """Slopes shortened so that no gradient exceeds the norm `clip`, times the weights; 0 if not finite."""
+    """Slopes shortened so that no gradient exceeds the norm `clip`, times the weights: see `clipped_slopes`."""
     size = slopes.abs() * norms
     factor = torch.where(size > clip, clip / size, 1.0)
-    short = torch.where(size < np.inf, slopes * factor, 0.0)
+    short = torch.where((size < np.inf) & (factor >= SMALLEST_FACTOR), slopes * factor, 0.0)
     return short if weight is None else short * weight
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.kernels.gradient import clipped_gradient_sum, mapped_row_norms, row_norms
+from discreet.kernels.gradient import clipped_gradient_sum, clipped_slopes, mapped_row_norms, row_norms
 from discreet.kernels.grid_sums import outer_product_sum
 from discreet.kernels.scaled_rows import ScaledRows
 from discreet.problem.losses import Huber, Logistic, SmoothedHinge, Squared
@@ -71,6 +71,16 @@ def test_no_row_adds_more_than_the_clip_allows():
         one = ScaledRows(rows.X[i : i + 1], rows.columns, True)
         added = one.gradient_sum(w, np.array([-1.0]), (1, 0.0), row_norms(matrix[i : i + 1]), clip, None, 0.0)
         assert np.linalg.norm(added) <= clip * (1.0 + 1e-15)
+
+
+def test_no_row_adds_more_than_a_tiny_clip_where_slopes_are_huge():
+    """clip / size is then so small that it has few digits: rounded up, it may be twice as large."""
+    clip, step, one = 1e-18, 2.0**-100, np.ones(1)
+    rows = ScaledRows(np.ones((1, 1)), np.array([[-1.0], [1.0], [0.0], [1.0]]), False)
+    for slope in np.geomspace(1e280, 1.7e308, 500):
+        added = rows.gradient_sum(np.array([slope]), np.zeros(1), (0, 1.0), one, clip, None, step)
+        assert abs(added[0]) <= clip * (1.0 + 1e-9)
+        assert abs(clipped_slopes(np.array([slope]), one, clip, None)[0]) <= clip * (1.0 + 1e-9)
 
 
 @pytest.mark.parametrize("cut", [1, 8, 100, 129])

@@ -105,6 +105,8 @@ def test_slopes_that_are_not_finite_contribute_nothing():
     slopes, norms = tensor([np.nan, np.inf, -np.inf, 1e300, 2.0]), tensor([1.0, 1.0, 1.0, 1e300, 3.0])
     assert clipped(slopes, norms, 1.5, None).tolist() == [0.0, 0.0, 0.0, 0.0, 0.5]
     assert clipped(slopes[4:], norms[4:], np.inf, None).tolist() == [2.0]
+    # A quotient with few digits could be rounded up to twice what it is.
+    assert clipped(tensor([4.02e305]), tensor([1.0]), 1e-18, None).tolist() == [0.0]
 
 
 def test_numbers_that_are_not_finite_are_found_wherever_they_are(monkeypatch):
