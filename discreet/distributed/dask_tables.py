@@ -104,7 +104,8 @@ def _frame_parts(X: Any, y: Any) -> _Parts:
     elif y is not None:
         if not isinstance(y, (str, int)) or y not in columns:
             raise ValueError("y must be the name of a column of the Dask data frame, or a Dask series cut like it.")
-        own, place = str(y), columns.index(y)
+        place = columns.index(y)
+        own = names[place]  # not y itself, which is equal to a column's name but may be written otherwise: 1 and 1.0
         booleans = None if booleans is None else np.delete(booleans, place)
     booleans = booleans if booleans is not None and booleans.any() else None
     return _Parts(partitions, tuple(names), own, all(texts), booleans, FRAME, None, X[columns[:1]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,7 +24,7 @@ class ParquetFiles:
         self.path, self._client = Path(pattern), client
         wanted = str(self.path / "*.parquet") if self.path.is_dir() else str(pattern)
         # Each file once, however many of its names fit: no row may count twice.
-        found = sorted({str(Path(name).resolve()) for name in glob.glob(wanted, recursive=True)})
+        found = _different(sorted({str(Path(name).resolve()) for name in glob.glob(wanted, recursive=True)}))
         if not found:
             raise ValueError(f"{pattern}: no file has such a name; --dask reads Parquet files, 'folder/*.parquet'.")
         self.kinds: dict[str, str] = {}
@@ -67,3 +68,15 @@ class ParquetFiles:
 
     def persons(self, schema: Schema) -> None:
         """None: persons with several rows are for tables in memory, and `fit_table` has refused them."""
+
+
+def _different(names: list[str]) -> list[str]:
+    """Without further names (hard links) of files that are there already."""
+    seen, kept = set(), []
+    for name in names:
+        facts = os.stat(name)
+        if facts.st_nlink > 1 and (facts.st_dev, facts.st_ino) in seen:  # not all disks number files with one name
+            continue
+        seen.add((facts.st_dev, facts.st_ino))
+        kept.append(name)
+    return kept

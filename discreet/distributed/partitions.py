@@ -63,7 +63,8 @@ class Loaded:
         """The columns by name, as series or arrays."""
         table, *target = found if isinstance(found, (tuple, list)) else (found,)
         arrays = [table.iloc[:, j] if hasattr(table, "iloc") else table[:, j] for j in range(table.shape[1])]
-        if len(arrays) + len(target) != len(self.names):
+        own = [str(name) for name in getattr(table, "columns", self.names[: len(arrays)])]
+        if len(arrays) + len(target) != len(self.names) or own != list(self.names[: len(arrays)]):
             raise ValueError(CHANGED.format(source=self.source))
         return dict(zip(self.names, [*arrays, *target], strict=True))
 

@@ -164,6 +164,8 @@ def test_columns_without_texts_as_names():
     distributed = Ridge(**settings).fit(cut_frame(table, CUTS[1]), 3)
     same_model(distributed, memory)
     assert not hasattr(distributed, "feature_names_in_")
+    mixed = table.rename(columns={2: 2.5})  # all names become floats, and 3 is written 3.0
+    same_model(Ridge(**settings).fit(cut_frame(mixed, CUTS[1]), 3), memory)
     with pytest.raises(TypeError, match="rename"):
         Ridge().fit(cut_frame(table.rename(columns={0: "a"}), [ROWS]), 3)
 
@@ -305,6 +307,15 @@ def test_partitions_that_change_are_noticed():
         Ridge().fit(frame, "y")
 
 
+def test_a_partition_whose_columns_come_in_another_order_is_refused():
+    """Its numbers would be read as those of other columns."""
+    table = make_table(task="numbers")
+    parts = [table.iloc[:700], table.iloc[700:][["b", "a", "c", "y"]]]
+    frame = dd.from_map(lambda i: parts[i], [0, 1], meta=table.iloc[:0])
+    with pytest.raises(ValueError, match="changed while it was read"):
+        table_of_dask(frame, "y").encoded(np.asarray)
+
+
 def test_a_partition_that_comes_in_another_order_is_refused():
     """Two shards share it, and each computes it for itself: a row that lies in both parts would count twice."""
     table = make_table(task="numbers")
@@ -332,6 +343,8 @@ def test_a_file_with_several_names_counts_once(tmp_path):
     (tmp_path / "b.parquet").symlink_to(tmp_path / "a.parquet")
     assert ParquetFiles(tmp_path, None).rows == 5
     assert ParquetFiles(tmp_path / "**" / "**" / "*.parquet", None).rows == 5
+    (tmp_path / "c.parquet").hardlink_to(tmp_path / "a.parquet")
+    assert ParquetFiles(tmp_path, None).rows == 5
 
 
 def test_a_broken_worker_releases_nothing():
