@@ -36,6 +36,7 @@ from discreet.problem.losses import Loss
 from discreet.problem.penalties import Penalty, Zero
 from discreet.problem.problem import Problem
 from discreet.solvers import Plan, Solution
+from discreet.solvers._shared.batch_parts import margins_by_row
 from discreet.solvers.choose import make_plan
 from discreet.solvers.run import run_plan
 
@@ -334,8 +335,9 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
     def _margins(self, X: Any) -> Any:
         """Linear predictor, with entries clipped to the ranges that the fit used."""
         check_is_fitted(self, "coef_")
-        table = validate_features(self, on_host(X), reset=False)
-        return clip_columns(table, *self.ranges_) @ np.asarray(self.coef_).T + self.intercept_
+        table = clip_columns(validate_features(self, on_host(X), reset=False), *self.ranges_)
+        # Row by row: `evaluate` counts predictions, and a row more may not change those of the others.
+        return margins_by_row(table, np.asarray(self.coef_, dtype=np.float64)) + self.intercept_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

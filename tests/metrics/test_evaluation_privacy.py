@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
+from discreet import LogisticRegression
 from discreet._common.exceptions import DiscreetWarning
 from discreet.metrics import evaluate
 from discreet.metrics.classification import ClassifierMeasure
@@ -177,3 +178,20 @@ def test_no_message_shows_a_value_of_a_row():
         evaluate(model, X, y)
     assert "rare" not in str(caught.value)
     assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize("columns", [5, 17, 50])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_a_row_more_changes_the_predictions_of_no_other(columns, outputs):
+    """A product of matrices rounds the last rows differently; on an edge, each of them would change its bin."""
+    rng = np.random.default_rng(columns)
+    classes = list(range(max(outputs, 2)))
+    model = LogisticRegression(classes=classes)
+    model.coef_, model.intercept_ = rng.normal(size=(outputs, columns)), np.zeros(outputs)
+    model.ranges_, model.n_features_in_ = (np.full(columns, -3.0), np.full(columns, 3.0)), columns
+    model.classes_ = np.array(classes)
+    for rows in range(20, 40):
+        X = rng.normal(size=(rows, columns))
+        scores = model.decision_function(X)
+        assert np.array_equal(model.decision_function(X[1:]), scores[1:])
+        assert np.array_equal(model.decision_function(np.asfortranarray(X)), scores)

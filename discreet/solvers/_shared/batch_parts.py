@@ -115,7 +115,7 @@ def margins_by_row(X: Any, w: FloatArray) -> FloatArray:
         return np.asarray(X @ w.T)
     from discreet.kernels.stochastic import fill_outputs
 
-    weights = np.atleast_2d(w)
+    weights = np.ascontiguousarray(np.atleast_2d(w))
     margins = np.empty((X.shape[0], weights.shape[0]))
-    fill_outputs(X, weights, margins)
+    fill_outputs(np.ascontiguousarray(X), weights, margins)
     return margins[:, 0] if w.ndim == 1 else margins
