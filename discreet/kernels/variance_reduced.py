@@ -15,6 +15,8 @@ from discreet.kernels.slopes import FAST, prox_entry, slope_of
 from discreet.kernels.stochastic import margin_of, row_factor
 from discreet.kernels.units import UNROUNDED
 
+SMALLEST_UNIT = 2.0**-500
+
 
 @njit(cache=True, error_model="numpy", inline="always")
 def difference_limit(w, anchor, difference_clip, clip):
@@ -33,8 +35,12 @@ def difference_factor(slope, held, norm, clip, limit, weight):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def unit_of_step(limit, grid_step):
-    """What sums of differences of this norm are counted in; without noise they are not rounded."""
-    return limit * grid_step if grid_step > 0.0 else UNROUNDED
+    """What sums of differences of this norm are counted in; without noise they are not rounded.
+
+    0 for a limit so small that its inverse, or a share of it, would leave the range of doubles: nothing is then added.
+    """
+    unit = limit * grid_step if grid_step > 0.0 else UNROUNDED
+    return unit if unit >= SMALLEST_UNIT else 0.0
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)

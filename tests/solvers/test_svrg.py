@@ -16,6 +16,7 @@ from discreet import IncompatibleSolverError, NotPrivateWarning, solve
 from discreet.audit.lower_bound import epsilon_lower_bound
 from discreet.data.public import Public
 from discreet.data.rows import Data
+from discreet.kernels.variance_reduced import add_differences
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
@@ -99,6 +100,16 @@ def test_sums_of_differences_move_by_at_most_their_clip(relation, X, weight, row
     )
     assert np.linalg.norm(sums[0][0] - sums[1][0]) <= allowed * 0.8 * (1 + 1e-12) + steps[0]
     assert np.linalg.norm(sums[0][1] - sums[1][1]) <= allowed * limit * (1 + 1e-9) + steps[1] + rounding
+
+
+@pytest.mark.parametrize("limit", [1e-140, 1e-160, 1e-300, 1e-305, 1e-310, 1e-320])
+def test_differences_stay_within_tiny_limits(limit):
+    """The inverse of the unit would be infinite, and a row would turn the sum into NaN."""
+    change, X, w = np.zeros(2), np.array([[1.0, 0.0], [0.0, 0.5]]), np.ones(2)
+    loss, sizes = (Logistic().code, 0.0), (2.0**-30, np.zeros(2), 1.0, limit)
+    add_differences(X, np.array([1.0, 0.5]), np.array([1.0, -1.0]), np.empty(0), *loss, *sizes, w, change)
+    assert (np.abs(change) <= 2.0**30).all()
+    assert change.any() == (limit > 2.0**-470)
 
 
 def test_the_clip_of_differences_binds():
