@@ -72,7 +72,8 @@ class ParquetFiles:
 
 def _different(names: list[str]) -> list[str]:
     """Without further names (hard links) of files that are there already."""
-    seen, kept = set(), []
+    seen: set[tuple[int, int]] = set()
+    kept: list[str] = []
     for name in names:
         facts = os.stat(name)
         if facts.st_nlink > 1 and (facts.st_dev, facts.st_ino) in seen:  # not all disks number files with one name
