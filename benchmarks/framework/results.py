@@ -52,15 +52,26 @@ class Results:
 
     def summary(self) -> str:
         """The table of the page, where it takes no plots; else a line for each cell: numbers, or why there are none."""
-        failed = [f"{cell.describe()}: failed: {why}" for cell, why in self.failures]
+        failed = [f"{_told(cell)}: failed: {why}" for cell, why in self.failures]
         if self.experiment.page is not None and not self.experiment.file and not self.missing:
             return "\n\n".join([self.experiment.page(self, None), *failed])
         lines = list(failed)
         for cell, numbers in self.select():
-            short = {name: _short(value) for name, value in numbers.items() if isinstance(value, (int, float))}
-            lines.append(f"{cell.describe()}: " + ", ".join(f"{name} {value}" for name, value in short.items()))
-        return "\n".join(lines + [f"{cell.describe()}: missing" for cell in self.missing])
+            short = {name: text for name, value in numbers.items() if (text := _short(value))}
+            lines.append(f"{_told(cell)}: " + ", ".join(f"{name} {text}" for name, text in short.items()))
+        return "\n".join(lines + [f"{_told(cell)}: missing" for cell in self.missing])
 
 
-def _short(value: float) -> str:
-    return f"{value:.4g}"
+def _told(cell: Cell) -> str:
+    """The cell for a line of results; one of a stand-in says so."""
+    dataset = registry.datasets().get(cell.dataset)
+    return cell.describe() + (" (STAND-IN)" if dataset is not None and dataset.is_stand_in else "")
+
+
+def _short(value: Any) -> str:
+    """A number, or the mean of the numbers of several runs; empty for all else."""
+    if isinstance(value, (int, float)):
+        return f"{value:.4g}"
+    if isinstance(value, list) and value and all(isinstance(one, (int, float)) for one in value):
+        return f"{sum(value) / len(value):.4g}"
+    return ""
