@@ -7,22 +7,23 @@ import math
 import numpy as np
 from framework import plots
 from framework.markdown import beside, number, spread, table
-from framework.registry import datasets_of, methods
+from framework.registry import datasets_of, methods, methods_of
 
 NAME = "greedy"
 MAIN = ("dp-gcd", "dp-gcd-signed", "dp-gcd-claimed", "dp-cd", "dp-sgd", "dp-sgd-claimed", "dp-sgd-poisson", "auto")
-RULES = ("dp-gcd", "dp-gcd, gs-s", "dp-gcd, gs-q", "dp-gcd-signed", "dp-cd")
+RULES = ("dp-gcd", "dp-gcd, gs-s", "dp-gcd, gs-q", "dp-gcd-signed", "dp-cd", "dp-sgd")
 
 
 def page(results, folder):
     shown = [dataset for dataset in datasets_of(NAME) if any(True for _ in results.select(dataset=dataset.name))]
     sparse = [d for d in shown if "support" in d.facts]
-    draw(results, shown, MAIN, folder / "papers-greedy.png", "passes")
+    main = (*MAIN, *(one.name for one in methods_of(NAME) if one.name not in MAIN + RULES))  # those of new files last
+    draw(results, shown, main, folder / "papers-greedy.png", "passes")
     draw(results, sparse, RULES, folder / "papers-greedy-rules.png", "passes")
-    draw(results, shown, MAIN, folder / "papers-greedy-time.png", "seconds")
+    draw(results, shown, main, folder / "papers-greedy-time.png", "seconds")
     draw_optima(results, shown, folder / "papers-greedy-optima.png")
     parts = ["### Figure 5.4.1: relative error against passes", "![Relative error](papers-greedy.png)"]
-    parts += [errors(results, shown), "### Table D.4: support", supports(results, sparse)]
+    parts += [errors(results, shown, main), "### Table D.4: support", supports(results, sparse)]
     parts += ["### Figure D.2.2: rules", "![Rules](papers-greedy-rules.png)", rules(results, sparse)]
     parts += ["### Table D.5: chosen passes, clip and step", settings(results, shown)]
     parts += ["### Figure D.2.3: run time", "![Relative error against time](papers-greedy-time.png)"]
@@ -40,18 +41,18 @@ def label_of(name):
     return methods()[name].style.get("label", name)
 
 
-def errors(results, shown):
+def errors(results, shown, names):
     """Our mean over five fresh runs with the deviation; printed means in parentheses."""
     rows = []
     for dataset in shown:
         printed, row = dataset.facts.get(NAME, {}), [dataset.name]
-        for name in MAIN:
+        for name in names:
             best = best_of(results, dataset, name)
             of = printed.get({"dp-gcd": "dp-gcd-claimed", "dp-sgd": "dp-sgd-claimed"}.get(name, name))
             row.append("" if best is None else beside(spread(best[1]["error"]), of))
         optimum = results.one(dataset=dataset.name, method="optimum")
         rows.append([*row, "" if optimum is None else number(optimum["at zero"])])
-    return table(["problem", *map(label_of, MAIN), "error at w = 0"], rows)
+    return table(["problem", *map(label_of, names), "error at w = 0"], rows)
 
 
 def supports(results, sparse):
@@ -113,7 +114,7 @@ def optima(results, shown):
 
 
 def panels(path, count, columns=4):
-    return plots.figure(path, math.ceil(count / columns), columns, (3.0, 2.5))
+    return plots.figure(path, max(1, math.ceil(count / columns)), columns, (3.0, 2.5))
 
 
 def draw(results, shown, names, path, against):

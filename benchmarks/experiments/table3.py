@@ -36,16 +36,15 @@ def page(results, folder):
     for dataset in datasets_of(NAME):
         found = {p: results.one(dataset=dataset.name, passes=p) for p in PASSES}
         times = {p: {m: float(np.mean(s)) for m, s in n.items() if isinstance(s, list)} for p, n in found.items() if n}
-        printed = dataset.facts[NAME]
+        printed = dataset.facts.get(NAME, {})
         title = dataset.facts.get("title", dataset.name)
         for method in methods_of(NAME):
             of = printed.get(method.name, {})
             fields = [beside(number(times[p][method.name]), of.get(p)) if p in times else "" for p in PASSES]
-            rows.append([title, method.style["label"], *fields])
-        ratio = {p: printed["dp-sgd"][p] / printed["dp-cd"][p] for p in PASSES}
+            rows.append([title, method.style.get("label", method.name), *fields])
+        ratio = {p: f"{printed['dp-sgd'][p] / printed['dp-cd'][p]:.1f}" for p in PASSES} if printed else {}
         fields = [
-            beside(f"{times[p]['dp-sgd'] / times[p]['dp-cd']:.1f}", f"{ratio[p]:.1f}") if p in times else ""
-            for p in PASSES
+            beside(f"{times[p]['dp-sgd'] / times[p]['dp-cd']:.1f}", ratio.get(p)) if p in times else "" for p in PASSES
         ]
         rows.append([title, "ratio", *fields])
     return table(["problem", "method", *(f"{p} passes" for p in PASSES)], rows)
@@ -61,4 +60,5 @@ table3 = Experiment(
     file="papers-coordinate-descent.md",
     order=2,
     stored=("electricity", "california"),
+    alone=True,
 )
