@@ -39,7 +39,7 @@ def page(results, folder):
                     plots.curve(axis, list(found), plots.band_of(list(found.values())), method.style)
             axis.set(xscale="log", yscale="log", xlabel="mean size of a set", ylabel="relative error")
             axis.set_xticks(SIZES.get(dataset.name, (1, 4, 16)), map(str, SIZES.get(dataset.name, (1, 4, 16))))
-            axis.minorticks_off()
+            axis.xaxis.minorticks_off()
             axis.set_title(dataset.name, fontsize=10)
     parts = ["![DP-SkGD](papers-sketched.png)"]
     for dataset in datasets_of(NAME):
