@@ -13,7 +13,7 @@ NAME = "greedy"
 PASSES = (0.001, 0.01, 0.1, 1, 2, 3, 5, 10, 20)  # of methods without a list of their own
 CLIPS = np.logspace(-4, 6, 50)
 EVERY, RUNS = 4, 5
-MOST_DRAWS, MOST_COORDINATES = 3e6, 3e5  # normal numbers that a run of DP-SGD may draw, and steps of DP-CD
+MOST_DRAWS, MOST_COORDINATES = 3e7, 3e5  # normal numbers that a run of DP-SGD may draw, and steps of DP-CD
 FIRST = ("auto", "dp-gcd", "dp-gcd-signed", "dp-gcd-claimed", "dp-cd")
 QUICK = ("square", "log2, alpha 0.1")
 
@@ -77,4 +77,5 @@ greedy = Experiment(
     file="papers-greedy.md",
     order=1,
     stored=("california", "madelon", "dorothea", "meltingpoint"),
+    version=2,
 )
