@@ -191,6 +191,26 @@ def test_every_printed_formula_is_below_the_certified_noise(monkeypatch):
     assert min(others) > 1.05
 
 
+def test_printed_noise_of_sampled_rows_is_that_of_the_conversion_which_the_papers_cite(paper_noise):
+    """Rényi DP as dp-accounting has it; the papers' conversion asks for more noise than today's."""
+    accounting = pytest.importorskip("dp_accounting")
+    rdp = importlib.import_module("dp_accounting.rdp")
+    rate, steps, delta = 1e-3, 1_000, 1e-6
+    multiplier = paper_noise.sampled_gaussian_multiplier(rate, steps, 1.0, delta)
+    event = accounting.PoissonSampledDpEvent(rate, accounting.GaussianDpEvent(multiplier))
+    converted = []
+    for order, ours in zip(paper_noise.ORDERS, paper_noise.sampled_gaussian_rdp(rate, multiplier), strict=True):
+        converted.append(steps * ours + math.log(1.0 / delta) / (order - 1.0))
+    assert min(converted) == pytest.approx(1.0, rel=0.01)
+    tighter = rdp.RdpAccountant(orders=[float(order) for order in paper_noise.ORDERS]).compose(event, steps)
+    best = int(np.argmin(converted))
+    order = float(paper_noise.ORDERS[best])
+    gain = math.log1p(-1.0 / order) - math.log(order) / (order - 1.0)
+    assert tighter.get_epsilon(delta) <= converted[best] + gain + 1e-9  # the same curve, converted as today
+    alone = rdp.RdpAccountant(orders=[order]).compose(event, steps)
+    assert alone.get_epsilon(delta) == pytest.approx(converted[best] + gain, rel=1e-6)
+
+
 def test_unknown_calibrations_and_correct_formulas_are_refused(paper_noise):
     plan = plan_of(CoordinateDescent(clip=1.0, scale_share=0.0))
     with pytest.raises(ValueError, match="calibration must be one of"):

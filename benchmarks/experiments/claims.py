@@ -71,11 +71,14 @@ def solver_for(what, setting):
 def page(results, folder):
     rows = []
     for cell, numbers in results.select():
-        setting = dict(cell.setting)
-        about = ", ".join(f"{name} {value:,.3g}" for name, value in setting.items())
+        about = ", ".join(f"{name} {_short(value)}" for name, value in cell.setting.items())
         found = numbers["certified"]
         rows.append([cell.method, about, "1", "infinite" if found is None else number(found)])
     return table(["printed noise", "setting", "claimed epsilon", "certified epsilon"], rows)
+
+
+def _short(value):
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
 
 
 claims = Experiment(
@@ -87,4 +90,5 @@ claims = Experiment(
     page,
     file="papers.md",
     order=0,
+    version=2,
 )

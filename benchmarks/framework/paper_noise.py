@@ -14,12 +14,15 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import numpy as np
 from scipy.optimize import brentq
+from scipy.special import gammaln, logsumexp
 
 from discreet import NotPrivateWarning
 from discreet.privacy import accounting
 
 CALIBRATIONS = ("certified", "paper")
+ORDERS = np.arange(2, 129)  # of Rényi DP; the best one is about 1 + log(1 / delta) / epsilon
 
 
 def with_calibration(plan: Any, calibration: str) -> Any:
@@ -62,13 +65,15 @@ def single_row_sgd(plan: Any) -> float:
 
 @cache
 def sampled_gaussian_multiplier(rate: float, steps: int, epsilon: float, delta: float) -> float:
-    """The least multiplier for which the Rényi accountant of Mironov, Talwar and Zhang (2019) says epsilon."""
-    from dp_accounting import dp_event
-    from dp_accounting.rdp import RdpAccountant
+    """The least multiplier for which Rényi DP (Mironov, Talwar and Zhang, 2019) says epsilon.
+
+    With the conversion r(a) + log(1 / delta) / (a - 1) of Mironov (2017), which the papers cite; today's would say 10 %
+    less noise, which is not theirs.
+    """
+    bonus = math.log(1.0 / delta) / (ORDERS - 1.0)
 
     def excess(multiplier: float) -> float:
-        event = dp_event.PoissonSampledDpEvent(rate, dp_event.GaussianDpEvent(multiplier))
-        return RdpAccountant().compose(event, steps).get_epsilon(delta) - epsilon
+        return float(np.min(steps * sampled_gaussian_rdp(rate, multiplier) + bonus)) - epsilon
 
     low, high = 0.25, 1.0
     while excess(high) > 0.0:
@@ -76,6 +81,17 @@ def sampled_gaussian_multiplier(rate: float, steps: int, epsilon: float, delta: 
     while excess(low) < 0.0:
         low, high = 0.5 * low, low
     return float(brentq(excess, low, high, rtol=1e-3))
+
+
+def sampled_gaussian_rdp(rate: float, multiplier: float) -> np.ndarray:
+    """Rényi DP of one noisy sum over a Poisson sample at each of `ORDERS`, for one row more or less."""
+    found = []
+    for order in ORDERS:
+        k = np.arange(order + 1.0)
+        choices = gammaln(order + 1.0) - gammaln(k + 1.0) - gammaln(order - k + 1.0)
+        draws = k * math.log(rate) + (order - k) * math.log1p(-rate)
+        found.append(logsumexp(choices + draws + k * (k - 1.0) / (2.0 * multiplier**2)) / (order - 1.0))
+    return np.array(found)
 
 
 def advanced_composition(plan: Any) -> float:

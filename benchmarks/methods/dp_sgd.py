@@ -51,6 +51,7 @@ dp_sgd_claimed = Method(
     grid={"passes": PASSES, "step": STEPS},
     style={"color": "#ff7f0e", "marker": "^", "ls": ":", "mfc": "none", "label": "DP-SGD, claimed, not certified"},
     dear=True,
+    version=2,
 )
 
 
