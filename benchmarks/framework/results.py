@@ -69,7 +69,9 @@ def _told(cell: Cell) -> str:
 
 
 def _short(value: Any) -> str:
-    """A number, or the mean of the numbers of several runs; empty for all else."""
+    """A number, the mean of the numbers of several runs, or why there are none; empty for all else."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, (int, float)):
         return f"{value:.4g}"
     if isinstance(value, list) and value and all(isinstance(one, (int, float)) for one in value):
