@@ -140,3 +140,16 @@ def test_seconds_are_those_of_runs_without_a_trace(framework):
     found = tuning.tuned_numbers(method, None, {"passes": 2}, [0.5, 1.0, 2.0], 1, 3)
     assert found["seconds"] == [1.0] * 3
     assert found["way"]["mean"] == [0.2, 0.1]
+
+
+def test_sets_of_coordinates_stand_beside_auto_as_another_experiment_has_measured_it(framework, tmp_path):
+    registry, kept = framework["registry"], framework["store"].Store(tmp_path / "made-up.jsonl")
+    sketched, table2 = (registry.experiments()[name] for name in ("sketched", "table2"))
+    for cell in sketched.cells(False):
+        kept.numbers[registry.key_of(cell)] = {"error": [0.1, 0.2]}
+    for cell in table2.cells(False):
+        if cell.method == "auto":
+            kept.numbers[registry.key_of(cell)] = {"error": [0.03, 0.05]}
+    text = sketched.page(framework["results"].Results(sketched, kept), tmp_path)
+    assert text.count("auto, untuned") == 1  # log1 is not in Table 2
+    assert "| auto, untuned | 0.04 ± 1e-02 |" in text
