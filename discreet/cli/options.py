@@ -49,7 +49,11 @@ RowsPerPerson = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output file.")]
 TableFile = Annotated[
-    Path, typer.Argument(metavar="TABLE", help="A CSV (also .csv.gz) or Parquet file; - reads it from a pipe.")
+    Path,
+    typer.Argument(
+        metavar="TABLE",
+        help="A CSV (also .csv.gz) or Parquet file, or a folder or quoted pattern of Parquet files; - reads a pipe.",
+    ),
 ]
 NoHeader = Annotated[
     bool, typer.Option("--no-header", help="The first line of a CSV file is a row; name its columns column_1, ...")
@@ -94,8 +98,8 @@ DaskAddress = Annotated[
     typer.Option(
         "--dask",
         metavar="ADDRESS",
-        help="Let the workers of this Dask cluster (tcp://HOST:PORT) read the Parquet files, TABLE being a folder or a "
-        "quoted pattern; local, or local:2, starts workers on this machine.",
+        help="Let the workers of this Dask cluster (tcp://HOST:PORT) read the Parquet files; local, or local:2, "
+        "starts workers on this machine.",
     ),
 ]
 ModelOut = Annotated[Path, typer.Option(help="Where to write the model.")]

@@ -20,7 +20,6 @@ import sys
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,14 +27,12 @@ import numpy as np
 
 from discreet.data.arrow_columns import (
     MISSING,
-    arrow_kind,
     check_column,
     read_features,
     read_target,
     read_texts,
     wanted_columns,
 )
-from discreet.data.arrow_dataset import open_parquet, without_values
 from discreet.data.schema import Schema
 from discreet.data.stored_table import StoredTable
 from discreet.data.table import Table
@@ -173,7 +170,7 @@ class CSVFile(TableFile):
             names = [f"column_{place}" for place in range(1, len(names) + 1)]
         elif values:
             raise ValueError(_LOOKS_LIKE_DATA.format(path=self.path, place=values[0]))
-        return _unique(self.path, names, ["number"] * len(names))
+        return unique_names(self.path, names, ["number"] * len(names))
 
     def _columns(self, wanted: list[str]) -> Any:
         """The wanted columns as texts: what they mean is for the schema to say."""
@@ -202,30 +199,6 @@ class CSVFile(TableFile):
             ) from None
 
 
-class ParquetTableFile(TableFile):
-    """A Parquet file; it declares types and the number of rows, and can be read batch by batch."""
-
-    def _header(self) -> dict[str, str]:
-        with without_values(self):
-            self._parquet = open_parquet(self._file)
-            self.rows = self._parquet.metadata.num_rows
-            fields = self._parquet.schema_arrow
-            names, kinds = fields.names, [arrow_kind(kind) for kind in fields.types]
-        return _unique(self.path, names, kinds)
-
-    def _columns(self, wanted: list[str]) -> Any:
-        with without_values(self):
-            return self._parquet.read(columns=wanted)
-
-    def stored(self, schema: Schema) -> StoredTable:
-        return StoredTable(self, schema)
-
-    def batches(self, wanted: list[str], rows: int) -> Generator[Any, None, None]:
-        """The wanted columns as Arrow batches of at most so many rows, in the order of the file."""
-        with without_values(self):
-            yield from self._parquet.iter_batches(batch_size=rows, columns=wanted)
-
-
 def looks_like_data(name: str) -> bool:
     """Whether a field of a first line is a value rather than a name: it holds no letter, or is a word for a value."""
     try:
@@ -238,9 +211,12 @@ def looks_like_data(name: str) -> bool:
 def open_table(path: str | Path, header: bool = True) -> TableFile:
     """Open a CSV or Parquet file, told apart by the ending of the name, and read its header.
 
-    A file that comes through a pipe (-) is told by its first bytes. `header=False` says that the first line of a CSV
-    file is a row; its columns are then called column_1, column_2, ...
+    A folder, or a pattern such as "folder/*.parquet", is a table of several Parquet files. A file that
+    comes through a pipe (-) is told by its first bytes. `header=False` says that the first line of a CSV file is a row;
+    its columns are then called column_1, column_2, ...
     """
+    from discreet.data.parquet_table import ParquetFolder, ParquetTableFile, is_several  # which need what is here
+
     path, file = Path(path), None
     endings = [ending.lower() for ending in path.suffixes[-2:]]
     ending = endings[-1] if endings else ""
@@ -250,11 +226,12 @@ def open_table(path: str | Path, header: bool = True) -> TableFile:
         ending = PARQUET[0] if content.startswith(b"PAR1") else ""
     if ending in OTHER_FORMATS or (ending == ".gz" and set(endings) & {*OTHER_FORMATS, *PARQUET, ".tar"}):
         raise ValueError(f"{path}: files with the ending {ending} are not read; convert it to Parquet or CSV.")
-    if ending not in PARQUET:
+    several = is_several(path)
+    if ending not in PARQUET and not several:
         return CSVFile(path, header, file)
     if not header:
         raise ValueError(f"{path} is a Parquet file, which names its columns; --no-header is for CSV files.")
-    return ParquetTableFile(path, file=file)
+    return ParquetFolder(path) if several else ParquetTableFile(path, file=file)
 
 
 def read_header(path: str | Path, header: bool = True) -> dict[str, str]:
@@ -300,7 +277,8 @@ def _open(path: Path) -> Any:
         raise OSError(number, os.strerror(number) if number else str(error), str(path)) from None
 
 
-def _unique(path: Path, names: list[str], kinds: list[str]) -> dict[str, str]:
+def unique_names(path: Path, names: list[str], kinds: list[str]) -> dict[str, str]:
+    """The kinds of columns by their names, of which none may be empty or there twice."""
     if "" in names:
         raise ValueError(f"{path}: column {names.index('') + 1} has no name; name it in the header or remove it.")
     twice = [name for name, times in Counter(names).items() if times > 1]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import glob
-import os
 from pathlib import Path
 from typing import Any, Self
 
-from discreet.data.arrow_columns import arrow_kind, check_column, wanted_columns
-from discreet.data.arrow_dataset import open_parquet, without_values
+from discreet.data.arrow_columns import check_column, wanted_columns
+from discreet.data.parquet_table import footer, parquet_names
 from discreet.data.schema import Schema
 from discreet.distributed.partitions import ParquetGroup, PartitionedSource
 from discreet.distributed.rows import DistributedTable
@@ -22,30 +20,14 @@ class ParquetFiles:
 
     def __init__(self, pattern: str | Path, client: Any) -> None:
         self.path, self._client = Path(pattern), client
-        wanted = str(self.path / "*.parquet") if self.path.is_dir() else str(pattern)
-        # Each file once, however many of its names fit: no row may count twice.
-        found = _different(sorted({str(Path(name).resolve()) for name in glob.glob(wanted, recursive=True)}))
-        if not found:
-            raise ValueError(f"{pattern}: no file has such a name; --dask reads Parquet files, 'folder/*.parquet'.")
         self.kinds: dict[str, str] = {}
         groups, counts = [], []
-        for name in found:
-            for number, rows in enumerate(self._footer(name)):
-                groups.append(ParquetGroup(name, number))
-                counts.append(rows)
+        for name in parquet_names(pattern):
+            self.kinds, rows = footer(name, self.kinds)
+            groups += [ParquetGroup(name, number) for number in range(len(rows))]
+            counts += rows
         self.source = PartitionedSource.of(groups, counts, self.kinds, str(pattern))
         self.rows = self.source.rows
-
-    def _footer(self, name: str) -> list[int]:
-        """The numbers of rows of the groups of a file; all files must have the same columns."""
-        with without_values(name):
-            file = open_parquet(name)
-            kinds = {field.name: arrow_kind(field.type) for field in file.schema_arrow}
-            rows = [file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups)]
-        if self.kinds and set(kinds) != set(self.kinds):
-            raise ValueError(f"{name} does not have the columns of the files before it.")
-        self.kinds = self.kinds or kinds
-        return rows
 
     def __enter__(self) -> Self:
         return self
@@ -68,16 +50,3 @@ class ParquetFiles:
 
     def persons(self, schema: Schema) -> None:
         """None: persons with several rows are for tables in memory, and `fit_table` has refused them."""
-
-
-def _different(names: list[str]) -> list[str]:
-    """Without further names (hard links) of files that are there already."""
-    seen: set[tuple[int, int]] = set()
-    kept: list[str] = []
-    for name in names:
-        facts = os.stat(name)
-        if facts.st_nlink > 1 and (facts.st_dev, facts.st_ino) in seen:  # not all disks number files with one name
-            continue
-        seen.add((facts.st_dev, facts.st_ino))
-        kept.append(name)
-    return kept

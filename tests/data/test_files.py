@@ -81,5 +81,5 @@ def test_a_file_that_cannot_be_opened_is_named(tmp_path):
             open_table(tmp_path / name)
         assert caught.value.filename == str(tmp_path / name)
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(OSError, match=r"folder\.csv"):
+    with pytest.raises(ValueError, match=r"folder\.csv: the folder holds no Parquet files"):
         open_table(tmp_path / "folder.csv")
