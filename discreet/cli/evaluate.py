@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,7 @@ from discreet.cli import options
 from discreet.cli.console import check_free, complain, print_json
 
 if TYPE_CHECKING:
-    from discreet.data.schema import Schema
+    from discreet.estimators.table_fit import FitRequest
 
 ROWS_ALONE = (
     "The model protects whole persons, and an evaluation protects single rows: a person with several rows in this "
@@ -63,6 +64,7 @@ def evaluate(
     draw of the rows, and are compared with the best constant prediction. The curves are in the output of --json.
     """
     from discreet.estimators.model_file import read_model
+    from discreet.estimators.table_fit import FitRequest
     from discreet.metrics import evaluate as evaluate_model
     from discreet.metrics import save_evaluation
     from discreet.privacy.relation import Relation
@@ -76,7 +78,9 @@ def evaluate(
     settings: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "random_state": seed, "public_n": public_rows}
     settings |= {"confidence": confidence, "y_bounds": bounds, "largest_error": largest_error}
     settings |= {"figures": None if figures is None else [name.strip() for name in figures.split(",")]}
-    with _rows(table, stored.schema, not no_header, dask) as (rows, labels):
+    protected = replace(stored.schema, person=None, relation=relation or Relation.REPLACE)  # rows, not persons
+    size = FitRequest(protected, parameters={"public_n": public_rows})
+    with _rows(table, size, not no_header, dask) as (rows, labels):
         found = evaluate_model(
             stored.estimator, rows, labels, epsilon, delta, relation=relation or Relation.REPLACE, **settings
         )
@@ -91,16 +95,20 @@ def evaluate(
 
 
 @contextmanager
-def _rows(table: Path, schema: Schema, header: bool, dask: str | None) -> Iterator[tuple[Any, Any]]:
-    """The rows and their targets, in memory or on the workers of a cluster."""
+def _rows(table: Path, size: FitRequest, header: bool, dask: str | None) -> Iterator[tuple[Any, Any]]:
+    """The rows and their targets: in memory, in files too large for it, or on the workers of a cluster."""
     if dask is None:
-        from discreet.data.files import read_table
+        from discreet.data.files import open_table
 
-        rows = read_table(table, schema, target=True, header=header)
+        with open_table(table, header=header) as file:
+            if size.exceeds_memory(file):
+                yield file.stored(size.schema), None
+                return
+            rows = file.read(size.schema, target=True)
         yield rows, rows.y
         return
     from discreet.distributed.cluster import connected
     from discreet.distributed.parquet_files import ParquetFiles
 
     with connected(dask) as client:
-        yield ParquetFiles(table, client).stored(schema), None
+        yield ParquetFiles(table, client).stored(size.schema), None

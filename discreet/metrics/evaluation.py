@@ -19,7 +19,7 @@ from discreet._common.types import FloatArray
 from discreet.data.bounds import check_complete_bounds
 from discreet.data.public import Public
 from discreet.data.validation import check_weights, validate_features
-from discreet.distributed import DistributedTable, is_dask
+from discreet.distributed import is_elsewhere
 from discreet.estimators.base import PrivateLinearModel
 from discreet.estimators.fingerprint import fingerprint
 from discreet.metrics.classification import ClassifierMeasure, accuracies, confusion, log_losses
@@ -69,10 +69,10 @@ def evaluate(
     model : fitted estimator, pipeline or search of discreet
         What is evaluated; its predictions must depend on single rows, so steps that do not are refused.
     X : array, sparse matrix or table of shape (n_samples, n_features), or Dask frame or array
-        The private rows to evaluate on.
+        The private rows to evaluate on. A `pyarrow.dataset` (Parquet files) is read block by block.
     y : array of shape (n_samples,), or str
-        Their labels or targets; with a Dask frame also the name of their column. A label that the model does not know
-        counts as predicted wrongly.
+        Their labels or targets; with a Dask frame or a data set the name of their column. A label that the model does
+        not know counts as predicted wrongly.
     epsilon : float or Budget, default=1.0
         Privacy budget of this release.
     delta : float, optional
@@ -136,9 +136,9 @@ def evaluate(
     failure = 1.0 - number_in("confidence", confidence, 0.5, 1.0 - 1e-9)
     pipeline_guarantee(model)  # refuses what does not treat every row on its own
     workers = None
-    if is_dask(X) or isinstance(X, DistributedTable):
+    if is_elsewhere(X):
         if sample_weight is not None:
-            raise ValueError("sample_weight is for tables in memory; a Dask table has none.")
+            raise ValueError("sample_weight is for tables in memory; a table that is read block by block has none.")
         workers = rows_for(model, X, y)
     rows, columns = (workers.rows, workers.columns) if workers is not None else _shape(model, X, y)
     weight = None if sample_weight is None else check_weights(sample_weight, rows)

@@ -1,4 +1,4 @@
-"""Evaluation of a model on rows that lie on workers: they predict, and their sums come back."""
+"""Evaluation of a model on rows that lie on workers or in files: sums over blocks of them are enough."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from discreet._common.types import FloatArray
-from discreet.distributed import DistributedRows, DistributedTable, table_of_dask
+from discreet.data.stored_table import StoredTable
+from discreet.distributed import table_elsewhere
 from discreet.estimators.base import PrivateLinearModel
 from discreet.metrics.label_codes import codes_of
 
 if TYPE_CHECKING:
-    from discreet.data.rows import Data
+    from discreet.data.rows import Data, Rows
     from discreet.metrics.released_sums import SumsPlan
 
 # Of a fitted model: what predictions do not need, and what must not travel.
@@ -24,28 +25,26 @@ NOT_NEEDED = ("solution_", "plan_", "stream_", "_guarantee", "_plan_facts", "fea
 PARAMETERS = ("ledger", "dataset", "random_state", "public_table", "start")
 
 
-def rows_for(model: Any, X: Any, y: Any) -> DistributedRows:
-    """The checked rows of a Dask table, or of a distributed one, with labels as numbers of the model's classes.
+def rows_for(model: Any, X: Any, y: Any) -> Rows:
+    """The checked rows of a Dask or stored table, with labels as numbers of the model's classes.
 
     A label that is none of them gets the next number, as in memory.
     """
     inner = getattr(model, "best_estimator_", model)
     if not isinstance(inner, PrivateLinearModel):
-        raise ValueError(f"a Dask table is evaluated for linear models of discreet alone, not {type(inner).__name__}.")
+        kind = type(inner).__name__
+        raise ValueError(f"a table that is read block by block is evaluated for linear models alone, not {kind}.")
     classes = inner.classes_ if is_classifier(inner) else None
-    if isinstance(X, DistributedTable):
-        table = X
-    elif y is None:
+    if y is None and not isinstance(X, StoredTable):
         raise ValueError("y is missing: pass the name of the target's column, or a Dask series cut like X.")
-    else:
-        table = table_of_dask(X, y, classes)
+    table = table_elsewhere(X, y, classes)
     names = getattr(inner, "feature_names_in_", None)
     if len(table.names) != inner.n_features_in_ or (table.named and names is not None and table.names != [*names]):
         raise ValueError("the columns of the table are not those that the model was trained on, in that order.")
     return table.encoded(np.asarray if classes is None else partial(_codes, classes=tuple(classes.tolist())))
 
 
-def totals(measure: Any, plan: SumsPlan, rows: DistributedRows) -> FloatArray:
+def totals(measure: Any, plan: SumsPlan, rows: Rows) -> FloatArray:
     """The exact sums of all parts of a release. Not private."""
     lean = replace(measure, model=_lean(getattr(measure.model, "best_estimator_", measure.model)))
     return rows.sum(partial(_block_totals, measure=lean, plan=plan))

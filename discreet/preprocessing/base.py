@@ -17,7 +17,7 @@ from discreet.data.clipping import clip_columns
 from discreet.data.public import Public
 from discreet.data.rows import Data, Rows
 from discreet.data.validation import only_weights, validate_features, validate_stored
-from discreet.distributed import is_dask, table_of_dask
+from discreet.distributed import is_elsewhere, table_elsewhere
 from discreet.preprocessing.release import Terms
 from discreet.privacy.budget import budget_from
 from discreet.privacy.guarantee import Guarantee
@@ -115,7 +115,7 @@ class PrivateTransformer(
         Guarantee: everything learned is differentially private as `guarantee_` states; the ledger, if there
         is one, grants the cost before anything is computed from the rows.
         """
-        data, booleans = self._rows_of_workers(X, metadata) if is_dask(X) else self._rows_in_memory(X, metadata)
+        data, booleans = self._rows_elsewhere(X, metadata) if is_elsewhere(X) else self._rows_in_memory(X, metadata)
         names = getattr(self, "feature_names_in_", None)
         booleans = booleans if hasattr(self, "bounds") and self._types_bound else None
         terms = Terms.of(data, getattr(self, "bounds", None), names, booleans, **self._settings())
@@ -133,14 +133,14 @@ class PrivateTransformer(
         weight = only_weights(metadata, table.shape[0])
         return Data(table, np.zeros(table.shape[0]), weight), boolean_columns(X)
 
-    def _rows_of_workers(self, X: Any, metadata: dict[str, Any]) -> tuple[Rows, BoolArray | None]:
-        """The checked rows of a Dask table, which stay on its workers, and which of its columns are booleans."""
+    def _rows_elsewhere(self, X: Any, metadata: dict[str, Any]) -> tuple[Rows, BoolArray | None]:
+        """The checked rows of a table that stays on its workers or in its files, and which columns are booleans."""
         if not self._needs_sums_only:
             raise ValueError(
                 f"{type(self).__name__} needs all rows in memory; PrivateScaler, PrivateBounds and private_means take "
-                "Dask tables."
+                "tables on Dask or in Parquet files."
             )
-        table = table_of_dask(X)
+        table = table_elsewhere(X)
         return validate_stored(self, table, None, metadata, np.asarray), table.booleans
 
     def plan(self, n_samples: int, n_features: int, sparse: bool = False, feature_names: Any = None) -> ReleasePlan:

@@ -17,7 +17,7 @@ from discreet.data.bounds import boolean_columns, names_of
 from discreet.data.public import public_facts
 from discreet.data.rows import Data, Rows
 from discreet.data.validation import load_features
-from discreet.distributed import is_dask, table_of_dask
+from discreet.distributed import is_elsewhere, table_elsewhere
 from discreet.privacy.budget import budget_from
 from discreet.privacy.guarantee import Guarantee, guarantee_for
 from discreet.privacy.meaning import weaknesses
@@ -89,12 +89,12 @@ class Terms:
 
     @classmethod
     def for_sums(cls, X: Any, bounds: Any, sample_weight: Any, **settings: Any) -> tuple[Rows, Terms]:
-        """The same for what needs only sums over the rows: X may be a Dask table."""
-        if bounds is None or not is_dask(X):
+        """The same for what needs only sums over the rows: X may be a Dask table or a `pyarrow.dataset`."""
+        if bounds is None or not is_elsewhere(X):
             return cls.for_rows(X, bounds, sample_weight, **settings)
         if sample_weight is not None:
-            raise ValueError("sample_weight is for tables in memory; a Dask table has none.")
-        table = table_of_dask(X)
+            raise ValueError("sample_weight is for tables in memory; a table that is read block by block has none.")
+        table = table_elsewhere(X)
         rows, names = table.encoded(np.asarray), table.names if table.named else None
         terms = cls.of(rows, bounds, names, table.booleans, **settings)
         terms.public.complete_bounds(names)
