@@ -106,8 +106,9 @@ def validate_stored(
 
     if metadata.get("groups") is not None:
         raise ValueError("groups is for tables in memory; the rows of a person may lie in different blocks of a table.")
-    if only_weights(metadata, 1) is not None:
+    if metadata.get("sample_weight") is not None:
         raise ValueError("sample_weight is for tables in memory; a table that is read block by block has none.")
+    only_weights(metadata, 1)  # refuses arguments that no fit has
     table = as_stored_table(X, y, classes)
     with progress_bar("checking the rows", bool(getattr(estimator, "verbose", 0))) as progress:
         rows = table.encoded(encode, progress)

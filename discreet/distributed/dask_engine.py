@@ -118,7 +118,8 @@ class DaskEngine:
         return found
 
     def _workers(self) -> dict[str, Any]:
-        return dict(self._client.scheduler_info()["workers"])
+        """All workers; several versions of Dask show five of them unless asked for more."""
+        return dict(self._client.scheduler_info(n_workers=-1)["workers"])
 
     def _living(self, wanted: int, wait: float) -> dict[str, Any]:
         """The workers; waits a while until there are as many as wanted, and for ever for none of them."""
@@ -140,6 +141,10 @@ async def _settled(calls: dict[int, Any]) -> dict[int, Any]:
         except Exception:
             found[j] = None
 
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(asyncio.gather(*(settle(j, call) for j, call in calls.items())), LOOK_EVERY)
+    tasks = [asyncio.ensure_future(settle(j, call)) for j, call in calls.items()]
+    try:
+        await asyncio.wait(tasks, timeout=LOOK_EVERY)
+    finally:
+        for task in tasks:  # also where the run is broken off: nothing is left that would complain later
+            task.cancel()
     return found

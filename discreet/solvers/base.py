@@ -73,7 +73,7 @@ class Solver(ABC, Generic[M, S]):
 
     def plan(self, problem: Problem, public: Public, budget: Budget) -> Plan[M, S]:
         """Fix noise, steps, clipping and the privacy event from public facts: data is not an argument."""
-        self._check(problem, budget)
+        self._check(problem, budget, public.stored)
         problem.penalty.check_columns(public.columns)
         if public.stored and (reason := self.why_not_stored()) is not None:
             raise self._refused(reason, problem, budget, stored=True)
@@ -220,10 +220,10 @@ class Solver(ABC, Generic[M, S]):
         """How often the steps of a plan read all rows where these are stored; None: not stated."""
         return None
 
-    def _check(self, problem: Problem, budget: Budget) -> None:
+    def _check(self, problem: Problem, budget: Budget, stored: bool) -> None:
         reason = self.why_incompatible(problem, budget)
         if reason is not None:
-            raise self._refused(reason, problem, budget)
+            raise self._refused(reason, problem, budget, stored=stored)
 
     def _check_start(self, problem: Problem, start: PublicModel, budget: Budget) -> None:
         if not self.takes_start:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
+from threading import Thread
 
 import dask.dataframe as dd
 import numpy as np
@@ -14,7 +18,7 @@ import pandas as pd
 import pytest
 
 from discreet import Ledger, LogisticRegression
-from discreet.distributed import dask_engine
+from discreet.distributed import cluster, dask_engine
 from discreet.distributed.cluster import connected
 from discreet.distributed.dask_engine import DaskEngine, WorkersLostError
 from discreet.solvers import GradientDescent
@@ -99,9 +103,58 @@ def check_that_rows_that_kill_every_worker_end_the_run(client, table):
             fitted(table, "y")
 
 
-def test_no_scheduler_is_one_line():
-    with pytest.raises(ValueError, match="no Dask scheduler answers"), connected("nonsense://x"):
+@pytest.mark.parametrize("address", ["nonsense://x", "local:0", "local:two", "cluster", "127.0.0.1:1"])
+def test_no_scheduler_is_one_line(address, monkeypatch):
+    monkeypatch.setattr(cluster, "TIMEOUT", "1s")
+    with pytest.raises(ValueError, match="no Dask scheduler answers"), connected(address):
         pass
+
+
+def test_a_web_server_is_no_scheduler():
+    """As the port of the dashboard is; Dask takes the first bytes of its answer for a length."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        Thread(target=answer_like_the_web, args=(server,), daemon=True).start()
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(ValueError, match="no Dask scheduler answers"), connected(address):
+            pass
+
+
+def answer_like_the_web(server):
+    with contextlib.suppress(OSError):  # until the test closes it
+        while True:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1024)
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+
+class Calls:
+    """An engine's view of a cluster with more workers than Dask shows unless asked."""
+
+    def scheduler_info(self, n_workers=5):
+        return {"workers": dict.fromkeys(range(9 if n_workers == -1 else n_workers))}
+
+
+def test_all_workers_are_seen():
+    engine = object.__new__(DaskEngine)
+    engine._client = Calls()
+    assert len(engine._workers()) == 9
+
+
+def test_a_run_that_is_broken_off_leaves_no_call_behind():
+    """asyncio would complain of it on stderr when the loop ends."""
+
+    async def broken_off():
+        never = asyncio.get_running_loop().create_future()
+        asking = asyncio.ensure_future(dask_engine._settled({0: never}))
+        await asyncio.sleep(0)
+        asking.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asking
+        await asyncio.sleep(0)
+        return [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+
+    assert asyncio.run(broken_off()) == []
 
 
 DYING = """

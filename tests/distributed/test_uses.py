@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
-from discreet import LogisticRegression, Ridge, load_model
+from discreet import IncompatibleSolverError, LogisticRegression, Ridge, load_model
 from discreet.data import rows as rows_module
 from discreet.distributed import cluster
 from discreet.distributed import rows as distributed_rows
@@ -121,3 +122,22 @@ def test_the_command_line_says_what_is_wrong():
     assert "no file has such a name" in run("fit", "none/*.parquet", *fit, code=2).stderr
     assert "--dask out" in run("fit", "a.parquet", *fit, "--person-column", "a", code=2).stderr
     assert "no column 'w'" in run("fit", "a.parquet", "--target", "w", "--dask", "local:2", code=2).stderr
+
+
+def test_a_refused_solver_names_only_those_that_read_blocks():
+    """`cd` and `screened` would take the problem too, and need all rows at hand."""
+    frame = cut_frame(make_table(), CUTS[1])
+    model = LogisticRegression(classes=[0, 1], penalty="l1", alpha=0.01, solver="sufficient-statistics", bounds=(-9, 9))
+    with pytest.raises(IncompatibleSolverError) as refused:
+        model.fit(frame, "y")
+    said = str(refused.value)
+    assert "greedy-cd" in said
+    assert not {"cd", "screened", "dual-cd"} & set(re.findall(r"'([\w-]+)'", said))
+
+
+def test_weights_on_dask_are_refused_for_what_they_are():
+    frame = cut_frame(make_table(), CUTS[1])
+    with pytest.raises(ValueError, match="sample_weight is for tables in memory"):
+        LogisticRegression(classes=[0, 1]).fit(frame, "y", sample_weight=np.ones(3))
+    with pytest.raises(TypeError, match="unexpected"):
+        LogisticRegression(classes=[0, 1]).fit(frame, "y", nonsense=1)
