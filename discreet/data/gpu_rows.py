@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from discreet._common.types import FloatArray
-from discreet.data.rows import Data, block_slices, max_over_blocks, sum_over_blocks
+from discreet.data.rows import Data, DenseElsewhere, block_slices, max_over_blocks, sum_over_blocks
 
 # Of a block on the device, a GiB in single precision: with fewer, starting kernels counts in every step; with more,
 # fewer threads of the host share what is computed there once in a fit.
@@ -46,7 +46,7 @@ def on_host(values: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class GpuRows:
+class GpuRows(DenseElsewhere):
     """Checked rows on a GPU; the target and the weights, already encoded, lie on the host and are copied once."""
 
     X: Any
@@ -61,14 +61,6 @@ class GpuRows:
     @property
     def columns(self) -> int:
         return int(self.X.shape[1])
-
-    @property
-    def sparse(self) -> bool:
-        return False
-
-    @property
-    def in_memory(self) -> bool:
-        return False
 
     def blocks(self) -> Iterator[Data]:
         """Copies in the memory of the host; every block but the last has `block_rows(columns)` rows."""

@@ -158,6 +158,18 @@ def _of_columns(block: Data, part: Callable[[Data], FloatArray], which: IntArray
     return part(replace(block, X=block.X[:, which]))
 
 
+class DenseElsewhere:
+    """What tables have in common whose dense rows lie in files, on a device or on other machines."""
+
+    @property
+    def sparse(self) -> bool:
+        return False
+
+    @property
+    def in_memory(self) -> bool:
+        return False
+
+
 @dataclass(frozen=True, eq=False)
 class Data:
     """Validated rows in memory: a dense array in either order, or a SciPy sparse matrix; y; optional weights.

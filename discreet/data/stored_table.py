@@ -18,7 +18,7 @@ from discreet._common.types import BoolArray, FloatArray, Progress
 from discreet.data.arrow_columns import read_features, read_target, wanted_columns
 from discreet.data.arrow_dataset import DatasetSource, is_dataset
 from discreet.data.read_ahead import read_ahead
-from discreet.data.rows import Data, Rows, block_rows, max_over_blocks, sum_over_blocks
+from discreet.data.rows import Data, DenseElsewhere, Rows, block_rows, max_over_blocks, sum_over_blocks
 from discreet.data.schema import Column, Schema, Target
 
 Encoder = Callable[[Any], FloatArray]
@@ -100,7 +100,7 @@ class StoredTable:
 
 
 @dataclass(frozen=True, eq=False)
-class StoredRows:
+class StoredRows(DenseElsewhere):
     """Checked rows of a stored table with an encoded target.
 
     The blocks that come next are read and decoded while the present one is used, so that three of them lie in memory.
@@ -114,14 +114,6 @@ class StoredRows:
     @property
     def columns(self) -> int:
         return len(self.table.names)
-
-    @property
-    def sparse(self) -> bool:
-        return False
-
-    @property
-    def in_memory(self) -> bool:
-        return False
 
     def blocks(self) -> Iterator[Data]:
         """The rows in their order; every block but the last has `block_rows(columns)` of them."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet._common.types import FloatArray, Progress
 from discreet.data.arrow_columns import wanted_columns
-from discreet.data.rows import Data
+from discreet.data.rows import Data, DenseElsewhere
 from discreet.data.stored_table import Encoder, StoredTable
 from discreet.distributed.engine import Engine, LocalEngine
 from discreet.distributed.shard import recipes_for
@@ -20,7 +20,7 @@ LOCAL_SHARDS = 1  # of a table that this process reads by itself
 
 
 @dataclass(frozen=True, eq=False)
-class DistributedRows:
+class DistributedRows(DenseElsewhere):
     """Checked rows with an encoded target, in the memory of other processes; only sums come from there."""
 
     engine: Engine
@@ -29,14 +29,6 @@ class DistributedRows:
     @property
     def rows(self) -> int:
         return self.engine.n_rows
-
-    @property
-    def sparse(self) -> bool:
-        return False
-
-    @property
-    def in_memory(self) -> bool:
-        return False
 
     def blocks(self) -> Iterator[Data]:
         raise TypeError("rows on workers are not brought to the driver; ask for sums over them.")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.data.rows import Data, block_rows, max_over_blocks, sum_over_blocks
+from discreet.data.rows import Data, DenseElsewhere, block_rows, max_over_blocks, sum_over_blocks
 from discreet.data.stored_table import Encoder, StoredRows, StoredTable, forgetting
 from discreet.distributed.partitions import ParquetGroup, PartitionedSource, RowRange
 from discreet.distributed.parts import Answer, How, reduce_blocks, unpack
@@ -93,7 +93,7 @@ def _checksum(block: Data, before: int) -> int:
     return zlib.crc32(block.y.data, zlib.crc32(block.X.data, before))
 
 
-class Shard:
+class Shard(DenseElsewhere):
     """Some rows of the table, in memory (`held`) or read anew in every pass. Dask runs it as an actor."""
 
     def __init__(self, packed: bytes, partitions: Sequence[Any], held: bool, jobs: int = 1) -> None:
@@ -155,14 +155,6 @@ class Shard:
     @property
     def columns(self) -> int:
         return self._rows.columns
-
-    @property
-    def sparse(self) -> bool:
-        return False
-
-    @property
-    def in_memory(self) -> bool:
-        return False
 
     def blocks(self) -> Iterator[Data]:
         if self._held:

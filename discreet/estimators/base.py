@@ -28,6 +28,7 @@ from discreet.distributed import is_dask, table_of_dask
 from discreet.estimators.declared_inputs import check_input_names, public_inputs_of
 from discreet.estimators.reading.model_methods import ReadableModel
 from discreet.estimators.streaming import StreamLearner
+from discreet.kernels.gradient import margins_by_row
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.random.pickling import NoGeneratorInPickles
@@ -36,7 +37,6 @@ from discreet.problem.losses import Loss
 from discreet.problem.penalties import Penalty, Zero
 from discreet.problem.problem import Problem
 from discreet.solvers import Plan, Solution
-from discreet.solvers._shared.batch_parts import margins_by_row
 from discreet.solvers.choose import make_plan
 from discreet.solvers.run import run_plan
 

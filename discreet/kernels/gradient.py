@@ -50,6 +50,18 @@ def margins_of(X: Any, w: FloatArray) -> FloatArray:
     return margins
 
 
+def margins_by_row(X: Any, w: FloatArray) -> FloatArray:
+    """X w', each row by itself: a product of matrices would round a row differently in another batch."""
+    if sp.issparse(X):
+        return np.asarray(X @ w.T)
+    from discreet.kernels.stochastic import fill_outputs
+
+    weights = np.ascontiguousarray(np.atleast_2d(w))
+    margins = np.empty((X.shape[0], weights.shape[0]))
+    fill_outputs(np.ascontiguousarray(X), weights, margins)
+    return margins[:, 0] if w.ndim == 1 else margins
+
+
 def clipped_gradient_sum(
     X: Any, slopes: FloatArray, norms: FloatArray, clip: float, weight: FloatArray | None, step: float = 0.0
 ) -> FloatArray:

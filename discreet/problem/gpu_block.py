@@ -10,7 +10,6 @@ import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.kernels.gradient import clipped_slopes
-from discreet.problem.losses.base import COMPILED_CODES
 from discreet.problem.scaled_block import UnscaledBlock
 
 if TYPE_CHECKING:
@@ -54,13 +53,6 @@ class GpuBlock(UnscaledBlock):
     @cached_property
     def _weights(self) -> Any:
         return None if self.weight is None else self._on_device.tensor(self.weight)
-
-    @property
-    def _loss_code(self) -> tuple[int, float] | None:
-        """By what the kernels know the loss; None if they do not."""
-        code = self.loss.code
-        known = code is not None and code in COMPILED_CODES and self.loss.outputs == 1
-        return (int(code), float(self.loss.parameter)) if known and code is not None else None
 
     @property
     def X(self) -> Any:  # noqa: N802 - the name of the field in the other blocks

@@ -166,30 +166,32 @@ class UnscaledBlock(ScaledBlock):
     def margins(self, w: FloatArray) -> FloatArray:
         return self._rows.margins(w) if w.ndim == 1 else super().margins(w)
 
+    @property
+    def _loss_code(self) -> tuple[int, float] | None:
+        """By what the kernels know the loss; None if they do not."""
+        code = self.loss.code
+        known = code is not None and code in COMPILED_CODES and self.loss.outputs == 1
+        return (int(code), float(self.loss.parameter)) if known and code is not None else None
+
     def slopes_at(self, margins: FloatArray) -> FloatArray:
-        if not self._is_compiled(margins):
-            return super().slopes_at(margins)
         from discreet.kernels.slopes import fill_slopes
 
-        slopes = np.empty(self.y.size)
-        fill_slopes(self.loss.code, float(self.loss.parameter), np.asarray(margins), self.y, slopes)
-        return slopes
+        known = self._loss_code
+        return super().slopes_at(margins) if known is None else self._filled(fill_slopes, known, margins)
 
     def curvatures_at(self, margins: FloatArray) -> FloatArray:
-        if not self._is_compiled(margins):
-            return super().curvatures_at(margins)
         from discreet.kernels.slopes import fill_curvatures
 
-        curvatures = np.empty(self.y.size)
-        fill_curvatures(self.loss.code, float(self.loss.parameter), np.asarray(margins), self.y, curvatures)
-        return curvatures
+        known = self._loss_code
+        return super().curvatures_at(margins) if known is None else self._filled(fill_curvatures, known, margins)
 
-    def _is_compiled(self, numbers: FloatArray) -> bool:
-        """Whether the kernels know the loss, for weights or margins of one output."""
-        return numbers.ndim == 1 and self.loss.code in COMPILED_CODES
+    def _filled(self, kernel: Callable[..., None], loss: tuple[int, float], margins: FloatArray) -> FloatArray:
+        """One number per row, by a kernel that knows the loss."""
+        found = np.empty(self.y.size)
+        kernel(*loss, np.asarray(margins), self.y, found)
+        return found
 
     def gradient_sum(self, w: FloatArray, norms: FloatArray, clip: float, step: float = 0.0) -> FloatArray:
-        if not self._is_compiled(w):
+        if self._loss_code is None:
             return super().gradient_sum(w, norms, clip, step)
-        loss = (self.loss.code, float(self.loss.parameter))
-        return self._rows.gradient_sum(w, self.y, loss, norms, clip, self.weight, step)
+        return self._rows.gradient_sum(w, self.y, self._loss_code, norms, clip, self.weight, step)

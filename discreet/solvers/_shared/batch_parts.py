@@ -7,13 +7,11 @@ from which every block finds its own members of the batch.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
-from discreet.kernels.gradient import clipped_gradient_sum, clipped_slopes, row_norms
+from discreet.kernels.gradient import clipped_gradient_sum, clipped_slopes, margins_by_row, row_norms
 from discreet.kernels.units import UNROUNDED
 from discreet.privacy.random.poisson_sample import PoissonSample
 from discreet.problem.scaled_block import MatrixBlock, ScaledBlock
@@ -107,15 +105,3 @@ def compiled_sum(
     loss, weight = (rows.loss.code, float(rows.loss.parameter)), NONE if rows.weight is None else rows.weight
     add_gradients(rows.X, norms, rows.y, weight, *loss, unit, clip, w, gradient, held)
     return gradient * unit
-
-
-def margins_by_row(X: Any, w: FloatArray) -> FloatArray:
-    """X w', each row by itself: a product of matrices would round a row differently in another batch."""
-    if sp.issparse(X):
-        return np.asarray(X @ w.T)
-    from discreet.kernels.stochastic import fill_outputs
-
-    weights = np.ascontiguousarray(np.atleast_2d(w))
-    margins = np.empty((X.shape[0], weights.shape[0]))
-    fill_outputs(np.ascontiguousarray(X), weights, margins)
-    return margins[:, 0] if w.ndim == 1 else margins

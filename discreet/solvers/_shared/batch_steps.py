@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray, IndexArray
-from discreet.kernels.gradient import clipped_gradient_sum
+from discreet.kernels.gradient import clipped_gradient_sum, margins_by_row
 from discreet.kernels.units import UNROUNDED
 from discreet.problem.scaled_problem import ScaledProblem
-from discreet.solvers._shared.batch_parts import NONE, GradientSum, margins_by_row
+from discreet.solvers._shared.batch_parts import NONE, GradientSum
 
 if TYPE_CHECKING:
     from discreet.privacy.random.poisson_sample import PoissonSample

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray, IndexArray
-from discreet.kernels.gradient import clipped_gradient_sum, clipped_slopes
+from discreet.kernels.gradient import clipped_gradient_sum, clipped_slopes, margins_by_row
 from discreet.kernels.units import UNROUNDED
 from discreet.privacy import mechanisms
 from discreet.problem.scaled_block import MatrixBlock
@@ -23,7 +23,6 @@ from discreet.solvers._shared.batch_parts import (
     GradientSum,
     compiled_sum,
     difference_sum,
-    margins_by_row,
 )
 from discreet.solvers._shared.clipping import curvature_bound, row_threshold
 from discreet.solvers._shared.noise_rules import GRADIENT_CLIP
