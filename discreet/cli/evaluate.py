@@ -14,6 +14,7 @@ from discreet.cli import options
 from discreet.cli.console import check_free, complain, print_json
 
 if TYPE_CHECKING:
+    from discreet.data.schema import Schema
     from discreet.estimators.table_fit import FitRequest
 
 ROWS_ALONE = (
@@ -80,7 +81,7 @@ def evaluate(
     settings |= {"figures": None if figures is None else [name.strip() for name in figures.split(",")]}
     protected = replace(stored.schema, person=None, relation=relation or Relation.REPLACE)  # rows, not persons
     size = FitRequest(protected, parameters={"public_n": public_rows})
-    with _rows(table, size, not no_header, dask) as (rows, labels):
+    with _rows(table, stored.schema, size, not no_header, dask) as (rows, labels):
         found = evaluate_model(
             stored.estimator, rows, labels, epsilon, delta, relation=relation or Relation.REPLACE, **settings
         )
@@ -95,20 +96,20 @@ def evaluate(
 
 
 @contextmanager
-def _rows(table: Path, size: FitRequest, header: bool, dask: str | None) -> Iterator[tuple[Any, Any]]:
+def _rows(table: Path, schema: Schema, size: FitRequest, header: bool, dask: str | None) -> Iterator[tuple[Any, Any]]:
     """The rows and their targets: in memory, in files too large for it, or on the workers of a cluster."""
     if dask is None:
         from discreet.data.files import open_table
 
         with open_table(table, header=header) as file:
             if size.exceeds_memory(file):
-                yield file.stored(size.schema), None
+                yield file.stored(schema), None
                 return
-            rows = file.read(size.schema, target=True)
+            rows = file.read(schema, target=True)
         yield rows, rows.y
         return
     from discreet.distributed.cluster import connected
     from discreet.distributed.parquet_files import ParquetFiles
 
     with connected(dask) as client:
-        yield ParquetFiles(table, client).stored(size.schema), None
+        yield ParquetFiles(table, client).stored(schema), None

@@ -17,7 +17,7 @@ from discreet.data.schema import Column, Schema, Target, as_text
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "<NA>", "#N/A")
 
-_COLUMN_HINT = "declare its categories in a schema (discreet schema {source}), or ignore it there"
+_COLUMN_HINT = "declare its categories in a schema (discreet schema TABLE), or ignore it there"
 _TARGET_HINT = "it is the target: declare its labels with --classes, or in a schema"
 _FAULTS = {
     "text": ("is not numeric", "are not numeric", ""),
@@ -84,7 +84,7 @@ class Faults:
             if names:
                 which = ", ".join(map(repr, names[:MOST_NAMES])) + (", ..." if len(names) > MOST_NAMES else "")
                 told = f"column {which} {singular}" if len(names) == 1 else f"{len(names)} columns, {which}, {plural}"
-                raise ValueError(f"{source}: {told}; {(advice or hint).format(source=source)}.")
+                raise ValueError(f"{source}: {told}; {advice or hint}.")
 
 
 def read_target(source: Any, columns: Any, target: Target, commas: bool = False) -> Any:

@@ -8,6 +8,8 @@ the rows on request (bounds="data", classes=None) raises PrivacyLeakWarning.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +29,7 @@ SMALLEST_BOUND = 1e-100  # below it their inverses could
 # What the numbers of a table may be; single precision stays, so that large tables need not be copied.
 _NUMBERS: dict[str, Any] = {"dtype": (np.float64, np.float32)}
 _SPARSE = ("csr", "csc")
+TEXT = "X or y holds text where numbers are expected; encode columns of text first, as DeclaredOneHotEncoder does."
 
 
 def load(X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Data:
@@ -47,7 +50,7 @@ def load_features(X: Any, sample_weight: Any = None) -> Data:
     """Validate a table without a target: at least one row and one column, finite numbers; the target is all zeros."""
     from sklearn.utils import check_array
 
-    with _huge_entries():
+    with _no_entry_shown():
         table = canonical(check_array(X, accept_sparse=_SPARSE, input_name="X", **_NUMBERS))
     weight = None if sample_weight is None else check_weights(sample_weight, table.shape[0])
     return Data(table, np.zeros(table.shape[0]), weight, owned=is_own_copy(X, table))
@@ -65,7 +68,7 @@ def validate_features(estimator: Any, X: Any, *, reset: bool, sparse: bool = Tru
         _check_names(estimator, X.names, reset)
         return X.X
     _refuse_duplicate_names(X)
-    with _huge_entries():
+    with _no_entry_shown():
         gaps = {"ensure_all_finite": "allow-nan"} if missing else {}
         table = validate_data(estimator, X, accept_sparse=_SPARSE if sparse else False, reset=reset, **gaps, **_NUMBERS)
     return canonical(table)
@@ -91,7 +94,7 @@ def validate_rows(estimator: Any, X: Any, y: Any, *, numeric: bool, reset: bool)
         table, target = X.X, np.asarray(X.y if y is None else y)
     else:
         _refuse_duplicate_names(X)
-        with _huge_entries():
+        with _no_entry_shown():
             table, target = validate_data(
                 estimator, X, y, accept_sparse=_SPARSE, y_numeric=numeric, reset=reset, **_NUMBERS
             )
@@ -120,9 +123,20 @@ def validate_stored(
     return rows
 
 
-def _huge_entries() -> Any:
-    """Keep scikit-learn's test for NaN, a sum of all entries, from warning of huge ones of both signs (inf - inf)."""
-    return np.errstate(invalid="ignore")
+@contextmanager
+def _no_entry_shown() -> Iterator[None]:
+    """Keep checks from telling of single entries.
+
+    scikit-learn's test for NaN, a sum of all entries, warns of huge ones of both signs (inf - inf), and NumPy quotes
+    the first text that is no number.
+    """
+    try:
+        with np.errstate(invalid="ignore"):
+            yield
+    except ValueError as error:
+        if "could not convert" not in str(error):
+            raise
+        raise ValueError(TEXT) from None
 
 
 def _refuse_duplicate_names(X: Any) -> None:

@@ -4,6 +4,8 @@ import inspect
 import pickle
 import re
 
+import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
@@ -147,3 +149,11 @@ def test_where_scikit_learn_is_set_to_text_there_is_no_picture():
 
 def test_pipelines_with_a_model_still_have_a_picture():
     assert "Ridge" in make_pipeline(Ridge())._repr_html_()
+
+
+def test_text_among_numbers_is_refused_without_showing_it():
+    table = pd.DataFrame({"a": ["1", "2", "secret"] * 20, "b": np.arange(60.0)})
+    with pytest.raises(ValueError, match="holds text where numbers are expected") as refused:
+        LogisticRegression(classes=[0, 1]).fit(table, [0, 1] * 30)
+    assert "secret" not in str(refused.value)
+    assert refused.value.__cause__ is None
