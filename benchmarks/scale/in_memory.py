@@ -17,7 +17,7 @@ from scale.tables import make_table
 
 ROWS, COLUMNS, QUICK_ROWS = 4_000_000, 20, 400_000
 SIGNALS = {"scores of deviation 1": 1.0, "random labels": 0.0}
-REPEATS = 3
+REPEATS = 5
 
 
 def fit(X: Any, y: Any, n_jobs: int | None = None) -> Any:
