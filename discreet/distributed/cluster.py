@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 MISSING = "Dask is not installed; pip install 'discreet[dask]'."
 TIMEOUT = "10s"  # in which a scheduler must answer
+ADDRESS = re.compile(r"(?!local:)((tcp|tls|ucx|wss?)://)?[^/\s]+:\d+")  # as schedulers print theirs, or host:port
 NO_ADDRESS = "no Dask scheduler answers at {address!r}; pass --dask tcp://HOST:PORT, local or local:2."
 
 
@@ -25,8 +26,7 @@ def connected(address: str) -> Iterator[Any]:
     except ImportError as error:
         raise ValueError(MISSING) from error
     own = re.fullmatch(r"local(?::([1-9]\d*))?", address)
-    # Dask would take any word for a host, and wait for it.
-    if own is None and (address.startswith("local:") or not re.search(r"://|:\d+$", address)):
+    if own is None and not ADDRESS.fullmatch(address):  # Dask would take any word for a host, and wait for it
         raise ValueError(NO_ADDRESS.format(address=address))
     with ExitStack() as stack:
         if own is not None:
@@ -38,5 +38,16 @@ def connected(address: str) -> Iterator[Any]:
         try:
             client = Client(address, timeout=TIMEOUT)
         except Exception as error:  # also a MemoryError: Dask reads the answer of a web server as a length
+            _close_client_of(address)
             raise ValueError(NO_ADDRESS.format(address=address)) from error
         yield stack.enter_context(client)
+
+
+def _close_client_of(address: str) -> None:
+    """Close a client that could not connect: Dask keeps it as the one for all further work of this process."""
+    from distributed import Client
+
+    with suppress(ValueError):  # there is none
+        client = Client.current()
+        if client.scheduler is None or client.scheduler.address == address:
+            client.close(timeout=TIMEOUT)

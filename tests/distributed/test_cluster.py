@@ -12,10 +12,12 @@ import sys
 import textwrap
 from threading import Thread
 
+import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from distributed import default_client
 
 from discreet import Ledger, LogisticRegression
 from discreet.distributed import cluster, dask_engine
@@ -117,6 +119,9 @@ def test_a_web_server_is_no_scheduler():
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(ValueError, match="no Dask scheduler answers"), connected(address):
             pass
+    with pytest.raises(ValueError, match="No clients found"):  # none is left for further work of this process
+        default_client()
+    assert dask.config.get("scheduler", None) is None
 
 
 def answer_like_the_web(server):
