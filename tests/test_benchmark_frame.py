@@ -120,6 +120,18 @@ def test_after_a_kill_no_finished_cell_runs_again_and_a_new_file_gives_a_row(own
     assert "12 cells, 0 of them missing" in told  # failures are results
 
 
+def test_a_file_whose_package_is_absent_is_left_out_with_a_line(own):
+    """So that others can run; a file that misses something of the benchmarks themselves is a mistake."""
+    (own / "methods" / "absent.py").write_text("import package_that_is_absent\n")
+    done = subprocess.run(command(own, "--list"), capture_output=True, text=True, timeout=120, check=True)
+    assert "methods/absent.py is left out: package_that_is_absent is not installed." in done.stderr
+    assert "doubled" in done.stdout
+    (own / "methods" / "absent.py").write_text("import framework.absent\n")
+    done = subprocess.run(command(own, "--list"), capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert "No module named 'framework.absent'" in done.stderr
+
+
 @pytest.mark.parametrize("alone", [True, False])
 def test_what_measures_time_runs_one_cell_at_a_time(own, alone):
     """With two workers; the second arm shows that cells overlap where nothing forbids it."""

@@ -15,6 +15,7 @@ from framework.kinds import Dataset, Experiment, Method
 
 ROOT = Path(__file__).resolve().parents[1]
 ALSO = "DISCREET_BENCHMARKS"  # folders of one's own with datasets/, methods/ or experiments/ in them
+OWN = {"discreet", *(path.stem for path in ROOT.iterdir())}  # what is missing there is a mistake, not a package
 K = TypeVar("K", Dataset, Method, Experiment)
 
 
@@ -28,7 +29,7 @@ def found(kind: type[K], folder: str) -> dict[str, K]:
     """All instances of a kind in the modules of a folder, by name; two of one name are an error."""
     named: dict[str, K] = {}
     for path in [path for root in roots() for path in sorted((root / folder).glob("*.py"))]:
-        for value in vars(_module(path)).values():
+        for value in vars(_module_if_possible(path)).values():
             for item in value if isinstance(value, (list, tuple)) else [value]:
                 if isinstance(item, kind) and named.setdefault(item.name, item) is not item:
                     raise ValueError(f"two of {folder}/ are called {item.name!r}; rename the one in {path.name}.")
@@ -66,6 +67,18 @@ def key_of(cell: Cell) -> str:
     versions = [experiment.version, getattr(dataset, "version", 0), getattr(method, "version", 0)]
     stand_in = dataset is not None and dataset.is_stand_in
     return cell.key(f"{versions} stand-in" if stand_in else str(versions))
+
+
+def _module_if_possible(path: Path) -> ModuleType:
+    """The module of a file, or an empty one where a package that it needs is not installed: others can still run."""
+    try:
+        return _module(path)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] in OWN:
+            raise
+        print(f"{path.parent.name}/{path.name} is left out: {error.name} is not installed.", file=sys.stderr)
+        sys.modules.pop(f"{path.parent.name}.{path.stem}", None)
+        return ModuleType(path.stem)
 
 
 def _module(path: Path) -> ModuleType:
