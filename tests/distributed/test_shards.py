@@ -370,3 +370,20 @@ def test_shards_are_cut_between_blocks(shards):
 
 def test_solvers_that_need_only_sums_are_known():
     assert set(SUMS) <= {name for name, solver in SOLVERS.items() if not solver.needs_all_rows}
+
+
+def test_rows_that_are_read_anew_in_another_order_give_no_sum(monkeypatch, tmp_path):
+    """Shards that are not held share a partition that was stable while they were loaded, and is not later."""
+    monkeypatch.setattr(engine, "HELD_SHARE", 0)
+    table = make_table(task="numbers")
+    order, later = np.random.default_rng(0).permutation(ROWS), tmp_path / "later"
+    frame = dd.from_map(lambda _: table.iloc[order] if later.exists() else table, [0], meta=table.iloc[:0])
+    rows = table_of_dask(frame, "y").encoded(np.asarray)
+    np.testing.assert_allclose(rows.sum(column_sums), table[NAMES].to_numpy().sum(axis=0))
+    later.touch()
+    with pytest.raises(ValueError, match="changed while it was read"):
+        rows.sum(column_sums)
+
+
+def column_sums(block):
+    return block.X.sum(axis=0)
