@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,8 +14,8 @@ from discreet.cli import options
 from discreet.cli.console import check_free, complain, print_json
 
 if TYPE_CHECKING:
+    from discreet.data.files import TableFile
     from discreet.data.schema import Schema
-    from discreet.estimators.table_fit import FitRequest
 
 ROWS_ALONE = (
     "The model protects whole persons, and an evaluation protects single rows: a person with several rows in this "
@@ -65,7 +65,7 @@ def evaluate(
     draw of the rows, and are compared with the best constant prediction. The curves are in the output of --json.
     """
     from discreet.estimators.model_file import read_model
-    from discreet.estimators.table_fit import FitRequest
+    from discreet.estimators.table_fit import exceeds_memory
     from discreet.metrics import evaluate as evaluate_model
     from discreet.metrics import save_evaluation
     from discreet.privacy.relation import Relation
@@ -79,12 +79,12 @@ def evaluate(
     settings: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "random_state": seed, "public_n": public_rows}
     settings |= {"confidence": confidence, "y_bounds": bounds, "largest_error": largest_error}
     settings |= {"figures": None if figures is None else [name.strip() for name in figures.split(",")]}
-    protected = replace(stored.schema, person=None, relation=relation or Relation.REPLACE)  # rows, not persons
-    size = FitRequest(protected, parameters={"public_n": public_rows})
-    with _rows(table, stored.schema, size, not no_header, dask) as (rows, labels):
-        found = evaluate_model(
-            stored.estimator, rows, labels, epsilon, delta, relation=relation or Relation.REPLACE, **settings
-        )
+    settings |= {"relation": relation or Relation.REPLACE}
+    too_large = partial(
+        exceeds_memory, schema=stored.schema, relation=settings["relation"], public_n=settings["public_n"]
+    )
+    with _rows(table, stored.schema, too_large, not no_header, dask) as (rows, labels):
+        found = evaluate_model(stored.estimator, rows, labels, epsilon, delta, **settings)
     if out is not None:
         save_evaluation(found, out, overwrite=force)
     if stored.estimator.guarantee_.unit == "person":
@@ -96,13 +96,15 @@ def evaluate(
 
 
 @contextmanager
-def _rows(table: Path, schema: Schema, size: FitRequest, header: bool, dask: str | None) -> Iterator[tuple[Any, Any]]:
+def _rows(
+    table: Path, schema: Schema, too_large: Callable[[TableFile], bool], header: bool, dask: str | None
+) -> Iterator[tuple[Any, Any]]:
     """The rows and their targets: in memory, in files too large for it, or on the workers of a cluster."""
     if dask is None:
         from discreet.data.files import open_table
 
         with open_table(table, header=header) as file:
-            if size.exceeds_memory(file):
+            if too_large(file):
                 yield file.stored(schema), None
                 return
             rows = file.read(schema, target=True)

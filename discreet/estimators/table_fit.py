@@ -49,6 +49,15 @@ BYTES_OF_A_NUMBER = 8
 DEFAULTS: dict[Task, str] = {"classification": "LogisticRegression", "regression": "Ridge"}
 
 
+def exceeds_memory(file: TableFile, schema: Schema, relation: Relation, public_n: int | None) -> bool:
+    """Whether the table would take more than a quarter of the machine's memory as numbers; a public fact."""
+    rows = public_n if relation is Relation.ADD_REMOVE else file.rows
+    memory = machine_memory()
+    if file.rows is None or rows is None or memory is None:
+        return False
+    return rows * len(schema.feature_names) * BYTES_OF_A_NUMBER > MEMORY_SHARE * memory
+
+
 @dataclass(frozen=True)
 class FitRequest:
     """What to train: the schema of the table (with the name of the target) and the estimator's parameters.
@@ -88,17 +97,13 @@ class FitRequest:
         return any(self.parameters.get(name) is not None for name in ("start", "public_table"))
 
     def exceeds_memory(self, file: TableFile) -> bool:
-        """Whether the table would take more than a quarter of the machine's memory as numbers; a public fact.
+        """Whether the rows should stay in the file.
 
         Never where a person may have several rows: their number is not public then, and they must lie in memory.
         """
         if self.unit == "person":
             return False
-        rows = self.parameters.get("public_n") if self.schema.relation is Relation.ADD_REMOVE else file.rows
-        memory = machine_memory()
-        if file.rows is None or rows is None or memory is None:
-            return False
-        return rows * len(self.schema.feature_names) * BYTES_OF_A_NUMBER > MEMORY_SHARE * memory
+        return exceeds_memory(file, self.schema, self.schema.relation, self.parameters.get("public_n"))
 
     def model(self, task: Task) -> Any:
         """An estimator for the task, not fitted; a classification of undeclared numbers has classes 0 and 1."""

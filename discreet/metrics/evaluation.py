@@ -27,7 +27,7 @@ from discreet.metrics.curves import area_under_curve, calibration_bins, default_
 from discreet.metrics.record import CLIPPED, Evaluation
 from discreet.metrics.regression import RegressorMeasure, regression_figures
 from discreet.metrics.released_sums import NoisySums, SumsPlan, check_one_each
-from discreet.metrics.rows_on_workers import rows_for, totals
+from discreet.metrics.rows_elsewhere import rows_for, totals
 from discreet.preprocessing.pipeline import pipeline_guarantee
 from discreet.preprocessing.release import WHOLE, Terms
 from discreet.privacy import mechanisms
@@ -135,25 +135,25 @@ def evaluate(
     """
     failure = 1.0 - number_in("confidence", confidence, 0.5, 1.0 - 1e-9)
     pipeline_guarantee(model)  # refuses what does not treat every row on its own
-    workers = None
+    elsewhere = None
     if is_elsewhere(X):
         if sample_weight is not None:
             raise ValueError("sample_weight is for tables in memory; a table that is read block by block has none.")
-        workers = rows_for(model, X, y)
-    rows, columns = (workers.rows, workers.columns) if workers is not None else _shape(model, X, y)
+        elsewhere = rows_for(model, X, y)
+    rows, columns = (elsewhere.rows, elsewhere.columns) if elsewhere is not None else _shape(model, X, y)
     weight = None if sample_weight is None else check_weights(sample_weight, rows)
     public = Public.of(rows, columns, relation=relation, public_n=public_n)
     counted = public.relation is not Relation.REPLACE or weight is not None
     if is_classifier(model):
         measure: Any = _classifier_measure(model, figures, least_probability, edges)
     else:
-        y = _numbers(y) if workers is None else None
+        y = _numbers(y) if elsewhere is None else None
         measure = _regressor_measure(model, figures, (y_bounds, largest_error), counted)
     terms = Terms(public, budget_from(epsilon, delta, public.rows), ledger, dataset)
     plan = SumsPlan(mechanisms.additive(terms.budget, WHOLE), measure.parts, public.relation)
     rng = terms.generator(random_state, "evaluate", (plan, _asked(measure)))
     with terms.booked(plan.event, "evaluate", rng):
-        exact = _exact_sums(measure, plan, X, y, weight) if workers is None else totals(measure, plan, workers)
+        exact = _exact_sums(measure, plan, X, y, weight) if elsewhere is None else totals(measure, plan, elsewhere)
         sums = plan.release(exact, None if counted else float(public.rows), rng)
     shown = _classification if is_classifier(model) else _regression
     about = {"confidence": float(confidence), "rows": public.rows, "guarantee": terms.guarantee(plan.event, rng)}

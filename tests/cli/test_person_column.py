@@ -89,7 +89,9 @@ def test_a_schema_may_name_the_column(table):
 def test_what_is_wrong_is_told_in_one_line(table, tmp_path):
     assert "has no column 'nobody'" in fit(table, "--person-column", "nobody", code=2).stderr
     assert "cannot be the target" in fit(table, "--person-column", "y", code=2).stderr
-    assert "leave --out-of-core" in fit(table, "--task", "classification", "--out-of-core", code=2).stderr
+    assert (
+        "leave --out-of-core and --dask out" in fit(table, "--task", "classification", "--out-of-core", code=2).stderr
+    )
     assert "use one of 'gd', 'newton'" in fit(table, "--rows-per-person", 2, "--solver", "cd", code=2).stderr
     gaps = make_panel()
     gaps.iloc[7, -1] = None
