@@ -1,7 +1,8 @@
 """Norms and outer products of scaled rows times a matrix, in one pass over dense rows.
 
 Groups of rows lie transposed in the cache, so that the innermost loops run along the rows. Groups are always computed
-in full, the last one filled up with zeros: the bits of a row do not depend on where blocks begin.
+in full, the last one filled up with zeros: the bits of a row do not depend on where blocks begin. Parts of arrays are
+copied in loops: Numba compiles an assignment of one slice to another for seconds, to word its error message.
 """
 
 from __future__ import annotations
@@ -88,8 +89,8 @@ def fill_mapped_squares(X, columns, last, maps, squares):
             a = mapped[k]
             for i in range(GROUP):
                 total[i] += a[i] * a[i]
-        count = min(GROUP, n - start)
-        squares[start : start + count] = total[:count]
+        for i in range(min(GROUP, n - start)):
+            squares[start + i] = total[i]
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
@@ -118,12 +119,14 @@ def add_outer_products(X, columns, last, maps, factors, unit, total):
         count = min(GROUP, n - start)
         _transpose_scaled(X, start, columns, Z[:p])
         Z[p] = last
-        factor[:count] = factors[start : start + count]
-        factor[count:] = 0.0
+        for i in range(GROUP):
+            factor[i] = factors[start + i] if i < count else 0.0
         if maps.shape[0]:
             _map(Z, maps, A)
         else:
-            A[:] = Z[: A.shape[0]]
+            for k in range(A.shape[0]):
+                for i in range(GROUP):
+                    A[k, i] = Z[k, i]
         for k in range(A.shape[0]):
             _cut(A[k], factor, unit)
         _add_upper(A, total)

@@ -126,7 +126,8 @@ def fill_margins(X, columns, w, margins):
     for start in range(0, n, MOST_ROWS):
         count = min(MOST_ROWS, n - start)
         _fill_margins(X, start, count, columns, w, found)
-        margins[start : start + count] = found[:count]
+        for i in range(count):
+            margins[start + i] = found[i]
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
@@ -153,5 +154,5 @@ def fill_square_lengths(X, columns, last, squares):
             g += _scaled(c[j], low[j], high[j], shift[j], gain[j]) ** 2
             h += _scaled(d[j], low[j], high[j], shift[j], gain[j]) ** 2
         found[0], found[1], found[2], found[3] = e + square, f + square, g + square, h + square
-        count = min(4, X.shape[0] - i)
-        squares[i : i + count] = found[:count]
+        for k in range(min(4, X.shape[0] - i)):
+            squares[i + k] = found[k]
