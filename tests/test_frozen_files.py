@@ -1,0 +1,83 @@
+"""Files of every format, as version 0.1.0 wrote them: they open, and are written again byte for byte."""
+
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+
+from discreet import __version__, save_model
+from discreet._common.exceptions import DiscreetWarning
+from discreet.data.schema import load_schema
+from discreet.estimators import model_file, paused_stream
+from discreet.federated.client_state import StateFile
+from discreet.federated.plan_file import read_plan
+from discreet.federated.server_state import ServerState
+from discreet.metrics import load_evaluation, save_evaluation
+from discreet.privacy import accounting
+from discreet.privacy.guarantee import Guarantee
+
+FOLDER = Path(__file__).with_name("frozen_files")
+
+
+def files(kind):
+    found = sorted(FOLDER.glob(f"{kind}*.json"))
+    assert found
+    return pytest.mark.parametrize("path", found, ids=lambda path: path.stem)
+
+
+def current(text):
+    """The text as this version writes it: files say which version wrote them."""
+    return text.replace('"library": "0.1.0"', f'"library": "{__version__}"')
+
+
+@files("model")
+def test_a_model_is_written_again_as_it_was(path, tmp_path):
+    stored = model_file.read_model(path)
+    save_model(stored.estimator, tmp_path / "again.json", stored.schema)
+    assert (tmp_path / "again.json").read_text() == current(path.read_text())
+    promise = json.loads(path.read_text())["guarantee"]
+    assert Guarantee.from_dict(promise).to_dict() == promise
+
+
+@files("evaluation")
+def test_an_evaluation_is_written_again_as_it_was(path, tmp_path):
+    save_evaluation(load_evaluation(path), tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_text() == path.read_text()
+
+
+@files("schema")
+def test_a_schema_is_written_again_as_it_was(path):
+    assert json.dumps(load_schema(path).to_dict(), indent=2) + "\n" == path.read_text()
+
+
+@files("events")
+def test_events_are_written_again_as_they_were(path):
+    events = json.loads(path.read_text())
+    assert json.dumps([accounting.event_to_dict(accounting.event_from_dict(event)) for event in events]) == json.dumps(
+        events
+    )
+
+
+@files("stream")
+def test_a_paused_stream_is_written_again_as_it_was(path):
+    content = json.loads(path.read_text())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiscreetWarning)
+        model, token = paused_stream._read(content, 5)
+    assert token is None
+    again = paused_stream._content(model, model.stream_)
+    for name in ("solver", "problem", "plan", "state"):
+        assert json.dumps(again[name]) == json.dumps(content[name])
+
+
+@files("federated")
+def test_a_federated_file_is_written_again_as_it_was(path, tmp_path):
+    again, plan = tmp_path / "again.json", read_plan(FOLDER / "federated-plan.json")
+    if path.stem == "federated-plan":
+        again.write_text(json.dumps(plan.to_dict()))
+    elif path.stem == "federated-client":
+        StateFile(again).save(StateFile(path).load())
+    else:
+        ServerState.read(path, plan, ("a", "b", "c", "d")).write(again)
+    assert again.read_text() == path.read_text()
