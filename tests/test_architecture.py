@@ -246,3 +246,19 @@ def test_child_processes_import_the_tests_of_this_repository(tmp_path):
     found = PathFinder.find_spec("tests", [sys.path[0], str(tmp_path), *sys.path[1:]])
     assert found is not None
     assert found.origin == str(TESTS / "__init__.py")
+
+
+def reserving(found):
+    """Files outside the ledger that ask a ledger for its budget."""
+    return sorted(
+        ".".join(parts)
+        for parts, source in found
+        if parts[:2] != ["privacy", "ledger"]
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "reserve"
+    )
+
+
+def test_one_place_books_every_release():
+    assert reserving([(parts, path.read_text()) for parts, path in modules()]) == ["privacy.release"]
+    assert reserving([(["solvers", "run"], "ledger.reserve('patients', event)")])  # the test can fail

@@ -24,6 +24,7 @@ from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.chain import ChainError
 from discreet.privacy.ledger.ledger import Reservation
 from discreet.privacy.relation import Relation
+from discreet.privacy.release import reserve
 from discreet.solvers.ftrl.solver import FTRL
 from discreet.solvers.ftrl.stream import Stream
 
@@ -101,7 +102,7 @@ def resume_stream(path: str | Path, *, ledger: Any = None, dataset: str | None =
         failure = f"{path} is not a paused stream that this version of discreet can resume"
         model, token = read_json_file(taken, lambda content: _read(content, random_state), failure)
         model.ledger, model.dataset = ledger, dataset
-        if ledger is not None and model.stream_.source.seeded:
+        if ledger is not None and not model.stream_.source.secure:
             Ledger.of(ledger).check_seeded()
         _use_token(token, model)
         model.stream_.booked = None if token is None else (ledger, dataset)
@@ -177,7 +178,7 @@ def _rebuilt(content: dict[str, Any], random_state: Any) -> Any:
 def _book_token(ledger: Any, dataset: Any, relation: Relation) -> dict[str, Any]:
     """An entry of cost 0 that can be committed once, by whichever process."""
     note = "paused stream; committed when it is resumed"
-    reservation = Ledger.of(ledger).reserve(dataset, accounting.no_event(), note, relation)
+    reservation = reserve(ledger, dataset, accounting.no_event(), note, relation)
     return {"id": reservation.id, "dataset": reservation.dataset, "hash": reservation.hash}
 
 

@@ -37,11 +37,11 @@ from discreet.privacy import accounting
 from discreet.privacy.guarantee import Guarantee, guarantee_for
 from discreet.privacy.random.generator import generator_from
 from discreet.privacy.relation import Relation, Unit
+from discreet.privacy.release import reserve
 
 if TYPE_CHECKING:
     from discreet.data.files import TableFile
     from discreet.privacy.budget import Budget
-    from discreet.privacy.ledger import Ledger
     from discreet.solvers import Plan
 
 MEMORY_SHARE = 0.25  # above it a table stays in its file: solvers make a copy, and others want memory too
@@ -241,8 +241,7 @@ def _reserve_question(
 
     if dataset is None:
         raise ValueError("a ledger needs the name of the data set as well (--dataset).")
-    book: Ledger = Ledger.of(ledger)
-    public = next(iter(plans.values())).public
+    book, public = Ledger.of(ledger), next(iter(plans.values())).public
     for plan in plans.values():
         if not book.fits(dataset, accounting.compose([question.event, plan.event]), unit=public.unit):
             allowance = book.allowance(dataset)
@@ -250,8 +249,8 @@ def _reserve_question(
                 f"data set {dataset!r} does not cover this fit: epsilon {book.remaining(dataset):.6g} "
                 f"of {allowance.epsilon:.6g} remains at delta {allowance.delta:.6g}, and nothing was spent."
             )
-    kept: dict[str, Any] = {"relation": public.relation, "seeded": seeded, "unit": public.unit}
-    reservation = book.reserve(dataset, question.event, "classification or regression", **kept)
+    note, relation, unit = "classification or regression", public.relation, public.unit
+    reservation = reserve(book, dataset, question.event, note, relation, unit=unit, seeded=seeded)
     reservation.commit()
     return (reservation.id,)
 

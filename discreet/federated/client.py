@@ -20,6 +20,7 @@ from discreet.federated.local_problem import LocalProblem
 from discreet.federated.messages import Refusal, Reply, Request
 from discreet.federated.plan import LARGEST_WEIGHT, FederatedPlan, Unit
 from discreet.privacy.random.generator import RandomGenerator, generator_from
+from discreet.privacy.release import reserve
 
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
@@ -245,9 +246,8 @@ class Client:
             return
         plan = self.plan
         note = f"federated run {plan.run!r}, client {self.name!r}, at most {plan.participations} replies"
-        kept = self.ledger.reserve(
-            str(self.dataset), self.promise.event, note, plan.relation, seeded=not self._rng.secure
-        )
+        seeded = not self._rng.secure
+        kept = reserve(self.ledger, self.dataset, self.promise.event, note, plan.relation, seeded=seeded)
         kept.commit()
         self._save(replace(self._state, booked=True))
 

@@ -22,14 +22,14 @@ from discreet.privacy.budget import budget_from
 from discreet.privacy.guarantee import Guarantee, guarantee_for
 from discreet.privacy.meaning import weaknesses
 from discreet.privacy.random.generator import generator_from
-from discreet.solvers.run import release_of
+from discreet.privacy.release import reserve, table_record
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Ledger
-    from discreet.privacy.ledger.reservation import Reservation
     from discreet.privacy.random.generator import RandomGenerator
+    from discreet.privacy.release_record import ReleaseRecord
 
 
 # Parts of a budget are rounded when they are turned into noise; their sum must not exceed the whole.
@@ -67,7 +67,7 @@ class Terms:
     budget: Budget
     ledger: Ledger | str | None
     dataset: str | None
-    made: list[tuple[str, Reservation | None]] = field(default_factory=list)  # what was released, and its reservation
+    made: list[ReleaseRecord] = field(default_factory=list)
 
     @classmethod
     def of(cls, data: Rows, bounds: Any, feature_names: Any = None, booleans: Any = None, **settings: Any) -> Terms:
@@ -111,18 +111,14 @@ class Terms:
         promise = self.guarantee(event, rng)  # now: nothing is released that cannot be stated
         for weakness in weaknesses(promise.epsilon, promise.delta, self.public.rows):
             warnings.warn(weakness, NotPrivateWarning, stacklevel=4)
-        if self.ledger is None:
-            yield
-            self.made.append((note, None))
-            return
-        from discreet.privacy.ledger import Ledger
-
-        if self.dataset is None:
-            raise ValueError("ledger needs dataset= as well: the name under which the table's budget was opened.")
-        book, relation = Ledger.of(self.ledger), self.public.relation
-        with book.reserve(self.dataset, event, note, relation=relation, seeded=not rng.secure) as reservation:
-            yield
-        self.made.append((note, reservation))
+        reservation = None
+        if self.ledger is not None:
+            relation, unit = self.public.relation, self.public.unit
+            reservation = reserve(self.ledger, self.dataset, event, note, relation, unit=unit, seeded=not rng.secure)
+        yield
+        if reservation is not None:
+            reservation.commit()
+        self.made.append(table_record(self.public, note, self.dataset, reservation))
 
     def generator(self, random_state: Any, name: str, plan: Any) -> RandomGenerator:
         """The generator for what `plan` releases; a seeded one is keyed by the plan as well."""
@@ -137,5 +133,4 @@ class Terms:
         promise = promise if rng.secure else promise.with_seed()
         if not self.made:
             return promise
-        result, reservation = self.made[-1]
-        return promise.about(release_of(public, result, self.dataset, reservation))
+        return promise.about(self.made[-1])

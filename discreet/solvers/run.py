@@ -9,17 +9,17 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from discreet._common.exceptions import NotPrivateWarning, UtilityWarning
+from discreet._common.exceptions import UtilityWarning
 from discreet._common.threads import thread_count
 from discreet._common.types import Progress
 from discreet.data.bounds import boolean_columns, names_of
-from discreet.data.public import Public, public_facts
+from discreet.data.public import public_facts
 from discreet.data.public_inputs import refuse_private_rows
 from discreet.data.rows import Rows
 from discreet.data.validation import load
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.relation import Relation
-from discreet.privacy.release_record import ReleaseRecord, record_of
+from discreet.privacy.release import booked
 from discreet.problem.problem import Problem
 from discreet.solvers import Plan, Solution, Solver
 from discreet.solvers.choose import make_plan
@@ -27,7 +27,6 @@ from discreet.solvers.choose import make_plan
 if TYPE_CHECKING:
     from discreet.data.public_inputs import PublicModel, PublicTable
     from discreet.privacy.ledger import Ledger
-    from discreet.privacy.ledger.ledger import Reservation
 
 
 def run_plan(
@@ -45,45 +44,10 @@ def run_plan(
     Guarantee: nothing is computed from the rows before the ledger has granted the plan's event.
     """
     plan.solver.check_rows(plan, rows)
-    warn_about(plan)
-    reservation = reserve(plan, ledger, dataset, note, seeded=not rng.secure)
-    solution = plan.solver.solve(plan.problem, rows, plan, rng, progress, trace)
-    if reservation is not None:
-        reservation.commit()
+    with booked(plan, rng, ledger, dataset, note) as booking:
+        solution = plan.solver.solve(plan.problem, rows, plan, rng, progress, trace)
     warn_of_nothing_learned(solution)
-    return replace(solution, release=release_of(plan.public, note, dataset, reservation))
-
-
-def release_of(public: Public, result: str, table: str | None, reservation: Reservation | None) -> ReleaseRecord:
-    """The record of a result that has just been computed from a table of which these facts are public."""
-    rows_are = "estimate" if public.relation is Relation.ADD_REMOVE else "exact"
-    return record_of(result, public.rows, public.columns, rows_are, table, reservation)
-
-
-def reserve(
-    plan: Plan, ledger: Ledger | str | None, dataset: str | None, note: str, seeded: bool
-) -> Reservation | None:
-    """Have the plan's cost counted, or refused if the noise is seeded; None where no ledger is kept."""
-    if ledger is None:
-        return None
-    from discreet.privacy.ledger import Ledger
-
-    if dataset is None:
-        raise ValueError("ledger needs dataset= as well: the name under which the table's budget was opened.")
-    public = plan.public
-    return Ledger.of(ledger).reserve(
-        dataset, plan.event, note, relation=public.relation, seeded=seeded, unit=public.unit
-    )
-
-
-def warn_about(plan: Plan, rows_are_known: bool = True) -> None:
-    """Say what a person should know before the run; of a stream without end the number of rows is not known."""
-    if plan.budget.is_infinite:
-        warnings.warn("epsilon is infinite: the result is not private.", NotPrivateWarning, stacklevel=3)
-    for message in plan.weaknesses(rows_are_known):
-        warnings.warn(message, NotPrivateWarning, stacklevel=3)
-    for message in plan.warnings():
-        warnings.warn(message, UtilityWarning, stacklevel=3)
+    return replace(solution, release=booking.record)
 
 
 def warn_of_nothing_learned(solution: Solution) -> None:

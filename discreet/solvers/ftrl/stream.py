@@ -23,18 +23,18 @@ from discreet.data.rows import Data
 from discreet.privacy.mechanisms.aggregation import TreeSums
 from discreet.privacy.random.generator import RandomGenerator, generator_from, seeded_generator
 from discreet.privacy.relation import Relation
-from discreet.privacy.release_record import ReleaseRecord, record_of
+from discreet.privacy.release import booked
 from discreet.problem.scaled_problem import scale_problem
 from discreet.scaling.learn import learn_scaling
 from discreet.solvers import Plan, Solution
 from discreet.solvers.ftrl.leaf_loop import LeafLoop
 from discreet.solvers.ftrl.solver import FTRL
-from discreet.solvers.run import reserve, warn_about
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Ledger
+    from discreet.privacy.release_record import ReleaseRecord
     from discreet.problem.problem import Problem
     from discreet.problem.scaled_problem import ScaledProblem
 
@@ -59,15 +59,11 @@ def begin_stream(
     Guarantee: whatever the stream shows until it ends costs exactly `plan.event`, which is booked here. Of the first
     chunk only its shape and its coding of labels were looked at.
     """
-    warn_about(plan, rows_are_known=capped)
     stream = Stream(plan, capped, random_state)
     stream.check(first)
-    reservation = reserve(plan, ledger, dataset, note, seeded=stream.seeded)
-    if reservation is not None:
-        reservation.commit()
-        stream.booked = (ledger, dataset)
-    rows = plan.public.rows if capped else None
-    stream.release = record_of(note, rows, plan.public.columns, "maximum", dataset, reservation)
+    with booked(plan, stream.source, ledger, dataset, note, capped) as booking:
+        stream.booked = None if ledger is None else (ledger, dataset)
+    stream.release = booking.record
     return stream
 
 
@@ -105,7 +101,7 @@ class Stream:
             raise ValueError("a stream needs declared bounds of columns and target; plan with scale_share=0.")
         self.plan, self.solver, self.capped = plan, plan.solver, capped
         self.source = LeafNoise(random_state, digest_of("stream", plan.digest, capped))
-        self.seeded = self.source.seeded  # whether any noise came from a seed, before a pause too
+        self.seeded = not self.source.secure  # whether any noise came from a seed, before a pause too
         nothing = Data(np.zeros((0, plan.public.columns)), np.zeros(0))
         self.scaling = learn_scaling(
             plan.scaling_plan, nothing, plan.public, generator_from(None)
@@ -286,8 +282,8 @@ class LeafNoise:
         self._seed = None if self._generator.secure else self._generator.bytes(32)
 
     @property
-    def seeded(self) -> bool:
-        return self._seed is not None
+    def secure(self) -> bool:
+        return self._seed is None
 
     def of_leaf(self, number: int) -> RandomGenerator:
         if self._seed is None:
