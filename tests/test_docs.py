@@ -20,8 +20,7 @@ from tests.doc_names import PACKAGE, ROOT, unknown_modules, unknown_names, unkno
 
 PROOFS = sorted((ROOT / "docs" / "guarantees").glob("*.md"))
 GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-PAGES = [*GUIDES, ROOT / "CONTRIBUTING.md", *PROOFS]
-# Named in CONTRIBUTING.md before they are there.
+PAGES = [*GUIDES, *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")), *PROOFS]
 
 ESTIMATORS = [*CLASSIFIERS, *REGRESSORS]
 TRANSFORMERS = ["PrivateScaler", "PrivateBounds", "PrivateQuantiles"]

@@ -29,6 +29,7 @@ OUTSIDE = {
     "README.md": "project/overview.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "CHANGELOG.md": "project/changelog.md",
+    "SECURITY.md": "project/security.md",
     "benchmarks/README.md": "project/benchmarks.md",
 }
 # The rooms that users import from, in the order of the reference.
