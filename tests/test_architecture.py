@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from functools import cache
@@ -93,6 +94,11 @@ def entries():
 def test_every_room_is_known_and_there_are_few():
     assert {parts[0] for parts, _ in modules()} == set(HEIGHT)
     assert len(entries()) <= MOST_ENTRIES
+
+
+def test_the_page_for_contributors_lists_every_room_in_the_order_of_imports():
+    page = (PACKAGE.parent / "CONTRIBUTING.md").read_text()
+    assert re.findall(r"^\| `(\w+)(?:/|\.py)` \|", page, re.MULTILINE) == ROOMS
 
 
 def upward(found):
