@@ -197,7 +197,7 @@ def test_no_test_imports_a_test():
 
 def test_the_tests_mirror_the_package():
     folders = {path: path.relative_to(TESTS).parent for path in TESTS.rglob("test_*.py")}
-    mirrored = {path: folder for path, folder in folders.items() if folder.parts[:1] != ("frozen",)}  # all rooms at once
+    mirrored = {path: folder for path, folder in folders.items() if folder.parts[:1] != ("frozen",)}  # of all rooms
     assert {folder.parts[0] for folder in mirrored.values() if folder.parts} <= set(ROOMS)
     for path, folder in mirrored.items():
         assert (PACKAGE / folder).is_dir(), f"{path.relative_to(TESTS)} has no room in the package"
