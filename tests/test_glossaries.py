@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from discreet import Budget, IncompatibleSolverError, LogisticRegression, Problem, PublicModel, Ridge
+from discreet._common.text import LABEL
 from discreet.data.public import Public
 from discreet.data.schema import skeleton
 from discreet.estimators.model_file import to_dict
@@ -17,7 +18,6 @@ from discreet.problem import L2, L1Ball, Logistic, Multinomial, Squared
 from discreet.solvers import SOLVERS
 from discreet.solvers.choose import make_plan
 from discreet.solvers.plan import Settings
-from discreet.solvers.plan_text import LABEL
 from tests.doc_names import ROOT
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning")

@@ -1,8 +1,13 @@
-"""Texts that come from outside, such as names in a file, made fit for messages and statements."""
+"""Plain text for people: names from outside made fit for it, paragraphs, facts and tables."""
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Collection, Iterable, Sequence
+
 LONGEST = 500  # characters of a message about a file
+WIDTH = 100  # characters of a line
+LABEL = 20  # width of the names on the left
 
 
 def one_line(text: str, longest: int | None = None) -> str:
@@ -20,13 +25,37 @@ def one_line(text: str, longest: int | None = None) -> str:
     return shown if longest is None or len(shown) <= longest else f"{shown[: longest - 3]}..."
 
 
-def aligned(lines: list[list[str]]) -> list[str]:
-    """The lines of a table, the first two columns to the left and the others to the right."""
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    return [
-        "  ".join(
-            f"{text:<{width}}" if i < 2 else f"{text:>{width}}"
-            for i, (text, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
+def paragraph(text: str, first: str = "", rest: str = "") -> str:
+    """Lines of bounded width, each behind an indent; a number stays together with its per cent sign."""
+    joined = text.replace(" %", "\u00a0%")
+    return textwrap.fill(joined, WIDTH, initial_indent=first, subsequent_indent=rest).replace("\u00a0%", " %")
+
+
+def facts(named: Iterable[tuple[str, str]], label: int = LABEL) -> str:
+    """Names on the left, and what they stand for in lines of bounded width.
+
+    Examples
+    --------
+    >>> print(facts([("rows", "1,000"), ("", "a second\\nline")], label=6))
+    rows  1,000
+          a second line
+    """
+    lines = (paragraph(one_line(text), f"{name:<{label}}", " " * label) or name for name, text in named)
+    return "\n".join(lines)
+
+
+def table(rows: Iterable[Sequence[str]], words: Collection[int] = (0,)) -> str:
+    """Columns as wide as their longest cell: those of `words` to the left, numbers to the right.
+
+    Examples
+    --------
+    >>> print(table([("name", "number"), ("a", "10"), ("bc", "2")]))
+    name  number
+    a         10
+    bc         2
+    """
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = [str.ljust if k in words else str.rjust for k in range(len(widths))]
+    lines = ("  ".join(side(cell, width) for side, cell, width in zip(sides, row, widths, strict=True)) for row in rows)
+    return "\n".join(line.rstrip() for line in lines)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from discreet._common.json_file import read_json_file
+from discreet._common.text import facts
 from discreet.cli import options
 from discreet.cli.account_meaning import curve_of, draw, promise_cost, promise_of, told
 from discreet.cli.console import check_free, print_json
@@ -74,14 +75,14 @@ def account(
 
 
 def _print(found: dict[str, Any]) -> None:
-    for name in ("epsilon", "delta"):
-        print(f"{name:<9} {found[name]:.6g}")
+    lines = [(name, f"{found[name]:.6g}") for name in ("epsilon", "delta")]
     if "promise" in found:
-        print("\n".join([f"promise   {found['promise']}", *(f"implies   {other}" for other in found["implies"])]))
-        return
-    google = found["google_epsilon"]
-    print(f"relation  {found['relation']}\nroute     {found['route']}")
-    print(f"Google    {'no answer for this' if google is None else f'epsilon {google:.6g} at this delta'}")
+        lines += [("promise", found["promise"]), *(("implies", other) for other in found["implies"])]
+    else:
+        google = found["google_epsilon"]
+        answer = "no answer for this" if google is None else f"epsilon {google:.6g} at this delta"
+        lines += [("relation", found["relation"]), ("route", found["route"]), ("Google", answer)]
+    print(facts(lines, label=10))
 
 
 def cost(event: Any, delta: float, epsilon: float | None, relation: Relation) -> dict[str, Any]:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from discreet._common.text import paragraph
 
 if TYPE_CHECKING:
     from discreet.privacy.promise import Promise
     from discreet.privacy.relation import Relation
     from discreet.privacy.tradeoffs import TradeOff
 
-WIDTH = 100
 FALSE_ALARMS = (0.01, 0.05)  # shares of outsiders called members, of which the output tells how many members are found
 
 
@@ -90,8 +90,8 @@ def told(curve: TradeOff, found: dict[str, Any], relation: Relation | None) -> t
         "found_at_most": [{"false_alarms": a, "found": r} for a, r in zip(FALSE_ALARMS, rates, strict=True)],
     }
     if curve.odds_growth(_failure(curve, found)) == math.inf:
-        return values, [textwrap.fill(text, WIDTH) for text in NO_PRIVACY]
-    return values, [textwrap.fill(text, WIDTH) for text in [*in_words(meaning, relation), attacks]]
+        return values, list(map(paragraph, NO_PRIVACY))
+    return values, list(map(paragraph, [*in_words(meaning, relation), attacks]))
 
 
 def draw(curve: TradeOff, found: dict[str, Any], path: Path) -> None:

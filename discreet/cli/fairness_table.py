@@ -29,7 +29,7 @@ def as_json(found: dict[str, Any]) -> dict[str, Any]:
 
 def as_text(found: dict[str, Any]) -> str:
     """A table for people, and what it means."""
-    from discreet._common.text import aligned
+    from discreet._common.text import table
 
     told: FairnessCertificate = found["certificate"]
     band: ModelValues | None = found["band"]
@@ -44,7 +44,7 @@ def as_text(found: dict[str, Any]) -> str:
             lines.append(line + ([number(total.value + (total.exact or 0.0))] if _exact(told) else []))
     if found["unbounded"] is not None:  # the values alone
         lines = [line[:FIRST_BOUND] + line[FIRST_BOUND + len(BOUNDS) :] for line in lines]
-    return "\n".join([*aligned(lines), "", *_notes(found)])
+    return "\n".join([table(lines, words=(0, 1)), "", *_notes(found)])
 
 
 def _line(told: FairnessCertificate, place: int, statement: FairnessStatement, band: ModelValues | None) -> list[str]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet._common.text import facts
 from discreet.cli import options
 from discreet.cli.console import check_free, print_json, wants_progress
 
@@ -149,10 +150,8 @@ def in_ledger(budget: dict[str, Any]) -> str:
     """What the ledger says after a fit, in two lines."""
     numbers = ", ".join(map(str, budget["entries"]))
     left = f"epsilon {budget['spent']:.6g} spent, {budget['remaining']:.6g} left of {budget['epsilon']:.6g}"
-    return (
-        f"ledger              {budget['dataset']!r}: {left} at delta {budget['delta']:.3g}\n"
-        f"                    entries {numbers}, model file with SHA-256 {budget['model_sha256']}"
-    )
+    booked = f"entries {numbers}, model file with SHA-256 {budget['model_sha256']}"
+    return facts([("ledger", f"{budget['dataset']!r}: {left} at delta {budget['delta']:.3g}"), ("", booked)])
 
 
 def _schema_of(file: TableFile, schema: Path | None) -> Schema:
@@ -220,8 +219,9 @@ def _share() -> str:
 def in_short(guarantee: Any) -> str:
     """The promise in one line; the model file holds the full statement."""
     if not guarantee.is_private:
-        return "privacy             none: epsilon is infinite"
-    return (
-        f"privacy             epsilon = {guarantee.epsilon:.6g}, delta = {guarantee.delta:.3g} for everything "
-        f"released, relation {guarantee.relation}{', for whole persons' if guarantee.unit == 'person' else ''}"
+        return facts([("privacy", "none: epsilon is infinite")])
+    told = (
+        f"epsilon = {guarantee.epsilon:.6g}, delta = {guarantee.delta:.3g} for everything released, relation "
+        f"{guarantee.relation}{', for whole persons' if guarantee.unit == 'person' else ''}"
     )
+    return facts([("privacy", told)])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from discreet._common.text import facts
 from discreet.cli import options
 from discreet.cli.console import check_free, print_json
 from discreet.privacy.relation import Relation
@@ -176,21 +177,19 @@ def _print(budget: dict[str, Any], json: bool) -> None:
 def _as_lines(budget: dict[str, Any]) -> str:
     kept = f"{budget['relation']}{', for whole persons' if budget['unit'] == 'person' else ''}"
     lines = [
-        f"{budget['dataset']}",
-        f"  promised   epsilon {budget['epsilon']:.6g} at delta {budget['delta']:.3g}, relation {kept}",
-        f"  spent      epsilon {budget['spent']:.6g}, by {budget['entries_made']} entries",
-        f"  remaining  epsilon {budget['remaining']:.6g}",
+        ("  promised", f"epsilon {budget['epsilon']:.6g} at delta {budget['delta']:.3g}, relation {kept}"),
+        ("  spent", f"epsilon {budget['spent']:.6g}, by {budget['entries_made']} entries"),
+        ("  remaining", f"epsilon {budget['remaining']:.6g}"),
     ]
     if budget["room"] is not None:
-        lines.append(f"  would fit  one more release of epsilon {budget['room']:.3g} at this delta")
-    return "\n".join(lines)
+        lines.append(("  would fit", f"one more release of epsilon {budget['room']:.3g} at this delta"))
+    return f"{budget['dataset']}\n{facts(lines, label=13)}"
 
 
 def _entry_lines(budget: dict[str, Any], rows: list[dict[str, Any]]) -> str:
     blocks = [_as_lines(budget)]
     for row in rows:
-        lines = [f"  entry {row['entry']}  {row['when']}  {row['status']}  epsilon {row['epsilon']:.6g} if alone"]
+        blocks.append(f"  entry {row['entry']}  {row['when']}  {row['status']}  epsilon {row['epsilon']:.6g} if alone")
         told = (("who", row["who"]), ("why", row["why"]), ("target", row["target"]), ("model", row["model_sha256"]))
-        lines += [f"    {name:<7} {text}" for name, text in told if text]
-        blocks.append("\n".join(lines))
+        blocks.append(facts([(f"    {name}", text) for name, text in told if text], label=12))
     return "\n".join(blocks)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet._common.text import facts
 from discreet.cli import options
 from discreet.cli.console import print_json
 from discreet.cli.fit import in_short
@@ -79,7 +80,7 @@ def plan(
     if answer is not None:
         left = f"epsilon {answer['remaining']:.6g} left of {answer['epsilon']:.6g} at delta {answer['delta']:.3g}"
         verdict = "would pay for this" if answer["fits"] else f"does not cover this; {answer['would_fit']}"
-        print(f"ledger              {dataset!r} {verdict} ({left})")
+        print(facts([("ledger", f"{dataset!r} {verdict} ({left})")]))
 
 
 def _ask_ledger(request: FitRequest, rows: int, columns: int, classes: int) -> dict[str, Any] | None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
+from discreet._common.text import facts
 from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
     from discreet.federated.plan import FederatedPlan, Model, Unit
-
-WIDTH = 110
-LABEL = 20
 
 PROTECTED = {
     ("client", Relation.REPLACE): "all rows of a client, replaced by any others",
@@ -27,13 +24,13 @@ FROM = {
 
 def describe(plan: FederatedPlan) -> str:
     """The whole plan, for people."""
-    blocks = ["\n".join(_facts(plan)), "\n".join(_promises(plan))]
-    return "\n\n".join([*blocks, *("\n".join(_wrapped("note", note)) for note in _notes(plan))])
+    blocks = [facts(_facts(plan).items()), "\n".join(_promises(plan))]
+    return "\n\n".join([*blocks, *(facts([("note", note)]) for note in _notes(plan))])
 
 
-def _facts(plan: FederatedPlan) -> list[str]:
+def _facts(plan: FederatedPlan) -> dict[str, str]:
     problem, public = plan.problem, plan.public
-    facts = {
+    told = {
         "method": f"consensus ADMM, {problem.loss.name} loss, {problem.penalty.name} penalty",
         "clients": _asked(plan),
         "answers": f"at most {plan.participations:,} by each client; a client counts them itself",
@@ -46,10 +43,10 @@ def _facts(plan: FederatedPlan) -> list[str]:
         "proximal steps": f"gamma {plan.gamma:.4g}, relaxation {plan.relaxation:g}, tolerance {plan.tolerance:.2g}",
     }
     if plan.unit == "record":
-        facts["rows"] = f"at least {public.rows:,} for each client, a public number"
+        told["rows"] = f"at least {public.rows:,} for each client, a public number"
     if plan.watches_dropouts:
-        facts["dropouts"] = _dropouts(plan)
-    return [line for name, value in facts.items() for line in _wrapped(name, value)]
+        told["dropouts"] = _dropouts(plan)
+    return told
 
 
 def _asked(plan: FederatedPlan) -> str:
@@ -105,8 +102,3 @@ def _notes(plan: FederatedPlan) -> list[str]:
             "that is not certified, and wrong in general (docs/guarantees/federated.md)."
         )
     return notes
-
-
-def _wrapped(name: str, text: str) -> list[str]:
-    first, *rest = textwrap.wrap(text, WIDTH - LABEL)
-    return [f"{name:<{LABEL}}{first}", *(f"{'':<{LABEL}}{line}" for line in rest)]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from discreet._common.text import aligned
+from discreet._common.text import table
 from discreet.metrics.curves import CalibrationBin, RocPoint
 from discreet.metrics.intervals import Limits
 from discreet.metrics.released_sums import NoisySums
@@ -142,19 +142,17 @@ class Evaluation:
         }
 
     def __str__(self) -> str:
-        lines = [["figure", "", "value", "from", "to", "noise (std)"]]
-        lines += [[NAMES[name], "", *limits.texts()] for name, limits in self.figures.items()]
-        text = aligned(lines)
-        if self.confusion:
-            text += ["", *self._confusion_text()]
-        return "\n".join([*text, "", *self.notes(), *self._cost()])
+        lines = [["figure", "value", "from", "to", "noise (std)"]]
+        lines += [[NAMES[name], *limits.texts()] for name, limits in self.figures.items()]
+        confusion = ["", self._confusion_text()] if self.confusion else []
+        return "\n".join([table(lines), *confusion, "", *self.notes(), *self._cost()])
 
-    def _confusion_text(self) -> list[str]:
+    def _confusion_text(self) -> str:
         labels = [str(label) for label in self.classes]
-        lines = [["shares of all rows", "", *(f"predicted {label}" for label in labels)]]
+        lines = [["shares of all rows", *(f"predicted {label}" for label in labels)]]
         for label, line in zip(labels, self.confusion, strict=True):
-            lines.append([f"label {label}", "", *(f"{c.value:.3f} ({c.low:.3f} to {c.high:.3f})" for c in line)])
-        return aligned(lines)
+            lines.append([f"label {label}", *(f"{c.value:.3f} ({c.low:.3f} to {c.high:.3f})" for c in line)])
+        return table(lines)
 
     def notes(self) -> list[str]:
         """Return what the figures tell, and on which public choices they depend."""

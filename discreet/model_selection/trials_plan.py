@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from discreet._common.text import facts
 from discreet.estimators.task import SHRINK
 from discreet.model_selection.search_plan import TableShape, costliest
 from discreet.privacy import accounting
@@ -76,7 +77,7 @@ class TrialsPlan:
             "in all": f"epsilon = {self.guarantee.epsilon:g}, delta = {self.guarantee.delta:g}, "
             f"relation {str(self.guarantee.relation)!r}",
         }
-        return "\n".join(f"{label:<18}{text}" for label, text in lines.items())
+        return facts(lines.items())
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,10 @@ Every number in it is rounded to the side on which the sentence stays true.
 from __future__ import annotations
 
 import math
-import textwrap
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from discreet._common.text import one_line
+from discreet._common.text import LABEL, facts, one_line, paragraph
 from discreet.privacy import accounting
 from discreet.privacy.meaning import Meaning, percent_at_most, weaknesses
 from discreet.privacy.relation import Relation, Unit
@@ -18,9 +17,6 @@ from discreet.privacy.relation import Relation, Unit
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
     from discreet.privacy.release_record import LedgerReceipt, ReleaseRecord
-
-WIDTH = 100  # characters of a line
-LABEL = 14  # width of the names on the left
 
 # The leak of a run whose noise can be drawn again.
 SEEDED = (
@@ -52,10 +48,10 @@ def statement_of(guarantee: Guarantee) -> str:
 
 def sections_of(guarantee: Guarantee) -> dict[str, list[str]]:
     """The headings of a statement and the paragraphs under each; those that begin with "- " are points of a list."""
-    private, facts = guarantee.is_private, release_facts(guarantee)
+    private, release = guarantee.is_private, release_facts(guarantee)
     return {
         "What this means for one person": meaning_of(guarantee),
-        "Released": ["\n".join(f"{name:<{LABEL}}{value}" for name, value in facts.items())] if facts else [],
+        "Released": [facts(((f"  {name}", text) for name, text in release.items()), LABEL + 2)] if release else [],
         "Covered": _COVERED if private else [],
         "Not covered": _not_covered(guarantee) if private else [],
         "Budget": budget_told(guarantee.release) if private else [],
@@ -110,7 +106,7 @@ def release_facts(guarantee: Guarantee) -> dict[str, str]:
         return {}
     day, _, time = release.date.partition("T")
     protected = {"protects": "whole persons, each with all of their rows"} if guarantee.unit == "person" else {}
-    facts = {
+    told = {
         "result": release.result,
         "table": release.table or "(not named)",
         f"{guarantee.unit}s": (
@@ -122,7 +118,7 @@ def release_facts(guarantee: Guarantee) -> dict[str, str]:
         "noise": _noise(guarantee),
         **protected,
     }
-    return {name: one_line(value) for name, value in facts.items()}
+    return {name: one_line(value) for name, value in told.items()}
 
 
 def _noise(guarantee: Guarantee) -> str:
@@ -235,12 +231,11 @@ def _symbols(guarantee: Guarantee) -> list[str]:
 
 def _section(name: str, paragraphs: list[str]) -> str:
     """A heading, and under it what belongs there, in lines of bounded width; lists keep their form."""
-    wrapped = []
-    for text in paragraphs:
-        hanging = "    " if text.startswith("- ") else "  "
-        lines = text.replace(" %", "\u00a0%").splitlines()  # so that no line begins with %
-        wrapped += [textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent=hanging) for line in lines]
-    return "\n".join([name, *wrapped]).replace("\u00a0%", " %")
+    wrapped = [
+        text if text.startswith("  ") else paragraph(text, "  ", "    " if text.startswith("- ") else "  ")
+        for text in paragraphs
+    ]
+    return "\n".join([name, *wrapped])
 
 
 def _at_most(probability: float) -> str:

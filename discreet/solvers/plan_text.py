@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from discreet._common.text import facts, table
 from discreet.privacy.planned_release import PlannedRelease
 from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
     from discreet.solvers.plan import Plan
     from discreet.solvers.plan_theory import PlanTheory
-
-WIDTH = 110  # characters of a line
-LABEL = 20  # width of the names on the left
 
 SCALING_WORDS = {
     "declared": "declared bounds; nothing is learned about them",
@@ -45,24 +42,25 @@ HEADER = ("what is spent on what", "times", "share", "noise / sensitivity", "sta
 
 def describe_plan(plan: Plan) -> str:
     """The whole plan, for people."""
-    facts = [_line(name, value) if name != REASON else _reason(value) for name, value in facts_of(plan).items()]
-    blocks = ["\n".join(facts), *_spending(plan), _line("standard error", error_told(plan))]
-    blocks += ["\n".join(_wrapped("warning", warning)) for warning in plan.weaknesses() + plan.warnings()]
-    return "\n\n".join(blocks)
+    blocks = [facts(facts_of(plan).items())]
+    if plan.is_noisy:
+        blocks += [table([HEADER, *spending_of(plan)], words=(0, 4)), facts([("share", share_told(plan))])]
+    blocks.append(facts([("standard error", error_told(plan))]))
+    return "\n\n".join([*blocks, *(facts([("warning", text)]) for text in plan.weaknesses() + plan.warnings())])
 
 
 def describe_theory(theory: PlanTheory) -> str:
     """Lower and upper bound of a plan, for people."""
     known = "assumed" if theory.radius_is_assumed else "by the penalty"
-    lines = _wrapped("norm of optimum", f"at most {theory.radius:.4g} in scaled columns ({known})")
+    lines = [("norm of optimum", f"at most {theory.radius:.4g} in scaled columns ({known})")]
     for name, bound in (("lower bound", theory.lower), ("upper bound", theory.upper)):
         if bound is not None:
-            lines += _wrapped(name, f"{bound}{', proved' if bound.proved else ''}")
-            lines += [line for told in bound.assumptions for line in _wrapped("  assumes", told)]
+            lines.append((name, f"{bound}{', proved' if bound.proved else ''}"))
+            lines += [("  assumes", told) for told in bound.assumptions]
     if theory.ratio is not None:
         told = f"the upper bound is {theory.ratio:.3g} times the order of the lower one, whose constant is not known"
-        lines += _wrapped("between them", told)
-    return "\n".join([*lines, *(line for reason in theory.reasons for line in _wrapped("not known", reason))])
+        lines.append(("between them", told))
+    return facts([*lines, *(("not known", reason) for reason in theory.reasons)])
 
 
 def scaling_told(method: str, private: bool) -> str:
@@ -73,7 +71,7 @@ def scaling_told(method: str, private: bool) -> str:
 def facts_of(plan: Plan) -> dict[str, str]:
     """What was decided, by name: solver, table, relation, budget, scales and settings."""
     public = plan.public
-    facts = {
+    told = {
         "solver": plan.solver.name,
         **({REASON: plan.chosen_because} if plan.chosen_because else {}),
         "table": f"{public.rows:,} {public.unit}s, {public.columns:,} columns",
@@ -83,17 +81,17 @@ def facts_of(plan: Plan) -> dict[str, str]:
         "scales": scaling_told(plan.scaling_plan.method, plan.is_noisy),
     }
     if public.stored:
-        facts["passes over rows"] = _passes_told(plan)
+        told["passes over rows"] = _passes_told(plan)
     if public.persons:
-        facts["rows of a person"] = _rows_used(plan)
+        told["rows of a person"] = _rows_used(plan)
     if public.partly_bounded:
         others = "not used by this solver" if plan.solver.name == "screened" else "open sides of the others are learned"
-        facts["declared bounds"] = f"of {int(public.declared.sum()):,} columns; {others}"
+        told["declared bounds"] = f"of {int(public.declared.sum()):,} columns; {others}"
     if plan.has_public_start:
-        facts["start"] = "public coefficients" if public.start is not None else "fitted on the public table"
+        told["start"] = "public coefficients" if public.start is not None else "fitted on the public table"
     if public.inputs:
-        facts["taken as public"] = "; ".join(public.inputs)
-    return facts | {name.replace("_", " "): _value(value) for name, value in plan.settings.to_dict().items()}
+        told["taken as public"] = "; ".join(public.inputs)
+    return told | {name.replace("_", " "): _value(value) for name, value in plan.settings.to_dict().items()}
 
 
 def _held_told(plan: Plan) -> str:
@@ -106,10 +104,6 @@ def _passes_told(plan: Plan) -> str:
     return f"{passes:,} by the steps, and some for checks and scales" if passes else "one a release, and one for checks"
 
 
-def _reason(text: str) -> str:
-    return "\n".join(_wrapped(REASON, text))
-
-
 def _rows_used(plan: Plan) -> str:
     if plan.rows_per_person > 1:
         return f"up to {plan.rows_per_person:,}, drawn at random; their gradients are averaged, then clipped"
@@ -120,13 +114,6 @@ def _value(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _spending(plan: Plan) -> list[str]:
-    """The table of releases and its footnote; nothing if nothing is noisy."""
-    if not plan.is_noisy:
-        return []
-    return [_aligned([HEADER, *spending_of(plan)]), "\n".join(_wrapped("share", share_told(plan)))]
 
 
 def spending_of(plan: Plan) -> list[tuple[str, str, str, str, str]]:
@@ -179,23 +166,3 @@ def error_told(plan: Plan) -> str:
     unit = "" if loss.classification else " standard deviations of the target"
     unit += ", over its mean," if loss.log_link else ""
     return f"about {plan.standard_error:.2g}{unit} in the coefficient of a scaled column, from the noise alone"
-
-
-def _line(name: str, value: str) -> str:
-    return f"{name:<{LABEL}}{value}"
-
-
-def _wrapped(name: str, text: str) -> list[str]:
-    first, *rest = textwrap.wrap(text, WIDTH - LABEL)
-    return [_line(name, first), *(_line("", line) for line in rest)]
-
-
-def _aligned(rows: list[tuple[str, ...]]) -> str:
-    """Columns as wide as their longest entry: words to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    right = {1, 2, 3}
-    lines = [
-        "  ".join(cell.rjust(widths[k]) if k in right else cell.ljust(widths[k]) for k, cell in enumerate(row))
-        for row in rows
-    ]
-    return "\n".join(line.rstrip() for line in lines)

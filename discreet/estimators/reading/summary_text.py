@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet._common.text import one_line
+from discreet._common.text import facts, one_line, table
 from discreet.estimators.reading.linear_form import has_end
 from discreet.privacy.statement import leaks_told, meaning_of, rounded_up
 from discreet.solvers.plan_text import scaling_told
@@ -15,8 +14,6 @@ from discreet.solvers.plan_text import scaling_told
 if TYPE_CHECKING:
     from discreet.estimators.reading.summary import ModelSummary
 
-WIDTH = 100
-LABEL = 16  # width of the names on the left
 NAME = 34  # characters of a column's name, at most
 HEADER = ("column", "low", "high", "per unit", "per range", "noise")
 DOUBTFUL = 2.0  # standard deviations of noise that a coefficient must exceed for its sign to be told
@@ -28,20 +25,20 @@ def describe(summary: ModelSummary, columns: int) -> str:
     blocks = [_facts(summary)]
     shown = sorted(most_moving(summary, columns))
     for output in range(form.intercept.size):
-        blocks.append(heading(summary, output) + ":\n" + _table(summary, output, shown))
-    return "\n\n".join([*blocks, *_notes(summary, shown), *_privacy(summary)])
+        blocks.append(f"{heading(summary, output)}:\n{table([HEADER, *lines_of(summary, output, shown)])}")
+    return "\n\n".join([*blocks, _notes(summary, shown), _privacy(summary)])
 
 
 def _facts(summary: ModelSummary) -> str:
     release = summary.guarantee.release
-    facts = {"model": summary.estimator, "solver": summary.solver}
+    told = {"model": summary.estimator, "solver": summary.solver}
     if summary.chosen_because:
-        facts["chosen because"] = summary.chosen_because
+        told["chosen because"] = summary.chosen_because
     if release is not None and release.rows is not None:
-        facts["table"] = f"{release.rows:,} {summary.guarantee.unit}s, {summary.form.columns:,} columns"
+        told["table"] = f"{release.rows:,} {summary.guarantee.unit}s, {summary.form.columns:,} columns"
     if summary.form.labels:
-        facts["classes"] = ", ".join(repr(label) for label in summary.form.labels)
-    return "\n".join(line for name, value in facts.items() for line in _wrapped(name, value))
+        told["classes"] = ", ".join(repr(label) for label in summary.form.labels)
+    return facts(told.items())
 
 
 def heading(summary: ModelSummary, output: int) -> str:
@@ -63,12 +60,6 @@ def most_moving(summary: ModelSummary, columns: int, output: int | None = None) 
     return np.argsort(-reach, kind="stable")[: max(columns, 0)].tolist()
 
 
-def _table(summary: ModelSummary, output: int, shown: list[int]) -> str:
-    rows = [HEADER, *lines_of(summary, output, shown)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(_row(row, widths) for row in rows)
-
-
 def lines_of(summary: ModelSummary, output: int, shown: list[int], longest: int = NAME) -> list[tuple[str, ...]]:
     """The cells below `HEADER`: one line for each of these columns, and one for the intercept."""
     form, noise = summary.form, summary.noise
@@ -81,13 +72,7 @@ def lines_of(summary: ModelSummary, output: int, shown: list[int], longest: int 
     return [*rows, ("(intercept)", "", "", _short(form.intercept[output]), "", _short(noise.intercept))]
 
 
-def _row(cells: tuple[str, ...], widths: list[int]) -> str:
-    """The name to the left, numbers to the right."""
-    name, *numbers = cells
-    return "  ".join([name.ljust(widths[0]), *map(str.rjust, numbers, widths[1:])]).rstrip()
-
-
-def _notes(summary: ModelSummary, shown: list[int]) -> list[str]:
+def _notes(summary: ModelSummary, shown: list[int]) -> str:
     hidden = summary.form.columns - len(shown)
     more = f"{hidden:,} columns that can move it less are not shown; " if hidden else ""
     clipped = "entries outside are moved to the nearest end before anything is predicted"
@@ -100,7 +85,7 @@ def _notes(summary: ModelSummary, shown: list[int]) -> list[str]:
         "per range": "how far the way from low to high moves it; compares columns of different units.",
         "noise": noise_told(summary),
     }
-    return ["\n".join(line for name, text in notes.items() for line in _wrapped(name, text))]
+    return facts(notes.items())
 
 
 def ranges_told(summary: ModelSummary) -> str:
@@ -121,15 +106,13 @@ def noise_told(summary: ModelSummary) -> str:
     return f"{told} {count} are below {DOUBTFUL:g} times it: their signs may be noise."
 
 
-def _privacy(summary: ModelSummary) -> list[str]:
+def _privacy(summary: ModelSummary) -> str:
     promise, told = summary.guarantee, meaning_of(summary.guarantee)
     if promise.is_private:
         epsilon, delta = rounded_up(promise.epsilon, 6), rounded_up(promise.delta, 4)
         told = [f"epsilon {epsilon}, delta {delta}, relation {promise.relation}", *told]
-    lines = [line for k, text in enumerate(told) for line in _wrapped("" if k else "privacy", text)]
-    for k, text in enumerate(leaks_told(promise)):
-        lines += _wrapped("" if k else "Not covered", text)
-    return ["\n".join(lines)]
+    parts = {"privacy": told, "Not covered": leaks_told(promise)}
+    return facts(("" if k else name, text) for name, texts in parts.items() for k, text in enumerate(texts))
 
 
 def _end(end: float) -> str:
@@ -138,9 +121,3 @@ def _end(end: float) -> str:
 
 def _short(number: Any) -> str:
     return "-" if number is None or np.isnan(number) else f"{number:.4g}"
-
-
-def _wrapped(name: str, text: str) -> list[str]:
-    kept = one_line(text).replace(" %", "\u00a0%")  # so that no line begins with %
-    lines = textwrap.wrap(kept, WIDTH - LABEL) or [""]
-    return [f"{'' if k else name:<{LABEL}}{line}".replace("\u00a0", " ").rstrip() for k, line in enumerate(lines)]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from discreet._common.text import aligned
+from discreet._common.text import table
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class FairnessCertificate:
                 low, high = max(0.0, total.value - total.bound), total.value + total.bound
                 line = [notion, "mean of |.|", "", _number(total.value), _number(low), _number(high)]
                 lines.append(line + ([_number(total.value + (total.exact or 0.0))] if exact else []))
-        return "\n".join([*aligned(lines), "", *self.notes()])
+        return "\n".join([table(lines, words=(0, 1)), "", *self.notes()])
 
     def notes(self) -> list[str]:
         """What the numbers mean, in sentences."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet._common.text import aligned
+from discreet._common.text import table
 from discreet.fairness.certificates.record import AggregateStatement, FairnessCertificate, FairnessStatement
 
 if TYPE_CHECKING:
@@ -188,4 +188,4 @@ class PrivateCertificate(FairnessCertificate):
                 else []
             ),
         ]
-        return "\n".join([*aligned(lines), "", *notes, *self.messages])
+        return "\n".join([table(lines, words=(0, 1)), "", *notes, *self.messages])

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from discreet._common.text import one_line
+from discreet._common.text import facts, one_line, table
 
 Mode = Literal["bound", "expected"]
 Target = Literal["groups", "aggregate"]
@@ -117,35 +117,32 @@ class Harm:
         }
 
     def __str__(self) -> str:
-        return "\n".join([self._heading(), "", *self._table(), "", *self._notes()])
+        last = f"aggregate change {self.aggregate:.4f}; the largest is that of {self.worst.name}"
+        return "\n".join([self._heading(), "", self._table(), last, "", *self._notes()])
 
     def _heading(self) -> str:
-        noise = "" if self.noise is None else f"\nnoise in a score      standard deviation {self.noise:.3g}"
         meaning = (
             f"at most, with probability {1.0 - self.failure:g} for all groups at once"
             if self.mode == "bound"
             else "at most, on average over the noise"
         )
-        return (
-            f"change in {self.notion} that the noise can add\n"
-            f"plan                  {self.solver}, {self.rows} rows, {self.columns} columns\n"
-            f"budget                epsilon {self.epsilon:.4g}, delta {self.delta:.3g}{noise}\n"
-            f"change                {meaning}\n"
-            f"law of the noise      {'proved' if self.proved else 'predicted, not proved'}"
-        )
+        told = {
+            "plan": f"{self.solver}, {self.rows} rows, {self.columns} columns",
+            "budget": f"epsilon {self.epsilon:.4g}, delta {self.delta:.3g}",
+            **({} if self.noise is None else {"noise in a score": f"standard deviation {self.noise:.3g}"}),
+            "change": meaning,
+            "law of the noise": "proved" if self.proved else "predicted, not proved",
+        }
+        return f"change in {self.notion} that the noise can add\n{facts(told.items())}"
 
-    def _table(self) -> list[str]:
+    def _table(self) -> str:
         private = any(group.evaluation_noise is not None for group in self.groups)
-        width = max(len(group.name) for group in self.groups)
-        head = f"{'group':<{width}}      rows   change       low      high   changed   visible"
-        lines = [head + ("   evaluation" if private else "")]
+        rows = [["group", "rows", "change", "low", "high", "changed", "visible", "evaluation"]]
         for group in self.groups:
-            line = (
-                f"{group.name:<{width}}  {group.rows:8.0f}   {group.change:.4f}   {group.low:+.4f}   {group.high:+.4f}"
-                f"    {group.changed:.4f}    {group.visible:.4f}"
-            )
-            lines.append(line + (f"       {group.evaluation_noise:.4f}" if group.evaluation_noise is not None else ""))
-        return [*lines, f"aggregate change {self.aggregate:.4f}; the largest is that of {self.worst.name}"]
+            numbers = f"{group.rows:.0f} {group.change:.4f} {group.low:+.4f} {group.high:+.4f} {group.changed:.4f}"
+            noise = "" if group.evaluation_noise is None else f"{group.evaluation_noise:.4f}"
+            rows.append([group.name, *numbers.split(), f"{group.visible:.4f}", noise])
+        return table(rows if private else [row[:-1] for row in rows])
 
     def _notes(self) -> list[str]:
         return [f"compared with: {self.reference}", *(f"assumed: {one_line(text, 500)}" for text in self.assumptions)]
