@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: demo docs test fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
+.PHONY: demo docs test freeze fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
 	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-vertical bench-one-hot \
 	bench-decentralised bench-federated bench-fair-models bench-fairness \
 	bench-papers bench-rivals bench-generality bench-screening bench-warm-starts bench-classes bench-people bench-counts \
@@ -45,6 +45,11 @@ test: $(READY)
 # 100,000 damaged files; `make test` reads 2,000 of them.
 fuzz: $(READY)
 	DISCREET_FUZZ_INPUTS=100000 $(BIN)/pytest -n 2 -rP tests/test_fuzz.py
+
+# Seeded fits and the texts of commands, written anew where a change is meant; the commit says what changed and why.
+freeze: $(READY)
+	$(BIN)/python -W ignore -m tests.frozen.cases
+	$(BIN)/python -W ignore -m tests.frozen.commands
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

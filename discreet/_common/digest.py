@@ -7,7 +7,8 @@ import enum
 import hashlib
 import numbers
 from collections.abc import Iterable, Mapping, Set
-from functools import cached_property, singledispatch
+from functools import cache, cached_property, singledispatch
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,9 @@ def digest_of(*parts: Any) -> bytes:
 
     Equal numbers have equal digests whatever their type, and so have lists and tuples of equal values. An object that
     is not a dataclass counts as its class and its attributes, without cached properties; a function as its name. Fields
-    of dataclasses with the metadata {"digest": "if given"} do not count while they are None.
+    of dataclasses with the metadata {"digest": "if given"} do not count while they are None. Names of classes of this
+    package do not depend on where they are: `digest_names.txt` keeps those of old classes, and a class that has the
+    name of another one states a `digest_name`.
     """
     return hashlib.sha256(_encoded(parts)).digest()
 
@@ -98,4 +101,17 @@ def _attributes(value: Any) -> Any:
 
 
 def _name(kind: Any) -> bytes:
-    return f"{kind.__module__}.{kind.__qualname__}".encode()
+    """A name that stays when a class of this package moves to another module."""
+    module, name = kind.__module__, kind.__qualname__
+    if module.partition(".")[0] == "discreet":
+        own = vars(kind).get("digest_name") if isinstance(kind, type) else None
+        return (own or f"{_first_modules().get(name, 'discreet')}.{name}").encode()
+    return f"{module}.{name}".encode()
+
+
+@cache
+def _first_modules() -> dict[str, str]:
+    """The module in which each class was when its name first entered a digest."""
+    lines = Path(__file__).with_name("digest_names.txt").read_text(encoding="utf-8").splitlines()
+    pairs = (line.split(": ") for line in lines if not line.startswith("#"))
+    return {name: module for module, names in pairs for name in names.split()}

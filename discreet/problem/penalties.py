@@ -275,6 +275,7 @@ class Box(Penalty):
     limits: constraints.Box
 
     name = "box"
+    digest_name = "discreet.problem.penalties.Box"  # the constraint has the same name
 
     def __init__(self, low: Values, high: Values) -> None:
         object.__setattr__(self, "limits", constraints.Box(low, high))
