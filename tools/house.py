@@ -26,11 +26,10 @@ sys.path.insert(0, str(PACKAGE.parent))
 def code_lines(source: str) -> int:
     """Lines that hold a statement or a part of one."""
     tree = ast.parse(source)
-    docstrings: set[int] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            if ast.get_docstring(node, clean=False) is not None:
-                docstrings |= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef
+    documented = [node for node in ast.walk(tree) if isinstance(node, kinds) and ast.get_docstring(node) is not None]
+    texts = (node.body[0] for node in documented)
+    docstrings = {line for text in texts for line in range(text.lineno, (text.end_lineno or text.lineno) + 1)}
     lines = enumerate(source.splitlines(), start=1)
     return sum(bool(line.strip()) and not line.strip().startswith("#") and i not in docstrings for i, line in lines)
 
