@@ -46,7 +46,7 @@ def draw_targets(rows, rng, noise=0.08, skill=0.9):
 
 
 def noisy_sums(measure, X, y, deviation, rng, known=True, laplace=False):
-    """The sums that `SumsPlan.learn` would release if the noise of a part of weight 1 had this deviation."""
+    """The sums that `release_sums` would release if the noise of a part of weight 1 had this deviation."""
     found = measure.contributions(X, y)
     exact = np.concatenate([found[part.name].total(part, None) for part in measure.parts])
     deviations = np.concatenate([np.full(part.size, deviation / part.weight) for part in measure.parts])

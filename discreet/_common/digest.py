@@ -21,7 +21,8 @@ def digest_of(*parts: Any) -> bytes:
     is not a dataclass counts as its class and its attributes, without cached properties; a function as its name. Fields
     of dataclasses with the metadata {"digest": "if given"} do not count while they are None. Names of classes of this
     package do not depend on where they are: `digest_names.txt` keeps those of old classes, and a class that has the
-    name of another one states a `digest_name`.
+    name of another one states a `digest_name`. An object with a method `digested` says itself under which name and by
+    which parts it counts.
     """
     return hashlib.sha256(_encoded(parts)).digest()
 
@@ -35,6 +36,9 @@ def _tagged(tag: str, parts: Iterable[bytes]) -> bytes:
 def _encoded(value: Any) -> bytes:
     if hasattr(value, "__qualname__"):
         return _tagged("name", [_name(value)])
+    if hasattr(type(value), "digested"):
+        name, parts = value.digested()
+        return _tagged("object", [name.encode(), _encoded(parts)])
     return _tagged("object", [_name(type(value)), _encoded(_attributes(value))])
 
 

@@ -26,13 +26,12 @@ from discreet.metrics.classification import ClassifierMeasure, accuracies, confu
 from discreet.metrics.curves import area_under_curve, calibration_bins, default_edges, roc_points
 from discreet.metrics.record import CLIPPED, Evaluation
 from discreet.metrics.regression import RegressorMeasure, regression_figures
-from discreet.metrics.released_sums import NoisySums, SumsPlan, check_one_each
+from discreet.metrics.released_sums import NoisySums, check_one_each, plan_sums, release_sums, totals_of
 from discreet.metrics.rows_elsewhere import rows_for, totals
 from discreet.preprocessing.pipeline import pipeline_guarantee
-from discreet.preprocessing.release import WHOLE, Terms
-from discreet.privacy import mechanisms
 from discreet.privacy.budget import budget_from
 from discreet.privacy.relation import Relation
+from discreet.privacy.release import booked
 
 LARGEST_FLOOR = 0.5  # of `least_probability`: above it, every prediction for two classes would have the same loss
 
@@ -149,14 +148,13 @@ def evaluate(
     else:
         y = _numbers(y) if elsewhere is None else None
         measure = _regressor_measure(model, figures, (y_bounds, largest_error), counted)
-    terms = Terms(public, budget_from(epsilon, delta, public.rows), ledger, dataset)
-    plan = SumsPlan(mechanisms.additive(terms.budget, WHOLE), measure.parts, public.relation)
-    rng = terms.generator(random_state, "evaluate", (plan, _asked(measure)))
-    with terms.booked(plan.event, "evaluate", rng):
-        exact = _exact_sums(measure, plan, X, y, weight) if elsewhere is None else totals(measure, plan, elsewhere)
-        sums = plan.release(exact, None if counted else float(public.rows), rng)
+    plan = plan_sums(public, budget_from(epsilon, delta, public.rows), measure.parts)
+    rng = plan.generator(random_state, "evaluate", _asked(measure))
+    with booked(plan, rng, ledger, dataset, "evaluate") as booking:
+        exact = _exact_sums(measure, X, y, weight) if elsewhere is None else totals(measure, elsewhere)
+        sums = release_sums(plan, exact, None if counted else float(public.rows), rng)
     shown = _classification if is_classifier(model) else _regression
-    about = {"confidence": float(confidence), "rows": public.rows, "guarantee": terms.guarantee(plan.event, rng)}
+    about = {"confidence": float(confidence), "rows": public.rows, "guarantee": booking.guarantee}
     about |= {"weighted": weight is not None, "model": _which(model)}
     return shown(measure, sums, failure, about)
 
@@ -231,13 +229,13 @@ def _numbers(y: Any) -> FloatArray:
     return target
 
 
-def _exact_sums(measure: Any, plan: SumsPlan, X: Any, y: Any, weight: FloatArray | None) -> FloatArray:
+def _exact_sums(measure: Any, X: Any, y: Any, weight: FloatArray | None) -> FloatArray:
     """What the rows in memory add to all parts. Not private."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):  # warnings could tell about single rows
         warnings.simplefilter("ignore")
         found = _contributions(measure, X, y)
         check_one_each(found, len(y))
-    return plan.totals(found, weight)
+    return totals_of(measure.parts, found, weight)
 
 
 def _contributions(measure: Any, X: Any, y: Any) -> Any:

@@ -14,10 +14,12 @@ import numpy as np
 
 from discreet._common.types import FloatArray, IntArray
 from discreet.data.rows import on_term_grid
-from discreet.privacy.mechanisms import Additive, histograms_and_fractions
-from discreet.privacy.relation import Relation
+from discreet.privacy.mechanisms import additive, histograms_and_fractions
+from discreet.privacy.release import WHOLE, ReleasePlan
 
 if TYPE_CHECKING:
+    from discreet.data.public import Public
+    from discreet.privacy.budget import Budget
     from discreet.privacy.mechanisms.grid import NoisyGrid
     from discreet.privacy.random.generator import RandomGenerator
 
@@ -73,58 +75,36 @@ def check_one_each(found: Mapping[str, Contribution], rows: int) -> None:
             raise RuntimeError(f"the rows do not add one amount each to {name}; nothing was released.")
 
 
-@dataclass(frozen=True)
-class SumsPlan:
-    """One release of all parts.
+def plan_sums(public: Public, budget: Budget, parts: tuple[Part, ...]) -> ReleasePlan:
+    """One release of all parts."""
+    settings = {"parts": parts, "relation": public.relation}
+    return ReleasePlan("evaluation", public, budget, {"mechanism": additive(budget, WHOLE)}, settings)
 
-    Attributes
-    ----------
-    mechanism : Gaussian or Laplace
-        The noise.
-    parts : tuple of Part
-        What is released, in this order.
-    relation : Relation
-        Which tables are neighbours.
+
+def grid_of(plan: ReleasePlan) -> NoisyGrid:
+    """The grid and the noise of all parts."""
+    histograms = [part.weight for part in plan.parts if part.bins]
+    fractions = [part.weight for part in plan.parts if not part.bins]
+    sensitivity = histograms_and_fractions(plan.public.relation, histograms, fractions)
+    grid: NoisyGrid = plan.mechanism.grid(sensitivity, sum(part.size for part in plan.parts))
+    return grid
+
+
+def totals_of(parts: tuple[Part, ...], found: Mapping[str, Contribution], weight: FloatArray | None) -> FloatArray:
+    """The exact sums of all parts, one after the other. Not private."""
+    return np.concatenate([found[part.name].total(part, weight) for part in parts])
+
+
+def release_sums(plan: ReleasePlan, exact: FloatArray, rows: float | None, rng: RandomGenerator) -> NoisySums:
+    """The sums of what all rows add, with noise; `rows` is their number where that is public.
+
+    Guarantee: costs exactly the event of the plan.
     """
-
-    mechanism: Additive
-    parts: tuple[Part, ...]
-    relation: Relation
-
-    @property
-    def event(self) -> Any:
-        return self.mechanism.event
-
-    def grid(self) -> NoisyGrid:
-        """The grid and the noise of all parts."""
-        histograms = [part.weight for part in self.parts if part.bins]
-        fractions = [part.weight for part in self.parts if not part.bins]
-        sensitivity = histograms_and_fractions(self.relation, histograms, fractions)
-        return self.mechanism.grid(sensitivity, sum(part.size for part in self.parts))
-
-    def totals(self, found: Mapping[str, Contribution], weight: FloatArray | None) -> FloatArray:
-        """The exact sums of all parts, one after the other. Not private."""
-        return np.concatenate([found[part.name].total(part, weight) for part in self.parts])
-
-    def learn(
-        self, found: Mapping[str, Contribution], weight: FloatArray | None, rows: float | None, rng: RandomGenerator
-    ) -> NoisySums:
-        """The sums of what the rows add, with noise; `rows` is their number where that is public.
-
-        Guarantee: costs exactly `event`.
-        """
-        return self.release(self.totals(found, weight), rows, rng)
-
-    def release(self, exact: FloatArray, rows: float | None, rng: RandomGenerator) -> NoisySums:
-        """The same from `totals` over all rows.
-
-        Guarantee: costs exactly `event`.
-        """
-        grid = self.grid()
-        scales = np.concatenate([np.full(part.size, part.weight) for part in self.parts])
-        deviation = grid.scale * (math.sqrt(2.0) if grid.law == "laplace" else 1.0)
-        values = grid.release(rng, exact * scales) / scales
-        return NoisySums(self.parts, values, deviation / scales, grid.law == "laplace", rows)
+    grid = grid_of(plan)
+    scales = np.concatenate([np.full(part.size, part.weight) for part in plan.parts])
+    deviation = grid.scale * (math.sqrt(2.0) if grid.law == "laplace" else 1.0)
+    values = grid.release(rng, exact * scales) / scales
+    return NoisySums(plan.parts, values, deviation / scales, grid.law == "laplace", rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,6 @@ from discreet.metrics.label_codes import codes_of
 
 if TYPE_CHECKING:
     from discreet.data.rows import Data, Rows
-    from discreet.metrics.released_sums import SumsPlan
 
 # Of a fitted model: what predictions do not need, and what must not travel.
 NOT_NEEDED = ("solution_", "plan_", "stream_", "_guarantee", "_plan_facts", "feature_names_in_")
@@ -44,10 +43,10 @@ def rows_for(model: Any, X: Any, y: Any) -> Rows:
     return table.encoded(np.asarray if classes is None else partial(_codes, classes=tuple(classes.tolist())))
 
 
-def totals(measure: Any, plan: SumsPlan, rows: Rows) -> FloatArray:
+def totals(measure: Any, rows: Rows) -> FloatArray:
     """The exact sums of all parts of a release. Not private."""
     lean = replace(measure, model=_lean(getattr(measure.model, "best_estimator_", measure.model)))
-    return rows.sum(partial(_block_totals, measure=lean, plan=plan))
+    return rows.sum(partial(_block_totals, measure=lean))
 
 
 def _codes(labels: Any, classes: tuple[Any, ...]) -> FloatArray:
@@ -64,8 +63,8 @@ def _lean(model: PrivateLinearModel) -> PrivateLinearModel:
     return lean
 
 
-def _block_totals(block: Data, measure: Any, plan: SumsPlan) -> FloatArray:
-    from discreet.metrics.released_sums import check_one_each
+def _block_totals(block: Data, measure: Any) -> FloatArray:
+    from discreet.metrics.released_sums import check_one_each, totals_of
 
     labels = block.y
     if is_classifier(measure.model):
@@ -75,7 +74,7 @@ def _block_totals(block: Data, measure: Any, plan: SumsPlan) -> FloatArray:
     with np.errstate(all="ignore"):  # a warning could tell about single rows
         found = measure.contributions(block.X, labels)
     check_one_each(found, block.rows)
-    return plan.totals(found, block.weight)
+    return totals_of(measure.parts, found, block.weight)
 
 
 class Unknown:

@@ -11,17 +11,16 @@ from sklearn.model_selection import ParameterGrid, train_test_split
 
 from discreet._common.types import BoolArray, FloatArray
 from discreet.data.bounds import boolean_columns, names_of
-from discreet.data.public import Public
 from discreet.data.validation import only_weights, refuse_groups
 from discreet.model_selection.row_scores import RowScore
-from discreet.model_selection.search_plan import SearchPlan, TableShape, plan_search
+from discreet.model_selection.search_plan import TableShape, plan_search
 from discreet.model_selection.winner import Winner, check_event, check_searchable
-from discreet.preprocessing.release import Terms
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.mechanisms import bounded_fractions
 from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.random.pickling import NoGeneratorInPickles
 from discreet.privacy.relation import Relation
+from discreet.privacy.release import ReleasePlan, booked
 
 
 class PrivateGridSearch(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEstimator):
@@ -68,7 +67,7 @@ class PrivateGridSearch(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEs
     best_estimator_ : estimator
         The model with these settings, fitted on all rows; its `guarantee_` is that of the search, and the only promise
         to quote: `best_estimator_.plan_` is the plan of this one fit.
-    plan_ : SearchPlan
+    plan_ : ReleasePlan
         What was fixed before any row was read.
     guarantee_ : Guarantee
         What is promised for the winner and the choice together.
@@ -113,7 +112,7 @@ class PrivateGridSearch(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEs
         self.dataset = dataset
         self.random_state = random_state
 
-    def plan(self, n_samples: int, n_features: int, sparse: bool = False, feature_names: Any = None) -> SearchPlan:
+    def plan(self, n_samples: int, n_features: int, sparse: bool = False, feature_names: Any = None) -> ReleasePlan:
         """Return what `fit` would do with a table of this size, and its `guarantee`. No data is needed.
 
         Parameters
@@ -127,14 +126,14 @@ class PrivateGridSearch(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEs
 
         Returns
         -------
-        SearchPlan
+        ReleasePlan
             Its `guarantee` is that of the whole, its `trials` and `finals` are the plans of the fits.
         """
         return self._planned(n_samples, n_features, sparse, feature_names)
 
     def _planned(
         self, n_samples: int, n_features: int, sparse: bool, names: Any, booleans: BoolArray | None = None
-    ) -> SearchPlan:
+    ) -> ReleasePlan:
         """The same, where it is known as well which columns have the type bool."""
         self._check()
         held_out = round(self.held_out * n_samples)
@@ -173,10 +172,9 @@ class PrivateGridSearch(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEs
             X, y, metadata, reset=True
         )  # refuses a bad table before anything is released
         plan = self._planned(rows.rows, rows.columns, rows.sparse, names_of(X), boolean_columns(X))
-        public = Public.of(rows.rows, rows.columns, relation=self.estimator.relation)
-        terms, name = Terms(public, self._budget(rows.rows), self.ledger, self.dataset), type(self).__name__
-        rng = terms.generator(self.random_state, name, plan)
-        with terms.booked(plan.event, name, rng):
+        name = type(self).__name__
+        rng = plan.generator(self.random_state, name)
+        with booked(plan, rng, self.ledger, self.dataset, name) as booking:
             scores = self._scores(plan, X, y, only_weights(metadata, rows.rows), rng)
             # A selection among runs of one place each is the exponential mechanism on the candidates.
             chosen, _ = plan.selection.choose(rng, -scores, np.ones(scores.size, dtype=np.int64), bounded_fractions(1))
@@ -185,12 +183,11 @@ class PrivateGridSearch(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEs
         check_event(self.best_estimator_, plan.finals[chosen])
         self.plan_, self.weighted_ = plan, "sample_weight" in metadata
         whole, own = plan.guarantee, self.best_estimator_.guarantee_
-        release = terms.guarantee(plan.event, rng).release
-        self.best_estimator_.guarantee_ = replace(whole, leaks=own.leaks, release=release)
+        self.best_estimator_.guarantee_ = replace(whole, leaks=own.leaks, release=booking.record)
         self.best_estimator_.set_params(random_state=None)  # a generator belongs to this run, not to the model
         return self
 
-    def _scores(self, plan: SearchPlan, X: Any, y: Any, weight: Any, rng: RandomGenerator) -> FloatArray:
+    def _scores(self, plan: ReleasePlan, X: Any, y: Any, weight: Any, rng: RandomGenerator) -> FloatArray:
         """The exact score of every candidate on the held-out rows; a row adds a number in [0, 1] to each."""
         weights = np.ones(len(y)) if weight is None else weight
         seed = int(rng.integers(2**31, 1)[0])

@@ -18,20 +18,18 @@ from sklearn.utils import _safe_indexing
 from discreet._common.checks import number_in, whole
 from discreet._common.types import FloatArray, IndexArray
 from discreet.data.bounds import boolean_columns, names_of
-from discreet.data.public import Public
 from discreet.estimators.task import SHRINK
 from discreet.metrics.intervals import Counts, Limits
 from discreet.model_selection.row_scores import RowScore
 from discreet.model_selection.search_plan import TableShape
 from discreet.model_selection.winner import check_event, check_scorable
-from discreet.preprocessing.release import Terms
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget, budget_from
-from discreet.privacy.guarantee import Guarantee, guarantee_for
+from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms import Additive, Laplace, additive, bounded_fractions
 from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.relation import Relation
-from discreet.solvers import Plan
+from discreet.privacy.release import ReleasePlan, booked
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,20 +88,6 @@ class PrivateScores:
 
 def _text(limits: Limits) -> str:
     return f"{limits.value:.4g} ({limits.low:.4g} to {limits.high:.4g})"
-
-
-@dataclass(frozen=True, eq=False)
-class ScoresPlan:
-    """What a private cross-validation releases, fixed before a row is read: fits, noise of the scores, and the cost."""
-
-    fits: tuple[Plan, ...]
-    fit: Budget
-    score: Additive
-    guarantee: Guarantee
-
-    @property
-    def event(self) -> Any:
-        return self.guarantee.event
 
 
 def cross_val_score_private(
@@ -192,16 +176,15 @@ def cross_val_score_private(
     told: dict[str, Any] = {"names": names_of(X), "booleans": boolean_columns(X)}
     shapes = [TableShape(rows.rows, size, rows.columns, classes, rows.sparse, **told) for size in sizes]
     plan = plan_scores(estimator, shapes, budget, share)
-    terms = Terms(Public.of(rows.rows, rows.columns, relation=relation), budget, ledger, dataset)
-    rng = terms.generator(random_state, "cross_val_score_private", (plan, score))  # two scores: two noises
-    with terms.booked(plan.event, "cross_val_score_private", rng):
+    rng = plan.generator(random_state, "cross_val_score_private", score)  # two scores: two noises
+    with booked(plan, rng, ledger, dataset, "cross_val_score_private") as booking:
         models, totals = _run(estimator, X, y, fold_positions(rows.rows, folds, rng), plan, score, rng)
     leaks = dict.fromkeys(leak for model in models for leak in model.guarantee_.leaks)
-    promise = replace(plan.guarantee, leaks=tuple(leaks), release=terms.guarantee(plan.event, rng).release)
+    promise = replace(plan.guarantee, leaks=tuple(leaks), release=booking.record)
     return _scores(totals, sizes, plan.score, score, failure, (models, promise))
 
 
-def plan_scores(estimator: Any, shapes: Sequence[TableShape], budget: Budget, share: float) -> ScoresPlan:
+def plan_scores(estimator: Any, shapes: Sequence[TableShape], budget: Budget, share: float) -> ReleasePlan:
     """Share the budget among the fits that a row takes part in and one score.
 
     Guarantee: the composition of these keeps `budget`.
@@ -217,9 +200,8 @@ def plan_scores(estimator: Any, shapes: Sequence[TableShape], budget: Budget, sh
                 break
             event = accounting.compose([*(fit.event for fit in fits[:counted]), score.event])
             if budget.is_infinite or accounting.fits(event, budget, relation):
-                inputs = shapes[0].public_inputs([estimator])
-                promise = guarantee_for(event, budget, relation, shapes[0].rows, public_inputs=inputs)
-                return ScoresPlan(fits, part, score, promise)
+                parts, inputs = {"fits": fits, "score": score}, shapes[0].public_inputs([estimator])
+                return ReleasePlan("scores", shapes[0].public(relation), budget, parts, {"fit": part}, event, inputs)
     raise ValueError("the fits and scores of this cross-validation do not keep the budget; use another solver.")
 
 
@@ -233,7 +215,7 @@ def _run(
     X: Any,
     y: Any,
     positions: list[IndexArray],
-    plan: ScoresPlan,
+    plan: ReleasePlan,
     score: RowScore,
     rng: RandomGenerator,
 ) -> tuple[list[Any], FloatArray]:

@@ -17,14 +17,14 @@ from discreet.model_selection.candidates import Candidates
 from discreet.model_selection.row_scores import RowScore
 from discreet.model_selection.search_plan import TableShape
 from discreet.model_selection.trials import Parts, Split, Trial
-from discreet.model_selection.trials_plan import TrialsPlan, TrialsTerms, plan_trials
+from discreet.model_selection.trials_plan import TrialsTerms, check_fit, plan_trials
 from discreet.model_selection.winner import Winner, check_searchable
-from discreet.preprocessing.release import Terms
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.mechanisms import RandomTrials, bounded_fractions
 from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.random.pickling import NoGeneratorInPickles
 from discreet.privacy.relation import Relation
+from discreet.privacy.release import ReleasePlan, booked
 
 
 class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEstimator):
@@ -89,7 +89,7 @@ class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEsti
         0: the only trial that is released.
     cv_results_ : dict
         The released trial alone, in scikit-learn's form.
-    plan_ : TrialsPlan
+    plan_ : ReleasePlan
         What was fixed before any row was read.
     guarantee_ : Guarantee
         What is promised for the winner, its settings and its score together.
@@ -142,7 +142,7 @@ class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEsti
         self.dataset = dataset
         self.random_state = random_state
 
-    def plan(self, n_samples: int, n_features: int, sparse: bool = False, feature_names: Any = None) -> TrialsPlan:
+    def plan(self, n_samples: int, n_features: int, sparse: bool = False, feature_names: Any = None) -> ReleasePlan:
         """Return what `fit` would do with a table of this size, and its `guarantee`. No data is needed.
 
         Parameters
@@ -156,14 +156,14 @@ class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEsti
 
         Returns
         -------
-        TrialsPlan
+        ReleasePlan
             Printable; its `guarantee` is that of the whole.
         """
         return self._planned(n_samples, n_features, sparse, feature_names)
 
     def _planned(
         self, n_samples: int, n_features: int, sparse: bool, names: Any, booleans: BoolArray | None = None
-    ) -> TrialsPlan:
+    ) -> ReleasePlan:
         """The same, where it is known as well which columns have the type bool."""
         self._check()
         rows = self._public(n_samples, n_features).rows
@@ -204,29 +204,27 @@ class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEsti
         refuse_groups(metadata, "a private search")
         rows = clone(self.estimator)._load(X, y, metadata, reset=True)  # refuses a bad table before any release
         plan = self._planned(rows.rows, rows.columns, rows.sparse, names_of(X), boolean_columns(X))
-        public = self._public(rows.rows, rows.columns)
-        terms, name = Terms(public, self._budget(public.rows), self.ledger, self.dataset), type(self).__name__
-        rng = terms.generator(self.random_state, name, plan)
-        with terms.booked(plan.event, name, rng):
+        name = type(self).__name__
+        rng = plan.generator(self.random_state, name)
+        with booked(plan, rng, self.ledger, self.dataset, name) as booking:
             best = self._best_trial(plan, X, y, only_weights(metadata, rows.rows), rng)
             for warning in best.warnings:
                 warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
             model = best.model
             if plan.final is not None:
                 model = self._model(plan.final, best.settings, plan.rows, rng).fit(X, y, **metadata)
-                plan.check_fit(model, plan.final, plan.final_events)
+                check_fit(plan, model, plan.final, plan.final_events)
         self.plan_, self.weighted_ = plan, "sample_weight" in metadata
         self.best_params_, self.best_score_, self.best_index_ = best.settings, best.score, 0
         self.cv_results_ = _results(best.settings, best.score)
         self.best_estimator_ = model
-        leaks = model.guarantee_.leaks
-        model.guarantee_ = replace(plan.guarantee, leaks=leaks, release=terms.guarantee(plan.event, rng).release)
+        model.guarantee_ = replace(plan.guarantee, leaks=model.guarantee_.leaks, release=booking.record)
         # A generator, the part of the budget and silence belong to this run, not to the model.
         verbose = best.settings.get("verbose", self.estimator.verbose)
         model.set_params(random_state=None, public_n=self.estimator.public_n, verbose=verbose)
         return self
 
-    def _best_trial(self, plan: TrialsPlan, X: Any, y: Any, weight: Any, rng: RandomGenerator) -> Trial:
+    def _best_trial(self, plan: ReleasePlan, X: Any, y: Any, weight: Any, rng: RandomGenerator) -> Trial:
         """The trial with the best noisy score; ties go to the first. Nothing of the others is kept."""
         split = Split.draw(plan, len(y), Relation(self.estimator.relation), rng)
         parts = split.parts(X, y, np.ones(len(y)) if weight is None else weight)
@@ -237,7 +235,7 @@ class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEsti
         assert best is not None  # there is at least one trial
         return best
 
-    def _trial(self, plan: TrialsPlan, parts: Parts, weighted: bool, rng: RandomGenerator) -> Trial:
+    def _trial(self, plan: ReleasePlan, parts: Parts, weighted: bool, rng: RandomGenerator) -> Trial:
         """Draw settings, fit them, score the model with noise: costs one of `plan.trial_events`."""
         settings = Candidates.of(self.param_distributions).draw(rng)
         # The number of progress bars or of warnings would tell that of the trials.
@@ -247,7 +245,7 @@ class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEsti
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model.fit(parts.X_fit, parts.y_fit, **passed)
-        plan.check_fit(model, plan.trial, plan.trial_events)
+        check_fit(plan, model, plan.trial, plan.trial_events)
         with warnings.catch_warnings():  # never shown: such a warning would come from the exact rows held out
             warnings.simplefilter("ignore")
             exact = np.array([score.total(model, parts.X_out, parts.y_out, parts.weight_out)])

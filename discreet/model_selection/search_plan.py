@@ -16,41 +16,12 @@ from discreet.estimators.declared_inputs import public_inputs_of
 from discreet.estimators.task import SHRINK, covers_either
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
-from discreet.privacy.guarantee import Guarantee, guarantee_for
 from discreet.privacy.mechanisms import QuantileSelection
 from discreet.privacy.relation import Relation
+from discreet.privacy.release import ReleasePlan
 from discreet.solvers import Plan
 
 CHOICE_SHARE = 0.1  # of what the search spends: a choice is one number, the fits to compare are many
-
-
-@dataclass(frozen=True, eq=False)
-class SearchPlan:
-    """What a search releases, and its cost.
-
-    Attributes
-    ----------
-    held_out : int
-        How many rows the candidates are scored on.
-    trials : tuple of Plan
-        The fits to compare, one for each candidate, on the rows that are not held out.
-    selection : QuantileSelection
-        The choice: the exponential mechanism on the scores.
-    finals : tuple of Plan
-        The fit of each candidate on all rows, if it wins.
-    guarantee : Guarantee
-        What is promised for the winner and for the choice.
-    """
-
-    held_out: int
-    trials: tuple[Plan, ...]
-    selection: QuantileSelection
-    finals: tuple[Plan, ...]
-    guarantee: Guarantee
-
-    @property
-    def event(self) -> Any:
-        return self.guarantee.event
 
 
 @dataclass(frozen=True)
@@ -79,13 +50,18 @@ class TableShape:
         plan: Plan = priced._make_plan(public, self.classes, priced._budget(public))
         return plan
 
+    def public(self, relation: Relation) -> Public:
+        """What is public about the table as a whole."""
+        public_n = self.rows if relation is Relation.ADD_REMOVE else None
+        return Public.of(self.rows, self.columns, relation=relation, public_n=public_n)
+
     def public_inputs(self, models: Sequence[Any]) -> tuple[str, ...]:
         """What any of these models takes as public beside the declarations: all of them were fitted, or may be."""
         tables = [Public.of(self.rows, self.columns, **public_inputs_of(model)) for model in models]
         return tuple(dict.fromkeys(what for table in tables for what in table.inputs))
 
 
-def plan_search(models: Sequence[Any], shape: TableShape, budget: Budget, share: float) -> SearchPlan:
+def plan_search(models: Sequence[Any], shape: TableShape, budget: Budget, share: float) -> ReleasePlan:
     """Spend a share of the budget on the search and the rest on the winner; `models` are not fitted, one a candidate.
 
     Guarantee: the composition of all trials, of the choice and of the costliest last fit keeps `budget`.
@@ -100,8 +76,9 @@ def plan_search(models: Sequence[Any], shape: TableShape, budget: Budget, share:
         last_fit = costliest([plan.event for plan in finals], budget, relation)
         event = accounting.compose([*(plan.event for plan in trials), selection.event, last_fit])
         if accounting.fits(event, budget, relation):
-            promise = guarantee_for(event, budget, relation, shape.rows, public_inputs=shape.public_inputs(models))
-            return SearchPlan(shape.held_out, trials, selection, finals, promise)
+            parts, settings = {"trials": trials, "selection": selection, "finals": finals}, {"held_out": shape.held_out}
+            public, inputs = shape.public(relation), shape.public_inputs(models)
+            return ReleasePlan("grid search", public, budget, parts, settings, event, inputs)
     raise ValueError("the costs of these candidates do not add up to the budget; search over settings of one solver.")
 
 

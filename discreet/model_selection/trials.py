@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from discreet._common.types import FloatArray, IndexArray
-from discreet.model_selection.trials_plan import TrialsPlan
 from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.relation import Relation
+from discreet.privacy.release import ReleasePlan
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Split:
     out: IndexArray
 
     @classmethod
-    def draw(cls, plan: TrialsPlan, rows: int, relation: Relation, rng: RandomGenerator) -> Split:
+    def draw(cls, plan: ReleasePlan, rows: int, relation: Relation, rng: RandomGenerator) -> Split:
         """Positions that no row decides about; under add/remove each row has a coin of its own.
 
         A fixed number of rows held out would change the place of other rows when one is added.

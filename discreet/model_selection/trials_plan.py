@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from discreet._common.text import facts
@@ -15,69 +15,32 @@ from discreet.estimators.task import SHRINK
 from discreet.model_selection.search_plan import TableShape, costliest
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
-from discreet.privacy.guarantee import Guarantee, guarantee_for
-from discreet.privacy.mechanisms import Additive, RandomTrials, additive, bounded_fractions
+from discreet.privacy.mechanisms import RandomTrials, additive, bounded_fractions
 from discreet.privacy.relation import Relation
+from discreet.privacy.release import ReleasePlan
 
 LESS = (*SHRINK, 0.5, 0.7, 0.9)  # of a trial's budget, given up in turn until the accountant agrees
 
 
-@dataclass(frozen=True, eq=False)
-class TrialsPlan:
-    """What a search releases, and its cost; `print(plan)` shows it.
+def check_fit(plan: ReleasePlan, model: Any, budget: Budget, events: tuple[Any, ...]) -> None:
+    """The fit cost what was planned and paid for; anything else is an error of this package."""
+    event, known = model.plan_.event, budget.kind in ("gdp", "pure")
+    if event not in events and not (known and accounting.fits(event, budget, plan.public.relation)):
+        raise RuntimeError(f"{type(model).__name__} cost something else than planned; do not publish the result.")
 
-    Attributes
-    ----------
-    rows, held_out : int
-        How many rows there are, and how many of them the candidates are scored on.
-    trials : RandomTrials
-        The law of the number of trials.
-    trial : Budget
-        The budget of one trial: of its fit, and of its score. A row is used for one of the two.
-    score : Gaussian or Laplace
-        The noise on a score.
-    final : Budget or None
-        The budget of the winner's fit on all rows; None if the winner is the best trial's own model.
-    trial_events, final_events : tuple of DpEvent
-        What one trial may cost, and the last fit.
-    guarantee : Guarantee
-        What is promised for the winner, its settings and its score together.
-    """
 
-    rows: int
-    held_out: int
-    trials: RandomTrials
-    trial: Budget
-    score: Additive
-    final: Budget | None
-    trial_events: tuple[Any, ...]
-    final_events: tuple[Any, ...]
-    guarantee: Guarantee
-
-    @property
-    def event(self) -> Any:
-        """What the search costs, in the vocabulary of dp-accounting."""
-        return self.guarantee.event
-
-    def check_fit(self, model: Any, budget: Budget, events: tuple[Any, ...]) -> None:
-        """The fit cost what was planned and paid for; anything else is an error of this package."""
-        event, known = model.plan_.event, budget.kind in ("gdp", "pure")
-        if event not in events and not (known and accounting.fits(event, budget, self.guarantee.relation)):
-            raise RuntimeError(f"{type(model).__name__} cost something else than planned; do not publish the result.")
-
-    def __str__(self) -> str:
-        law, deviation = self.trials.law, self.score.deviation(bounded_fractions(1))
-        name = "geometric" if law.eta == 1.0 else "logarithmic"
-        last = "the model of the best trial" if self.final is None else f"fitted again on all rows with {self.final}"
-        lines = {
-            "trials": f"{law.mean:.4g} expected, at least 1 ({name} law); their number is not released",
-            "fit of a trial": f"{self.rows - self.held_out:,} rows with {self.trial}",
-            "score of a trial": f"{self.held_out:,} rows, noise of standard deviation {deviation / self.held_out:.2g}",
-            "winner": last,
-            "in all": f"epsilon = {self.guarantee.epsilon:g}, delta = {self.guarantee.delta:g}, "
-            f"relation {str(self.guarantee.relation)!r}",
-        }
-        return facts(lines.items())
+def _in_words(plan: ReleasePlan) -> str:
+    law, deviation, promise = plan.trials.law, plan.score.deviation(bounded_fractions(1)), plan.guarantee
+    name = "geometric" if law.eta == 1.0 else "logarithmic"
+    last = "the model of the best trial" if plan.final is None else f"fitted again on all rows with {plan.final}"
+    lines = {
+        "trials": f"{law.mean:.4g} expected, at least 1 ({name} law); their number is not released",
+        "fit of a trial": f"{plan.rows - plan.held_out:,} rows with {plan.trial}",
+        "score of a trial": f"{plan.held_out:,} rows, noise of standard deviation {deviation / plan.held_out:.2g}",
+        "winner": last,
+        "in all": f"epsilon = {promise.epsilon:g}, delta = {promise.delta:g}, relation {str(promise.relation)!r}",
+    }
+    return facts(lines.items())
 
 
 @dataclass(frozen=True)
@@ -91,7 +54,7 @@ class TrialsTerms:
     public_inputs: tuple[str, ...] = ()  # of all candidates, in words for statements
 
 
-def plan_trials(models: Sequence[Any], shape: TableShape, terms: TrialsTerms) -> TrialsPlan:
+def plan_trials(models: Sequence[Any], shape: TableShape, terms: TrialsTerms) -> ReleasePlan:
     """Give every trial as much as the budget allows; `models` are not fitted: all candidates, or an example.
 
     Guarantee: the best of the trials, with the last fit if there is one, keeps the budget.
@@ -105,7 +68,7 @@ def plan_trials(models: Sequence[Any], shape: TableShape, terms: TrialsTerms) ->
     raise ValueError("the costs of these candidates do not add up to the budget; search over settings of one solver.")
 
 
-def _planned(models: Sequence[Any], shape: TableShape, terms: TrialsTerms, noise: float, less: float) -> TrialsPlan:
+def _planned(models: Sequence[Any], shape: TableShape, terms: TrialsTerms, noise: float, less: float) -> ReleasePlan:
     """The plan with this noise for each trial; the last fit gets what is left, and `less` than that."""
     relation, budget, final = Relation(models[0].relation), terms.budget, None
     trial = _part(budget, noise, terms.listed)
@@ -120,9 +83,11 @@ def _planned(models: Sequence[Any], shape: TableShape, terms: TrialsTerms, noise
         final = _part(budget, left / math.sqrt(1.0 - less), terms.listed)
         last = _events(models, shape, final, True, terms.listed) or [_event(budget, left)]
         event = accounting.compose([best, costliest(last, budget, relation)])
-    promise = guarantee_for(event, budget, relation, shape.rows, public_inputs=terms.public_inputs)
-    law, rows = terms.trials, (shape.rows, shape.held_out)
-    return TrialsPlan(*rows, law, trial, score, final, tuple(events), tuple(last), promise)
+    settings = {"rows": shape.rows, "held_out": shape.held_out, "trial": trial, "final": final}
+    settings |= {"trial_events": tuple(events), "final_events": tuple(last)}
+    parts, public = {"trials": terms.trials, "score": score}, shape.public(relation)
+    plan = ReleasePlan("random search", public, budget, parts, settings, event, terms.public_inputs)
+    return replace(plan, text=_in_words(plan))
 
 
 def _events(models: Sequence[Any], shape: TableShape, budget: Budget, everything: bool, listed: bool) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,21 +18,15 @@ from discreet.data.public import Public
 from discreet.data.rows import Data, Rows
 from discreet.data.validation import only_weights, validate_features, validate_stored
 from discreet.distributed import is_elsewhere, table_elsewhere
-from discreet.preprocessing.release import Terms
+from discreet.preprocessing.release import facts_of
 from discreet.privacy.budget import budget_from
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.random.pickling import NoGeneratorInPickles
+from discreet.privacy.release import ReleasePlan, booked
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
-
-
-class ReleasePlan(Protocol):
-    """What is fixed before a row is read; at least the cost."""
-
-    @property
-    def event(self) -> Any: ...
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -118,14 +112,14 @@ class PrivateTransformer(
         data, booleans = self._rows_elsewhere(X, metadata) if is_elsewhere(X) else self._rows_in_memory(X, metadata)
         names = getattr(self, "feature_names_in_", None)
         booleans = booleans if hasattr(self, "bounds") and self._types_bound else None
-        terms = Terms.of(data, getattr(self, "bounds", None), names, booleans, **self._settings())
-        plan = self._plan(terms.public, terms.budget)
+        promised = {name: getattr(self, name) for name in ("epsilon", "delta", "relation", "public_n")}
+        plan = self._plan(*facts_of(data, getattr(self, "bounds", None), names, booleans, **promised))
         name = type(self).__name__
-        rng = terms.generator(self.random_state, name, plan)
-        with terms.booked(plan.event, name, rng):
-            self._learn(plan, data, terms.public, rng)
+        rng = plan.generator(self.random_state, name)
+        with booked(plan, rng, self.ledger, self.dataset, name) as booking:
+            self._learn(plan, data, rng)
         self.weighted_ = isinstance(data, Data) and data.weight is not None
-        self.guarantee_: Guarantee = terms.guarantee(plan.event, rng)
+        self.guarantee_: Guarantee = booking.guarantee
         return self
 
     def _rows_in_memory(self, X: Any, metadata: dict[str, Any]) -> tuple[Rows, BoolArray | None]:
@@ -169,13 +163,9 @@ class PrivateTransformer(
         """Decide from public facts what will be released."""
         raise NotImplementedError
 
-    def _learn(self, plan: Any, data: Any, public: Public, rng: RandomGenerator) -> None:
+    def _learn(self, plan: ReleasePlan, data: Any, rng: RandomGenerator) -> None:
         """Release what was planned and store it in attributes that end in _."""
         raise NotImplementedError
-
-    def _settings(self) -> dict[str, Any]:
-        names = ("epsilon", "delta", "relation", "public_n", "ledger", "dataset")
-        return {name: getattr(self, name) for name in names}
 
     def _validated(self, X: Any, reset: bool) -> Any:
         if not reset:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet.preprocessing.base import PrivateTransformer
-from discreet.preprocessing.ranges import RangePlan, declared_or_learned, plan_range
-from discreet.preprocessing.release import WHOLE
+from discreet.preprocessing.ranges import declared_or_learned, plan_range
+from discreet.privacy.release import WHOLE, ReleasePlan
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -50,11 +50,11 @@ class PrivateBounds(PrivateTransformer):
 
     _needs_sums_only: ClassVar[bool] = True
 
-    def _plan(self, public: Public, budget: Budget) -> RangePlan:
+    def _plan(self, public: Public, budget: Budget) -> ReleasePlan:
         return plan_range(public, budget, WHOLE)
 
-    def _learn(self, plan: RangePlan, data: Rows, public: Public, rng: RandomGenerator) -> None:
-        self.low_, self.high_ = declared_or_learned(plan, data, public, rng)
+    def _learn(self, plan: ReleasePlan, data: Rows, rng: RandomGenerator) -> None:
+        self.low_, self.high_ = declared_or_learned(plan, data, plan.public, rng)
 
     def transform(self, X: Any) -> Any:
         """Return the rows with every entry clipped to the range of its column."""

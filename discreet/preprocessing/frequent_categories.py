@@ -21,8 +21,8 @@ from discreet.preprocessing.categories import (
     one_hot,
     one_hot_names,
 )
-from discreet.preprocessing.release import WHOLE
 from discreet.privacy import mechanisms
+from discreet.privacy.release import WHOLE, ReleasePlan
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -33,29 +33,24 @@ if TYPE_CHECKING:
 FALSE_CATEGORIES = 1e-3  # expected number of candidates without a row that noise alone makes frequent
 
 
-@dataclass(frozen=True)
-class CountPlan:
+def plan_counts(public: Public, budget: Budget) -> ReleasePlan:
     """One joint release of the numbers of rows of all candidates of all columns."""
+    return ReleasePlan("counts of categories", public, budget, {"mechanism": mechanisms.additive(budget, WHOLE)})
 
-    mechanism: mechanisms.Additive
 
-    @property
-    def event(self) -> Any:
-        return self.mechanism.event
+def learn_counts(
+    plan: ReleasePlan, data: Data, sizes: list[int], rng: RandomGenerator
+) -> tuple[list[FloatArray], float]:
+    """The noisy counts of the candidates of each column, and the level that empty ones seldom exceed.
 
-    def count(
-        self, data: Data, sizes: list[int], public: Public, rng: RandomGenerator
-    ) -> tuple[list[FloatArray], float]:
-        """The noisy counts of the candidates of each column, and the level that empty ones seldom exceed.
-
-        Guarantee: every row adds its weight to one candidate of each column at most; costs exactly `event`.
-        """
-        weight = exact_weights(data.weight)
-        counts = [_column_counts(data.X[:, j], weight, size) for j, size in enumerate(sizes)]
-        sensitivity = mechanisms.one_hot_counts(public.relation, public.columns)
-        noisy = self.mechanism.release(rng, np.concatenate(counts), sensitivity)
-        ends = np.cumsum(sizes)[:-1]
-        return np.split(noisy, ends), self.mechanism.level(sensitivity, FALSE_CATEGORIES / sum(sizes))
+    Guarantee: every row adds its weight to one candidate of each column at most; costs exactly the event of the plan.
+    """
+    weight = exact_weights(data.weight)
+    counts = [_column_counts(data.X[:, j], weight, size) for j, size in enumerate(sizes)]
+    sensitivity = mechanisms.one_hot_counts(plan.public.relation, plan.public.columns)
+    noisy = plan.mechanism.release(rng, np.concatenate(counts), sensitivity)
+    level = plan.mechanism.level(sensitivity, FALSE_CATEGORIES / sum(sizes))
+    return np.split(noisy, np.cumsum(sizes)[:-1]), level
 
 
 def _column_counts(codes: Any, weight: FloatArray | None, size: int) -> FloatArray:
@@ -117,17 +112,17 @@ class PrivateFrequentCategories(PrivateTransformer):
     other: bool = True
     missing_indicator: bool = False
 
-    def _plan(self, public: Public, budget: Budget) -> CountPlan:
+    def _plan(self, public: Public, budget: Budget) -> ReleasePlan:
         if isinstance(self.min_frequency, bool) or not 0.0 <= self.min_frequency < 1.0:
             raise ValueError(f"min_frequency must be at least 0 and below 1; got {self.min_frequency!r}.")
         most = self.max_categories
         if most is not None and (isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 1):
             raise ValueError(f"max_categories must be a positive whole number or None; got {most!r}.")
-        return CountPlan(mechanisms.additive(budget, WHOLE))
+        return plan_counts(public, budget)
 
-    def _learn(self, plan: CountPlan, data: Data, public: Public, rng: RandomGenerator) -> None:
-        self.counts_, level = plan.count(data, [len(each) for each in self._candidates], public, rng)
-        least = max(self.min_frequency * public.rows, level)
+    def _learn(self, plan: ReleasePlan, data: Data, rng: RandomGenerator) -> None:
+        self.counts_, level = learn_counts(plan, data, [len(each) for each in self._candidates], rng)
+        least = max(self.min_frequency * plan.public.rows, level)
         self.categories_ = [
             [each[place] for place in _largest(counts, least, self.max_categories)]
             for each, counts in zip(self._candidates, self.counts_, strict=True)

@@ -19,10 +19,10 @@ from discreet.data.rows import exact_weights
 from discreet.data.validation import validate_features
 from discreet.preprocessing.base import PrivateTransformer
 from discreet.preprocessing.categories import input_names
-from discreet.preprocessing.quantiles import QuantilePlan, plan_quantiles
-from discreet.preprocessing.release import WHOLE
+from discreet.preprocessing.quantiles import learn_quantiles, plan_quantiles
 from discreet.preprocessing.row_by_row import allow_row_by_row
 from discreet.privacy import mechanisms
+from discreet.privacy.release import WHOLE, ReleasePlan
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -134,60 +134,50 @@ def fill_values(fill: Any, columns: int, feature_names: Any) -> FloatArray:
     return values
 
 
-@dataclass(frozen=True)
-class ObservedMeanPlan:
+def plan_means_with_gaps(public: Public, budget: Budget) -> ReleasePlan:
     """One joint release: for each column the sum of the values that are there, and their number."""
-
-    mechanism: mechanisms.Additive
-
-    @property
-    def event(self) -> Any:
-        return self.mechanism.event
-
-    def learn(self, data: Data, public: Public, rng: RandomGenerator) -> FloatArray:
-        """The means of the values that are there, clipped to the declared bounds.
-
-        Guarantee: costs exactly `event`.
-        """
-        limits = moments.limits_between(*public.complete_bounds())
-        there = ~np.isnan(data.X)
-        # The middle of a range adds 0 to the sum.
-        filled = replace(data, X=np.where(there, data.X, limits.centre), owned=False)
-        rounded = self.mechanism.multiplier > 0.0
-        sums = moments.moment_sums(filled, limits, slice(0, public.columns), rounded=rounded)[0]
-        weight = exact_weights(data.weight)
-        counts = (there if weight is None else there * weight[:, None]).sum(axis=0, dtype=np.float64)
-        sensitivity = mechanisms.counted_values(public.relation, public.columns)
-        sums, counts = self.mechanism.release(rng, np.stack([sums, counts]), sensitivity)
-        known = counts > max(FAINTEST_COUNT * self.mechanism.deviation(sensitivity), 0.0)
-        mean = np.divide(sums, counts, out=np.zeros_like(sums), where=known)
-        return limits.centre + limits.radius * np.clip(mean, -1.0, 1.0)
+    return ReleasePlan("means with gaps", public, budget, {"mechanism": mechanisms.additive(budget, WHOLE)})
 
 
-@dataclass(frozen=True)
-class ObservedMedianPlan:
+def learn_means_with_gaps(plan: ReleasePlan, data: Data, rng: RandomGenerator) -> FloatArray:
+    """The means of the values that are there, clipped to the declared bounds.
+
+    Guarantee: costs exactly the event of the plan.
+    """
+    public, noise = plan.public, plan.mechanism
+    limits = moments.limits_between(*public.complete_bounds())
+    there = ~np.isnan(data.X)
+    # The middle of a range adds 0 to the sum.
+    filled = replace(data, X=np.where(there, data.X, limits.centre), owned=False)
+    sums = moments.moment_sums(filled, limits, slice(0, public.columns), rounded=noise.multiplier > 0.0)[0]
+    weight = exact_weights(data.weight)
+    counts = (there if weight is None else there * weight[:, None]).sum(axis=0, dtype=np.float64)
+    sensitivity = mechanisms.counted_values(public.relation, public.columns)
+    sums, counts = noise.release(rng, np.stack([sums, counts]), sensitivity)
+    known = counts > max(FAINTEST_COUNT * noise.deviation(sensitivity), 0.0)
+    mean = np.divide(sums, counts, out=np.zeros_like(sums), where=known)
+    return limits.centre + limits.radius * np.clip(mean, -1.0, 1.0)
+
+
+def plan_medians_with_gaps(public: Public, budget: Budget) -> ReleasePlan:
     """One selection for each column, among the values that are there."""
+    return ReleasePlan("medians with gaps", public, budget, {"quantiles": plan_quantiles(public, budget, (0.5,))})
 
-    quantiles: QuantilePlan
 
-    @property
-    def event(self) -> Any:
-        return self.quantiles.event
+def learn_medians_with_gaps(plan: ReleasePlan, data: Data, rng: RandomGenerator) -> FloatArray:
+    """The medians of the values that are there, between the declared bounds.
 
-    def learn(self, data: Data, public: Public, rng: RandomGenerator) -> FloatArray:
-        """The medians of the values that are there, between the declared bounds.
-
-        Guarantee: costs at most `event`. A missing value has weight 0, and each column its own weights.
-        """
-        low, high = public.complete_bounds()
-        there = ~np.isnan(data.X)
-        filled, weight = np.where(there, data.X, 0.0), np.ones(data.rows) if data.weight is None else data.weight
-        found = np.empty(public.columns)
-        for j in range(public.columns):
-            column = replace(data, X=filled[:, [j]], weight=weight * there[:, j], owned=False)
-            alone = replace(public, columns=1, low=low[[j]], high=high[[j]])
-            found[j] = self.quantiles.learn(low[[j]], high[[j]], column, alone, rng)[0, 0]
-        return found
+    Guarantee: costs at most the event of the plan. A missing value has weight 0, and each column its own weights.
+    """
+    low, high = plan.public.complete_bounds()
+    there = ~np.isnan(data.X)
+    filled, weight = np.where(there, data.X, 0.0), np.ones(data.rows) if data.weight is None else data.weight
+    found = np.empty(data.columns)
+    for j in range(data.columns):
+        column = replace(data, X=filled[:, [j]], weight=weight * there[:, j], owned=False)
+        alone = replace(plan.quantiles, public=replace(plan.public, columns=1, low=low[[j]], high=high[[j]]))
+        found[j] = learn_quantiles(alone, low[[j]], high[[j]], column, rng)[0, 0]
+    return found
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -237,16 +227,15 @@ class PrivateImputer(FillsMissing, PrivateTransformer):
     # pandas makes objects of booleans as soon as one is missing: the type would tell whether one is.
     _types_bound: ClassVar[bool] = False
 
-    def _plan(self, public: Public, budget: Budget) -> ObservedMeanPlan | ObservedMedianPlan:
+    def _plan(self, public: Public, budget: Budget) -> ReleasePlan:
         if self.strategy not in ("mean", "median"):
             raise ValueError(f"strategy must be 'mean' or 'median'; got {self.strategy!r}.")
         public.complete_bounds()
-        if self.strategy == "median":
-            return ObservedMedianPlan(plan_quantiles(public, budget, (0.5,)))
-        return ObservedMeanPlan(mechanisms.additive(budget, WHOLE))
+        return (plan_medians_with_gaps if self.strategy == "median" else plan_means_with_gaps)(public, budget)
 
-    def _learn(self, plan: Any, data: Data, public: Public, rng: RandomGenerator) -> None:
-        self.statistics_ = plan.learn(data, public, rng)
+    def _learn(self, plan: ReleasePlan, data: Data, rng: RandomGenerator) -> None:
+        learn = learn_medians_with_gaps if self.strategy == "median" else learn_means_with_gaps
+        self.statistics_ = learn(plan, data, rng)
 
     def transform(self, X: Any) -> Any:
         """Return the rows without gaps, with indicators if asked for."""

@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.data import moments
-from discreet.preprocessing.release import WHOLE, FloatArray, Released, Terms
+from discreet.preprocessing.release import FloatArray, Released, sums_and_facts
 from discreet.privacy import mechanisms
+from discreet.privacy.release import WHOLE, ReleasePlan, booked
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.data.rows import Rows
+    from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
 
 
-@dataclass(frozen=True)
-class MeanPlan:
+def plan_means(public: Public, budget: Budget) -> ReleasePlan:
     """One joint release of the sums of all columns, centred in their declared ranges."""
+    return ReleasePlan("means", public, budget, {"mechanism": mechanisms.additive(budget, WHOLE)})
 
-    mechanism: mechanisms.Additive
 
-    @property
-    def event(self) -> Any:
-        return self.mechanism.event
+def learn_means(plan: ReleasePlan, data: Rows, rng: RandomGenerator) -> FloatArray:
+    """The means of the clipped columns.
 
-    def learn(self, data: Rows, public: Public, rng: RandomGenerator) -> FloatArray:
-        """The means of the clipped columns.
-
-        Guarantee: costs exactly `event`.
-        """
-        limits = moments.limits_between(*public.complete_bounds(), public.sparse)
-        sums = moments.moment_sums(data, limits, slice(0, public.columns), rounded=self.mechanism.multiplier > 0.0)[0]
-        sums = self.mechanism.release(rng, sums, mechanisms.bounded_values(public.relation, public.columns))
-        return np.clip(limits.centre + limits.radius * sums / public.rows, limits.low, limits.high)
+    Guarantee: costs exactly the event of the plan.
+    """
+    public, noise = plan.public, plan.mechanism
+    limits = moments.limits_between(*public.complete_bounds(), public.sparse)
+    sums = moments.moment_sums(data, limits, slice(0, public.columns), rounded=noise.multiplier > 0.0)[0]
+    sums = noise.release(rng, sums, mechanisms.bounded_values(public.relation, public.columns))
+    return np.clip(limits.centre + limits.radius * sums / public.rows, limits.low, limits.high)
 
 
 def private_means(
@@ -95,10 +92,10 @@ def private_means(
     >>> found.values.round()  # a seed, so that this example repeats; leave it out
     array([50.])
     """
-    settings = {"relation": relation, "public_n": public_n, "ledger": ledger, "dataset": dataset}
-    data, terms = Terms.for_sums(X, bounds, sample_weight, epsilon=epsilon, delta=delta, **settings)
-    plan = MeanPlan(mechanisms.additive(terms.budget, WHOLE))
-    rng = terms.generator(random_state, "private_means", plan)
-    with terms.booked(plan.event, "private_means", rng):
-        means = plan.learn(data, terms.public, rng)
-    return Released(means, terms.guarantee(plan.event, rng), sample_weight is not None)
+    promised = {"epsilon": epsilon, "delta": delta, "relation": relation, "public_n": public_n}
+    data, public, budget = sums_and_facts(X, bounds, sample_weight, **promised)
+    plan = plan_means(public, budget)
+    rng = plan.generator(random_state, "private_means")
+    with booked(plan, rng, ledger, dataset, "private_means") as booking:
+        means = learn_means(plan, data, rng)
+    return Released(means, booking.guarantee, sample_weight is not None)

@@ -11,9 +11,10 @@ from discreet._common.types import FloatArray
 from discreet.data import moments
 from discreet.preprocessing.base import PrivateTransformer
 from discreet.preprocessing.intervals import Runs, place_of, value_of
-from discreet.preprocessing.ranges import RangePlan, declared_or_learned, plan_range
+from discreet.preprocessing.ranges import declared_or_learned, plan_range
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.mechanisms import QuantileSelection
+from discreet.privacy.release import ReleasePlan
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -24,62 +25,53 @@ if TYPE_CHECKING:
 RANGE_SHARE = 0.25  # of the budget, where bounds are not declared
 
 
-@dataclass(frozen=True)
-class QuantilePlan:
-    """Ranges (None: declared), then one selection for every column and quantile."""
-
-    ranges: RangePlan | None
-    selection: QuantileSelection
-    quantiles: tuple[float, ...]
-
-    @property
-    def event(self) -> Any:
-        ranges = [] if self.ranges is None else [self.ranges.event]
-        return accounting.compose([*ranges, self.selection.event])
-
-    def learn(self, low: FloatArray, high: FloatArray, data: Data, public: Public, rng: RandomGenerator) -> FloatArray:
-        """The quantiles of the columns between low and high, (quantiles, columns), increasing.
-
-        Guarantee: costs at most `selection.event`, whatever low and high are; a column without a range is skipped.
-        """
-        found = np.tile(low, (len(self.quantiles), 1))
-        for j in range(public.columns):
-            if low[j] < high[j]:
-                values = moments.column(data.X, j)
-                found[:, j] = self._column(values, data.weight, float(low[j]), float(high[j]), public, rng)
-        return np.sort(found, axis=0)
-
-    def _column(
-        self, values: FloatArray, weight: Any, low: float, high: float, public: Public, rng: RandomGenerator
-    ) -> FloatArray:
-        if self.selection.multiplier == 0.0:
-            clipped, wanted = np.clip(values, low, high), np.array(self.quantiles)
-            if weight is None or not weight.any():
-                return np.quantile(clipped, wanted)
-            return np.quantile(clipped, wanted, method="inverted_cdf", weights=weight)
-        runs = Runs.around(place_of(values, low, high), weight)
-        points = np.empty(len(self.quantiles), dtype=np.int64)
-        for k, quantile in enumerate(self.quantiles):
-            sensitivity = mechanisms.rank_error(public.relation, quantile)
-            run, place = self.selection.choose(rng, runs.rank_error(quantile), runs.points, sensitivity)
-            points[k] = runs.first[run] + place
-        return value_of(points, low, high)
-
-
-def plan_quantiles(public: Public, budget: Budget, quantiles: tuple[float, ...]) -> QuantilePlan:
+def plan_quantiles(public: Public, budget: Budget, quantiles: tuple[float, ...]) -> ReleasePlan:
     """Ranges from a quarter of the budget where none are declared, the rest for equally noisy selections."""
     count = public.columns * len(quantiles)
     ranges = None if public.bounded else plan_range(public, budget, RANGE_SHARE)
+
+    def with_noise(multiplier: float) -> ReleasePlan:
+        parts = {"ranges": ranges, "selection": QuantileSelection(multiplier, count)}
+        return ReleasePlan("quantiles", public, budget, parts, {"quantiles": quantiles})
+
     if budget.is_infinite:
-        return QuantilePlan(ranges, QuantileSelection(0.0, count), quantiles)
+        return with_noise(0.0)
     if budget.kind == "gdp":
         raise ValueError("epsilon is a Gaussian DP budget, but private selections have no cost in Gaussian DP.")
+    return with_noise(accounting.calibrate(lambda noise: with_noise(noise).event, budget, public.relation))
 
-    def event_at(multiplier: float) -> Any:
-        return QuantilePlan(ranges, QuantileSelection(multiplier, count), quantiles).event
 
-    multiplier = accounting.calibrate(event_at, budget, public.relation)
-    return QuantilePlan(ranges, QuantileSelection(multiplier, count), quantiles)
+def learn_quantiles(
+    plan: ReleasePlan, low: FloatArray, high: FloatArray, data: Data, rng: RandomGenerator
+) -> FloatArray:
+    """The quantiles of the columns between low and high, (quantiles, columns), increasing.
+
+    Guarantee: costs at most the event of `plan.selection`, whatever low and high are; a column without a range is
+    skipped.
+    """
+    found = np.tile(low, (len(plan.quantiles), 1))
+    for j in range(plan.public.columns):
+        if low[j] < high[j]:
+            found[:, j] = _of_column(plan, moments.column(data.X, j), data.weight, (float(low[j]), float(high[j])), rng)
+    return np.sort(found, axis=0)
+
+
+def _of_column(
+    plan: ReleasePlan, values: FloatArray, weight: Any, ends: tuple[float, float], rng: RandomGenerator
+) -> FloatArray:
+    selection, quantiles = plan.selection, plan.quantiles
+    if selection.multiplier == 0.0:
+        clipped, wanted = np.clip(values, *ends), np.array(quantiles)
+        if weight is None or not weight.any():
+            return np.quantile(clipped, wanted)
+        return np.quantile(clipped, wanted, method="inverted_cdf", weights=weight)
+    runs = Runs.around(place_of(values, *ends), weight)
+    points = np.empty(len(quantiles), dtype=np.int64)
+    for k, quantile in enumerate(quantiles):
+        sensitivity = mechanisms.rank_error(plan.public.relation, quantile)
+        run, place = selection.choose(rng, runs.rank_error(quantile), runs.points, sensitivity)
+        points[k] = runs.first[run] + place
+    return value_of(points, *ends)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -121,12 +113,12 @@ class PrivateQuantiles(PrivateTransformer):
     quantiles: Any = (0.25, 0.5, 0.75)
     bounds: Any = None
 
-    def _plan(self, public: Public, budget: Budget) -> QuantilePlan:
+    def _plan(self, public: Public, budget: Budget) -> ReleasePlan:
         return plan_quantiles(public, budget, check_quantiles(self.quantiles))
 
-    def _learn(self, plan: QuantilePlan, data: Data, public: Public, rng: RandomGenerator) -> None:
-        low, high = declared_or_learned(plan.ranges, data, public, rng)
-        self.quantiles_ = plan.learn(low, high, data, public, rng)
+    def _learn(self, plan: ReleasePlan, data: Data, rng: RandomGenerator) -> None:
+        low, high = declared_or_learned(plan.ranges, data, plan.public, rng)
+        self.quantiles_ = learn_quantiles(plan, low, high, data, rng)
         self.low_, self.high_ = low, high
         self._levels = np.array([0.0, *plan.quantiles, 1.0])
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from discreet._common.types import FloatArray
 from discreet.data.rows import columns_of
 from discreet.data.validation import ends_of_columns
 from discreet.privacy import mechanisms
+from discreet.privacy.release import ReleasePlan
 from discreet.scaling import histograms
 from discreet.scaling.ranges import FALSE_BINS
 
@@ -22,80 +22,21 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
 
+Ends = tuple[FloatArray, FloatArray]  # of the ranges, the low ones first
+
 FAINTEST_BIN = 1 / 8  # of the rows: a bin with so many must stand out, else one range serves all columns
 
 
-@dataclass(frozen=True)
-class RangePlan:
-    """How ranges will be learned: for every column, or one common radius where rows are too few for that."""
-
-    mechanism: mechanisms.Additive
-    per_column: bool
-
-    @property
-    def event(self) -> Any:
-        return self.mechanism.event
-
-    @property
-    def is_noiseless(self) -> bool:
-        """Whether there is no noise, because the budget is infinite."""
-        return self.mechanism.multiplier == 0.0
-
-    def learn(self, data: Rows, public: Public, rng: RandomGenerator) -> tuple[FloatArray, FloatArray]:
-        """The range of each column, inside what is declared; empty ((0, 0) if nothing is) if noise hides it.
-
-        Guarantee: reads the rows through one histogram per column without declared bounds (or one in all) with noise
-        in every bin, and costs exactly `event`.
-        """
-        open_columns = np.flatnonzero(~public.declared)
-        rows = data if open_columns.size == public.columns else columns_of(data, open_columns)
-        if self.is_noiseless:
-            low, high = _exact_range(rows)
-        elif self.per_column:
-            low, high = self._column_ranges(rows, public, rng)
-        else:
-            radius = self._common_radius(rows, public, rng)
-            low, high = np.full(open_columns.size, -radius), np.full(open_columns.size, radius)
-        if public.sparse:  # entries that are not stored are zeros, and clipping must leave them so
-            low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
-        if public.low is None or public.high is None:
-            return low, high
-        whole_low, whole_high = public.low.copy(), public.high.copy()
-        ends = public.low[open_columns], public.high[open_columns]
-        whole_low[open_columns], whole_high[open_columns] = np.clip(low, *ends), np.clip(high, *ends)
-        return whole_low, whole_high
-
-    def _column_ranges(self, data: Rows, public: Public, rng: RandomGenerator) -> tuple[FloatArray, FloatArray]:
-        counts = histograms.signed_exponent_counts(data)
-        noisy, threshold = self._release(counts, public, rng)
-        ends = np.array([histograms.range_of(row, threshold) for row in noisy])
-        return ends[:, 0].copy(), ends[:, 1].copy()
-
-    def _common_radius(self, data: Rows, public: Public, rng: RandomGenerator) -> float:
-        counts = histograms.exponent_counts(data, [range(data.columns)], np.zeros(data.columns))
-        noisy, threshold = self._release(counts, public, rng)
-        return histograms.radius_of(noisy[0], threshold)
-
-    def _release(self, counts: FloatArray, public: Public, rng: RandomGenerator) -> tuple[FloatArray, float]:
-        """The counts with noise, and the level that empty bins seldom exceed."""
-        sensitivity = mechanisms.one_hot_counts(public.relation, counts.shape[0])
-        return (
-            self.mechanism.release(rng, counts, sensitivity),
-            self.mechanism.level(sensitivity, FALSE_BINS / counts.size),
-        )
-
-
-def plan_range(public: Public, budget: Budget, share: float) -> RangePlan:
-    """Spend a share of the budget on ranges: per column if the noise is small against the rows."""
+def plan_range(public: Public, budget: Budget, share: float) -> ReleasePlan:
+    """Spend a share of the budget on ranges: per column if the noise is small against the rows, else one for all."""
     mechanism, columns = mechanisms.additive(budget, share), max(1, int((~public.declared).sum()))
     sensitivity = mechanisms.one_hot_counts(public.relation, columns)
     threshold = mechanism.level(sensitivity, FALSE_BINS / (columns * histograms.SIGNED_BINS))
-    return RangePlan(mechanism, per_column=threshold <= FAINTEST_BIN * public.rows)
+    settings = {"per_column": threshold <= FAINTEST_BIN * public.rows}
+    return ReleasePlan("ranges", public, budget, {"mechanism": mechanism}, settings)
 
 
-def declared_or_learned(
-    plan: RangePlan | None, data: Rows, public: Public, rng: RandomGenerator
-) -> tuple[FloatArray, FloatArray]:
+def declared_or_learned(plan: ReleasePlan | None, data: Rows, public: Public, rng: RandomGenerator) -> Ends:
     """The declared bounds where nothing was planned, else the learned ranges.
 
     Guarantee: costs exactly the event of the plan, or nothing.
@@ -109,9 +50,9 @@ def declared_or_learned(
             UtilityWarning,
             stacklevel=4,
         )
-    low, high = plan.learn(data, public, rng)
+    low, high = learn_ranges(plan, data, rng)
     empty = np.flatnonzero((low == high) & ~public.declared)
-    if empty.size and not plan.is_noiseless:
+    if empty.size and plan.mechanism.multiplier > 0.0:
         warnings.warn(
             f"the learned range of columns {empty.tolist()} is one value, such as (0, 0): they hold nothing else, or "
             "nothing in them stands out of the noise; declare bounds, or spend a larger epsilon.",
@@ -121,7 +62,43 @@ def declared_or_learned(
     return low, high
 
 
-def _exact_range(data: Rows) -> tuple[FloatArray, FloatArray]:
+def learn_ranges(plan: ReleasePlan, data: Rows, rng: RandomGenerator) -> Ends:
+    """The range of each column, inside what is declared; empty ((0, 0) if nothing is) if noise hides it.
+
+    Guarantee: reads the rows through one histogram per column without declared bounds (or one in all) with noise
+    in every bin, and costs exactly the event of the plan.
+    """
+    public = plan.public
+    open_columns = np.flatnonzero(~public.declared)
+    rows = data if open_columns.size == public.columns else columns_of(data, open_columns)
+    if plan.mechanism.multiplier == 0.0:
+        low, high = _exact_range(rows)
+    elif plan.per_column:
+        noisy, threshold = _noisy_counts(plan, histograms.signed_exponent_counts(rows), rng)
+        low, high = np.array([histograms.range_of(row, threshold) for row in noisy]).T.copy()
+    else:
+        counts = histograms.exponent_counts(rows, [range(rows.columns)], np.zeros(rows.columns))
+        noisy, threshold = _noisy_counts(plan, counts, rng)
+        high = np.full(open_columns.size, histograms.radius_of(noisy[0], threshold))
+        low = -high
+    if public.sparse:  # entries that are not stored are zeros, and clipping must leave them so
+        low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+    if public.low is None or public.high is None:
+        return low, high
+    whole_low, whole_high = public.low.copy(), public.high.copy()
+    ends = public.low[open_columns], public.high[open_columns]
+    whole_low[open_columns], whole_high[open_columns] = np.clip(low, *ends), np.clip(high, *ends)
+    return whole_low, whole_high
+
+
+def _noisy_counts(plan: ReleasePlan, counts: FloatArray, rng: RandomGenerator) -> tuple[FloatArray, float]:
+    """The counts with noise, and the level that empty bins seldom exceed."""
+    sensitivity = mechanisms.one_hot_counts(plan.public.relation, counts.shape[0])
+    noisy = plan.mechanism.release(rng, counts, sensitivity)
+    return noisy, plan.mechanism.level(sensitivity, FALSE_BINS / counts.size)
+
+
+def _exact_range(data: Rows) -> Ends:
     """Minima and maxima. Not private: for infinite budgets only."""
     below, high = data.max(ends_of_columns)
     return 0.0 - below, high

@@ -14,9 +14,9 @@ from discreet._common.types import FloatArray
 from discreet.data import moments
 from discreet.data.rows import TERM_STEP
 from discreet.preprocessing.base import PrivateTransformer
-from discreet.preprocessing.ranges import RangePlan, declared_or_learned, plan_range
-from discreet.preprocessing.release import WHOLE
-from discreet.privacy import accounting, mechanisms
+from discreet.preprocessing.ranges import declared_or_learned, plan_range
+from discreet.privacy import mechanisms
+from discreet.privacy.release import WHOLE, ReleasePlan
 from discreet.problem.column_scaling import SMALLEST_SPREAD
 from discreet.scaling.shares import NOISIEST_MOMENT
 
@@ -29,19 +29,7 @@ if TYPE_CHECKING:
 RANGE_SHARE = 0.25  # of the budget, where bounds are not declared; the moments need the accuracy more
 
 
-@dataclass(frozen=True)
-class ScalerPlan:
-    """Ranges (None: declared) and moments (None: too noisy to be of use), in this order."""
-
-    ranges: RangePlan | None
-    moments: mechanisms.Additive | None
-
-    @property
-    def event(self) -> Any:
-        return accounting.compose([part.event for part in (self.ranges, self.moments) if part is not None])
-
-
-def plan_scaler(public: Public, budget: Budget) -> ScalerPlan:
+def plan_scaler(public: Public, budget: Budget) -> ReleasePlan:
     """Spend the whole budget: on ranges that were not declared, and on moments if their noise is small."""
     share = WHOLE if public.bounded else (1.0 - RANGE_SHARE) * WHOLE
     moments = mechanisms.additive(budget, share)
@@ -49,7 +37,7 @@ def plan_scaler(public: Public, budget: Budget) -> ScalerPlan:
     useful = noise <= NOISIEST_MOMENT * public.rows
     range_share = RANGE_SHARE * WHOLE if useful else WHOLE
     ranges = None if public.bounded else plan_range(public, budget, range_share)
-    return ScalerPlan(ranges, moments if useful else None)
+    return ReleasePlan("scales", public, budget, {"ranges": ranges, "moments": moments if useful else None})
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -99,12 +87,13 @@ class PrivateScaler(PrivateTransformer):
     with_mean: bool = True
     with_std: bool = True
 
-    def _plan(self, public: Public, budget: Budget) -> ScalerPlan:
+    def _plan(self, public: Public, budget: Budget) -> ReleasePlan:
         if not (self.with_mean or self.with_std):
             raise ValueError("with_mean and with_std are both False: use PrivateBounds to clip without scaling.")
         return plan_scaler(public, budget)
 
-    def _learn(self, plan: ScalerPlan, data: Rows, public: Public, rng: RandomGenerator) -> None:
+    def _learn(self, plan: ReleasePlan, data: Rows, rng: RandomGenerator) -> None:
+        public = plan.public
         low, high = declared_or_learned(plan.ranges, data, public, rng)
         limits = moments.limits_between(low, high, public.sparse)
         if plan.moments is None:

@@ -6,18 +6,19 @@ replaced, not by 2 b / n; all columns are released together. Proof: docs/guarant
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.data import moments
-from discreet.preprocessing.release import WHOLE, FloatArray, Released, Terms
+from discreet.preprocessing.release import FloatArray, Released, rows_and_facts
 from discreet.privacy import mechanisms
+from discreet.privacy.release import WHOLE, ReleasePlan, booked
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.data.rows import Data
+    from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
     from discreet.problem.losses import Loss
 
@@ -25,41 +26,41 @@ FLOOR_DEVIATIONS = 2.0  # of the noise: below, an estimate says only "small"
 SMALLEST_FRACTION = 1e-14  # of the largest possible constant, where there is no noise
 
 
-@dataclass(frozen=True)
-class SmoothnessPlan:
+def plan_smoothness(public: Public, budget: Budget, curvature: float, intercept: bool) -> ReleasePlan:
     """One joint release of the mean squares of all columns, each in units of its largest possible value."""
+    if (largest_smoothness(public, curvature) <= 0.0).any():
+        raise ValueError("bounds are (0, 0) for a column, which then has no curvature; drop the column.")
+    noise, settings = mechanisms.additive(budget, WHOLE), {"curvature": curvature, "intercept": intercept}
+    return ReleasePlan("smoothness", public, budget, {"mechanism": noise}, settings)
 
-    mechanism: mechanisms.Additive
-    curvature: float
-    intercept: bool
 
-    @property
-    def event(self) -> Any:
-        return self.mechanism.event
+def largest_smoothness(public: Public, curvature: float) -> FloatArray:
+    """b_j: what M_j would be if every row sat at the bound of largest size."""
+    low, high = public.complete_bounds()
+    return curvature * np.maximum(low**2, high**2)
 
-    def largest(self, public: Public) -> FloatArray:
-        """b_j: what M_j would be if every row sat at the bound of largest size."""
-        low, high = public.complete_bounds()
-        return self.curvature * np.maximum(low**2, high**2)
 
-    def floor(self, public: Public) -> FloatArray:
-        """A public positive number below which no constant is released."""
-        sensitivity = mechanisms.bounded_fractions(public.columns)
-        noise = self.mechanism.deviation(sensitivity) / public.rows
-        return self.largest(public) * max(min(FLOOR_DEVIATIONS * noise, 1.0), SMALLEST_FRACTION)
+def least_smoothness(plan: ReleasePlan) -> FloatArray:
+    """A public positive number below which no constant is released."""
+    public = plan.public
+    noise = plan.mechanism.deviation(mechanisms.bounded_fractions(public.columns)) / public.rows
+    least = max(min(FLOOR_DEVIATIONS * noise, 1.0), SMALLEST_FRACTION)
+    return largest_smoothness(public, plan.curvature) * least
 
-    def learn(self, data: Data, public: Public, rng: RandomGenerator) -> FloatArray:
-        """The constants, the intercept's last.
 
-        Guarantee: costs exactly `event`. The intercept's constant is public: its column is all ones.
-        """
-        low, high = public.complete_bounds()
-        radius = np.maximum(np.abs(low), np.abs(high))
-        limits = moments.Limits(low, high, np.zeros_like(radius), radius)
-        sums = moments.moment_sums(data, limits, slice(0, public.columns), rounded=self.mechanism.multiplier > 0.0)[1]
-        sums = self.mechanism.release(rng, sums, mechanisms.bounded_fractions(public.columns))
-        found = self.largest(public) * np.minimum(sums / public.rows, 1.0)
-        return np.append(np.maximum(found, self.floor(public)), np.full(int(self.intercept), self.curvature))
+def learn_smoothness(plan: ReleasePlan, data: Data, rng: RandomGenerator) -> FloatArray:
+    """The constants, the intercept's last.
+
+    Guarantee: costs exactly the event of the plan. The intercept's constant is public: its column is all ones.
+    """
+    public, noise = plan.public, plan.mechanism
+    low, high = public.complete_bounds()
+    radius = np.maximum(np.abs(low), np.abs(high))
+    limits = moments.Limits(low, high, np.zeros_like(radius), radius)
+    sums = moments.moment_sums(data, limits, slice(0, public.columns), rounded=noise.multiplier > 0.0)[1]
+    sums = noise.release(rng, sums, mechanisms.bounded_fractions(public.columns))
+    found = largest_smoothness(public, plan.curvature) * np.minimum(sums / public.rows, 1.0)
+    return np.append(np.maximum(found, least_smoothness(plan)), np.full(int(plan.intercept), plan.curvature))
 
 
 def private_smoothness(
@@ -126,12 +127,10 @@ def private_smoothness(
     >>> found.values.round(2)  # 0.25 times the mean square 1/3, and 0.25 for the intercept
     array([0.08, 0.25])
     """
-    settings = {"relation": relation, "public_n": public_n, "ledger": ledger, "dataset": dataset}
-    data, terms = Terms.for_rows(X, bounds, sample_weight, epsilon=budget, delta=delta, **settings)
-    plan = SmoothnessPlan(mechanisms.additive(terms.budget, WHOLE), float(loss.smoothness), fit_intercept)
-    if (plan.largest(terms.public) <= 0.0).any():
-        raise ValueError("bounds are (0, 0) for a column, which then has no curvature; drop the column.")
-    rng = terms.generator(random_state, "private_smoothness", plan)
-    with terms.booked(plan.event, "private_smoothness", rng):
-        constants = plan.learn(data, terms.public, rng)
-    return Released(constants, terms.guarantee(plan.event, rng), data.weight is not None)
+    promised = {"epsilon": budget, "delta": delta, "relation": relation, "public_n": public_n}
+    data, public, granted = rows_and_facts(X, bounds, sample_weight, **promised)
+    plan = plan_smoothness(public, granted, float(loss.smoothness), fit_intercept)
+    rng = plan.generator(random_state, "private_smoothness")
+    with booked(plan, rng, ledger, dataset, "private_smoothness") as booking:
+        constants = learn_smoothness(plan, data, rng)
+    return Released(constants, booking.guarantee, data.weight is not None)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
+from discreet._common.digest import digest_of
 from discreet._common.exceptions import NotPrivateWarning, UtilityWarning
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy import accounting
+from discreet.privacy.guarantee import Guarantee, guarantee_for
+from discreet.privacy.meaning import weaknesses
+from discreet.privacy.random.generator import RandomGenerator, generator_from
 from discreet.privacy.relation import Relation, Unit
 from discreet.privacy.release_record import ReleaseRecord, record_of
 
@@ -18,6 +23,113 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Ledger
     from discreet.privacy.ledger.reservation import Reservation
+
+
+# Parts of a budget are rounded when they are turned into noise; their sum must not exceed the whole.
+WHOLE = 1.0 - 1e-12
+
+# Under which names plans enter digests. Seeded noise is keyed by them, so they never change; new kinds need no entry.
+_DIGESTED_AS = {
+    "means": "discreet.preprocessing.means.MeanPlan",
+    "smoothness": "discreet.preprocessing.smoothness.SmoothnessPlan",
+    "ranges": "discreet.preprocessing.ranges.RangePlan",
+    "scales": "discreet.preprocessing.scaler.ScalerPlan",
+    "quantiles": "discreet.preprocessing.quantiles.QuantilePlan",
+    "means with gaps": "discreet.preprocessing.imputer.ObservedMeanPlan",
+    "medians with gaps": "discreet.preprocessing.imputer.ObservedMedianPlan",
+    "counts of categories": "discreet.preprocessing.frequent_categories.CountPlan",
+    "evaluation": "discreet.metrics.released_sums.SumsPlan",
+    "certificate": "discreet.fairness.evaluation.private_certificate.EvaluationPlan",
+    "gradient": "discreet.fairness.evaluation.gradient_distance.GradientPlan",
+    "cells": "discreet.fairness.fairer.cell_sums.CellPlan",
+    "scores": "discreet.model_selection.private_scores.ScoresPlan",
+    "grid search": "discreet.model_selection.search_plan.SearchPlan",
+    "random search": "discreet.model_selection.trials_plan.TrialsPlan",
+}
+
+
+@dataclass(frozen=True)
+class ReleasePlan:
+    """What will be released about a table beside models: fixed from public facts, before a row is read.
+
+    Mechanisms and settings are attributes as well: `plan.mechanism` is `plan.mechanisms["mechanism"]`.
+
+    Attributes
+    ----------
+    kind : str
+        What is released, in a word or two.
+    public : Public
+        What is known about the table without reading its rows.
+    budget : Budget
+        What may be spent.
+    mechanisms : mapping of str to mechanism or plan
+        What draws the noise, by name, in the order of the releases; None for a part that is not released.
+    settings : mapping of str to object
+        What else is fixed, such as bins and limits.
+    cost : event, optional
+        What all costs together; None: the mechanisms, one after the other.
+    inputs : tuple of str
+        What is used beside the rows and taken as public.
+    text : str
+        The plan in words, if there is more to say than its cost.
+    """
+
+    kind: str
+    public: Public = field(compare=False, repr=False)
+    budget: Budget
+    mechanisms: Mapping[str, Any]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    cost: Any = None
+    inputs: tuple[str, ...] = ()
+    text: str = ""
+
+    def __getattr__(self, name: str) -> Any:
+        for group in ("mechanisms", "settings"):
+            if name in (parts := self.__dict__.get(group, {})):
+                return parts[name]
+        raise AttributeError(f"a plan of {self.__dict__.get('kind')!r} has no {name!r}.")
+
+    @property
+    def event(self) -> Any:
+        """What all releases cost together, in the vocabulary of dp-accounting."""
+        if self.cost is not None:
+            return self.cost
+        return accounting.compose([part.event for part in self.mechanisms.values() if part is not None])
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What is promised about everything that is released."""
+        public = self.public
+        return guarantee_for(
+            self.event, self.budget, public.relation, public.rows, public.leaks, self.inputs, public.unit
+        )
+
+    def weaknesses(self, rows_are_known: bool = True) -> list[str]:
+        """Say why the promise itself protects little; from public facts alone."""
+        rows = self.public.rows if rows_are_known else None
+        return weaknesses(self.guarantee.epsilon, self.guarantee.delta, rows)
+
+    def warnings(self) -> list[str]:
+        """Say what a person should know before the budget is spent."""
+        return []
+
+    def generator(self, random_state: Any, name: str, *beside: Any) -> RandomGenerator:
+        """The generator of the noise; a seeded one is keyed by all that tells this release from others.
+
+        `name` says what makes the release, `beside` is what it depends on and the plan does not hold.
+        """
+        rng = generator_from(random_state)
+        public = replace(self.public, leaks=(), stored=False)
+        rng.rekey(digest_of(name, (self, *beside) if beside else self, public, self.budget))
+        return rng
+
+    def digested(self) -> tuple[str, dict[str, Any]]:
+        """Under which name and by which parts the plan enters a digest; the public facts and the budget come beside."""
+        whole = {} if self.cost is None else {"guarantee": self.guarantee}
+        return _DIGESTED_AS.get(self.kind, self.kind), {**self.mechanisms, **self.settings, **whole}
+
+    def __str__(self) -> str:
+        return self.text or repr(self)
 
 
 class Planned(Protocol):

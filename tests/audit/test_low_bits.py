@@ -13,9 +13,7 @@ from discreet.audit.low_bits import any_double, box_muller, candidates, find_low
 from discreet.audit.targets import Target
 from discreet.data.public import Public
 from discreet.data.rows import Data
-from discreet.preprocessing.means import MeanPlan
-from discreet.preprocessing.release import WHOLE
-from discreet.privacy import mechanisms
+from discreet.preprocessing.means import learn_means, plan_means
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
@@ -47,8 +45,8 @@ def target(name):
     if name.startswith("means"):
         columns = int(name.split()[1])
         public = Public.of(ROWS, columns, bounds=(-1.0, 1.0))
-        plan = MeanPlan(mechanisms.additive(BUDGET, WHOLE))
-        run = lambda data, rng: {"means": plan.learn(data, public, rng)}  # noqa: E731
+        plan = plan_means(public, BUDGET)
+        run = lambda data, rng: {"means": learn_means(plan, data, rng)}  # noqa: E731
         return Target(run, Relation.REPLACE, name, lambda data: None), columns
     solver, columns = SOLVERS[name]
     problem = Problem(Logistic(), L2(0.05), fit_intercept=False)

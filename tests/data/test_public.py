@@ -12,7 +12,7 @@ from discreet import LogisticRegression, PrivacyLeakWarning, Ridge
 from discreet.data.public import Public, public_facts
 from discreet.data.validation import load
 from discreet.preprocessing import PrivateScaler
-from discreet.preprocessing.release import Terms
+from discreet.preprocessing.release import facts_of
 from discreet.privacy.relation import Relation
 from discreet.problem.losses import Squared
 from discreet.problem.problem import Problem
@@ -52,13 +52,12 @@ def test_plan_and_fit_of_all_ways_in_see_the_same_facts(table, relation):
     assert model.fit(X, y).plan_.public.to_dict() == expected
     solved = discreet.solve(Problem(Squared()), X, y, "gd", 1.0, y_bounds=(-2, 2), **declared)
     assert solved.plan.public.to_dict() == expected
-    settings = {"epsilon": 1.0, "delta": None, "ledger": None, "dataset": None}
     bounds = declared.pop("bounds")
     without_target = Public.of(400, 3, bounds=bounds, **declared)
-    assert Terms.of(load(X, y), bounds, **settings, **declared).public.to_dict() == without_target.to_dict()
+    seen, budget = facts_of(load(X, y), bounds, epsilon=1.0, delta=None, **declared)
+    assert seen.to_dict() == without_target.to_dict()
     planned = PrivateScaler(bounds=bounds, **declared).plan(400, 3)
-    assert planned == PrivateScaler(bounds=bounds, **declared)._plan(without_target, Terms.of(
-        load(X, y), bounds, **settings, **declared).budget)  # fmt: skip
+    assert planned == PrivateScaler(bounds=bounds, **declared)._plan(without_target, budget)
 
 
 def test_only_a_fit_may_read_bounds_and_it_says_so(table):

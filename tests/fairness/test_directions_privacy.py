@@ -20,8 +20,7 @@ from discreet.audit.lower_bound import epsilon_lower_bound
 from discreet.data import moments
 from discreet.data.public import Public
 from discreet.data.rows import Data
-from discreet.fairness.fairer.cell_sums import CellPlan, Cells, count_weight, exact_sums
-from discreet.preprocessing.release import WHOLE
+from discreet.fairness.fairer.cell_sums import Cells, count_weight, exact_sums, learn_cells, plan_cells
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
@@ -93,19 +92,19 @@ COLUMNS = 3_000
 @pytest.mark.parametrize("budget", [Budget(1.0, 1e-9), Budget.pure(1.0)], ids=str)
 def test_every_sum_and_count_carries_the_planned_noise(budget, relation):
     public = Public(10**6, COLUMNS, relation, low=np.full(COLUMNS, -2.0), high=np.full(COLUMNS, 2.0))
-    plan = CellPlan(Cells(("a", "b")), mechanisms.additive(budget, WHOLE))
+    plan = plan_cells(public, budget, Cells(("a", "b")))
     data = Data(np.zeros((50, COLUMNS)), np.zeros(50))
     weight = count_weight(relation, COLUMNS, budget.kind == "pure")
     sensitivity = mechanisms.grouped_sums(relation, COLUMNS, weight)
     kind = stats.laplace if budget.kind == "pure" else stats.norm
     law = kind(scale=plan.mechanism.scale(sensitivity))
     rng = seeded_generator(1)
-    known = plan.learn(data, np.arange(50) % 2, public, rng)
+    known = learn_cells(plan, data, np.arange(50) % 2, rng)
     both_arms(known.sums, law)
-    few = replace(public, columns=1, low=np.array([-2.0]), high=np.array([2.0]))
+    few = replace(plan, public=replace(public, columns=1, low=np.array([-2.0]), high=np.array([2.0])))
     one = mechanisms.grouped_sums(relation, 1, 1.0)
     rows = Data(np.zeros((50, 1)), np.zeros(50))
-    counts = [plan.learn(rows, np.arange(50) % 2, few, rng).counts - 25.0 for _ in range(1_500)]
+    counts = [learn_cells(few, rows, np.arange(50) % 2, rng).counts - 25.0 for _ in range(1_500)]
     both_arms(np.array(counts), kind(scale=plan.mechanism.scale(one)))
     assert known.sum_deviation == pytest.approx(law.std())
     assert known.count_deviation == pytest.approx(law.std() / weight)
@@ -114,7 +113,7 @@ def test_every_sum_and_count_carries_the_planned_noise(budget, relation):
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 def test_the_plan_spends_its_budget_and_no_more(budget, relation):
-    event = CellPlan(Cells(("a", "b")), mechanisms.additive(budget, WHOLE)).event
+    event = plan_cells(Public(1000, 2, relation), budget, Cells(("a", "b"))).event
     assert accounting.fits(event, budget, relation)
     assert not accounting.fits(accounting.compose([event, event]), budget, relation)
 
@@ -124,12 +123,13 @@ def test_a_change_of_group_survives_an_audit_and_half_the_noise_does_not(noise, 
     """The attacker knows all other rows and looks along the move of the two cells."""
     delta = 0.1
     public = Public(3, 1, low=-np.ones(1), high=np.ones(1))
-    mechanism = mechanisms.additive(Budget(1.0, delta), WHOLE)
-    plan = CellPlan(Cells(("a", "b")), replace(mechanism, multiplier=noise * mechanism.multiplier))
+    plan = plan_cells(public, Budget(1.0, delta), Cells(("a", "b")))
+    mechanism = replace(plan.mechanism, multiplier=noise * plan.mechanism.multiplier)
+    plan = replace(plan, mechanisms={"mechanism": mechanism})
     rng, outputs = seeded_generator(2), []
     data = Data(np.array([[0.0], [0.0], [1.0]]), np.zeros(3))
     for group in (0, 1):
         cell = np.array([0, 1, group])
-        draws = [plan.learn(data, cell, public, rng) for _ in range(4_000)]
+        draws = [learn_cells(plan, data, cell, rng) for _ in range(4_000)]
         outputs.append(np.array([known.sums[1, 0] - known.sums[0, 0] + np.diff(known.counts)[0] for known in draws]))
     assert (epsilon_lower_bound(*outputs, delta) > 1.0) == broken

@@ -21,7 +21,7 @@ from discreet._common.exceptions import (
     PrivacyLeakWarning,
 )
 from discreet.fairness import certificate, gradient_distance, private_certificate
-from discreet.fairness.evaluation.gradient_distance import GradientPlan, Objective, objective_of
+from discreet.fairness.evaluation.gradient_distance import Objective, objective_of
 from discreet.fairness.evaluation.gradient_laws import GradientDistance
 from discreet.problem.constraints import Box, L2Ball
 
@@ -238,7 +238,7 @@ def test_the_cost_is_booked_before_a_row_is_read(tmp_path, monkeypatch):
     law = gradient_distance(model, X, Y, **settings)
     assert ledger.spent("ward") == pytest.approx(0.7, rel=1e-3)
     assert law.guarantee.release.ledger.dataset == "ward"
-    monkeypatch.setattr(GradientPlan, "learn", lambda *_: pytest.fail("rows were read"))
+    monkeypatch.setattr(Objective, "gradient_sum", lambda *_: pytest.fail("rows were read"))
     with pytest.raises(BudgetExceededError):
         gradient_distance(model, X, Y, **settings)
 

@@ -17,10 +17,10 @@ from discreet.fairness import FairnessCertificate, linear_classifier, private_ce
 from discreet.fairness.evaluation.bins import Bins, declared_groups
 from discreet.fairness.evaluation.gradient_laws import PlainGradientDistance
 from discreet.fairness.evaluation.noisy_ratios import NoisyCounts
-from discreet.fairness.evaluation.private_certificate import EvaluationPlan, EvaluationRows
+from discreet.fairness.evaluation.private_certificate import EvaluationRows, learn_counts, plan_counts
 from discreet.fairness.evaluation.statements import questions_of, statements_of
 from discreet.metrics.label_codes import codes_of
-from discreet.preprocessing.release import Terms
+from discreet.preprocessing.release import facts_of
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
@@ -244,20 +244,10 @@ def test_the_noise_has_the_law_that_is_claimed(relation, delta):
     assert found.guarantee.certified.epsilon <= 0.5
     bins = Bins(2, 2)
     data = EvaluationRows(MODEL, LAW, X, y, group, GROUPS, None)
-    terms = Terms.of(
-        discreet.data.rows.Data(X, np.zeros(3000)),
-        None,
-        epsilon=0.5,
-        delta=delta,
-        ledger=None,
-        dataset=None,
-        **settings,
-    )
-    plan = EvaluationPlan(mechanisms.additive(terms.budget, 1.0), bins, 0.05)
-    counts, grid = data.counts(bins, 0.05), plan.grid(terms.public)
-    noise = np.concatenate(
-        [plan.learn(data, terms.public, seeded_generator(seed)).counts - counts for seed in range(40)]
-    )
+    facts = facts_of(discreet.data.rows.Data(X, np.zeros(3000)), None, epsilon=0.5, delta=delta, **settings)
+    plan, counts = plan_counts(*facts, bins, 0.05), data.counts(bins, 0.05)
+    grid = plan.mechanism.grid(mechanisms.one_hot_counts(relation, 1), bins.size)
+    noise = np.concatenate([learn_counts(plan, data, seeded_generator(seed)).counts - counts for seed in range(40)])
     law = stats.laplace if grid.law == "laplace" else stats.norm
     assert stats.kstest(noise / grid.scale, law.cdf).pvalue > LEVEL / 6
     assert stats.kstest(noise / (0.6 * grid.scale), law.cdf).pvalue < LEVEL / 6  # less noise would be seen

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from discreet import LogisticRegression
+from discreet import Budget, LogisticRegression
 from discreet._common.exceptions import DiscreetWarning
+from discreet.data.public import Public
 from discreet.metrics import evaluate
 from discreet.metrics.classification import ClassifierMeasure
 from discreet.metrics.label_codes import codes_of
 from discreet.metrics.regression import RegressorMeasure
-from discreet.metrics.released_sums import SumsPlan, check_one_each
+from discreet.metrics.released_sums import check_one_each, grid_of, plan_sums, release_sums, totals_of
 from discreet.privacy import accounting
 from discreet.privacy.mechanisms import Gaussian, Laplace, histograms_and_fractions
 from discreet.privacy.relation import Relation
@@ -66,15 +68,20 @@ def test_a_null_row_adds_nothing():
         assert (contribution(measure, 1.0, 1, 0.0) == 0.0).all()
 
 
+def sums_plan(mechanism, relation):
+    plan = plan_sums(Public(50, 1, relation), Budget(1.0, 1e-6), CLASSIFIER.parts)
+    return replace(plan, mechanisms={"mechanism": mechanism})
+
+
 @pytest.mark.parametrize("mechanism", [Gaussian(3.0), Laplace(3.0)], ids=["gaussian", "laplace"])
 @pytest.mark.parametrize("relation", list(Relation))
 def test_the_noise_is_what_the_event_says(mechanism, relation):
     """Noise over sensitivity, as released, is the multiplier that is booked."""
-    plan = SumsPlan(mechanism, CLASSIFIER.parts, relation)
+    plan = sums_plan(mechanism, relation)
     norm = sensitivity(CLASSIFIER, relation)
     wanted = norm.l1 if isinstance(mechanism, Laplace) else norm.l2
-    assert plan.grid().scale == pytest.approx(3.0 * wanted, rel=1e-5)
-    assert plan.grid().scale >= 3.0 * wanted
+    assert grid_of(plan).scale == pytest.approx(3.0 * wanted, rel=1e-5)
+    assert grid_of(plan).scale >= 3.0 * wanted
     assert plan.event == mechanism.event
     leaves = [leaf for leaf, _ in accounting.flatten(plan.event)]
     assert [leaf.noise_multiplier for leaf in leaves] == [3.0]
@@ -84,14 +91,14 @@ def test_released_sums_have_the_noise_they_state():
     """Means and deviations within 5 standard errors, a false alarm below 1e-5; half the noise fails."""
     from discreet.privacy.random.generator import generator_from
 
-    plan = SumsPlan(Gaussian(2.0), CLASSIFIER.parts, Relation.REPLACE)
+    plan = sums_plan(Gaussian(2.0), Relation.REPLACE)
     X, y = np.linspace(-2.0, 2.0, 50)[:, None], np.arange(50) % 2
     found = CLASSIFIER.contributions(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiscreetWarning)
         rng = generator_from(0)
-    drawn = [plan.learn(found, None, 50.0, rng) for _ in range(100)]
-    exact = np.concatenate([found[part.name].total(part, None) for part in plan.parts])
+    exact = totals_of(CLASSIFIER.parts, found, None)
+    drawn = [release_sums(plan, exact, 50.0, rng) for _ in range(100)]
     errors = np.array([(sums.values - exact) / sums.deviations for sums in drawn])
     assert abs(errors.mean()) < 5.0 / np.sqrt(errors.size)
     assert abs(errors.std() - 1.0) < 5.0 / np.sqrt(2.0 * errors.size)

@@ -31,7 +31,7 @@ from discreet.preprocessing import (
     pipeline_guarantee,
 )
 from discreet.preprocessing.categories import MISSING, OTHER, category_codes, category_lists, one_hot
-from discreet.preprocessing.frequent_categories import FALSE_CATEGORIES, CountPlan, _column_counts
+from discreet.preprocessing.frequent_categories import FALSE_CATEGORIES, _column_counts, learn_counts, plan_counts
 from discreet.preprocessing.row_by_row import why_refused
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.random.generator import seeded_generator
@@ -216,13 +216,13 @@ def test_the_ledger_pays_first(tmp_path):
 @pytest.mark.parametrize(("noise", "fails"), [(1.0, False), (3.0, True)])
 def test_candidates_that_nobody_has_are_seldom_kept(noise, fails):
     """With noise of the claimed size 1e-3 false ones are expected in a fit; with three times as much, dozens."""
-    plan = CountPlan(mechanisms.additive(Budget(1.0, 1e-9), 1.0))
-    public, rng, found = Public.of(5000, 1), seeded_generator(7), 0
+    plan, rng, found = plan_counts(Public.of(5000, 1), Budget(1.0, 1e-9)), seeded_generator(7), 0
     data = Data(np.full((5000, 1), -1.0), np.zeros(5000))
-    louder = CountPlan(replace(plan.mechanism, multiplier=noise * plan.mechanism.multiplier))
+    mechanism = replace(plan.mechanism, multiplier=noise * plan.mechanism.multiplier)
+    louder = replace(plan, mechanisms={"mechanism": mechanism})
     for _ in range(100):
-        level = plan.count(data, [500], public, rng)[1]
-        found += int((louder.count(data, [500], public, rng)[0][0] > level).sum())
+        level = learn_counts(plan, data, [500], rng)[1]
+        found += int((learn_counts(louder, data, [500], rng)[0][0] > level).sum())
     # Poisson with mean 0.1 (truth): 4 or more has probability 4e-6.
     assert (found >= 4) == fails
     assert FALSE_CATEGORIES == 1e-3

@@ -18,9 +18,10 @@ from discreet.data import moments
 from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.preprocessing import DeclaredImputer, PrivateImputer, check_pipeline, pipeline_guarantee
-from discreet.preprocessing.imputer import ObservedMeanPlan
+from discreet.preprocessing.imputer import learn_means_with_gaps, plan_means_with_gaps
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.random.generator import seeded_generator
+from discreet.privacy.release import ReleasePlan
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning")
 
@@ -68,7 +69,8 @@ class Recorder:
 def statistic_of(X, weight, relation):
     recorder = Recorder()
     public = Public.of(len(X), 2, relation=relation, bounds=(LOW, HIGH), public_n=len(X))
-    ObservedMeanPlan(recorder).learn(Data(X, np.zeros(len(X)), weight), public, None)
+    plan = ReleasePlan("means with gaps", public, Budget(1.0, 1e-6), {"mechanism": recorder})
+    learn_means_with_gaps(plan, Data(X, np.zeros(len(X)), weight), None)
     return recorder.statistic, recorder.sensitivity
 
 
@@ -142,11 +144,11 @@ def test_the_audit_of_a_gap(noise, broken):
     The audit runs at level 1e-6; with a quarter of the noise it must see a broken promise.
     """
     budget = Budget(1.0, 1e-5)
-    plan = ObservedMeanPlan(mechanisms.additive(budget, 1.0))
-    plan = replace(plan, mechanism=replace(plan.mechanism, multiplier=noise * plan.mechanism.multiplier))
+    planned = plan_means_with_gaps(Public.of(2, 1, bounds=(0.0, 1.0)), budget).mechanism
+    mechanism = replace(planned, multiplier=noise * planned.multiplier)
     sensitivity, rng = mechanisms.counted_values(Relation.ADD_REMOVE, 1), seeded_generator(1)
     pairs = [np.zeros((2, 1)), np.ones((2, 1))]
-    drawn = [[float(plan.mechanism.release(rng, pair, sensitivity).sum()) for _ in range(20_000)] for pair in pairs]
+    drawn = [[float(mechanism.release(rng, pair, sensitivity).sum()) for _ in range(20_000)] for pair in pairs]
     found = epsilon_lower_bound(*map(np.array, drawn), delta=1e-5, confidence=1.0 - 1e-6)
     assert (found > 1.0) == broken
 

@@ -21,17 +21,17 @@ from discreet.data.public import Public
 from discreet.data.rows import Data, on_term_grid
 from discreet.preprocessing import PrivateBounds, PrivateQuantiles, PrivateScaler, intervals
 from discreet.preprocessing.intervals import POINTS, Runs, place_of, value_of
-from discreet.preprocessing.means import MeanPlan
-from discreet.preprocessing.quantiles import plan_quantiles
-from discreet.preprocessing.ranges import plan_range
-from discreet.preprocessing.release import WHOLE
+from discreet.preprocessing.means import learn_means, plan_means
+from discreet.preprocessing.quantiles import learn_quantiles, plan_quantiles
+from discreet.preprocessing.ranges import learn_ranges, plan_range
 from discreet.preprocessing.scaler import learn_moments, plan_scaler
-from discreet.preprocessing.smoothness import SmoothnessPlan
+from discreet.preprocessing.smoothness import largest_smoothness, learn_smoothness, least_smoothness, plan_smoothness
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms import QuantileSelection
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
+from discreet.privacy.release import WHOLE
 from discreet.problem.losses import Logistic
 from discreet.scaling import histograms
 from tests.neighbours import BUDGETS, CASE, N, P, neighbours
@@ -150,8 +150,8 @@ def spent_and_promised(event, budget, relation):
 PLANS = {
     "ranges": lambda public, budget: plan_range(public, budget, WHOLE),
     "scaler": plan_scaler,
-    "means": lambda _, budget: MeanPlan(mechanisms.additive(budget, WHOLE)),
-    "smoothness": lambda _, budget: SmoothnessPlan(mechanisms.additive(budget, WHOLE), 0.25, True),
+    "means": plan_means,
+    "smoothness": lambda public, budget: plan_smoothness(public, budget, 0.25, True),
     "quantiles": lambda public, budget: plan_quantiles(public, budget, (0.25, 0.5, 0.75)),
 }
 
@@ -163,6 +163,10 @@ PLANS = {
 def test_every_plan_spends_its_budget_and_no_more(name, declared, budget, relation):
     bounds = {"low": -np.ones(3), "high": np.ones(3)} if declared else {}
     public = Public(500_000, 3, relation, **bounds)
+    if name == "smoothness" and not declared:
+        with pytest.raises(ValueError, match="bounds"):
+            PLANS[name](public, budget)
+        return
     if name == "quantiles" and budget.kind == "gdp":
         with pytest.raises(ValueError, match="Gaussian DP"):
             PLANS[name](public, budget)
@@ -210,11 +214,11 @@ def law(mechanism, sensitivity):
 @pytest.mark.parametrize("budget", [APPROXIMATE, Budget.pure(1.0)], ids=str)
 def test_every_sum_carries_the_planned_noise(budget, relation):
     public = Public(10**9, COLUMNS, relation, **WIDE)
-    plan = MeanPlan(mechanisms.additive(budget, WHOLE))
+    plan = plan_means(public, budget)
     sensitivity = mechanisms.bounded_values(relation, COLUMNS)
     factor = {"replace": 2, "zero_out": 1, "add_remove": 1}[relation]
     assert sensitivity.l2 == pytest.approx(factor * np.sqrt(COLUMNS))
-    means = plan.learn(ZEROS, public, seeded_generator(1))
+    means = learn_means(plan, ZEROS, seeded_generator(1))
     both_arms(means * public.rows / 2.0, law(plan.mechanism, sensitivity))
     mechanism = plan_scaler(public, budget).moments
     limits = moments.limits_between(public.low, public.high, False)
@@ -227,8 +231,9 @@ def test_smoothness_constants_carry_the_planned_noise(relation):
     """Every row in the middle of its range, so that neither the floor nor the ceiling is in the way."""
     half = Data(np.full((100, COLUMNS), np.sqrt(2.0)), np.zeros(100))
     public = Public(100, COLUMNS, relation, **WIDE)
-    plan = SmoothnessPlan(mechanisms.Gaussian(0.05), 0.25, intercept=False)
-    noise = (plan.learn(half, public, seeded_generator(3)) - 0.5) * public.rows
+    plan = plan_smoothness(public, APPROXIMATE, 0.25, intercept=False)
+    plan = replace(plan, mechanisms={"mechanism": mechanisms.Gaussian(0.05)})
+    noise = (learn_smoothness(plan, half, seeded_generator(3)) - 0.5) * public.rows
     both_arms(noise, stats.norm(scale=0.05 * np.sqrt(COLUMNS)))
 
 
@@ -244,7 +249,7 @@ def test_signed_histograms_carry_the_planned_noise_in_every_bin(budget, monkeypa
     monkeypatch.setattr(histograms, "range_of", record)
     public = Public(10**9, 40)
     plan = plan_range(public, budget, WHOLE)
-    plan.learn(Data(np.zeros((50, 40)), np.zeros(50)), public, seeded_generator(4))
+    learn_ranges(plan, Data(np.zeros((50, 40)), np.zeros(50)), seeded_generator(4))
     noise = np.array(seen)
     noise[:, histograms.BINS - 1] -= 50.0  # the zeros
     planned = law(plan.mechanism, mechanisms.one_hot_counts(Relation.REPLACE, 40))
@@ -309,12 +314,12 @@ def test_quantiles_survive_an_audit_and_half_their_noise_does_not(noise, broken)
     public = Public(2, 1, low=np.zeros(1), high=np.ones(1))
     plan = plan_quantiles(public, Budget.pure(1.0), (0.5,))
     selection = replace(plan.selection, multiplier=noise * plan.selection.multiplier)
-    plan = replace(plan, selection=selection)
+    plan = replace(plan, mechanisms={"ranges": None, "selection": selection})
     stream = seeded_generator(6)
     outputs = []
     for value in (0.0, 1.0):
         data = Data(np.array([[0.05], [value]]), np.zeros(2))
-        draws = [plan.learn(public.low, public.high, data, public, stream)[0, 0] for _ in range(12_000)]
+        draws = [learn_quantiles(plan, public.low, public.high, data, stream)[0, 0] for _ in range(12_000)]
         outputs.append(np.array(draws))
     assert (epsilon_lower_bound(*outputs, 0.0) > 1.0) == broken
 
@@ -323,13 +328,14 @@ def test_quantiles_survive_an_audit_and_half_their_noise_does_not(noise, broken)
 def test_means_survive_an_audit_and_half_their_noise_does_not(noise, broken):
     delta = 0.1
     public = Public(3, 1, low=-np.full(1, 1e6), high=np.full(1, 1e6))
-    mechanism = mechanisms.additive(Budget(1.0, delta), WHOLE)
-    plan = MeanPlan(replace(mechanism, multiplier=noise * mechanism.multiplier))
+    plan = plan_means(public, Budget(1.0, delta))
+    mechanism = replace(plan.mechanism, multiplier=noise * plan.mechanism.multiplier)
+    plan = replace(plan, mechanisms={"mechanism": mechanism})
     stream = seeded_generator(7)
     outputs = []
     for value in (-1e308, 1e308):
         data = Data(np.array([[0.0], [0.0], [value]]), np.zeros(3))
-        outputs.append(np.array([plan.learn(data, public, stream)[0] for _ in range(6_000)]))
+        outputs.append(np.array([learn_means(plan, data, stream)[0] for _ in range(6_000)]))
     assert (epsilon_lower_bound(*outputs, delta) > 1.0) == broken
 
 
@@ -337,9 +343,9 @@ def test_smoothness_plans_have_a_positive_public_floor():
     for rows in (1, 50, 10**6):
         public = Public(rows, 2, low=np.array([0.0, -1e-100]), high=np.array([1e100, 0.0]))
         for budget in (APPROXIMATE, Budget.pure(0.01), Budget.zcdp(10.0)):
-            plan = SmoothnessPlan(mechanisms.additive(budget, WHOLE), Logistic().smoothness, intercept=True)
-            assert (plan.floor(public) > 0.0).all()
-            assert (plan.floor(public) <= plan.largest(public)).all()
-            found = plan.learn(Data(np.zeros((9, 2)), np.zeros(9)), public, seeded_generator(8))
-            assert (found[:2] >= plan.floor(public)).all()
+            plan = plan_smoothness(public, budget, Logistic().smoothness, intercept=True)
+            assert (least_smoothness(plan) > 0.0).all()
+            assert (least_smoothness(plan) <= largest_smoothness(public, Logistic().smoothness)).all()
+            found = learn_smoothness(plan, Data(np.zeros((9, 2)), np.zeros(9)), seeded_generator(8))
+            assert (found[:2] >= least_smoothness(plan)).all()
             assert found[2] == 0.25

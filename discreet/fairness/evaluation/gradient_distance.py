@@ -20,9 +20,10 @@ from discreet.data.rows import Data
 from discreet.fairness.evaluation.gradient_laws import GradientDistance, PlainGradientDistance
 from discreet.fairness.evaluation.training_rows import check_same_mean, training_rows
 from discreet.kernels.gradient import clipped_gradient_sum, margins_of, row_norms
-from discreet.preprocessing.release import WHOLE, Terms
+from discreet.preprocessing.release import facts_of
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.perturbations import OutputNoise, SphericalLaplace, gradient_sum
+from discreet.privacy.release import WHOLE, ReleasePlan, booked
 from discreet.problem.blockwise import scaled_penalty_terms
 from discreet.problem.penalties import PenaltyTerms, signed_subgradient_distance
 
@@ -95,30 +96,27 @@ class Objective:
         return bool(free and not self.terms.l1.any())
 
 
-@dataclass(frozen=True)
-class GradientPlan:
+def plan_gradient(public: Public, budget: Budget, objective: Objective) -> ReleasePlan:
     """One release of the sum of the gradients at the model's point."""
+    clip = objective.loss.lipschitz * objective.longest
+    settings = {"size": objective.point.shape, "clip": clip}
+    return ReleasePlan("gradient", public, budget, {"mechanism": _noise(budget)}, settings)
 
-    mechanism: OutputNoise
-    size: tuple[int, ...]
-    clip: float
 
-    @property
-    def event(self) -> Any:
-        return self.mechanism.event
+def gradient_grid(plan: ReleasePlan, objective: Objective) -> NoisyGrid:
+    """The grid and the noise of the release."""
+    sensitivity = gradient_sum(plan.public.relation, objective.loss, objective.longest)
+    grid: NoisyGrid = plan.mechanism.grid(sensitivity, math.prod(plan.size), plan.public.rows)
+    return grid
 
-    def grid(self, objective: Objective, public: Public) -> NoisyGrid:
-        """The grid and the noise of the release."""
-        sensitivity = gradient_sum(public.relation, objective.loss, objective.longest)
-        return self.mechanism.grid(sensitivity, math.prod(self.size), public.rows)
 
-    def learn(self, objective: Objective, data: Data, public: Public, rng: RandomGenerator) -> FloatArray:
-        """The mean gradient with noise.
+def learn_gradient(plan: ReleasePlan, objective: Objective, data: Data, rng: RandomGenerator) -> FloatArray:
+    """The mean gradient with noise.
 
-        Guarantee: costs exactly `event`.
-        """
-        grid = self.grid(objective, public)
-        return grid.release(rng, objective.gradient_sum(data, grid.step)) / public.rows
+    Guarantee: costs exactly the event of the plan.
+    """
+    grid = gradient_grid(plan, objective)
+    return grid.release(rng, objective.gradient_sum(data, grid.step)) / plan.public.rows
 
 
 def gradient_distance(
@@ -204,9 +202,9 @@ def gradient_distance(
     data = training_rows(model, X, y, sample_weight)
     facts: dict[str, Any] = {"weights": objective.root**2, "outputs": objective.loss.outputs}
     facts["reference"] = _reference(row_norm)
-    settings = {"relation": relation, "public_n": public_n, "ledger": ledger, "dataset": dataset}
-    terms = Terms.of(data, None, epsilon=math.inf if epsilon is None else epsilon, delta=delta, **settings)
-    check_same_mean(model, terms.public.rows)
+    promised = {"epsilon": math.inf if epsilon is None else epsilon, "delta": delta}
+    public, budget = facts_of(data, None, relation=relation, public_n=public_n, **promised)
+    check_same_mean(model, public.rows)
     if epsilon is None:
         warnings.warn(
             "the distance from the optimum is read from the rows without noise, which leaks; pass epsilon= to pay for "
@@ -214,18 +212,18 @@ def gradient_distance(
             PrivacyLeakWarning,
             stacklevel=2,
         )
-        mean = objective.gradient_sum(data, 0.0) / terms.public.rows
+        mean = objective.gradient_sum(data, 0.0) / public.rows
         return PlainGradientDistance(**facts, distance=objective.residual(mean))
-    plan = GradientPlan(_noise(terms.budget), objective.point.shape, objective.loss.lipschitz * objective.longest)
-    rng = terms.generator(random_state, "gradient_distance", (plan, objective.point))
-    with terms.booked(plan.event, "gradient_distance", rng):
-        mean = plan.learn(objective, data, terms.public, rng)
+    plan = plan_gradient(public, budget, objective)
+    rng = plan.generator(random_state, "gradient_distance", objective.point)
+    with booked(plan, rng, ledger, dataset, "gradient_distance") as booking:
+        mean = learn_gradient(plan, objective, data, rng)
     return GradientDistance(
         **facts,
         residual=objective.residual(mean),
-        **_noise_of(plan.grid(objective, terms.public), terms.public, objective.point.size),
+        **_noise_of(gradient_grid(plan, objective), public, objective.point.size),
         exact=objective.is_smooth,
-        guarantee=terms.guarantee(plan.event, rng),
+        guarantee=booking.guarantee,
     )
 
 

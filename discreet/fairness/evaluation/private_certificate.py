@@ -24,40 +24,31 @@ from discreet.fairness.evaluation.noisy_ratios import NoisyCounts
 from discreet.fairness.evaluation.record import PrivateCertificate
 from discreet.fairness.evaluation.statements import questions_of, statements_of
 from discreet.metrics.label_codes import codes_of
-from discreet.preprocessing.release import WHOLE, Terms
+from discreet.preprocessing.release import facts_of
 from discreet.privacy import mechanisms
 from discreet.privacy.relation import Relation
+from discreet.privacy.release import WHOLE, ReleasePlan, booked
 from discreet.theory.distance import DistanceLaw
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
-    from discreet.privacy.mechanisms.grid import NoisyGrid
+    from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
 
 
-@dataclass(frozen=True)
-class EvaluationPlan:
+def plan_counts(public: Public, budget: Budget, bins: Bins, radius: float) -> ReleasePlan:
     """One release of the counts of all bins."""
+    noise, settings = mechanisms.additive(budget, WHOLE), {"bins": bins, "radius": radius}
+    return ReleasePlan("certificate", public, budget, {"mechanism": noise}, settings)
 
-    mechanism: mechanisms.Additive
-    bins: Bins
-    radius: float
 
-    @property
-    def event(self) -> Any:
-        return self.mechanism.event
+def learn_counts(plan: ReleasePlan, rows: EvaluationRows, rng: RandomGenerator) -> NoisyCounts:
+    """The counts with noise.
 
-    def grid(self, public: Public) -> NoisyGrid:
-        """The grid and the noise of the counts."""
-        return self.mechanism.grid(mechanisms.one_hot_counts(public.relation, 1), self.bins.size)
-
-    def learn(self, rows: EvaluationRows, public: Public, rng: RandomGenerator) -> NoisyCounts:
-        """The counts with noise.
-
-        Guarantee: costs exactly `event`.
-        """
-        grid = self.grid(public)
-        return NoisyCounts.of(grid.release(rng, rows.counts(self.bins, self.radius)), grid)
+    Guarantee: costs exactly the event of the plan.
+    """
+    grid = plan.mechanism.grid(mechanisms.one_hot_counts(plan.public.relation, 1), plan.bins.size)
+    return NoisyCounts.of(grid.release(rng, rows.counts(plan.bins, plan.radius)), grid)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,18 +173,16 @@ def private_certificate(
     weight = None if sample_weight is None else check_weights(sample_weight, table.shape[0])
     _check_lengths(table.shape[0], y, sensitive)
     rows = EvaluationRows(classifier, law, table, y, sensitive, declared, weight)
-    settings = {"relation": relation, "public_n": public_n, "ledger": ledger, "dataset": dataset}
-    data = Data(table, np.zeros(table.shape[0]), weight)
-    terms = Terms.of(data, None, epsilon=epsilon, delta=delta, **settings)
-    radius = _radius(classifier, law, 0.5 * failure, terms.public)
-    mechanism = mechanisms.additive(terms.budget, WHOLE)
-    plan = EvaluationPlan(mechanism, Bins(len(classifier.classes), len(declared)), radius)
-    rng = terms.generator(random_state, "private_certificate", (plan, declared, classifier.weights, law.weights))
-    with terms.booked(plan.event, "private_certificate", rng):
-        counts = plan.learn(rows, terms.public, rng)
+    promised = {"epsilon": epsilon, "delta": delta, "relation": relation, "public_n": public_n}
+    public, budget = facts_of(Data(table, np.zeros(table.shape[0]), weight), None, **promised)
+    radius = _radius(classifier, law, 0.5 * failure, public)
+    plan = plan_counts(public, budget, Bins(len(classifier.classes), len(declared)), radius)
+    rng = plan.generator(random_state, "private_certificate", declared, classifier.weights, law.weights)
+    with booked(plan, rng, ledger, dataset, "private_certificate") as booking:
+        counts = learn_counts(plan, rows, rng)
     statements = statements_of(questions, counts, 0.5 * failure)
-    promise = terms.guarantee(plan.event, rng)
-    return PrivateCertificate.of_statements(statements, failure, law.reference, radius, terms.public.rows, promise)
+    about = failure, law.reference, radius, public.rows
+    return PrivateCertificate.of_statements(statements, *about, booking.guarantee)
 
 
 def _public_law(classifier: LinearClassifier, distance: DistanceLaw | None) -> DistanceLaw:

@@ -18,10 +18,12 @@ from discreet.data.rows import on_term_grid
 from discreet.fairness.notions import DEMOGRAPHIC_PARITY, EQUALISED_ODDS, EQUALITY_OF_OPPORTUNITY, spelled
 from discreet.privacy import mechanisms
 from discreet.privacy.relation import Relation
+from discreet.privacy.release import WHOLE, ReleasePlan
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.data.rows import Data
+    from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
 
 # Those notions of `NOTIONS` that compare mean rows: of all people, of one label, or of every label in turn.
@@ -78,29 +80,23 @@ class CellSums:
     count_deviation: float = 0.0
 
 
-@dataclass(frozen=True)
-class CellPlan:
+def plan_cells(public: Public, budget: Budget, cells: Cells) -> ReleasePlan:
     """One joint release of the sums and the counts of all cells."""
+    return ReleasePlan("cells", public, budget, {"mechanism": mechanisms.additive(budget, WHOLE)}, {"cells": cells})
 
-    cells: Cells
-    mechanism: mechanisms.Additive
 
-    @property
-    def event(self) -> Any:
-        return self.mechanism.event
+def learn_cells(plan: ReleasePlan, data: Data, cell: IndexArray, rng: RandomGenerator) -> CellSums:
+    """The sums and counts with noise.
 
-    def learn(self, data: Data, cell: IndexArray, public: Public, rng: RandomGenerator) -> CellSums:
-        """The sums and counts with noise.
-
-        Guarantee: costs exactly `event`.
-        """
-        pure = isinstance(self.mechanism, mechanisms.Laplace)
-        weight = count_weight(public.relation, public.columns, pure)
-        sensitivity = mechanisms.grouped_sums(public.relation, public.columns, weight)
-        sums, counts = exact_sums(data, cell, self.cells.count, limits_of(public), self.mechanism.multiplier > 0.0)
-        found = self.mechanism.release(rng, np.column_stack([sums, weight * counts]), sensitivity)
-        noise = self.mechanism.deviation(sensitivity)
-        return CellSums(found[:, :-1], found[:, -1] / weight, noise, noise / weight)
+    Guarantee: costs exactly the event of the plan.
+    """
+    public, noise = plan.public, plan.mechanism
+    weight = count_weight(public.relation, public.columns, isinstance(noise, mechanisms.Laplace))
+    sensitivity = mechanisms.grouped_sums(public.relation, public.columns, weight)
+    sums, counts = exact_sums(data, cell, plan.cells.count, limits_of(public), noise.multiplier > 0.0)
+    found = noise.release(rng, np.column_stack([sums, weight * counts]), sensitivity)
+    deviation = noise.deviation(sensitivity)
+    return CellSums(found[:, :-1], found[:, -1] / weight, deviation, deviation / weight)
 
 
 def count_weight(relation: Relation, columns: int, pure: bool) -> float:

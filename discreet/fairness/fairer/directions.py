@@ -12,9 +12,9 @@ from discreet._common.exceptions import UtilityWarning
 from discreet._common.types import FloatArray
 from discreet.data.public import public_facts
 from discreet.data.validation import load_features
-from discreet.fairness.fairer.cell_sums import CellPlan, Cells, CellSums, exact_sums, limits_of
-from discreet.preprocessing.release import WHOLE, Released, Terms
-from discreet.privacy import mechanisms
+from discreet.fairness.fairer.cell_sums import Cells, CellSums, exact_sums, learn_cells, limits_of, plan_cells
+from discreet.preprocessing.release import Released, rows_and_facts
+from discreet.privacy.release import booked
 
 FLOOR_DEVIATIONS = 2.0  # of the noise of a count: a smaller count says only "few"
 MOSTLY_NOISE = 0.5  # of a direction's squared length
@@ -172,14 +172,14 @@ def private_directions(
     (array([[5.]]), ("'a' minus 'b'",))
     """
     cells = Cells.of(notion, groups, favourable, classes)
-    settings = {"relation": relation, "public_n": public_n, "ledger": ledger, "dataset": dataset}
-    data, terms = Terms.for_rows(X, bounds, sample_weight, epsilon=epsilon, delta=delta, **settings)
+    promised = {"epsilon": epsilon, "delta": delta, "relation": relation, "public_n": public_n}
+    data, public, budget = rows_and_facts(X, bounds, sample_weight, **promised)
     cell = cells.numbers(sensitive, y, data.rows)
-    plan = CellPlan(cells, mechanisms.additive(terms.budget, WHOLE))
-    rng = terms.generator(random_state, "private_directions", plan)
-    with terms.booked(plan.event, "private_directions", rng):
-        known = plan.learn(data, cell, terms.public, rng)
-    values, share = directions_between(cells, known, limits_of(terms.public).radius)
+    plan = plan_cells(public, budget, cells)
+    rng = plan.generator(random_state, "private_directions")
+    with booked(plan, rng, ledger, dataset, "private_directions") as booking:
+        known = learn_cells(plan, data, cell, rng)
+    values, share = directions_between(cells, known, limits_of(public).radius)
     names = direction_names(cells)
     for name, part in zip(names, share, strict=True):
         if part > MOSTLY_NOISE:
@@ -188,8 +188,7 @@ def private_directions(
                 UtilityWarning,
                 stacklevel=2,
             )
-    promise = terms.guarantee(plan.event, rng)
-    return ReleasedDirections(values, promise, data.weight is not None, names, share)
+    return ReleasedDirections(values, booking.guarantee, data.weight is not None, names, share)
 
 
 def directions_between(cells: Cells, known: CellSums, radius: FloatArray) -> tuple[FloatArray, FloatArray]:
