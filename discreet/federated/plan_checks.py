@@ -8,7 +8,6 @@ from discreet.data.public import Public
 from discreet.privacy.budget import Budget
 from discreet.privacy.relation import Relation
 from discreet.problem.column_scaling import ColumnScaling
-from discreet.problem.losses.base import COMPILED_CODES
 from discreet.problem.problem import Problem
 
 
@@ -41,11 +40,13 @@ def declared_scaling(problem: Problem, public: Public) -> ColumnScaling:
 
 def check_problem(problem: Problem, public: Public) -> None:
     """Refuse a problem that federated runs cannot solve, from public facts."""
-    if problem.loss.outputs > 1 or problem.loss.code not in COMPILED_CODES:
-        raise ValueError(
-            "federated runs need a loss of discreet with one margin: for several classes, train one model each."
-        )
-    if not public.bounded or (not problem.loss.classification and not public.target_bounded):
+    loss = problem.loss
+    if loss.outputs > 1:
+        raise ValueError("federated runs need a loss with one margin: for several classes, train one model each.")
+    for form in ("slope", "curvature"):
+        if form not in loss.forms:
+            raise ValueError(f"the compiled loop of federated runs does not know the {form} of the {loss.name} loss.")
+    if not public.bounded or (not loss.classification and not public.target_bounded):
         missing = "y_bounds" if public.bounded else "bounds"
         raise ValueError(f"federated runs need {missing}=(low, high): nobody sees the rows of all clients.")
     if public.relation is Relation.ADD_REMOVE:

@@ -13,8 +13,8 @@ import torch
 import triton
 import triton.language as tl
 
+from discreet.kernels.forms import HUBER, LOGISTIC, SMOOTHED_HINGE, SQUARED
 from discreet.kernels.gradient import SMALLEST_FACTOR
-from discreet.kernels.slopes import HUBER, LOGISTIC, SMOOTHED_HINGE
 
 MOST_COLUMNS = 512  # a tile of rows lies in the registers of one program
 # Of a tile: the fastest on an H200 with 50 columns, by a few per cent (benchmarks/scale/gpu_kernels.py).
@@ -23,8 +23,9 @@ SUM_ENTRIES, SUM_WARPS = 512, 1
 TILES_EACH = 128  # tiles that a program adds up
 FACTORS = 1024  # rows of a program that computes factors
 
+CODES = (SQUARED, LOGISTIC, HUBER, SMOOTHED_HINGE)  # of the losses whose slopes the kernel computes
 # What the kernel itself reads must be of this kind.
-_LOGISTIC, _SMOOTHED_HINGE, _HUBER = (tl.constexpr(code) for code in (LOGISTIC, SMOOTHED_HINGE, HUBER))
+_SQUARED, _LOGISTIC, _HUBER, _SMOOTHED_HINGE = (tl.constexpr(code) for code in CODES)
 _ROUND = tl.constexpr(1.5 * 2.0**52)
 _SMALLEST_FACTOR = tl.constexpr(SMALLEST_FACTOR)
 
@@ -67,8 +68,10 @@ def _slope(CODE: tl.constexpr, parameter, margin, y):
     elif CODE == _HUBER:
         residual = margin - y
         slope = tl.where(residual > parameter, parameter, tl.where(residual < -parameter, -parameter, residual))
-    else:
+    elif CODE == _SQUARED:
         slope = margin - y
+    else:
+        slope = margin * float("nan")
     return slope
 
 

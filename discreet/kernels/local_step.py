@@ -10,22 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from discreet.kernels.slopes import HUBER, LOGISTIC, SMOOTHED_HINGE, slope_of
+from discreet.kernels.slopes import curvature_of, slope_of
 
 HALVINGS = 60
-
-
-@njit(cache=True, error_model="numpy", inline="always")
-def curvature_of(code, parameter, margin, y, slope):
-    """The second derivative of one row's loss, whose slope is known; the larger one at a kink."""
-    if code == LOGISTIC:
-        size = abs(slope)
-        return size * (1.0 - size)
-    if code == SMOOTHED_HINGE:
-        return 0.5 / parameter if abs(1.0 - y * margin) <= parameter else 0.0
-    if code == HUBER:
-        return 1.0 if abs(margin - y) <= parameter else 0.0
-    return 1.0
 
 
 @njit(cache=True, error_model="numpy", inline="always")

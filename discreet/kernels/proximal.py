@@ -6,15 +6,18 @@ solves one equation in one unknown t, the margin at that point,
     s_i = loss'(t),   t = margin_i - stiffness_i * loss'(t),   stiffness_i = gam * weight_i * |x_i|^2 >= 0,
 
 whose right-hand side falls and left-hand side grows, so that there is exactly one solution. It is in closed form for
-the squared, Huber and smoothed hinge losses, and found by Newton steps for the logistic loss.
+the squared, Huber and smoothed hinge losses, and found by Newton steps for the logistic loss and, unless they bring a
+form of their own, for others.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numba.extending import overload
 
-from discreet.kernels.slopes import FAST, HUBER, LOGISTIC, SMOOTHED_HINGE
+from discreet.kernels.forms import HUBER, LOGISTIC, SMOOTHED_HINGE, SQUARED
+from discreet.kernels.slopes import FAST, own_curvature, own_form, own_slope
 from discreet.kernels.vectormath import minus_sigmoid
 
 SHORT_STEP = 1e-8  # a Newton step so short leaves an error below its square, which is that of rounding
@@ -34,9 +37,46 @@ def fill_proximal_slopes(code, parameter, margins, y, stiffness, slopes):
     elif code == HUBER:
         for i in range(n):
             slopes[i] = min(max((margins[i] - y[i]) / (1.0 + stiffness[i]), -parameter), parameter)
-    else:
+    elif code == SQUARED:
         for i in range(n):
             slopes[i] = (margins[i] - y[i]) / (1.0 + stiffness[i])
+    else:
+        for i in range(n):
+            slopes[i] = own_proximal_slope(code, parameter, margins[i], y[i], stiffness[i])
+
+
+def own_proximal_slope(code, parameter, margin, y, stiffness):
+    """The slope at the proximal point by the function of the loss; without one from its slope and curvature."""
+
+
+@overload(own_proximal_slope)
+def _own_proximal_slope(code, parameter, margin, y, stiffness):
+    proximal_slope = own_form(code, "proximal_slope")
+    if proximal_slope is None:
+        return slope_at_point
+    return lambda code, parameter, margin, y, stiffness: proximal_slope(parameter, margin, y, stiffness)
+
+
+def slope_at_point(code, parameter, margin, y, stiffness):
+    """The slope at the solution t of t = margin - stiffness * slope(t): Newton steps between two bounds.
+
+    The solution lies between the margin and where the slope at the margin leads: a slope never falls. A step that
+    leaves the bounds, and every eighth, goes to their middle. NaN for a loss without slope or curvature.
+    """
+    t, end = margin, margin - stiffness * own_slope(code, parameter, margin, y)
+    low, high = min(t, end), max(t, end)
+    for turn in range(MOST_STEPS):
+        excess = t - margin + stiffness * own_slope(code, parameter, t, y)
+        if excess > 0.0:
+            high = t
+        else:
+            low = t
+        before, t = t, t - excess / (1.0 + stiffness * own_curvature(code, parameter, t, y))
+        if turn % 8 == 7 or not low <= t <= high:
+            t = 0.5 * (low + high)
+        if not abs(t - before) > 2.0**-52 * abs(t):  # also for NaN
+            break
+    return own_slope(code, parameter, t, y)
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")

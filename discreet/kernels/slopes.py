@@ -1,18 +1,88 @@
 """Derivatives of the losses with respect to the margin, in the form LLVM vectorises.
 
-The codes and parameters are those of `discreet.problem.losses`; a test holds the two together.
+Losses with a number of their own are written out here; others come as `CompiledForms`, for which Numba compiles the
+same loops around their functions. A number that no branch knows gives NaN.
 """
 
 from __future__ import annotations
 
-from numba import njit
+import operator
+from functools import cache
+from typing import Any
 
+import numpy as np
+from numba import njit, types
+from numba.extending import NativeValue, models, overload, register_model, typeof_impl, unbox
+
+from discreet.kernels.forms import HUBER, LOGISTIC, MULTINOMIAL, SMOOTHED_HINGE, SQUARED, CompiledForms
 from discreet.kernels.vectormath import exp_fast, minus_sigmoid
 
 # Sums may be reordered so that they vectorise; NaN and infinity keep their meaning (no nnan, no ninf).
 FAST = {"reassoc", "contract", "arcp", "nsz"}
 
-SQUARED, LOGISTIC, HUBER, SMOOTHED_HINGE, MULTINOMIAL = range(5)
+_OWN: dict[str, CompiledForms] = {}  # of types that Numba has met, by key
+
+
+class _FormsType(types.Type):
+    """The type of a loss with functions of its own: a loop is compiled once for each."""
+
+    def __init__(self, own_key: str) -> None:
+        self.own_key = own_key
+        super().__init__(name=f"CompiledForms({own_key})")
+
+
+register_model(_FormsType)(models.OpaqueModel)
+
+
+@typeof_impl.register(CompiledForms)
+def _typeof(forms: CompiledForms, _: Any) -> _FormsType:
+    _OWN[forms.key] = forms
+    return _FormsType(forms.key)
+
+
+@unbox(_FormsType)
+def _unbox(_type: Any, _forms: Any, unboxing: Any) -> NativeValue:
+    return NativeValue(unboxing.context.get_dummy_value())
+
+
+@cache
+def _jitted(function: Any) -> Any:
+    return njit(error_model="numpy")(function)
+
+
+def own_form(code: Any, form: str) -> Any:
+    """The compiled function of a loss that has it; None for numbers, and for losses without it."""
+    function = getattr(_OWN[code.own_key], form) if isinstance(code, _FormsType) else None
+    return None if function is None else _jitted(function)
+
+
+@overload(operator.eq)
+def _equal(code, number):
+    return (lambda code, number: False) if isinstance(code, _FormsType) and isinstance(number, types.Integer) else None
+
+
+def own_slope(code, parameter, margin, y):
+    """The slope of one row by the function of its loss; NaN without one."""
+
+
+@overload(own_slope)
+def _own_slope(code, parameter, margin, y):
+    slope = own_form(code, "slope")
+    if slope is None:
+        return lambda code, parameter, margin, y: np.nan
+    return lambda code, parameter, margin, y: slope(parameter, margin, y)
+
+
+def own_curvature(code, parameter, margin, y):
+    """The second derivative of one row by the function of its loss; NaN without one."""
+
+
+@overload(own_curvature)
+def _own_curvature(code, parameter, margin, y):
+    curvature = own_form(code, "curvature")
+    if curvature is None:
+        return lambda code, parameter, margin, y: np.nan
+    return lambda code, parameter, margin, y: curvature(parameter, margin, y)
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
@@ -25,7 +95,24 @@ def slope_of(code, parameter, margin, y):
     residual = margin - y
     if code == HUBER:
         return min(max(residual, -parameter), parameter)
-    return residual
+    if code == SQUARED:
+        return residual
+    return own_slope(code, parameter, margin, y)
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def curvature_of(code, parameter, margin, y, slope):
+    """The second derivative of one row's loss, whose slope is known; the larger one at a kink."""
+    if code == LOGISTIC:
+        size = abs(slope)
+        return size * (1.0 - size)
+    if code == SMOOTHED_HINGE:
+        return 0.5 / parameter if abs(1.0 - y * margin) <= parameter else 0.0
+    if code == HUBER:
+        return 1.0 if abs(margin - y) <= parameter else 0.0
+    if code == SQUARED:
+        return 1.0
+    return own_curvature(code, parameter, margin, y)
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
@@ -42,9 +129,12 @@ def fill_slopes(code, parameter, margins, y, slopes):
     elif code == HUBER:
         for i in range(n):
             slopes[i] = min(max(margins[i] - y[i], -parameter), parameter)
-    else:
+    elif code == SQUARED:
         for i in range(n):
             slopes[i] = margins[i] - y[i]
+    else:
+        for i in range(n):
+            slopes[i] = own_slope(code, parameter, margins[i], y[i])
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
@@ -61,8 +151,11 @@ def fill_curvatures(code, parameter, margins, y, curvatures):
     elif code == HUBER:
         for i in range(n):
             curvatures[i] = 1.0 if abs(margins[i] - y[i]) <= parameter else 0.0
-    else:
+    elif code == SQUARED:
         curvatures[:] = 1.0
+    else:
+        for i in range(n):
+            curvatures[i] = own_curvature(code, parameter, margins[i], y[i])
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")

@@ -16,8 +16,8 @@ import numpy as np
 import torch
 
 from discreet._common.types import FloatArray
+from discreet.kernels.forms import HUBER, LOGISTIC, SMOOTHED_HINGE, SQUARED, CompiledForms
 from discreet.kernels.gradient import SMALLEST_FACTOR, SMALLEST_NORM
-from discreet.kernels.slopes import HUBER, LOGISTIC, SMOOTHED_HINGE
 
 PIECE_ENTRIES = 1 << 24  # of the rows that are held scaled at once: 128 MiB
 
@@ -39,8 +39,13 @@ def slopes_of(code, parameter, margins, y):
         return -y * torch.sigmoid(-y * margins)
     if code == SMOOTHED_HINGE:
         return -y * ((1.0 + parameter - y * margins) * (0.5 / parameter)).clamp(0.0, 1.0)
-    residual = margins - y
-    return residual.clamp(-parameter, parameter) if code == HUBER else residual
+    if code == HUBER:
+        return (margins - y).clamp(-parameter, parameter)
+    if code == SQUARED:
+        return margins - y
+    if isinstance(code, CompiledForms) and code.tensor_slope is not None:
+        return code.tensor_slope(parameter, margins, y)
+    raise ValueError(f"tensors have no slope of a loss with code {code!r}.")
 
 
 def clipped(slopes, norms, clip, weight):
@@ -118,18 +123,18 @@ class TensorRows:
             total += Z @ Z.T
         return _on_host(torch.triu(total) + torch.triu(total, 1).T)
 
-    def slopes(self, w: FloatArray, y: Any, loss: tuple[int, float]) -> Any:
+    def slopes(self, w: FloatArray, y: Any, loss: tuple[Any, float]) -> Any:
         """The slopes of the losses whose code the kernels know."""
         return slopes_of(*loss, self.margins(w), y)
 
     def gradient_sum(
-        self, w: FloatArray, y: Any, loss: tuple[int, float], norms: Any, clip: float, weight: Any, step: float
+        self, w: FloatArray, y: Any, loss: tuple[Any, float], norms: Any, clip: float, weight: Any, step: float
     ) -> FloatArray:
         """Sum over the rows of weight_i * clip(slope_i x_i, norm <= clip), each row rounded to multiples of the step.
 
         Guarantee: every row contributes a vector of norm at most weight_i * clip before it is rounded.
         """
-        if step > 0.0 and runs_fused(self.X):
+        if step > 0.0 and runs_fused(self.X) and loss[0] in _fused().CODES:
             from discreet.kernels.fused_gradient import clipped_gradient_steps
 
             weights = self._with_last(self.tensor(w))

@@ -72,13 +72,13 @@ class GpuBlock(UnscaledBlock):
         return RowVector.of(self._on_device.margins(w))
 
     def slopes(self, w: FloatArray) -> FloatArray:
-        if self._loss_code is None:
+        if not self._knows("tensor_slope"):
             return self.loss.slope(np.asarray(self.margins(w)), self.y)
         return RowVector.of(self._on_device.slopes(w, self._targets, self._loss_code))
 
     def gradient_sum(self, w: FloatArray, norms: FloatArray, clip: float, step: float = 0.0) -> FloatArray:
         rows = self._on_device
-        if self._loss_code is not None:
+        if self._knows("tensor_slope"):
             return rows.gradient_sum(w, self._targets, self._loss_code, self._tensor(norms), clip, self._weights, step)
         factors = clipped_slopes(self.slopes(w), np.asarray(norms), clip, self.weight)
         sums = rows.factor_sum(self._tensor(factors.reshape(self.y.size, -1)), step)

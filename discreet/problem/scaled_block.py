@@ -15,7 +15,6 @@ import numpy as np
 from discreet._common.types import FloatArray, IndexArray, IntArray
 from discreet.data.gpu_rows import takes_tensors
 from discreet.kernels.gradient import clipped_gradient_sum, mapped_row_norms, margins_of, row_norms
-from discreet.problem.losses.base import COMPILED_CODES
 
 if TYPE_CHECKING:
     from discreet.data.rows import Data
@@ -166,32 +165,31 @@ class UnscaledBlock(ScaledBlock):
     def margins(self, w: FloatArray) -> FloatArray:
         return self._rows.margins(w) if w.ndim == 1 else super().margins(w)
 
+    def _knows(self, form: str) -> bool:
+        """Whether the kernels have this form of the loss."""
+        return self.loss.outputs == 1 and form in self.loss.forms
+
     @property
-    def _loss_code(self) -> tuple[int, float] | None:
-        """By what the kernels know the loss; None if they do not."""
-        code = self.loss.code
-        known = code is not None and code in COMPILED_CODES and self.loss.outputs == 1
-        return (int(code), float(self.loss.parameter)) if known and code is not None else None
+    def _loss_code(self) -> tuple[Any, float]:
+        return self.loss.code, float(self.loss.parameter)
 
     def slopes_at(self, margins: FloatArray) -> FloatArray:
         from discreet.kernels.slopes import fill_slopes
 
-        known = self._loss_code
-        return super().slopes_at(margins) if known is None else self._filled(fill_slopes, known, margins)
+        return self._filled(fill_slopes, margins) if self._knows("slope") else super().slopes_at(margins)
 
     def curvatures_at(self, margins: FloatArray) -> FloatArray:
         from discreet.kernels.slopes import fill_curvatures
 
-        known = self._loss_code
-        return super().curvatures_at(margins) if known is None else self._filled(fill_curvatures, known, margins)
+        return self._filled(fill_curvatures, margins) if self._knows("curvature") else super().curvatures_at(margins)
 
-    def _filled(self, kernel: Callable[..., None], loss: tuple[int, float], margins: FloatArray) -> FloatArray:
+    def _filled(self, kernel: Callable[..., None], margins: FloatArray) -> FloatArray:
         """One number per row, by a kernel that knows the loss."""
-        found = np.empty(self.y.size)
-        kernel(*loss, np.asarray(margins), self.y, found)
-        return found
+        values = np.empty(self.y.size)
+        kernel(*self._loss_code, np.asarray(margins), self.y, values)
+        return values
 
     def gradient_sum(self, w: FloatArray, norms: FloatArray, clip: float, step: float = 0.0) -> FloatArray:
-        if self._loss_code is None:
+        if not self._knows("slope"):
             return super().gradient_sum(w, norms, clip, step)
         return self._rows.gradient_sum(w, self.y, self._loss_code, norms, clip, self.weight, step)

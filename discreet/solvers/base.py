@@ -20,7 +20,6 @@ from discreet.distributed import DistributedRows
 from discreet.privacy import accounting
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
-from discreet.problem.losses.base import COMPILED_CODES
 from discreet.problem.scaled_problem import ScaledProblem, scale_problem
 from discreet.problem.stored_problem import stored_problem
 from discreet.scaling.learn import learn_scaling
@@ -60,7 +59,7 @@ class Solver(ABC, Generic[M, S]):
     pure: ClassVar[bool]  # whether it has a form with pure epsilon-DP
     single_output: ClassVar[bool] = False  # whether it knows losses of one output only
     selects: ClassVar[bool] = False  # whether it makes private selections, which have no cost in Gaussian DP
-    compiled: ClassVar[bool] = False  # whether its loop is compiled, and knows losses by their code
+    compiled: ClassVar[tuple[str, ...]] = ()  # what its compiled loop needs of a loss: names of `CompiledForms`
     takes_start: ClassVar[bool] = False  # whether it can begin at public coefficients
     takes_persons: ClassVar[bool] = False
     """Whether it can use several rows of a person, as docs/guarantees/people.md says; False: one random row of each."""
@@ -200,12 +199,13 @@ class Solver(ABC, Generic[M, S]):
     def why_incompatible(self, problem: Problem, budget: Budget) -> str | None:
         """Why this solver cannot take this problem under this budget; None if it can."""
         loss, penalty, constraint, finite = problem.loss, problem.penalty, problem.constraint, not budget.is_infinite
+        unknown = next((form.replace("_", " ") for form in self.compiled if form not in loss.forms), None)
         reasons = {
             f"the {penalty.name} penalty ties coefficients together": not (penalty.separable or self.takes_coupled),
             f"the {constraint.name if constraint else ''} constraint is not separable": (
                 self.needs_separable and constraint is not None and not constraint.separable
             ),
-            f"its compiled loop does not know the {loss.name} loss": self.compiled and loss.code not in COMPILED_CODES,
+            f"its compiled loop does not know the {unknown} of the {loss.name} loss": unknown is not None,
             "it has no form for several classes": self.single_output and loss.outputs > 1,
             "it has no form with pure epsilon-DP (delta=0)": finite and budget.kind == "pure" and not self.pure,
             "its private selections have no cost in Gaussian DP": finite and budget.kind == "gdp" and self.selects,

@@ -92,7 +92,7 @@ class BoltOn(Solver[OutputNoise, BoltOnSettings]):
     needs_separable: ClassVar[bool] = False
     pure: ClassVar[bool] = True
     takes_start: ClassVar[bool] = True
-    compiled: ClassVar[bool] = True
+    compiled: ClassVar[tuple[str, ...]] = ("slope",)
 
     passes: int | None = None
     batches: int | None = None

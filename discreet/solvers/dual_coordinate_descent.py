@@ -87,7 +87,7 @@ class DualCoordinateDescent(Solver[BatchGaussian, DualSettings]):
     needs_separable: ClassVar[bool] = True
     pure: ClassVar[bool] = False
     takes_start: ClassVar[bool] = True
-    compiled: ClassVar[bool] = True
+    compiled: ClassVar[tuple[str, ...]] = ("slope",)
     single_output: ClassVar[bool] = True
 
     passes: float | None = None

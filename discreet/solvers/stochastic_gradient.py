@@ -96,7 +96,7 @@ class StochasticGradientDescent(Solver[SampledMechanism, SGDSettings]):
     takes_coupled: ClassVar[bool] = True
     pure: ClassVar[bool] = False
     takes_start: ClassVar[bool] = True
-    compiled: ClassVar[bool] = True
+    compiled: ClassVar[tuple[str, ...]] = ("slope",)
     needs_all_rows: ClassVar[bool] = False
     copies_rows: ClassVar[bool] = True
 

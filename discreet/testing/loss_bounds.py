@@ -128,8 +128,9 @@ def _largest_jump(line: Line, t: FloatArray) -> float:
 
 def _rises(line: Line, t: FloatArray) -> tuple[FloatArray, FloatArray]:
     """How much the slope rises per unit between neighbouring points, and what of it may be rounding."""
-    along = (line.margins(t).reshape(t.size, -1) - line.start) @ line.direction
-    width, gradient = np.diff(along), line.gradient(t)
+    margins = line.margins(t).reshape(t.size, -1)
+    width, gradient = np.diff((margins - line.start) @ line.direction), line.gradient(t)
     width = np.where(width > 0.0, width, np.inf)
-    size = np.abs(gradient).max(axis=1)
-    return np.diff(gradient @ line.direction) / width, 16.0 * EPS * (size[1:] + size[:-1]) / width
+    rise = np.diff(gradient @ line.direction) / width
+    size = np.abs(gradient).max(axis=1) + np.abs(margins).max(axis=1) * np.append(np.abs(rise), 0.0)
+    return rise, 16.0 * EPS * (size[1:] + size[:-1]) / width

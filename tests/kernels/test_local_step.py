@@ -5,21 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.kernels.local_step import curvature_of, derivative_at, proximal_newton, residual_at
-from discreet.kernels.slopes import slope_of
+from discreet.kernels.local_step import derivative_at, proximal_newton, residual_at
 from discreet.problem import Huber, Logistic, SmoothedHinge, Squared
 
 LOSSES = [Squared(), Logistic(), Huber(0.7), SmoothedHinge(0.3)]
 named = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-
-
-@named
-def test_curvatures_are_those_of_the_losses(loss):
-    for margin in np.linspace(-3.0, 3.0, 61):
-        for y in (-1.0, 1.0):
-            slope = slope_of(loss.code, loss.parameter, margin, y)
-            found = curvature_of(loss.code, loss.parameter, margin, y, slope)
-            assert found == pytest.approx(loss.curvature([margin], [y])[0], rel=1e-9, abs=1e-12)
 
 
 def problem(loss, rows=20, columns=4, limit=np.inf, seed=0):

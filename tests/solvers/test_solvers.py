@@ -204,34 +204,6 @@ def test_averaging_kernel_keeps_the_exact_mean_of_the_iterates():
     np.testing.assert_allclose(state.margins, scaled.margins(state.w), atol=1e-10)
 
 
-def test_kernel_slopes_are_the_losses_slopes():
-    """The numba loops and losses.py state the same formulas twice; this holds them together."""
-    from discreet.kernels.slopes import fill_curvatures, fill_slopes, fill_vector_slope, slope_of
-    from tests.catalogue import LOSSES
-
-    margins = np.concatenate([np.linspace(-40, 40, 401), [-1e300, 1e300, -800.0, 800.0]])
-    for loss in LOSSES:
-        if loss.outputs == 1:
-            for label in (-1.0, 1.0):
-                y = np.full(margins.size, label)
-                wanted, found = loss.slope(margins, y), np.empty(margins.size)
-                fill_slopes(loss.code, loss.parameter, margins, y, found)
-                np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-300)
-                fill_curvatures(loss.code, loss.parameter, margins, y, found)
-                np.testing.assert_allclose(found, loss.curvature(margins, y), rtol=1e-12, atol=1e-300)
-                one = [slope_of(loss.code, loss.parameter, m, label) for m in margins]
-                np.testing.assert_allclose(one, wanted, rtol=1e-12, atol=1e-300)
-        else:
-            rng = np.random.default_rng(0)
-            for scale in (1.0, 100.0, 1e200):
-                rows = scale * rng.standard_normal((20, loss.outputs))
-                y = rng.integers(0, loss.outputs, 20).astype(float)
-                wanted, found = loss.slope(rows, y), np.empty(loss.outputs)
-                for i in range(20):
-                    fill_vector_slope(loss.code, loss.parameter, rows[i], y[i], found)
-                    np.testing.assert_allclose(found, wanted[i], rtol=1e-10, atol=1e-15)
-
-
 def test_seeds_reproduce_and_default_noise_differs():
     X, y = table(Logistic())
     problem = Problem(Logistic(), L2(0.1))

@@ -1,5 +1,6 @@
 """Losses: functions of a margin and a target, one number per row; no loss ever sees the features."""
 
+from discreet.kernels.forms import CompiledForms
 from discreet.problem.losses.base import Loss
 from discreet.problem.losses.class_weighted import ClassWeighted
 from discreet.problem.losses.log_link import Gamma, Poisson
@@ -8,6 +9,7 @@ from discreet.problem.losses.scalar import Huber, Logistic, SmoothedHinge, Squar
 
 __all__ = [
     "ClassWeighted",
+    "CompiledForms",
     "Gamma",
     "Huber",
     "Logistic",

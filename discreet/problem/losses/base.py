@@ -5,9 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+from discreet.kernels.forms import CompiledForms, forms_of
 from discreet.problem.arrays import Array, Values
-
-COMPILED_CODES = frozenset(range(5))  # those of discreet/kernels/slopes.py
 
 
 class Loss(ABC):
@@ -47,9 +46,14 @@ class Loss(ABC):
         """Short name, for tables and messages."""
 
     @property
-    @abstractmethod
-    def code(self) -> int | None:
-        """Number by which compiled loops know the loss; None if they do not: some solvers then refuse it."""
+    def code(self) -> int | CompiledForms | None:
+        """By what compiled loops know the loss, a number or its functions; None if they do not."""
+        return None
+
+    @property
+    def forms(self) -> frozenset[str]:
+        """What compiled loops know of the loss; a solver whose loop needs more refuses it."""
+        return forms_of(self.code)
 
     @property
     def parameter(self) -> float:

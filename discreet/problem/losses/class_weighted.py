@@ -34,8 +34,6 @@ class ClassWeighted(Loss):
     loss: Loss
     weights: tuple[float, ...]
 
-    code = None
-
     def __post_init__(self) -> None:
         if not isinstance(self.loss, Loss) or not self.loss.classification or isinstance(self.loss, ClassWeighted):
             raise ValueError(f"loss must be a loss of labels, such as Logistic(); got {self.loss!r}.")

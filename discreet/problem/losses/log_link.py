@@ -29,7 +29,6 @@ class LogLink(Loss):
 
     limit: float = LIMIT
 
-    code = None
     lipschitz = math.inf
     log_link = True
 

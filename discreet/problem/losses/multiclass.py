@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import xlogy
 
+from discreet.kernels.forms import MULTINOMIAL, CompiledForms
 from discreet.problem.arrays import Array, Values, floats
 from discreet.problem.losses.base import Loss
 
@@ -38,7 +39,7 @@ class Multinomial(Loss):
     classes: int
 
     name = "multinomial"
-    code = 4
+    code = MULTINOMIAL
     lipschitz = math.sqrt(2.0)
     smoothness = 0.5
     classification = True
@@ -116,7 +117,7 @@ class OneVsRest(Loss):
         return f"one-vs-rest-{self.loss.name}"
 
     @property
-    def code(self) -> int | None:
+    def code(self) -> int | CompiledForms | None:
         return self.loss.code
 
     @property

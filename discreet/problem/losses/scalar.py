@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import expit, xlog1py, xlogy
 
 from discreet._common.checks import number_in
+from discreet.kernels import forms
 from discreet.problem.arrays import Array, Values, floats
 from discreet.problem.losses.base import Loss
 
@@ -28,7 +29,7 @@ class Squared(Loss):
     """
 
     name = "squared"
-    code = 0
+    code = forms.SQUARED
     lipschitz = math.inf
     smoothness = 1.0
 
@@ -61,7 +62,7 @@ class Logistic(Loss):
     """
 
     name = "logistic"
-    code = 1
+    code = forms.LOGISTIC
     lipschitz = 1.0
     smoothness = 0.25
     classification = True
@@ -104,7 +105,7 @@ class Huber(Loss):
     threshold: float = 1.35
 
     name = "huber"
-    code = 2
+    code = forms.HUBER
     smoothness = 1.0
 
     def __post_init__(self) -> None:
@@ -156,7 +157,7 @@ class SmoothedHinge(Loss):
     width: float = 0.5
 
     name = "smoothed-hinge"
-    code = 3
+    code = forms.SMOOTHED_HINGE
     lipschitz = 1.0
     classification = True
     monotone = True

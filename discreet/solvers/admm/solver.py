@@ -76,7 +76,7 @@ class ADMM(Solver[mechanisms.Additive, FullBatchSettings]):
     pure: ClassVar[bool] = True
     takes_start: ClassVar[bool] = True
     single_output: ClassVar[bool] = True
-    compiled: ClassVar[bool] = True
+    compiled: ClassVar[tuple[str, ...]] = ("proximal_slope",)
     needs_all_rows: ClassVar[bool] = False
 
     rounds: int | None = None

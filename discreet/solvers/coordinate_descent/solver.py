@@ -90,7 +90,7 @@ class CoordinateDescent(Solver[mechanisms.Additive, CoordinateDescentSettings]):
     needs_separable: ClassVar[bool] = True
     pure: ClassVar[bool] = True
     takes_start: ClassVar[bool] = True
-    compiled: ClassVar[bool] = True
+    compiled: ClassVar[tuple[str, ...]] = ("slope",)
 
     passes: float | None = None
     clip: float | None = None

@@ -92,7 +92,7 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
     order: ClassVar[Literal["C", "F"]] = "F"
     needs_separable: ClassVar[bool] = False
     pure: ClassVar[bool] = True
-    compiled: ClassVar[bool] = True
+    compiled: ClassVar[tuple[str, ...]] = ("slope",)
     single_output: ClassVar[bool] = True
     selects: ClassVar[bool] = True
     needs_all_rows: ClassVar[bool] = False

@@ -99,7 +99,7 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
     needs_separable: ClassVar[bool] = True
     pure: ClassVar[bool] = False
     takes_start: ClassVar[bool] = True
-    compiled: ClassVar[bool] = True
+    compiled: ClassVar[tuple[str, ...]] = ("slope",)
     single_output: ClassVar[bool] = True
     selects: ClassVar[bool] = True
     needs_all_rows: ClassVar[bool] = False

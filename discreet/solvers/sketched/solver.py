@@ -118,7 +118,7 @@ class SketchedDescent(Solver[mechanisms.Gaussian, SketchedSettings]):
     needs_separable: ClassVar[bool] = True
     pure: ClassVar[bool] = False
     takes_start: ClassVar[bool] = True
-    compiled: ClassVar[bool] = True
+    compiled: ClassVar[tuple[str, ...]] = ("slope",)
     single_output: ClassVar[bool] = True
 
     sketch: str = "nice"

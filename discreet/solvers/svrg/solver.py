@@ -86,7 +86,7 @@ class SVRG(Solver[mechanisms.AnchoredGaussian, SVRGSettings]):
     takes_coupled: ClassVar[bool] = True
     pure: ClassVar[bool] = False
     takes_start: ClassVar[bool] = True
-    compiled: ClassVar[bool] = True
+    compiled: ClassVar[tuple[str, ...]] = ("slope",)
     needs_all_rows: ClassVar[bool] = False
     copies_rows: ClassVar[bool] = True
 
