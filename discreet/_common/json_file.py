@@ -1,4 +1,4 @@
-"""The one way by which JSON files are read: strictly, so that a damaged file is refused before its values are used.
+"""The one way by which JSON files are written and read: strictly, so that a damaged file is refused before it is used.
 
 Refused are bytes that are not UTF-8, text that is not JSON, names that occur twice in an object (readers differ on
 which value counts), NaN and Infinity, numbers beyond the range of floats, half characters, and values nested too deep.
@@ -18,6 +18,13 @@ from discreet._common.text import LONGEST, one_line
 T = TypeVar("T")
 # What code raises that expects another kind of value at some place of a file.
 _WRONG_KIND = (TypeError, AttributeError, IndexError, OverflowError, RecursionError, ZeroDivisionError)
+
+
+def write_json_file(path: str | Path, content: Any, overwrite: bool = True) -> None:
+    """Write JSON values for people and programs to read; a file that exists is a FileExistsError unless replaced."""
+    text = json.dumps(content, indent=1, allow_nan=False)
+    with open(path, "w" if overwrite else "x", encoding="utf-8") as file:
+        file.write(text + "\n")
 
 
 def read_json_file(path: str | Path, build: Callable[[Any], T], failure: str) -> T:

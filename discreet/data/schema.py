@@ -7,10 +7,11 @@ number columns stay as they are, a category column becomes one column of zeros a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from discreet._common.codec import built, written
 from discreet._common.json_file import read_json_file
 from discreet.data.schema_column import Column, as_text, check_limits
 from discreet.privacy.relation import Relation
@@ -38,8 +39,8 @@ class Target:
 
     name: str | None = None
     classes: tuple[Label, ...] | None = None
-    low: float | None = None
-    high: float | None = None
+    low: Any = None
+    high: Any = None
 
     def __post_init__(self) -> None:
         if self.name is not None and not isinstance(self.name, str):
@@ -131,8 +132,8 @@ class Schema:
             "notes": list(NOTES),
             "relation": str(self.relation),
             **({} if self.person is None else {"person": self.person}),
-            "target": asdict(self.target),
-            "columns": [_as_dict(column) for column in self.columns],
+            "target": written(self.target),
+            "columns": [written(column, "missing", "epoch", "decimal") for column in self.columns],
         }
 
     @classmethod
@@ -143,15 +144,10 @@ class Schema:
         if fields.get("format", FORMAT) != FORMAT:
             raise ValueError(f"this version reads the format {FORMAT!r}; got {fields['format']!r}.")
         target = fields.get("target")
-        relation = fields.get("relation", "replace")
-        if relation not in [str(known) for known in Relation]:
-            raise ValueError(f"relation must be one of {', '.join(map(str, Relation))}; got {relation!r}.")
-        return cls(
-            columns=tuple(_read_column(column) for column in fields["columns"]),
-            target=_read_target({"name": target} if target is None or isinstance(target, str) else target),
-            relation=Relation(relation),
-            person=fields.get("person"),
-        )
+        target = {"name": target} if target is None or isinstance(target, str) else target
+        own = {name: value for name, value in fields.items() if name not in ("format", "notes")}
+        columns = [_read_column(column) for column in fields["columns"]]
+        return built(cls, own | {"columns": columns, "target": built(Target, target, "the target")})
 
 
 def skeleton(kinds: Mapping[str, str]) -> Schema:
@@ -164,44 +160,13 @@ def load_schema(path: str | Path) -> Schema:
     return read_json_file(path, Schema.from_dict, f"{path} is not a schema")
 
 
-def _as_dict(column: Column) -> dict[str, Any]:
-    """A column as JSON values; what few columns need is left out where it is not declared."""
-    seldom = ("missing", "epoch", "decimal")
-    return {name: value for name, value in asdict(column).items() if value is not None or name not in seldom}
-
-
-def _read_column(fields: Any) -> Column:
-    known = _only_known("a column", fields, Column)
-    if isinstance(known.get("categories"), list):
-        known.setdefault("type", "category")
-        if known["type"] in ("number", "date"):
-            raise ValueError(f'column {known.get("name")!r} lists categories: its type must be "category".')
-        known["categories"] = tuple(as_text(value) for value in known["categories"])
-        if known.get("type") == "category" and known.get("missing") is not None:
-            known["missing"] = as_text(known["missing"])
-    elif known.get("categories") is not None:
-        raise ValueError(f"the categories of column {known.get('name')!r} must be a list.")
-    column = Column(**{"name": "", **known})
+def _read_column(content: Any) -> Column:
+    listed = isinstance(content, Mapping) and content.get("categories") is not None
+    assumed = {"name": ""} | ({"type": "category"} if listed else {})
+    column = built(Column, {**assumed, **content} if isinstance(content, Mapping) else content, "a column")
+    if listed and column.type in ("number", "date"):
+        raise ValueError(f'column {column.name!r} lists categories: its type must be "category".')
     if column.type == "category" and not column.categories:
         raise ValueError(f'column {column.name!r} is a category: list its values, "categories": ["a", "b"].')
-    return column
-
-
-def _read_target(fields: Any) -> Target:
-    known = _only_known("the target", fields, Target)
-    classes = known.get("classes")
-    if classes is not None:
-        if not isinstance(classes, list) or not all(isinstance(c, (str, int, float, bool)) for c in classes):
-            raise ValueError("the classes of the target must be a list of texts or numbers.")
-        known["classes"] = tuple(classes)
-    return Target(**known)
-
-
-def _only_known(what: str, fields: Any, kind: type) -> dict[str, Any]:
-    allowed = list(kind.__dataclass_fields__)  # type: ignore[attr-defined]
-    if not isinstance(fields, Mapping):
-        raise ValueError(f"{what} is an object with the fields {', '.join(allowed)}; got {fields!r}.")
-    unknown = sorted(set(fields) - set(allowed))
-    if unknown:
-        raise ValueError(f"{what} has no field {unknown[0]!r}; it has {', '.join(allowed)}.")
-    return dict(fields)
+    fills = column.type == "category" and column.missing is not None
+    return replace(column, missing=as_text(column.missing)) if fills else column

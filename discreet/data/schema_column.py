@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Annotated, Any
 
 KINDS = ("number", "category", "date", "ignore")
 INDICATOR = "indicator"  # for missing values: a column of its own says where they are
 EPOCH = "1970-01-01"  # from which days are counted, unless a schema says otherwise
+
+
+def _category(what: str, value: Any) -> str:
+    return as_text(value)
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,7 @@ class Column:
     type: str = "number"
     low: Any = None
     high: Any = None
-    categories: tuple[str, ...] | None = None
+    categories: tuple[Annotated[Any, _category], ...] | None = None
     missing: Any = None
     epoch: str | None = None
     decimal: str | None = None

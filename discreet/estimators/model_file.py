@@ -6,26 +6,27 @@ ledger (it may hold a password). What a file cannot hold is refused when it is w
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from discreet import __version__
-from discreet._common.checks import whole
-from discreet._common.json_file import read_json_file
+from discreet._common.codec import Count, Format, Size, built, ends, plain, written
+from discreet._common.json_file import read_json_file, write_json_file
+from discreet._common.types import FloatArray
 from discreet.data.schema import Schema
 from discreet.estimators.names import CLASSIFIERS, REGRESSORS
-from discreet.estimators.parameters_file import numbers, plain, read_parameters, write_parameters
-from discreet.estimators.stored_plan import read_plan, read_scaling, write_plan, write_scaling
+from discreet.estimators.parameters_file import read_parameters, write_parameters
+from discreet.estimators.stored_plan import PlanFacts, plan_facts, read_scaling, write_scaling
+from discreet.privacy.guarantee import Guarantee
 
 if TYPE_CHECKING:
     from discreet.estimators import PrivateLinearModel
 
 LARGEST_CLASSES = 2**26  # bytes
 LARGEST_MARGIN = 1e300  # differences of margins must not overflow either
-FORMAT = "discreet model"
-VERSION = 2  # 1 lacked `weighted`, and parameters that did not fit into it were left out
+FORMAT = Format("discreet model", 2)  # 1 lacked `weighted`, and left out parameters that did not fit into it
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +70,7 @@ def save_model(
     >>> bool((load_model("model.json").predict(X) == model.predict(X)).all())
     True
     """
-    text = json.dumps(to_dict(estimator, schema), indent=1, allow_nan=False)
-    with open(path, "w" if overwrite else "x", encoding="utf-8") as file:
-        file.write(text + "\n")
+    write_json_file(path, to_dict(estimator, schema), overwrite)
 
 
 def load_model(path: str | Path) -> PrivateLinearModel:
@@ -115,9 +114,9 @@ def to_dict(estimator: Any, schema: Schema | None = None) -> dict[str, Any]:
         raise ValueError(f"{name} is not an estimator of discreet, so it cannot be written to a model file.")
     classes = getattr(estimator, "classes_", None)
     names = getattr(estimator, "feature_names_in_", None)
+    facts = plan_facts(estimator)
     return {
-        "format": FORMAT,
-        "version": VERSION,
+        **FORMAT.head,
         "library": __version__,
         "estimator": name,
         "parameters": write_parameters(estimator),
@@ -130,10 +129,47 @@ def to_dict(estimator: Any, schema: Schema | None = None) -> dict[str, Any]:
         "iterations": int(estimator.n_iter_),
         "weighted": bool(estimator.weighted_),
         "scaling": write_scaling(estimator, classifier=classes is not None),
-        "plan": write_plan(estimator),
+        "plan": None if facts is None else written(facts, "booleans", "persons"),
         "guarantee": estimator.guarantee_.to_dict(),
         "schema": None if schema is None else schema.to_dict(),
     }
+
+
+@dataclass(frozen=True)
+class _Classes:
+    """The labels of a classifier, and their type."""
+
+    dtype: str
+    values: list[str | int | float | bool]
+
+
+@dataclass(frozen=True, eq=False)
+class _Ranges:
+    """Least and largest entry of each column."""
+
+    low: Annotated[Any, ends]
+    high: Annotated[Any, ends]
+
+
+@dataclass(frozen=True, eq=False)
+class _Content:
+    """What a model file holds; files of earlier versions lack what has a default."""
+
+    library: str
+    estimator: str
+    parameters: Mapping[str, Any]
+    coef: FloatArray
+    intercept: FloatArray
+    classes: _Classes | None
+    columns: Size
+    feature_names: list[str] | None
+    ranges: _Ranges
+    iterations: Count
+    weighted: bool
+    guarantee: Guarantee
+    schema: Schema | None
+    scaling: Any = None
+    plan: PlanFacts | None = None
 
 
 def from_dict(content: Any) -> ModelFile:
@@ -141,66 +177,39 @@ def from_dict(content: Any) -> ModelFile:
     import numpy as np
 
     from discreet import estimators
-    from discreet.privacy.guarantee import Guarantee
 
-    _check_format(content)
-    if content["estimator"] not in CLASSIFIERS + REGRESSORS:
-        raise ValueError(f"unknown estimator {content['estimator']!r}.")
-    kind = getattr(estimators, content["estimator"])
-    estimator: Any = kind(**read_parameters(content["parameters"], kind))
-    columns = whole("columns", content["columns"], least=1)
-    if (content["classes"] is not None) != (content["estimator"] in CLASSIFIERS):
+    found = built(_Content, FORMAT.body(content))
+    if found.estimator not in CLASSIFIERS + REGRESSORS:
+        raise ValueError(f"unknown estimator {found.estimator!r}.")
+    kind, classifier = getattr(estimators, found.estimator), found.estimator in CLASSIFIERS
+    estimator: Any = kind(**read_parameters(found.parameters, kind))
+    if (found.classes is not None) != classifier:
         raise ValueError("classes belong to classifiers, and only to them.")
-    if content["classes"] is not None:
-        estimator.classes_ = _read_classes(content["classes"])
-    estimator.coef_ = _floats("coef", content["coef"])
-    intercept = _floats("intercept", content["intercept"])
-    estimator.intercept_ = intercept if intercept.ndim else float(intercept)
-    estimator.ranges_ = _read_ranges(content["ranges"], columns)
-    estimator.n_features_in_, estimator.n_iter_ = columns, whole("iterations", content["iterations"], least=0)
-    estimator.weighted_ = content["weighted"]
-    if not isinstance(estimator.weighted_, bool):
-        raise ValueError(f"weighted must be true or false; got {estimator.weighted_!r}.")
-    _read_fit(estimator, content)
-    names = content["feature_names"]
-    if names is not None:
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise ValueError("its feature_names are not a list of texts.")
-        estimator.feature_names_in_ = np.array(names, dtype=object)
-    estimator.guarantee_ = Guarantee.from_dict(content["guarantee"])
-    _check_shapes(estimator, content["estimator"] in CLASSIFIERS)
+    if found.classes is not None:
+        estimator.classes_ = _read_classes(found.classes)
+    estimator.coef_ = found.coef
+    estimator.intercept_ = found.intercept if found.intercept.ndim else float(found.intercept)
+    estimator.ranges_ = _checked_ranges(found.ranges, found.columns)
+    estimator.n_features_in_, estimator.n_iter_ = found.columns, found.iterations
+    estimator.weighted_ = found.weighted
+    # What certificates need of the fit.
+    estimator._scaling = None if found.scaling is None else read_scaling(found.scaling, estimator.ranges_, classifier)
+    estimator._plan_facts = found.plan
+    if found.feature_names is not None:
+        estimator.feature_names_in_ = np.array(found.feature_names, dtype=object)
+    estimator.guarantee_ = found.guarantee
+    _check_shapes(estimator, classifier)
     _check_size(estimator)
-    schema = None if content["schema"] is None else Schema.from_dict(content["schema"])
-    if schema is not None and len(schema.feature_names) != columns:
-        raise ValueError(f"its schema has {len(schema.feature_names)} features, its model {columns}.")
-    return ModelFile(estimator, schema)
+    if found.schema is not None and len(found.schema.feature_names) != found.columns:
+        raise ValueError(f"its schema has {len(found.schema.feature_names)} features, its model {found.columns}.")
+    return ModelFile(estimator, found.schema)
 
 
-def _read_fit(estimator: Any, content: Any) -> None:
-    """What certificates need of the fit; files of earlier versions lack it, and predict all the same."""
-    scaling, plan = content.get("scaling"), content.get("plan")
-    estimator._scaling = (
-        None if scaling is None else read_scaling(scaling, estimator.ranges_, content["estimator"] in CLASSIFIERS)
-    )
-    estimator._plan_facts = None if plan is None else read_plan(plan)
-
-
-def _check_format(content: Any) -> None:
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ValueError(f'it lacks "format": "{FORMAT}".')
-    version = content["version"]
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise ValueError(f"its version is {version!r}.")
-    if version != VERSION:
-        advice = "upgrade discreet" if version > VERSION else "read it with the discreet that wrote it"
-        raise ValueError(f"it has version {version}, this discreet reads version {VERSION}; {advice}.")
-
-
-def _read_classes(content: Any) -> Any:
+def _read_classes(content: _Classes) -> Any:
     import numpy as np
 
-    dtype, values = np.dtype(content["dtype"]), content["values"]
-    if dtype.kind not in "biufUO" or not all(isinstance(v, (str, int, float, bool)) for v in values):
+    dtype, values = np.dtype(content.dtype), content.values
+    if dtype.kind not in "biufUO":
         raise ValueError("its classes are neither numbers nor texts.")
     if dtype.itemsize * len(values) > LARGEST_CLASSES:
         raise ValueError(f"its classes would take {dtype.itemsize * len(values)} bytes.")
@@ -210,25 +219,15 @@ def _read_classes(content: Any) -> Any:
     return classes
 
 
-def _read_ranges(content: Any, columns: int) -> tuple[Any, Any]:
+def _checked_ranges(ranges: _Ranges, columns: int) -> tuple[Any, Any]:
     import numpy as np
 
-    low, high = (_floats("ranges", numbers(content[end]), finite=False) for end in ("low", "high"))
+    low, high = ranges.low, ranges.high
     if low.shape != (columns,) or high.shape != (columns,) or not (low <= high).all():
         raise ValueError("its ranges do not fit its columns.")
     if (low == np.inf).any() or (high == -np.inf).any():
         raise ValueError("its ranges hold no number.")
     return low, high
-
-
-def _floats(name: str, content: Any, finite: bool = True) -> Any:
-    """An array of floats; texts and truth values do not count as numbers."""
-    import numpy as np
-
-    values = np.array(content)
-    if values.dtype.kind not in "iuf" or (finite and not np.isfinite(values).all()):
-        raise ValueError(f"its {name} is not finite, or holds other values than numbers.")
-    return values.astype(np.float64)
 
 
 def _check_size(estimator: Any) -> None:

@@ -12,10 +12,11 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from discreet._common.codec import Format, read, written
 from discreet._common.json_file import read_json_file
 from discreet.estimators import model_file
 from discreet.estimators.streaming import is_capped, stream_plan
@@ -28,7 +29,16 @@ from discreet.privacy.release import reserve
 from discreet.solvers.ftrl.solver import FTRL
 from discreet.solvers.ftrl.stream import Stream
 
-FORMAT, VERSION = "discreet stream", 2
+FORMAT = Format("discreet stream", 2)
+
+
+@dataclass(frozen=True)
+class Token:
+    """An entry of the ledger that is committed when the stream is resumed, so that it can be resumed once."""
+
+    id: int
+    dataset: str
+    hash: str
 
 
 def pause_stream(model: Any, path: str | Path) -> None:
@@ -64,7 +74,7 @@ def pause_stream(model: Any, path: str | Path) -> None:
         _rebuilt(json.loads(json.dumps(content, allow_nan=False)), None)  # refuse now what could not be resumed
         with _new_file(path, stream) as file:  # still empty: a name that is taken does not cost the stream
             if stream.booked is not None:
-                content["token"] = _book_token(*stream.booked, stream.plan.public.relation)
+                content["token"] = written(_book_token(*stream.booked, stream.plan.public.relation))
             stream.close("it was paused; go on with the model that resume_stream returns")
             file.write(json.dumps(content, allow_nan=False))
 
@@ -133,8 +143,7 @@ def _new_file(path: str | Path, stream: Stream) -> Iterator[TextIO]:
 
 def _content(model: Any, stream: Stream) -> dict[str, Any]:
     return {
-        "format": FORMAT,
-        "version": VERSION,
+        **FORMAT.head,
         "model": model_file.to_dict(model),
         "solver": asdict(stream.solver),
         "problem": repr(stream.plan.problem),
@@ -144,16 +153,10 @@ def _content(model: Any, stream: Stream) -> dict[str, Any]:
     }
 
 
-def _read(content: Any, random_state: Any) -> tuple[Any, dict[str, Any] | None]:
+def _read(content: Any, random_state: Any) -> tuple[Any, Token | None]:
     """The estimator with its stream, and the token of the ledger if there is one."""
-    if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version") != VERSION:
-        raise ValueError(f'it lacks "format": "{FORMAT}", "version": {VERSION}.')
-    token = content["token"]
-    if token is not None:
-        kinds = {"id": int, "dataset": str, "hash": str}
-        if set(token) != set(kinds) or not all(type(token[name]) is kind for name, kind in kinds.items()):
-            raise ValueError("its token is damaged.")
-    return _rebuilt(content, random_state), token
+    fields = FORMAT.body(content)
+    return _rebuilt(fields, random_state), read(Token | None, fields["token"], "the token")
 
 
 def _rebuilt(content: dict[str, Any], random_state: Any) -> Any:
@@ -175,19 +178,19 @@ def _rebuilt(content: dict[str, Any], random_state: Any) -> Any:
     return model
 
 
-def _book_token(ledger: Any, dataset: Any, relation: Relation) -> dict[str, Any]:
+def _book_token(ledger: Any, dataset: Any, relation: Relation) -> Token:
     """An entry of cost 0 that can be committed once, by whichever process."""
     note = "paused stream; committed when it is resumed"
     reservation = reserve(ledger, dataset, accounting.no_event(), note, relation)
-    return {"id": reservation.id, "dataset": reservation.dataset, "hash": reservation.hash}
+    return Token(reservation.id, reservation.dataset, reservation.hash)
 
 
-def _use_token(token: dict[str, Any] | None, model: Any) -> None:
+def _use_token(token: Token | None, model: Any) -> None:
     if token is None:
         return
-    if model.ledger is None or model.dataset != token["dataset"]:
-        raise ValueError(f"the stream was paused under a ledger: pass ledger= and dataset={token['dataset']!r}.")
-    reservation = Reservation(Ledger.of(model.ledger), token["id"], token["dataset"], token["hash"])
+    if model.ledger is None or model.dataset != token.dataset:
+        raise ValueError(f"the stream was paused under a ledger: pass ledger= and dataset={token.dataset!r}.")
+    reservation = Reservation(Ledger.of(model.ledger), token.id, token.dataset, token.hash)
     try:
         reservation.commit()
     except ChainError:

@@ -7,21 +7,34 @@ rest is the shape of the table and a digest of the plan, which sees no row.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet._common.checks import whole
+from discreet._common.codec import Count, Size, checked, declared, plain
 from discreet._common.types import FloatArray
 from discreet.data.bounds import declared_bounds
 from discreet.data.public import Public
-from discreet.estimators.parameters_file import numbers, plain
 from discreet.problem.column_scaling import ColumnScaling
 
 if TYPE_CHECKING:
     from discreet.solvers import Plan
 
 TARGET = ("target_low", "target_high", "target_shift", "target_scale")
+VECTORS = ("shift", "scale", "second_moment", "frozen")
+
+
+@dataclass(frozen=True)
+class PlanFacts:
+    """The public facts from which the plan of a fit can be made again, and its digest."""
+
+    rows: Size
+    sparse: bool
+    stored: bool
+    digest: str
+    booleans: tuple[Count, ...] = ()  # places of the columns whose bounds follow from their type
+    persons: bool = False
 
 
 def write_scaling(estimator: Any, classifier: bool) -> dict[str, Any] | None:
@@ -29,7 +42,7 @@ def write_scaling(estimator: Any, classifier: bool) -> dict[str, Any] | None:
     if not hasattr(estimator, "scaling_") or has_exact_target_bounds(estimator):  # read from a file that lacks it
         return None
     scaling = estimator.scaling_
-    names = ("shift", "scale", "second_moment", "frozen") + (() if classifier else TARGET)
+    names = VECTORS + (() if classifier else TARGET)
     found = {name: plain(getattr(scaling, name)) for name in names}
     if not classifier and np.isfinite(scaling.target_noise):  # infinite: the shift is not a measured mean
         found["target_noise"] = float(scaling.target_noise)
@@ -38,24 +51,21 @@ def write_scaling(estimator: Any, classifier: bool) -> dict[str, Any] | None:
 
 def read_scaling(content: Any, ranges: tuple[FloatArray, FloatArray], classifier: bool) -> ColumnScaling:
     """What `write_scaling` wrote; anything else is a ValueError."""
-    columns = ranges[0].size
-    shift, scale, second_moment = (_vector(content, name, columns) for name in ("shift", "scale", "second_moment"))
+    needed = VECTORS + (() if classifier else TARGET)
+    hints, _ = declared(ColumnScaling)
+    found = checked({name: hints[name] for name in (*needed, "target_noise", "log_target")}, needed, content, "scaling")
+    for name in VECTORS:
+        if found[name].shape != ranges[0].shape:
+            raise ValueError(f"its scaling needs one entry per column as {name}.")
+    scaling = ColumnScaling(*ranges, **found)
     with np.errstate(divide="ignore", over="ignore"):
-        usable = (scale > 0.0).all() and np.isfinite(1.0 / scale).all() and (second_moment >= 0.0).all()
-    frozen = content["frozen"]
-    if not isinstance(frozen, list) or len(frozen) != columns or not all(isinstance(flag, bool) for flag in frozen):
-        raise ValueError("its scaling must say of every column whether it is frozen.")
-    target: dict[str, Any] = {} if classifier else {name: _number(content, name) for name in TARGET}
-    if "target_noise" in content:
-        target["target_noise"] = _number(content, "target_noise")
-    if "log_target" in content:
-        target["log_target"] = content["log_target"] is True
-    if not usable or not target.get("target_scale", 1.0) > 0.0:
+        usable = (scaling.scale > 0.0).all() and np.isfinite(1.0 / scaling.scale).all()
+    if not usable or not (scaling.second_moment >= 0.0).all() or not scaling.target_scale > 0.0:
         raise ValueError("its scaling has a scale or a second moment out of range.")
-    return ColumnScaling(*ranges, shift, scale, second_moment, np.array(frozen, dtype=bool), **target)
+    return scaling
 
 
-def write_plan(estimator: Any) -> dict[str, Any] | None:
+def plan_facts(estimator: Any) -> PlanFacts | None:
     """From which facts the plan of a fit can be made again, and its digest; None where that is not possible."""
     plan = getattr(estimator, "plan_", None)
     if plan is None:
@@ -64,9 +74,8 @@ def write_plan(estimator: Any) -> dict[str, Any] | None:
     read = isinstance(estimator.bounds, str) or has_exact_target_bounds(estimator)
     if read or public.table is not None:  # the plan depends on what the file does not hold
         return None
-    facts = {"rows": public.rows, "sparse": public.sparse, "stored": public.stored, "digest": plan.digest.hex()}
-    booleans = _booleans(estimator, public)
-    return facts | ({"booleans": booleans} if booleans else {}) | ({"persons": True} if public.persons else {})
+    booleans = tuple(_booleans(estimator, public))
+    return PlanFacts(public.rows, public.sparse, public.stored, plan.digest.hex(), booleans, bool(public.persons))
 
 
 def _booleans(estimator: Any, public: Public) -> list[int]:
@@ -77,23 +86,6 @@ def _booleans(estimator: Any, public: Public) -> list[int]:
     if declared is None:
         return np.flatnonzero(public.declared).tolist()
     return np.flatnonzero(public.declared & ~(np.isfinite(declared[0]) & np.isfinite(declared[1]))).tolist()
-
-
-def read_plan(content: Any) -> dict[str, Any]:
-    """What `write_plan` wrote; anything else is a ValueError."""
-    flags = {name: content[name] for name in ("sparse", "stored")}
-    digest = content["digest"]
-    if not all(isinstance(flag, bool) for flag in flags.values()) or not isinstance(digest, str):
-        raise ValueError("its plan must have the fields rows, sparse, stored and digest.")
-    booleans = content.get("booleans", [])
-    if not isinstance(booleans, list) or not all(type(place) is int and place >= 0 for place in booleans):
-        raise ValueError("the booleans of its plan must be the places of columns.")
-    told: dict[str, Any] = {"booleans": booleans} if booleans else {}
-    if "persons" in content:
-        if content["persons"] is not True:
-            raise ValueError("its plan may say persons = true, or nothing of them.")
-        told["persons"] = True
-    return {"rows": whole("rows", content["rows"], least=1)} | flags | {"digest": digest} | told
 
 
 def plan_of(estimator: Any) -> Plan:
@@ -126,7 +118,7 @@ def plan_of(estimator: Any) -> Plan:
         plan = _planned_again(estimator, facts, classes)
     except (ValueError, TypeError, ArithmeticError) as error:  # what a file holds may be of any size and type
         raise ValueError(f"the plan of this model cannot be made again: {error}") from error
-    if plan.digest.hex() != facts["digest"]:
+    if plan.digest.hex() != facts.digest:
         raise ValueError(
             "the plan of this model cannot be made again exactly: its parameters were changed after the fit, the fit "
             "was a stream, or another version of discreet planned it; fit and save it with this version."
@@ -134,16 +126,15 @@ def plan_of(estimator: Any) -> Plan:
     return plan
 
 
-def _planned_again(estimator: Any, facts: dict[str, Any], classes: int) -> Plan:
+def _planned_again(estimator: Any, facts: PlanFacts, classes: int) -> Plan:
     columns, booleans = estimator.n_features_in_, None
-    if "booleans" in facts:
-        if max(facts["booleans"]) >= columns:
+    if facts.booleans:
+        if max(facts.booleans) >= columns:
             raise ValueError("the booleans of its plan are not columns of the model.")
         booleans = np.zeros(columns, dtype=bool)
-        booleans[facts["booleans"]] = True
-    told = {"sparse": facts["sparse"], "stored": facts["stored"], "booleans": booleans}
-    told["persons"] = facts.get("persons", False)
-    public = Public.of(facts["rows"], columns, **told, **estimator._declared())
+        booleans[list(facts.booleans)] = True
+    shape: dict[str, Any] = {"sparse": facts.sparse, "stored": facts.stored, "persons": facts.persons}
+    public = Public.of(facts.rows, columns, booleans=booleans, **shape, **estimator._declared())
     plan: Plan = estimator._make_plan(public, classes, estimator._budget(public))
     return plan
 
@@ -151,17 +142,3 @@ def _planned_again(estimator: Any, facts: dict[str, Any], classes: int) -> Plan:
 def has_exact_target_bounds(estimator: Any) -> bool:
     """Whether minimum and maximum of the target were read from the rows; the coefficients can do without them."""
     return isinstance(getattr(estimator, "y_bounds", None), str)
-
-
-def _vector(content: Any, name: str, columns: int) -> FloatArray:
-    values = np.array(content[name])
-    if values.dtype.kind not in "iuf" or values.shape != (columns,) or not np.isfinite(values).all():
-        raise ValueError(f"its scaling needs one finite number per column as {name}.")
-    return values.astype(np.float64)
-
-
-def _number(content: Any, name: str) -> float:
-    value = numbers(content[name])
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ValueError(f"its scaling has {name} = {value!r}.")
-    return float(value)

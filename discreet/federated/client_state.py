@@ -11,18 +11,18 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from discreet._common.codec import Count, Format, UsualArray, built, plain, written
 from discreet._common.json_file import read_json_file
 from discreet._common.types import FloatArray
 from discreet.federated.messages import Reply
 
-FORMAT, VERSION = "discreet federated client", 1
-LARGEST_NUMBER = 1e100  # in a state: squares of larger ones overflow, and no run comes near
+FORMAT = Format("discreet federated client", 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,17 +51,17 @@ class ClientState:
 
     run: str
     client: str
-    number: int
-    base_number: int
-    base_dual: FloatArray
-    dual: FloatArray
-    reply: Reply | None = None
-    booked: bool = False
+    number: Count
+    base_number: Count
+    base_dual: UsualArray
+    dual: UsualArray
+    reply: Reply | None
+    booked: bool
 
     @classmethod
     def new(cls, run: str, client: str, dimension: int) -> ClientState:
         """The state before the first reply."""
-        return cls(run, client, 0, 0, np.zeros(dimension), np.zeros(dimension))
+        return cls(run, client, 0, 0, np.zeros(dimension), np.zeros(dimension), None, booked=False)
 
     def after(self, reply: Reply, base_number: int, base_dual: FloatArray, dual: FloatArray) -> ClientState:
         """The state after one more reply, made from the dual variable `base_dual`."""
@@ -69,29 +69,23 @@ class ClientState:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON values. Not private: it is for the client alone."""
-        content: dict[str, Any] = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
-        if self.reply is not None:
-            content["reply"] = {"round": self.reply.round, "gradient": self.reply.gradient.tolist()}
-        return {"format": FORMAT, "version": VERSION} | content
+        reply = self.reply and {"round": self.reply.round, "gradient": plain(self.reply.gradient)}
+        return FORMAT.head | written(self) | {"reply": reply}
 
     @classmethod
     def from_dict(cls, content: Any) -> ClientState:
         """Return what `to_dict` wrote; anything else is a ValueError, KeyError or TypeError."""
-        if content["format"] != FORMAT or content["version"] != VERSION:
-            raise ValueError(f"it is not a {FORMAT} of version {VERSION}.")
-        number, base_number, reply = content["number"], content["base_number"], content["reply"]
-        if not (is_count(number) and is_count(base_number) and base_number <= number):
-            raise ValueError(f"its numbers of replies are {number!r} and {base_number!r}.")
-        if not isinstance(content["booked"], bool) or (reply is None) != (number == 0):
-            raise ValueError("its latest reply and its number of replies do not fit together.")
-        base_dual, dual = _vector(content["base_dual"]), _vector(content["dual"])
-        if reply is not None:
-            reply = Reply(content["client"], reply["round"], number, _vector(reply["gradient"]))
-            if not is_count(reply.round) or reply.gradient.shape != dual.shape:
-                raise ValueError("its latest reply is damaged.")
-        if base_dual.shape != dual.shape:
-            raise ValueError("its dual variables have different lengths.")
-        return cls(content["run"], content["client"], number, base_number, base_dual, dual, reply, content["booked"])
+        fields = FORMAT.body(content)
+        if fields["reply"] is not None:
+            own = {"client": fields["client"], "number": fields["number"]}
+            fields["reply"] = built(Reply, fields["reply"] | own, "the latest reply")
+        state = built(cls, fields)
+        if state.base_number > state.number or (state.reply is None) != (state.number == 0):
+            raise ValueError("its latest reply and its numbers of replies do not fit together.")
+        vectors = [state.base_dual, state.dual, *([state.reply.gradient] if state.reply else [])]
+        if state.dual.ndim != 1 or {vector.shape for vector in vectors} != {state.dual.shape}:
+            raise ValueError("its vectors have different lengths.")
+        return state
 
 
 class StateFile:
@@ -167,19 +161,3 @@ def write_durably(path: Path, text: str, mode: int = 0o600) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray) else value
-
-
-def is_count(value: Any) -> bool:
-    """Return whether a value is a whole number that counts something."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _vector(values: Any) -> FloatArray:
-    array = np.array(values, dtype=np.float64)
-    if array.ndim != 1 or not (np.abs(array) <= LARGEST_NUMBER).all():  # false for NaN
-        raise ValueError("a vector in it is not a list of numbers of a usual size.")
-    return array

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet._common.codec import Count, UsualArray
 from discreet._common.types import FloatArray
 
 
@@ -44,9 +45,9 @@ class Reply:
     """
 
     client: str
-    round: int
-    number: int
-    gradient: FloatArray
+    round: Count
+    number: Count
+    gradient: UsualArray
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from discreet._common.codec import Count, Format, Size, UsualArray, built, written
 from discreet._common.json_file import read_json_file
 from discreet._common.types import BoolArray, FloatArray, IntArray
-from discreet.federated.client_state import LARGEST_NUMBER, is_count, write_durably
+from discreet.federated.client_state import write_durably
 from discreet.federated.cohorts import check_cohorts
 from discreet.federated.plan import FederatedPlan
 
-FORMAT, VERSION = "discreet federated server", 2
+FORMAT = Format("discreet federated server", 2)
 TABLES = ("duals", "sums", "total", "cohort", "accepted", "asked", "missed")
-PLAIN = ("round", "ended", "averaged", "short", "asked_now")
 
 
 @dataclass(eq=False)
@@ -32,18 +32,18 @@ class ServerState:
 
     run: str
     names: list[str]
-    round: int
+    round: Size
     ended: str
-    duals: FloatArray
-    sums: FloatArray
-    total: FloatArray  # of the models of the second half of the rounds
-    averaged: int
+    averaged: Count
+    short: bool  # whether a round was used that fewer answered than the figures of the central model need
+    asked_now: list[Count] | None
+    duals: UsualArray
+    sums: UsualArray
+    total: UsualArray  # of the models of the second half of the rounds
     cohort: IntArray  # of each client
     accepted: IntArray
     asked: IntArray
     missed: BoolArray
-    short: bool = False  # whether a round was used that fewer answered than the figures of the central model need
-    asked_now: list[int] | None = None
 
     @classmethod
     def new(cls, plan: FederatedPlan, names: Sequence[str], cohort: IntArray) -> ServerState:
@@ -54,10 +54,12 @@ class ServerState:
             names=list(names),
             round=1,
             ended="",
+            averaged=0,
+            short=False,
+            asked_now=None,
             duals=np.zeros((count, dimension)),
             sums=np.zeros((plan.cohorts, dimension)),
             total=np.zeros(dimension),
-            averaged=0,
             cohort=cohort,
             accepted=np.zeros(count, dtype=np.int64),
             asked=np.zeros(count, dtype=np.int64),
@@ -103,9 +105,7 @@ class ServerState:
         """Write the state to a file, if there is one."""
         if path is None:
             return
-        tables = {name: getattr(self, name).tolist() for name in TABLES}
-        others = {name: getattr(self, name) for name in ("run", "names", *PLAIN)}
-        write_durably(path, json.dumps({"format": FORMAT, "version": VERSION} | others | tables, allow_nan=False))
+        write_durably(path, json.dumps(FORMAT.head | written(self), allow_nan=False))
 
     @classmethod
     def read(cls, path: Path | None, plan: FederatedPlan, names: Sequence[str]) -> ServerState | None:
@@ -116,38 +116,16 @@ class ServerState:
 
     @classmethod
     def _built(cls, content: Any, plan: FederatedPlan, names: Sequence[str]) -> ServerState:
-        if content["format"] != FORMAT or content["version"] != VERSION:
-            raise ValueError(f"it is not a {FORMAT} of version {VERSION}.")
-        if content["run"] != plan.digest.hex() or content["names"] != list(names):
+        found, fresh = built(cls, FORMAT.body(content)), cls.new(plan, names, np.zeros(plan.clients, dtype=np.int64))
+        if found.run != fresh.run or found.names != fresh.names:
             raise ValueError("it belongs to another run, or to other clients.")
-        fresh = cls.new(plan, names, np.zeros(plan.clients, dtype=np.int64))
-        tables: dict[str, Any] = {name: np.array(content[name], dtype=getattr(fresh, name).dtype) for name in TABLES}
-        for name, table in tables.items():
-            if table.shape != getattr(fresh, name).shape or not (np.abs(table) <= LARGEST_NUMBER).all():
-                raise ValueError(f"its {name} is damaged.")
-        check_cohorts(tables["cohort"], plan)
-        others = {name: content[name] for name in PLAIN}
-        _check_plain(others, plan)
-        asked = others["asked_now"]
-        if asked is not None and np.unique(tables["cohort"][asked]).size != 1:
-            raise ValueError("its asked_now is of several cohorts.")
-        return cls(run=fresh.run, names=fresh.names, **others, **tables)
-
-
-def _check_plain(found: dict[str, Any], plan: FederatedPlan) -> None:
-    """Refuse counts, flags and places that no run of the plan has."""
-    asked = found["asked_now"]
-    sound = {
-        "round": is_count(found["round"]) and 1 <= found["round"] <= plan.rounds + 1,
-        "ended": isinstance(found["ended"], str),
-        "averaged": is_count(found["averaged"]) and found["averaged"] <= plan.rounds,
-        "short": isinstance(found["short"], bool),
-        "asked_now": asked is None
-        or (
-            (isinstance(asked, list) and asked and all(is_count(place) and place < plan.clients for place in asked))
-            and len(set(asked)) == len(asked)
-        ),
-    }
-    for name, good in sound.items():
-        if not good:
-            raise ValueError(f"its {name} is damaged.")
+        for name in TABLES:
+            if getattr(found, name).shape != getattr(fresh, name).shape:
+                raise ValueError(f"its {name} has another shape than the plan's.")
+        check_cohorts(found.cohort, plan)
+        if found.round > plan.rounds + 1 or found.averaged > plan.rounds:
+            raise ValueError(f"the plan has {plan.rounds} rounds.")
+        asked = found.asked_now
+        if asked is not None and (len(set(asked)) != len(asked) or np.unique(found.cohort[asked]).size != 1):
+            raise ValueError("its asked_now does not name different clients of one cohort.")
+        return found

@@ -9,14 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from discreet._common.codec import checked
 from discreet._common.types import FloatArray
 from discreet.metrics.bisection import last_rejected
 from discreet.metrics.released_sums import NoisySums
 
 Function = Callable[[float], float]
+UNKNOWN = {"value": math.nan, "low": -math.inf, "high": math.inf, "noise_std": math.inf}  # what null stands for
 HALVINGS = 40  # of a range of candidates: finer than any noise
 
 
@@ -105,6 +108,19 @@ class Limits:
     low: float
     high: float
     noise_std: float
+
+    def to_dict(self) -> dict[str, float | None]:
+        """The numbers as JSON values; what is not known is null."""
+        return {name: value if math.isfinite(value) else None for name, value in vars(self).items()}
+
+    @classmethod
+    def from_dict(cls, content: Any) -> Limits:
+        """What `to_dict` wrote; anything else is a ValueError."""
+        found = checked(dict.fromkeys(UNKNOWN, float | None), tuple(UNKNOWN), content, "a figure")
+        limits = cls(**{name: UNKNOWN[name] if number is None else number for name, number in found.items()})
+        if limits.low > limits.high or limits.noise_std < 0.0:
+            raise ValueError("the limits of a figure are not in order.")
+        return limits
 
     def texts(self) -> list[str]:
         """Value, limits and noise for people; a dash where nothing is known."""

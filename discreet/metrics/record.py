@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from discreet._common.codec import Format, Size, plain
 from discreet._common.text import table
 from discreet.metrics.curves import CalibrationBin, RocPoint
 from discreet.metrics.intervals import Limits
 from discreet.metrics.released_sums import NoisySums
-
-if TYPE_CHECKING:
-    from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Guarantee
 
 NAMES = {
     "accuracy": "accuracy",
@@ -29,7 +27,7 @@ NAMES = {
     "mean_squared_error_gain": "  better than that by",
 }
 CLIPPED = "errors_clipped_to"  # the setting, if errors are clipped
-FORMAT, VERSION = "discreet evaluation", 1
+FORMAT = Format("discreet evaluation", 1, derived=("beats_constant",))
 VERDICTS = {
     True: "The model predicts better than a constant.",
     False: "The model predicts worse than a constant.",
@@ -81,12 +79,12 @@ class Evaluation:
     """
 
     figures: Mapping[str, Limits]
-    classes: tuple[Any, ...]
+    classes: tuple[str | int | float | bool, ...]
     confusion: tuple[tuple[Limits, ...], ...]
     roc: tuple[RocPoint, ...]
     calibration: tuple[CalibrationBin, ...]
     confidence: float
-    rows: int
+    rows: Size
     settings: Mapping[str, Any]
     released: NoisySums
     guarantee: Guarantee
@@ -112,25 +110,14 @@ class Evaluation:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON values; what is not known is null. `load_evaluation` reads it from a file."""
         return {
-            "format": FORMAT,
-            "version": VERSION,
+            **FORMAT.head,
             "model": self.model,
-            "figures": {name: _plain(limits) for name, limits in self.figures.items()},
+            "figures": plain(self.figures),
             "beats_constant": self.beats_constant,
             "classes": list(self.classes),
-            "confusion": [[_plain(cell) for cell in line] for line in self.confusion],
-            "roc": [
-                {
-                    "threshold": point.threshold,
-                    "false_positive_rate": _plain(point.false_positive_rate),
-                    "true_positive_rate": _plain(point.true_positive_rate),
-                }
-                for point in self.roc
-            ],
-            "calibration": [
-                {"low": each.low, "high": each.high, "rows": each.rows, "observed": _plain(each.observed)}
-                for each in self.calibration
-            ],
+            "confusion": plain(self.confusion),
+            "roc": plain(self.roc),
+            "calibration": plain(self.calibration),
             "confidence": self.confidence,
             "rows": self.rows,
             "rows_are_public": self.released.rows is not None,
@@ -172,9 +159,3 @@ class Evaluation:
         if promise.leaks or not promise.is_private:
             notes.append("NOT PRIVATE: " + ", ".join(promise.leaks or ("no noise was added",)) + ".")
         return notes
-
-
-def _plain(limits: Limits) -> dict[str, float | None]:
-    """Limits as JSON values; what is not finite becomes null."""
-    found = {name: getattr(limits, name) for name in ("value", "low", "high", "noise_std")}
-    return {name: value if math.isfinite(value) else None for name, value in found.items()}

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from discreet._common.checks import real_number
+from discreet._common.codec import Format, Unbounded, built, plain
 from discreet._common.json_file import described
 from discreet._common.types import FloatArray
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
 from discreet.privacy.meaning import Meaning
-from discreet.privacy.relation import Relation, Unit, unit_from
+from discreet.privacy.relation import Relation, Unit
 from discreet.privacy.release_record import ReleaseRecord
 from discreet.privacy.statement import SEEDED, statement_of
 
-FORMAT, VERSION = "discreet guarantee", 1
+FORMAT = Format("discreet guarantee", 1, derived=("meaning", "statement"))
+
+
+def _read_event(what: str, content: Any) -> Any:
+    return accounting.event_from_dict(content)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +62,10 @@ class Guarantee:
     0.547
     """
 
-    epsilon: float
+    epsilon: Unbounded
     delta: float
     relation: Relation
-    event: Any
+    event: Annotated[Any, _read_event]
     leaks: tuple[str, ...] = ()
     release: ReleaseRecord | None = None
     public_inputs: tuple[str, ...] = ()
@@ -134,8 +137,7 @@ class Guarantee:
     def to_dict(self) -> dict[str, Any]:
         """Return the guarantee as a JSON-safe dictionary, in the format that docs/statements.md describes."""
         return {
-            "format": FORMAT,
-            "version": VERSION,
+            **FORMAT.head,
             "epsilon": self.epsilon if self.is_private else "inf",
             "delta": self.delta,
             "relation": str(self.relation),
@@ -144,7 +146,7 @@ class Guarantee:
             "leaks": list(self.leaks),
             "public_inputs": list(self.public_inputs),
             "meaning": self.meaning.to_dict(),
-            "release": None if self.release is None else self.release.to_dict(),
+            "release": plain(self.release),
             "statement": self.statement(),
         }
 
@@ -161,29 +163,12 @@ class Guarantee:
 
     @classmethod
     def _read(cls, content: Any) -> Guarantee:
-        _check_format(content)
-        epsilon = math.inf if content["epsilon"] == "inf" else real_number("epsilon", content["epsilon"])
-        delta = real_number("delta", content["delta"])
-        leaks, release = content["leaks"], content["release"]
-        inputs = content.get("public_inputs", [])  # files of earlier versions have none
-        if not (epsilon > 0.0 and 0.0 <= delta < 1.0):
-            raise ValueError(f"it has epsilon {epsilon} and delta {delta}.")
-        for name, texts in (("leaks", leaks), ("public_inputs", inputs)):
-            if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-                raise ValueError(f"its {name} must be a list of texts.")
-        event, relation = accounting.event_from_dict(content["event"]), Relation(content["relation"])
-        if not accounting.fits(event, Budget(epsilon, delta), relation):
-            raise ValueError(f"its event does not prove epsilon {epsilon:g} at delta {delta:g}.")
-        record = None if release is None else ReleaseRecord.from_dict(release)
-        unit = unit_from(content.get("unit", "row"))  # files of earlier versions know rows alone
-        return cls(epsilon, delta, relation, event, tuple(leaks), record, tuple(inputs), unit)
-
-
-def _check_format(content: Any) -> None:
-    if not isinstance(content, Mapping) or content.get("format") != FORMAT:
-        raise ValueError(f'it lacks "format": "{FORMAT}".')
-    if content["version"] != VERSION:
-        raise ValueError(f"it has version {content['version']!r}; this discreet reads version {VERSION}.")
+        found = built(cls, FORMAT.body(content), "the guarantee")
+        if not (found.epsilon > 0.0 and 0.0 <= found.delta < 1.0):
+            raise ValueError(f"it has epsilon {found.epsilon} and delta {found.delta}.")
+        if not accounting.fits(found.event, Budget(found.epsilon, found.delta), found.relation):
+            raise ValueError(f"its event does not prove epsilon {found.epsilon:g} at delta {found.delta:g}.")
+        return found
 
 
 def guarantee_for(

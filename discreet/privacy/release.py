@@ -16,7 +16,7 @@ from discreet.privacy.guarantee import Guarantee, guarantee_for
 from discreet.privacy.meaning import weaknesses
 from discreet.privacy.random.generator import RandomGenerator, generator_from
 from discreet.privacy.relation import Relation, Unit
-from discreet.privacy.release_record import ReleaseRecord, record_of
+from discreet.privacy.release_record import ReleaseRecord, RowsAre, record_of
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -216,7 +216,7 @@ def table_record(
     public: Public, note: str, dataset: str | None, reservation: Reservation | None, capped: bool | None = None
 ) -> ReleaseRecord:
     """The record of a release that has just been made from a table, or from a stream."""
-    counted = "estimate" if public.relation is Relation.ADD_REMOVE else "exact"
+    counted: RowsAre = "estimate" if public.relation is Relation.ADD_REMOVE else "exact"
     rows, rows_are = None if capped is False else public.rows, counted if capped is None else "maximum"
     return record_of(note, rows, public.columns, rows_are, dataset, reservation)
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from discreet._common.checks import LARGEST
+from discreet._common.codec import Amount, Count, written
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Ledger
     from discreet.privacy.ledger.reservation import Reservation
 
-ROWS_ARE = ("exact", "estimate", "maximum")
+RowsAre = Literal["exact", "estimate", "maximum"]
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class LedgerReceipt:
     """
 
     dataset: str
-    entries: tuple[int, ...]
+    entries: tuple[Count, ...]
     hash: str
-    spent: float
-    epsilon: float
-    delta: float
+    spent: Amount
+    epsilon: Amount
+    delta: Amount
 
     @classmethod
     def of(cls, reservation: Reservation) -> LedgerReceipt:
@@ -82,9 +82,9 @@ class ReleaseRecord:
     """
 
     result: str
-    rows: int | None
-    rows_are: str
-    columns: int
+    rows: Count | None
+    rows_are: RowsAre
+    columns: Count
     date: str
     version: str
     table: str | None = None
@@ -99,26 +99,14 @@ class ReleaseRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as JSON values."""
-        return asdict(self) | ({} if self.ledger is None else {"ledger": _listed(asdict(self.ledger))})
-
-    @classmethod
-    def from_dict(cls, content: Any) -> ReleaseRecord:
-        """Return what `to_dict` wrote; anything else is a ValueError."""
-        known = _checked(content, cls, "release")
-        if known["rows_are"] not in ROWS_ARE:
-            raise ValueError(f"its release has rows_are = {known['rows_are']!r}.")
-        receipt = known.pop("ledger")
-        if receipt is not None:
-            receipt = _checked(receipt, LedgerReceipt, "ledger receipt")
-            receipt = LedgerReceipt(**receipt | {"entries": tuple(receipt["entries"])})
-        return cls(**known, ledger=receipt)
+        return written(self)
 
 
 def record_of(
     result: str,
     rows: int | None,
     columns: int,
-    rows_are: str,
+    rows_are: RowsAre,
     table: str | None = None,
     reservation: Reservation | None = None,
 ) -> ReleaseRecord:
@@ -147,37 +135,3 @@ def record_of_parts(parts: Sequence[ReleaseRecord | None]) -> ReleaseRecord | No
         columns=known[0].columns,
         ledger=None if last.ledger is None else replace(last.ledger, entries=entries),
     )
-
-
-# How each field is read: by its type as annotated.
-_KINDS: dict[str, tuple[type, ...]] = {
-    "str": (str,),
-    "int": (int,),
-    "float": (int, float),
-    "bool": (bool,),
-    "str | None": (str, type(None)),
-    "int | None": (int, type(None)),
-    "tuple[int, ...]": (list,),
-    "LedgerReceipt | None": (Mapping, type(None)),
-}
-
-
-def _checked(content: Any, kind: type, what: str) -> dict[str, Any]:
-    """The fields of a record, each of its type."""
-    wanted = {field.name: _KINDS[str(field.type)] for field in fields(kind)}
-    if not isinstance(content, Mapping) or set(content) != set(wanted):
-        raise ValueError(f"its {what} must have the fields {', '.join(wanted)}.")
-    for name, allowed in wanted.items():
-        value = content[name]
-        if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
-            raise ValueError(f"its {what} has {name} = {value!r}.")
-        parts = value if isinstance(value, list) else [value]
-        if any(isinstance(part, (int, float)) and not 0 <= part <= LARGEST for part in parts):
-            raise ValueError(f"its {what} has {name} = {value!r}.")
-        if isinstance(value, list) and not all(isinstance(part, int) for part in value):
-            raise ValueError(f"its {what} has {name} = {value!r}.")
-    return dict(content)
-
-
-def _listed(fields_of_receipt: dict[str, Any]) -> dict[str, Any]:
-    return fields_of_receipt | {"entries": list(fields_of_receipt["entries"])}

@@ -81,9 +81,10 @@ def test_a_pipeline_is_not_taken_for_its_last_step():
         (("figures", "accuracy", "value"), True, "must be a number"),
         (("figures", "accuracy", "noise_std"), -1.0, "not in order"),
         (("figures",), {}, "not complete"),
-        (("figures",), {"area": None}, "names among"),
+        (("figures",), {"area": None}, "must be an object"),
+        (("figures",), {"area": dict.fromkeys(("value", "low", "high", "noise_std"))}, "names among"),
         (("confusion",), [], "not complete"),
-        (("classes",), [None, 1], "neither numbers nor texts"),
+        (("classes",), [None, 1], "must be a text or"),
         (("confidence",), 1.5, "confidence"),
         (("rows",), 0, "rows"),
         (("noise",), "none", "noise must be"),
@@ -92,7 +93,7 @@ def test_a_pipeline_is_not_taken_for_its_last_step():
         (("weighted",), 1, "true or false"),
         (("model",), 5, "must be a text"),
         (("guarantee", "epsilon"), 0.01, "does not prove"),
-        (("roc",), [1], "wrong kind"),
+        (("roc",), [1], "must be an object"),
     ],
 )
 def test_a_damaged_file_is_refused_in_one_line(place, value, message, found, tmp_path):

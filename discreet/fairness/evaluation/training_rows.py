@@ -31,7 +31,7 @@ def training_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> Data:
 def check_same_mean(model: Any, rows: int) -> None:
     """Refuse another public number of rows than that of the fit: its objective would have another optimum."""
     plan, facts = getattr(model, "plan_", None), getattr(model, "_plan_facts", None)
-    fitted = plan.public.rows if plan is not None else rows if facts is None else facts["rows"]
+    fitted = plan.public.rows if plan is not None else rows if facts is None else facts.rows
     if rows != fitted:
         raise ValueError(
             f"the objective of the model divides by {fitted} rows, this one by {rows}; pass the training rows, with "

@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet._common.checks import LARGEST
+from discreet._common.codec import Unbounded, checked, plain
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
-# What each field of an event holds.
-_FIELDS = {
-    "noise_multiplier": "number",
-    "epsilon": "number",
-    "noise_parameter": "number",
-    "sampling_probability": "number",
-    "standard_deviation": "number",
-    "shift": "number",
-    "eta": "number",
-    "gamma": "number",
-    "tails": "whole",
-    "num_buckets": "whole",
-    "count": "whole",
-    "source_dataset_size": "whole",
-    "sample_size": "whole",
-    "event": "event",
-    "events": "events",
-    "sensitivities": "numbers",
-    "sampling_probs": "numbers",
+# What each field of an event holds; the events inside are read one by one.
+_NUMBERS = (
+    *("noise_multiplier", "epsilon", "noise_parameter", "sampling_probability", "standard_deviation"),
+    *("shift", "eta", "gamma"),
+)
+_COUNTS = ("tails", "num_buckets", "count", "source_dataset_size", "sample_size")
+_LISTS = ("sensitivities", "sampling_probs")
+_FIELDS: dict[str, Any] = {
+    **dict.fromkeys(_NUMBERS, Unbounded),
+    **dict.fromkeys(_COUNTS, int),
+    **dict.fromkeys(_LISTS, list[Unbounded]),
+    "event": Any,
+    "events": list[Any],
 }
 _DEEPEST = 50
 
@@ -86,38 +79,21 @@ def _fields_of(name: str) -> list[str]:
 
 
 def _write(value: Any) -> Any:
-    if isinstance(value, list | tuple | np.ndarray):
+    if isinstance(value, list | tuple):
         return [_write(item) for item in value]
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
-        return int(value)
-    if isinstance(value, float | np.floating):
-        return "inf" if value == math.inf else float(value)
-    return event_to_dict(value)
+    return plain(value) if isinstance(value, int | float | np.number | np.ndarray) else event_to_dict(value)
 
 
-def _read_event(fields: Any, depth: int) -> DpEvent:
-    if not isinstance(fields, dict) or depth > _DEEPEST:
-        raise ValueError(f"an event must be a dictionary, nested at most {_DEEPEST} deep, got {type(fields).__name__}")
-    name = fields.get("type")
+def _read_event(content: Any, depth: int) -> DpEvent:
+    if not isinstance(content, dict) or depth > _DEEPEST:
+        raise ValueError(f"an event must be a dictionary, nested at most {_DEEPEST} deep, got {type(content).__name__}")
+    name = content.get("type")
     if not isinstance(name, str) or name not in _types():
         raise ValueError(f"unknown event type {name!r}; known are {', '.join(sorted(_types()))}")
-    expected = _fields_of(name)
-    if set(fields) != {"type", *expected}:
-        raise ValueError(f"a {name} needs the fields {expected}, got {sorted(set(fields) - {'type'})}")
-    return _types()[name](**{field: _read(_FIELDS[field], field, fields[field], depth) for field in expected})
-
-
-def _read(kind: str, field: str, value: Any, depth: int) -> Any:
-    if kind == "event":
-        return _read_event(value, depth + 1)
-    if kind in ("events", "numbers"):
-        if not isinstance(value, list):
-            raise ValueError(f"{field} must be a list, got {value!r}")
-        return [_read(kind[:-1], field, item, depth) for item in value]
-    if kind == "number" and value == "inf":
-        return math.inf
-    allowed = int if kind == "whole" else int | float
-    known = isinstance(value, allowed) and not isinstance(value, bool)
-    if not known or (isinstance(value, int) and abs(value) > LARGEST) or math.isnan(value):
-        raise ValueError(f"{field} must be a {'whole ' if kind == 'whole' else ''}number, got {value!r}")
-    return value if kind == "whole" else float(value)
+    hints = {field: _FIELDS[field] for field in _fields_of(name)}
+    found = checked(hints, tuple(hints), {key: value for key, value in content.items() if key != "type"}, f"a {name}")
+    if "event" in found:
+        found["event"] = _read_event(found["event"], depth + 1)
+    if "events" in found:
+        found["events"] = [_read_event(part, depth + 1) for part in found["events"]]
+    return _types()[name](**found)

@@ -5,4 +5,6 @@ from discreet.problem.constraints.base import AxisPolytope, Constraint, SetAroun
 from discreet.problem.constraints.box import Box
 from discreet.problem.constraints.simplex import Simplex
 
+CONSTRAINTS: dict[str, type[Constraint]] = {kind.name: kind for kind in (L1Ball, L2Ball, Box, Simplex)}
+
 __all__ = ["AxisPolytope", "Box", "Constraint", "L1Ball", "L2Ball", "SetAroundZero", "Simplex"]

@@ -1,0 +1,234 @@
+"""How objects become JSON values, and how they are built from them again: by the annotations of a dataclass.
+
+A format declares its name, its version and its dataclasses. Fields that are missing or unknown are refused, and values
+of another type: true is no number, 1.0 no whole number, "1" neither. Why not by a library: CONTRIBUTING.md, "Files from outside".
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from discreet._common.checks import at_least_zero, whole
+from discreet._common.text import one_line
+from discreet._common.types import FloatArray
+
+T = TypeVar("T")
+OR_INFINITE = "or inf"
+Unbounded: TypeAlias = Annotated[float, OR_INFINITE]  # a number that may be infinite: written as "inf" or "-inf"
+Count: TypeAlias = Annotated[int, lambda what, value: whole(what, value, least=0)]
+Size: TypeAlias = Annotated[int, lambda what, value: whole(what, value, least=1)]
+Amount: TypeAlias = Annotated[float, at_least_zero]
+LARGEST_USUAL = 1e100  # entry of a saved state: sums and products of larger ones overflow, and nothing comes near
+INFINITE = {"inf": math.inf, "-inf": -math.inf}
+SCALARS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", NoneType: "null"}
+_NUMBERS = {np.float64: ("iuf", "numbers"), np.int64: ("i", "whole numbers"), np.bool_: ("b", "true and false")}
+
+
+@dataclass(frozen=True)
+class Format:
+    """Name and version of a format, and the fields that are written for its readers and never believed."""
+
+    name: str
+    version: int
+    derived: tuple[str, ...] = ()
+
+    @property
+    def head(self) -> dict[str, Any]:
+        """The fields with which a file begins."""
+        return {"format": self.name, "version": self.version}
+
+    def body(self, content: Any) -> dict[str, Any]:
+        """The fields of a file of this format and version, without head and derived ones."""
+        if not isinstance(content, Mapping) or content.get("format") != self.name:
+            raise ValueError(f'it lacks "format": "{self.name}".')
+        version = content["version"]
+        if type(version) is not int or version != self.version:
+            newer = type(version) is int and version > self.version
+            advice = "upgrade discreet" if newer else "read it with the discreet that wrote it"
+            raise ValueError(f"it has version {version!r}, this discreet reads version {self.version}; {advice}.")
+        return {name: value for name, value in content.items() if name not in ("format", "version", *self.derived)}
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON values: objects by their fields, arrays and tuples as lists, infinities as "inf" and "-inf"."""
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if is_dataclass(value):
+        return written(value)
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value
+
+
+def written(value: Any, *seldom: str) -> dict[str, Any]:
+    """The fields of a dataclass as JSON values, without the `seldom` ones that are at their default; see `built`."""
+    given = {field.name: (getattr(value, field.name), field.default) for field in fields(value)}
+    return {name: plain(held) for name, (held, usual) in given.items() if name not in seldom or held != usual}
+
+
+def built(kind: type[T], content: Any, what: str = "") -> T:
+    """The dataclass that `written` wrote; fields that have a default may be missing."""
+    any_kind: Any = kind
+    return kind(**checked(*declared(any_kind), content, what))
+
+
+@cache
+def declared(kind: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What the fields of a dataclass may hold, and which of them have no default."""
+    hints = get_type_hints(kind, include_extras=True)
+    needed = (field.name for field in fields(kind) if field.default is field.default_factory is MISSING)
+    return {field.name: hints[field.name] for field in fields(kind)}, tuple(needed)
+
+
+def checked(hints: Mapping[str, Any], needed: Sequence[str], content: Any, what: str) -> dict[str, Any]:
+    """The fields of an object, each of its type; refused if one that is needed is missing, or one is unknown."""
+    names, it = ", ".join(hints), what or "it"
+    if not isinstance(content, Mapping):
+        raise ValueError(f"{it} must be an object with the fields {names}{_shown(content)}.")
+    for name in (*needed, *content):
+        if name not in content or name not in hints:
+            fault = "has no field" if name in content else "lacks its field"
+            raise ValueError(f"{it} {fault} {name!r}; its fields are {names}.")
+    return {name: read(hints[name], value, f"{name} of {what}" if what else name) for name, value in content.items()}
+
+
+def read(kind: Any, content: Any, what: str) -> Any:
+    """A value of the type of an annotation; anything else is a ValueError that says what `what` must be.
+
+    `Annotated[type, convert]` gives the value to `convert(what, value)`, which may refuse it; a class with `from_dict`
+    reads itself. Of several types only one may be other than a number, a text, a truth value or None.
+    """
+    parts = get_args(kind)
+    if kind in SCALARS:
+        return _scalar(kind, content, what)
+    if parts:
+        return _READERS[get_origin(kind)](parts, content, what)
+    if kind is Any or isinstance(content, kind):  # made from other fields of the file
+        return content
+    if issubclass(kind, Enum):
+        return _choice(tuple(kind), content, what)
+    return kind.from_dict(content) if hasattr(kind, "from_dict") else built(kind, content, what)
+
+
+def _scalar(kind: Any, content: Any, what: str) -> Any:
+    usual = type(content) in ((int, float) if kind is float else (kind,))
+    if not usual or (kind in (int, float) and not abs(content) <= sys.float_info.max):  # not true of NaN
+        raise ValueError(f"{what} must be {SCALARS[kind]}{_shown(content)}.")
+    return float(content) if kind is float else content
+
+
+def _shown(content: Any) -> str:
+    return f"; got {one_line(repr(content), 40)}" if type(content) in SCALARS else ""
+
+
+def _annotated(parts: Sequence[Any], content: Any, what: str) -> Any:
+    if parts[1] == OR_INFINITE:
+        return INFINITE[content] if content in ("inf", "-inf") else _scalar(float, content, what)
+    content = read(parts[0], content, what)
+    for convert in parts[1:]:
+        content = convert(what, content)
+    return content
+
+
+def _alternative(parts: Sequence[Any], content: Any, what: str) -> Any:
+    """A value of one of several types: of its own, or else of the one that is no scalar."""
+    others = [part for part in parts if part not in SCALARS or (part is float and type(content) is int)]
+    if type(content) not in parts and not others and len(parts) > 2:
+        raise ValueError(f"{what} must be {' or '.join(SCALARS[part] for part in parts)}.")
+    return read(type(content) if type(content) in parts else (others or parts)[0], content, what)
+
+
+def _choice(allowed: Sequence[Any], content: Any, what: str) -> Any:
+    for each in allowed:
+        if type(content) is str and content == each:
+            return each
+    raise ValueError(f"{what} must be one of {', '.join(map(str, allowed))}{_shown(content)}.")
+
+
+def _list(parts: Sequence[Any], content: Any, what: str) -> list[Any]:
+    many = len(parts) == 1 or parts[-1] is ...
+    if not isinstance(content, list) or not (many or len(content) == len(parts)):
+        raise ValueError(f"{what} must be a list{'' if many else f' of {len(parts)} values'}.")
+    return [read(parts[0 if many else place], item, f"an entry of {what}") for place, item in enumerate(content)]
+
+
+def _mapping(parts: Sequence[Any], content: Any, what: str) -> dict[str, Any]:
+    if not isinstance(content, Mapping):
+        raise ValueError(f"{what} must be an object.")
+    return {name: read(parts[1], value, f"{name} of {what}") for name, value in content.items()}
+
+
+_READERS: dict[Any, Callable[[Any, Any, str], Any]] = {
+    Annotated: _annotated,
+    Literal: _choice,
+    Union: _alternative,
+    UnionType: _alternative,
+    list: _list,
+    tuple: lambda parts, content, what: tuple(_list(parts, content, what)),
+    Mapping: _mapping,
+    np.ndarray: lambda parts, content, what: array(content, what, get_args(parts[1])[0]),
+}
+
+
+def array(content: Any, what: str, dtype: Any = np.float64, infinite: bool = False) -> Any:
+    """An array from nested lists of numbers, or of truth values; texts are no numbers."""
+    values, (kinds, name) = np.array(content), _NUMBERS[dtype]
+    if values.dtype.kind not in kinds or not (infinite or np.isfinite(values).all()):
+        raise ValueError(f"{what} is not finite, or holds other values than {name}.")
+    return values.astype(dtype)
+
+
+def _usual(what: str, values: Any) -> Any:
+    if not (np.abs(values) <= LARGEST_USUAL).all():
+        raise ValueError(f"{what} holds a number beyond {LARGEST_USUAL:g}.")
+    return values
+
+
+UsualArray: TypeAlias = Annotated[FloatArray, _usual]
+
+
+def ends(what: str, content: Any) -> Any:
+    """An array of ends of ranges, which may be "inf" or "-inf"."""
+    return array(numbers(content), what, infinite=True)
+
+
+def numbers(value: Any) -> Any:
+    """Nested lists with "inf" and "-inf" as the numbers that they stand for."""
+    if isinstance(value, list):
+        return [numbers(item) for item in value]
+    return INFINITE[value] if value in ("inf", "-inf") else value
+
+
+def tuples(value: Any) -> Any:
+    """Nested lists as tuples."""
+    return tuple(map(tuples, value)) if isinstance(value, list) else value
+
+
+def by_name(value: Any, known: Mapping[str, Any], what: str) -> dict[str, Any]:
+    """An object of one of a few classes as its name and its settings; one of another package is a ValueError."""
+    if known.get(value.name) is not type(value):
+        raise ValueError(f"the {what} {value!r} is not one of {', '.join(known)}.")
+    return {"name": value.name} | written(value)
+
+
+def from_name(content: Any, known: Mapping[str, Callable[..., Any]], what: str) -> Any:
+    """The object that `by_name` wrote; its class checks the settings."""
+    name = content["name"]
+    if not isinstance(name, str) or name not in known:
+        raise ValueError(f"unknown {what} {name!r}.")
+    return known[name](**{key: tuples(numbers(value)) for key, value in content.items() if key != "name"})
