@@ -1,6 +1,7 @@
-"""Files of every format, as version 0.1.0 wrote them: they open, and are written again byte for byte."""
+"""Files of every format, as version 0.1.0 wrote them: they open, and are written again as they were."""
 
 import json
+import re
 import warnings
 from pathlib import Path
 
@@ -26,24 +27,29 @@ def files(kind):
     return pytest.mark.parametrize("path", found, ids=lambda path: path.stem)
 
 
-def current(text):
-    """The text as this version writes it: files say which version wrote them."""
-    return text.replace('"library": "0.1.0"', f'"library": "{__version__}"')
+def lasting(path):
+    """The text of a file without what each version words anew: its own number, and the statement for people."""
+    text = path.read_text().replace('"library": "0.1.0"', f'"library": "{__version__}"')
+    return re.sub(r'"statement": "(\\.|[^"\\])*"', "", text)
 
 
 @files("model")
 def test_a_model_is_written_again_as_it_was(path, tmp_path):
     stored = model_file.read_model(path)
     save_model(stored.estimator, tmp_path / "again.json", stored.schema)
-    assert (tmp_path / "again.json").read_text() == current(path.read_text())
+    assert lasting(tmp_path / "again.json") == lasting(path)
+
+
+@files("model")
+def test_a_guarantee_is_written_again_as_it_was(path):
     promise = json.loads(path.read_text())["guarantee"]
-    assert Guarantee.from_dict(promise).to_dict() == promise
+    assert Guarantee.from_dict(promise).to_dict() | {"statement": promise["statement"]} == promise
 
 
 @files("evaluation")
 def test_an_evaluation_is_written_again_as_it_was(path, tmp_path):
     save_evaluation(load_evaluation(path), tmp_path / "again.json")
-    assert (tmp_path / "again.json").read_text() == path.read_text()
+    assert lasting(tmp_path / "again.json") == lasting(path)
 
 
 @files("schema")

@@ -1,7 +1,7 @@
 """How objects become JSON values, and how they are built from them again: by the annotations of a dataclass.
 
 A format declares its name, its version and its dataclasses. Fields that are missing or unknown are refused, and values
-of another type: true is no number, 1.0 no whole number, "1" neither. Why not by a library: CONTRIBUTING.md, "Files from outside".
+of another type: true is no number, 1.0 no whole number, "1" neither. Why no library does it: CONTRIBUTING.md.
 """
 
 from __future__ import annotations
