@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+UNORDERED = {"mapping", "set"}
+
 
 def digest_of(*parts: Any) -> bytes:
     """SHA-256 of the contents of plans, mechanisms, settings, arrays and plain values.
@@ -27,75 +29,80 @@ def digest_of(*parts: Any) -> bytes:
     return hashlib.sha256(_encoded(parts)).digest()
 
 
-def _tagged(tag: str, parts: Iterable[bytes]) -> bytes:
-    """A text that no other tag or parts share: the length of each part comes before it."""
-    return tag.encode() + b"(" + b"".join(b"%d:" % len(part) + part for part in parts) + b")"
+def _encoded(value: Any) -> bytes:
+    """A text that no other value shares: the length of each part comes before it."""
+    tag, texts, values = _parts(value)
+    parts = [*texts, *map(_encoded, values)]
+    if tag in UNORDERED:
+        parts.sort()
+    return tag.encode() + b"(" + b"".join([b"%d:%s" % (len(part), part) for part in parts]) + b")"
 
 
 @singledispatch
-def _encoded(value: Any) -> bytes:
+def _parts(value: Any) -> tuple[str, list[bytes], Iterable[Any]]:
+    """What a value is made of: a tag, texts, and other values."""
     if hasattr(value, "__qualname__"):
-        return _tagged("name", [_name(value)])
+        return "name", [_name(value)], ()
     if hasattr(type(value), "digested"):
         name, parts = value.digested()
-        return _tagged("object", [name.encode(), _encoded(parts)])
-    return _tagged("object", [_name(type(value)), _encoded(_attributes(value))])
+        return "object", [name.encode()], [parts]
+    return "object", [_name(type(value))], [_attributes(value)]
 
 
-@_encoded.register
-def _(value: bool | np.bool_ | None) -> bytes:
-    return _tagged("constant", [str(value).encode()])
+@_parts.register
+def _(value: bool | np.bool_ | None) -> Any:
+    return "constant", [str(value).encode()], ()
 
 
-@_encoded.register
-def _(value: numbers.Real) -> bytes:
+@_parts.register
+def _(value: numbers.Real) -> Any:
     if isinstance(value, numbers.Integral):
-        return _tagged("number", [str(int(value)).encode()])
+        return "number", [str(int(value)).encode()], ()
     number = float(value)
-    return _tagged("number", [(str(int(number)) if number.is_integer() else number.hex()).encode()])
+    return "number", [(str(int(number)) if number.is_integer() else number.hex()).encode()], ()
 
 
-@_encoded.register
-def _(value: str) -> bytes:
-    return _tagged("text", [value.encode()])
+@_parts.register
+def _(value: str) -> Any:
+    return "text", [value.encode()], ()
 
 
-@_encoded.register
-def _(value: bytes) -> bytes:
-    return _tagged("bytes", [value])
+@_parts.register
+def _(value: bytes) -> Any:
+    return "bytes", [value], ()
 
 
-@_encoded.register
-def _(value: enum.Enum) -> bytes:
-    return _tagged("enum", [_name(type(value)), value.name.encode()])
+@_parts.register
+def _(value: enum.Enum) -> Any:
+    return "enum", [_name(type(value)), value.name.encode()], ()
 
 
-@_encoded.register
-def _(value: np.ndarray) -> bytes:
+@_parts.register
+def _(value: np.ndarray) -> Any:
     if value.dtype == object:
-        return _encoded(value.tolist())
-    return _tagged("array", [value.dtype.str.encode(), repr(value.shape).encode(), value.tobytes()])
+        return _parts(value.tolist())
+    return "array", [value.dtype.str.encode(), repr(value.shape).encode(), value.tobytes()], ()
 
 
-@_encoded.register
-def _(value: Mapping) -> bytes:
-    return _tagged("mapping", sorted(_encoded(item) for item in value.items()))
+@_parts.register
+def _(value: Mapping) -> Any:
+    return "mapping", [], value.items()
 
 
-@_encoded.register
-def _(value: Set) -> bytes:
-    return _tagged("set", sorted(map(_encoded, value)))
+@_parts.register
+def _(value: Set) -> Any:
+    return "set", [], value
 
 
-@_encoded.register
-def _(value: Iterable) -> bytes:
-    return _tagged("sequence", map(_encoded, value))
+@_parts.register
+def _(value: Iterable) -> Any:
+    return "sequence", [], value
 
 
 def _attributes(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         fields = {field.name: (getattr(value, field.name), field.metadata) for field in dataclasses.fields(value)}
-        return {name: part for name, (part, told) in fields.items() if part is not None or "digest" not in told}
+        return {name: part for name, (part, notes) in fields.items() if part is not None or "digest" not in notes}
     state = value.__getstate__()
     if not isinstance(state, dict):
         return state
