@@ -6,41 +6,48 @@ Texts are plain: whoever writes the page escapes them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal
 
-LONGEST = 5_000  # characters of a text, at most: a name in a file may have any length
+
+class Block:
+    """A part of a section; the templates know how to write each kind."""
+
+    @property
+    def kind(self) -> str:
+        """The name of the class in small letters."""
+        return type(self).__name__.lower()
 
 
 @dataclass(frozen=True)
-class Text:
+class Text(Block):
     """A paragraph."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Heading:
+class Heading(Block):
     """A heading inside a section."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Items:
+class Items(Block):
     """A list of points."""
 
     items: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Facts:
+class Facts(Block):
     """Names and values."""
 
     facts: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(Block):
     """Lines of cells under a header; `numbers` are the places of the columns that hold numbers."""
 
     caption: str
@@ -50,7 +57,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Figure:
+class Figure(Block):
     """A picture for pages that can show one; every number in it that matters stands in a table or a text as well."""
 
     svg: str
@@ -58,22 +65,19 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Notice:
+class Notice(Block):
     """What nobody may overlook: "danger" (there is no privacy), "caution" (it has gaps) or "note"."""
 
-    kind: Literal["danger", "caution", "note"]
+    level: Literal["danger", "caution", "note"]
     title: str
     paragraphs: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Blanks:
+class Blanks(Block):
     """Lines to be filled in by hand."""
 
     names: tuple[str, ...]
-
-
-Block: TypeAlias = Text | Heading | Items | Facts | Table | Figure | Notice | Blanks
 
 
 @dataclass(frozen=True)
@@ -113,15 +117,15 @@ class Report:
 
     def html(self) -> str:
         """Return one self-contained page of HTML."""
-        from discreet.report.html import page
+        from discreet.report.render import html
 
-        return page(self)
+        return html(self)
 
     def markdown(self) -> str:
         """Return the same content as Markdown, without the pictures."""
-        from discreet.report.markdown import document
+        from discreet.report.render import markdown
 
-        return document(self)
+        return markdown(self)
 
 
 def paragraphs(texts: list[str]) -> tuple[Block, ...]:
