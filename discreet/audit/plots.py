@@ -1,4 +1,4 @@
-"""Pictures of attacks beside what the guarantee allows; they need Matplotlib, which the library does without."""
+"""Pictures of attacks beside what the guarantee allows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet._common.plotting import pyplot
+from discreet._common.plotting import picture
 from discreet.audit.membership import AttackCurve
 from discreet.audit.reconstruction import Reconstruction
 
@@ -22,19 +22,16 @@ def plot_membership(curves: Mapping[str, AttackCurve], path: str | Path) -> None
     path : str or Path
         Where to write the picture.
     """
-    plt = pyplot()
-    figure, axes = plt.subplots(figsize=(6.0, 5.2), layout="constrained")
-    for i, (label, curve) in enumerate(curves.items()):
-        colour = f"C{i}"
-        axes.plot(curve.false_positives, curve.true_positives, color=colour, label=f"attack, {label}")
-        if curve.guarantee is not None and curve.guarantee.is_private:
-            axes.plot(*curve.allowed(), color=colour, linestyle="--", label=f"most that is allowed, {label}")
-    axes.plot([0.0, 1.0], [0.0, 1.0], color="grey", linewidth=0.8, label="guessing")
-    axes.set(xlim=(0.0, 1.0), ylim=(0.0, 1.005), xlabel="non-members called members", ylabel="members called members")
-    axes.set_title("Membership inference")
-    axes.legend(loc="lower right", fontsize=8)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    with picture(path, figsize=(6.0, 5.2), layout="constrained") as (_, axes):
+        for i, (label, curve) in enumerate(curves.items()):
+            colour = f"C{i}"
+            axes.plot(curve.false_positives, curve.true_positives, color=colour, label=f"attack, {label}")
+            if curve.guarantee is not None and curve.guarantee.is_private:
+                axes.plot(*curve.allowed(), color=colour, linestyle="--", label=f"most that is allowed, {label}")
+        axes.plot([0.0, 1.0], [0.0, 1.0], color="grey", linewidth=0.8, label="guessing")
+        axes.set(xlim=(0.0, 1.0), ylim=(0.0, 1.005), xlabel="non-members called members")
+        axes.set(ylabel="members called members", title="Membership inference")
+        axes.legend(loc="lower right", fontsize=8)
 
 
 def plot_reconstruction(results: Mapping[float, Reconstruction], path: str | Path) -> None:
@@ -47,22 +44,20 @@ def plot_reconstruction(results: Mapping[float, Reconstruction], path: str | Pat
     path : str or Path
         Where to write the picture.
     """
-    plt = pyplot()
-    figure, axes = plt.subplots(figsize=(6.0, 4.4), layout="constrained")
     private = {epsilon: result for epsilon, result in results.items() if np.isfinite(epsilon)}
     any_result = next(iter(results.values()))
     epsilons = np.array(sorted(private))
-    axes.plot(epsilons, [private[e].allowed for e in epsilons], "--", color="C0", label="most that is allowed")
     low, high = np.array([private[e].limits() for e in epsilons]).T
     rates = np.array([private[e].rate for e in epsilons])
-    axes.errorbar(epsilons, rates, [rates - low, high - rates], fmt="o", color="C0", capsize=3, label="found")
-    if np.inf in results:
-        axes.axhline(results[np.inf].rate, color="C1", label="found without privacy")
-    axes.axhline(1.0 / any_result.candidates, color="grey", linewidth=0.8, label=f"guessing, 1/{any_result.candidates}")
-    axes.set(xscale="log", ylim=(0.0, 1.03), xlabel="epsilon", ylabel="records found exactly")
-    axes.set_title("Reconstruction of a record from gradients")
-    axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons], minor=False)
-    axes.minorticks_off()
-    axes.legend(loc="center left", fontsize=8)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    with picture(path, figsize=(6.0, 4.4), layout="constrained") as (_, axes):
+        axes.plot(epsilons, [private[e].allowed for e in epsilons], "--", color="C0", label="most that is allowed")
+        axes.errorbar(epsilons, rates, [rates - low, high - rates], fmt="o", color="C0", capsize=3, label="found")
+        if np.inf in results:
+            axes.axhline(results[np.inf].rate, color="C1", label="found without privacy")
+        guessing = f"guessing, 1/{any_result.candidates}"
+        axes.axhline(1.0 / any_result.candidates, color="grey", linewidth=0.8, label=guessing)
+        axes.set(xscale="log", ylim=(0.0, 1.03), xlabel="epsilon", ylabel="records found exactly")
+        axes.set_title("Reconstruction of a record from gradients")
+        axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons], minor=False)
+        axes.minorticks_off()
+        axes.legend(loc="center left", fontsize=8)

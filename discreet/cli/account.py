@@ -12,7 +12,7 @@ from discreet._common.json_file import read_json_file
 from discreet._common.text import facts
 from discreet.cli import options
 from discreet.cli.account_meaning import curve_of, draw, promise_cost, promise_of, told
-from discreet.cli.console import check_free, print_json
+from discreet.cli.console import check_plot, print_json
 from discreet.privacy.relation import Relation
 
 LARGEST_COMPARED = 1_000.0  # epsilon up to which Google is asked: the memory it takes grows with epsilon
@@ -50,8 +50,7 @@ def account(
     Google's accountant is asked too.
     """
     described: Any = promise_of(promise_epsilon, rho, mu, delta)
-    if plot is not None:
-        check_free(plot, force)
+    check_plot(plot, force)
     if described is not None:
         if (event, gaussian, laplace, selection, poisson_rate, relation) != (None,) * 6 or count > 1:
             raise ValueError("a promise stands alone; leave out --event, --count, --relation and the noise.")

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from discreet._common.plotting import pyplot
 from discreet.cli import options
-from discreet.cli.console import check_free, print_json
+from discreet.cli.console import check_plot, print_json
 from discreet.privacy.relation import Relation
 
 FAILED_CODE = 1
@@ -181,8 +182,7 @@ def membership_command(
     from discreet.audit.plots import plot_membership
     from discreet.audit.scenarios import membership_scenario
 
-    if plot is not None:
-        check_free(plot, force)
+    check_plot(plot, force)
     curves = membership_scenario(epsilon, rows, columns, models)
     if plot is not None:
         plot_membership(curves, plot)
@@ -210,8 +210,7 @@ def reconstruction_command(
     from discreet.audit.plots import plot_reconstruction
     from discreet.audit.scenarios import reconstruction_scenario
 
-    if plot is not None:
-        check_free(plot, force)
+    check_plot(plot, force)
     found = reconstruction_scenario(epsilon, rows, attributes, trials)
     if plot is not None:
         plot_reconstruction(found, plot)
@@ -234,6 +233,7 @@ def report_command(
 
     if not page.is_file():
         raise ValueError(f"--page {page} does not exist.")
+    pyplot()
     passed = full_report(page, runs, lambda line: print(line, flush=True))
     print("all audits passed" if passed else "NOT all audits passed")
     _finish(passed)

@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from discreet._common.exceptions import DiscreetWarning
+from discreet._common.plotting import pyplot
 from discreet._common.text import one_line
 
 ERROR_CODE = 2
@@ -85,14 +86,21 @@ def print_json(content: Any) -> None:
     print(json.dumps(content, indent=2, allow_nan=False))
 
 
-def check_free(path: Path, force: bool) -> None:
+def check_free(path: Path, force: bool, option: str = "--out") -> None:
     """Refuse a file that exists or cannot be made, before any budget is spent on what goes into it."""
     if path.exists() and not force:
-        raise ValueError(f"{path} exists; choose another --out, or overwrite it with --force.")
+        raise ValueError(f"{path} exists; choose another {option}, or overwrite it with --force.")
     if not path.absolute().parent.is_dir():
-        raise ValueError(f"--out {path}: the folder {path.parent} does not exist.")
+        raise ValueError(f"{option} {path}: the folder {path.parent} does not exist.")
     if path.is_dir():
-        raise ValueError(f"--out {path} is a folder.")
+        raise ValueError(f"{option} {path} is a folder.")
+
+
+def check_plot(path: Path | None, force: bool) -> None:
+    """Refuse a picture that cannot be drawn or written, before anything is computed for it."""
+    if path is not None:
+        check_free(path, force, "--plot")
+        pyplot()
 
 
 def wants_progress(quiet: bool) -> bool:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from discreet.cli import options
-from discreet.cli.console import print_json
+from discreet.cli.console import check_free, print_json
 
 EXAMPLE = "Example: discreet export model.json --sql patients --keep id --proba"
 
@@ -35,8 +35,8 @@ def export(
 
     if sql is None and onnx is None:
         raise ValueError("say what to make: --sql TABLE, --onnx FILE or both.")
-    if onnx is not None and onnx.exists() and not force:
-        raise ValueError(f"{onnx} exists; choose another --onnx, or overwrite it with --force.")
+    if onnx is not None:
+        check_free(onnx, force, "--onnx")
     stored = read_model(model)
     query = None
     if sql is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from discreet._common.exceptions import PrivacyLeakWarning
+from discreet._common.plotting import pyplot
 from discreet.cli import options
 from discreet.cli.console import check_free, print_json, wants_progress
 
@@ -260,9 +261,10 @@ def _draw(estimator: Any, evaluation: Evaluation, folder: Path, talks: bool) -> 
 def _check_folder(folder: Path, force: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"--plot {folder} is a file; name a folder.")
-    for name in FIGURES.values():
-        if folder.exists():
-            check_free(folder / name, force)
+    if folder.exists():
+        for name in FIGURES.values():
+            check_free(folder / name, force, "--plot")
+    pyplot()
 
 
 def _show(found: dict[str, Any], json: bool) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from discreet.cli import options
-from discreet.cli.console import check_free, print_json
+from discreet.cli.console import check_plot, print_json
 from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
@@ -97,8 +97,7 @@ def fairness_plan(
     """
     from discreet.fairness.harm.planned_noise import has_proved_law
 
-    if plot is not None:
-        check_free(plot, force)
+    check_plot(plot, force)
     model = _model(estimator, epsilon, delta, solver, ridge, alpha, bounds, relation)
     groups = {name: _whole("--group", size) for name, size in _named("--group", group).items()}
     question: dict[str, Any] = {

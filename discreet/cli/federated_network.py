@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from discreet.cli import options
-from discreet.cli.console import check_free, print_json
+from discreet.cli.console import check_plot, print_json
 
 EXAMPLE = "Example: discreet federated network --graph ring --nodes 32 --method gossip --plot losses.png"
 
@@ -77,8 +77,7 @@ def network(
 
     if epsilon == math.inf:
         raise ValueError("--epsilon must be finite: without noise there is nothing to account for.")
-    if plot is not None:
-        check_free(plot, force)
+    check_plot(plot, force)
     made = network_named(graph, nodes, graph_seed)
     limits = options.parse_pair("--bounds", bounds)
     data = None if table is None else _read(table, target, limits, classes, made.size, seed)

@@ -1,4 +1,4 @@
-"""A picture of what a promise means for one person; it needs Matplotlib, which the library does without."""
+"""A picture of what a promise means for one person."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet._common.plotting import pyplot
+from discreet._common.plotting import picture, pyplot
 from discreet.privacy.meaning import belief_after, percent_at_most
 from discreet.privacy.statement import rounded_up
 from discreet.privacy.tradeoffs import TradeOff, trade_off
@@ -48,7 +48,6 @@ def plot_meaning(
     curve = promise if isinstance(promise, TradeOff) else trade_off(promise, delta, relation)
     growth = curve.odds_growth(failure)
     often = failure if failure is not None else (curve.usual_growth() or (growth, 0.0))[1]
-    plt = pyplot()
     settings = {
         "font.size": 11,
         "axes.titlesize": 12,
@@ -56,15 +55,13 @@ def plot_meaning(
         "axes.spines.top": False,
         "axes.spines.right": False,
     }
-    with plt.rc_context(settings):
-        figure, (errors, beliefs, profile) = plt.subplots(1, 3, figsize=(13.0, 6.4))
+    room, panels = pyplot().rc_context(settings), picture(path, 1, 3, figsize=(13.0, 6.4))
+    with room, panels as (figure, (errors, beliefs, profile)):
         figure.subplots_adjust(left=0.055, right=0.985, top=0.86, bottom=0.36, wspace=0.27)
         figure.suptitle(title or f"What the promise means: {curve.name}", fontsize=14)
         _draw_errors(errors, curve)
         _draw_beliefs(beliefs, growth, often)
         _draw_profile(profile, curve)
-        figure.savefig(path, dpi=120)
-        plt.close(figure)
 
 
 def _draw_errors(axes: Any, curve: TradeOff) -> None:

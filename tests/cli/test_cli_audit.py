@@ -67,12 +67,22 @@ def test_attacks_are_drawn(tmp_path):
     assert "exists" in run("audit", "membership", "--plot", curves, code=2).stderr
 
 
-def test_without_matplotlib_a_plot_is_refused_in_one_line(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("audit", "membership"),
+        ("audit", "reconstruction"),
+        ("account", "--gaussian", 5),
+        ("fairness-plan", "--rows", 4_000, "--columns", 3, "--group", "a=9", "--at-most", 0.1),
+        ("federated", "network"),
+    ],
+    ids=lambda words: words[0] + "-" + str(words[1]).strip("-"),
+)
+def test_without_matplotlib_a_plot_is_refused_in_one_line(command, tmp_path, monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    options = ("--epsilon", 1, "--rows", 4, "--columns", 2, "--models", 1, "--plot", tmp_path / "a.png")
-    assert "needs Matplotlib" in run("audit", "membership", *options, code=2).stderr
+    assert "pip install 'discreet[plots]'" in run(*command, "--plot", tmp_path / "a.png", code=2).stderr
 
 
 def test_results_go_between_the_marks_of_a_page(tmp_path):

@@ -14,7 +14,7 @@ PROVED = ("--solver", "output-perturbation", "--ridge", 0.01)
 def test_the_smallest_epsilon_is_found_and_explained():
     text = run("fairness-plan", *SIZE, *GROUPS, *PROVED, "--at-most", 0.02).stdout
     assert "a change of every group of at most 0.02, with probability 0.99" in text.splitlines()[0]
-    for part in ("law of the noise      proved", "women, label 1", "assumed: in each group", "compared with:"):
+    for part in ("law of the noise    proved", "women, label 1", "assumed: in each group", "compared with:"):
         assert part in text
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from discreet._common.plotting import pyplot
+from discreet._common.plotting import picture
 
 Interval = tuple[float, float]
 
@@ -74,22 +74,19 @@ def plot_curves(
     across : int, default=3
         Number of panels beside each other.
     """
-    plt = pyplot()
     across = min(across, len(curves))
     down = -(-len(curves) // across)
-    figure, grid = plt.subplots(
-        down, across, figsize=(4.1 * across, 3.0 * down + 1.1), squeeze=False, layout="constrained"
-    )
-    for axes, curve in zip(grid.flat, curves, strict=False):
-        _draw(axes, curve, band)
-    for axes in grid.flat[len(curves) :]:
-        axes.set_axis_off()
-    entries = {label: line for axes in grid.flat for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=2, fontsize=9)
-    if heading is not None:
-        figure.suptitle(heading)
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    size = (4.1 * across, 3.0 * down + 1.1)
+    with picture(path, down, across, figsize=size, squeeze=False, layout="constrained") as (figure, grid):
+        for axes, curve in zip(grid.flat, curves, strict=False):
+            _draw(axes, curve, band)
+        for axes in grid.flat[len(curves) :]:
+            axes.set_axis_off()
+        legends = (zip(*axes.get_legend_handles_labels(), strict=True) for axes in grid.flat)
+        entries = {label: line for legend in legends for line, label in legend}
+        figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=2, fontsize=9)
+        if heading is not None:
+            figure.suptitle(heading)
 
 
 def _draw(panel: Any, curve: Curve, band: str) -> None:

@@ -1,4 +1,4 @@
-"""Pictures of the harm that noise can do; they need Matplotlib, which the library does without."""
+"""Pictures of the harm that noise can do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet._common.plotting import pyplot
+from discreet._common.plotting import picture
 from discreet.fairness.harm.at_plan import HarmQuestion
 from discreet.fairness.harm.result import HarmAnswer, Target
 from discreet.fairness.harm.search import LARGEST, SMALLEST, epsilon_for_harm
@@ -47,31 +47,29 @@ def plot_harm(
     HarmAnswer
         That of `epsilon_for_harm`.
     """
-    plt = pyplot()
     asked: dict[str, Any] = {"at_most": at_most, "of": of, **question}
     answer = epsilon_for_harm(estimator, rows, columns, groups, **asked)
-    figure, (first, second, third) = plt.subplots(1, 3, figsize=(13.0, 4.4), layout="constrained")
-    _draw_changes(first, estimator, answer, HarmQuestion(columns, groups, **question))
     counts = np.unique(np.geomspace(max(rows / ROWS_BESIDE, 100), rows * ROWS_BESIDE, SIZES).round().astype(int))
     by_rows = [epsilon_for_harm(estimator, int(count), columns, groups, **asked).epsilon for count in counts]
-    _draw_epsilons(second, counts, by_rows, rows, answer.epsilon)
-    second.set(xscale="log", xlabel="training rows", title="Smallest epsilon that suffices, by rows")
-    third.sharey(second)
-    if len(groups) > 1:
-        other = [_with_smallest(groups, share) for share in SHARES]
-        by_share = [epsilon_for_harm(estimator, rows, columns, sizes, **asked).epsilon for sizes in other]
-        smallest = min(groups.values()) / sum(groups.values())
-        _draw_epsilons(third, SHARES, by_share, smallest, answer.epsilon)
-        third.set(xscale="log", xlabel=f"share of {min(groups, key=lambda name: groups[name])!r}")
-        third.set_xticks(TICKS, [f"{share:g}" for share in TICKS])
-        third.minorticks_off()
-    third.set_title("... and by the share of the smallest group")
     harm = answer.harm
     kind = "bound" if harm.mode == "bound" else "mean"
     law = "proved" if harm.proved else "predicted, not proved"
-    figure.suptitle(f"{harm.notion}, {harm.solver}, {rows} rows, {columns} columns ({kind}; law of the noise {law})")
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    title = f"{harm.notion}, {harm.solver}, {rows} rows, {columns} columns ({kind}; law of the noise {law})"
+    with picture(path, 1, 3, figsize=(13.0, 4.4), layout="constrained") as (figure, (first, second, third)):
+        _draw_changes(first, estimator, answer, HarmQuestion(columns, groups, **question))
+        _draw_epsilons(second, counts, by_rows, rows, answer.epsilon)
+        second.set(xscale="log", xlabel="training rows", title="Smallest epsilon that suffices, by rows")
+        third.sharey(second)
+        if len(groups) > 1:
+            other = [_with_smallest(groups, share) for share in SHARES]
+            by_share = [epsilon_for_harm(estimator, rows, columns, sizes, **asked).epsilon for sizes in other]
+            smallest = min(groups.values()) / sum(groups.values())
+            _draw_epsilons(third, SHARES, by_share, smallest, answer.epsilon)
+            third.set(xscale="log", xlabel=f"share of {min(groups, key=lambda name: groups[name])!r}")
+            third.set_xticks(TICKS, [f"{share:g}" for share in TICKS])
+            third.minorticks_off()
+        third.set_title("... and by the share of the smallest group")
+        figure.suptitle(title)
     return answer
 
 

@@ -1,4 +1,4 @@
-"""Pictures of pairwise losses; they need Matplotlib, which the library does without."""
+"""Pictures of pairwise losses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet._common.plotting import pyplot
+from discreet._common.plotting import picture
 from discreet._common.types import FloatArray, IntArray
 from discreet.privacy.accounting import gaussian_epsilon
 
@@ -25,7 +25,6 @@ def plot_losses(plan: NetworkPlan, path: str | Path) -> None:
     path : str or Path
         Where to write the picture.
     """
-    plt = pyplot()
     network, losses = plan.network, plan.losses
     epsilons = losses.epsilon(plan.delta)
     if not np.isfinite(epsilons).all():
@@ -33,17 +32,16 @@ def plot_losses(plan: NetworkPlan, path: str | Path) -> None:
     order = neighbours_first(network)
     shown = epsilons[np.ix_(order, order)]
     np.fill_diagonal(shown, np.nan)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11.0, 4.8), layout="constrained", width_ratios=(1.15, 1.0))
-    colours = plt.get_cmap("viridis").with_extremes(bad="white")
-    image = left.imshow(shown, cmap=colours, vmin=0.0, interpolation="nearest")
-    figure.colorbar(image, ax=left, label=f"epsilon at delta = {plan.delta:.1e}", shrink=0.9)
-    left.set(xlabel="node that sees (v)", ylabel="node whose rows are protected (u)")
-    left.set_title("Loss of u as seen by v", fontsize=11)
-    _label_nodes(left, [network.names[i] for i in order])
-    _against_distance(right, plan, epsilons)
-    figure.suptitle(f"{network.label}, {network.size} nodes: {_METHODS[plan.method]}", fontsize=12)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    layout: dict[str, Any] = {"figsize": (11.0, 4.8), "layout": "constrained", "width_ratios": (1.15, 1.0)}
+    with picture(path, 1, 2, **layout) as (figure, (left, right)):
+        image = left.imshow(shown, cmap="viridis", vmin=0.0, interpolation="nearest")
+        image.set_cmap(image.get_cmap().with_extremes(bad="white"))
+        figure.colorbar(image, ax=left, label=f"epsilon at delta = {plan.delta:.1e}", shrink=0.9)
+        left.set(xlabel="node that sees (v)", ylabel="node whose rows are protected (u)")
+        left.set_title("Loss of u as seen by v", fontsize=11)
+        _label_nodes(left, [network.names[i] for i in order])
+        _against_distance(right, plan, epsilons)
+        figure.suptitle(f"{network.label}, {network.size} nodes: {_METHODS[plan.method]}", fontsize=12)
 
 
 _METHODS = {
