@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.data.public import Public
-from discreet.data.validation import load
+from discreet.data.validation import array_rows
 from discreet.kernels.gradient import clipped_gradient_sum, row_norms
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
@@ -41,7 +41,7 @@ def scaled_weights(problem, solution):
 
 def twin(problem, X, y, scaling, clip=np.inf, tolerance=1e-12):
     """The limit of proximal steps with clipped gradients and without noise, by plain steps until they stop moving."""
-    scaled = scale_problem(problem, load(X, y, None), scaling, X.shape[0], "C")
+    scaled = scale_problem(problem, array_rows(X, y, None), scaling, X.shape[0], "C")
     step = 1.0 / (problem.loss.smoothness * np.linalg.norm(scaled.X, 2) ** 2 / X.shape[0] + 1e-12)
     return scaled, fixed_point(scaled, step, clip, tolerance)
 
@@ -59,7 +59,7 @@ def fixed_point(scaled, step, clip, tolerance):
 
 def distances(solver, problem, X, y, count, plan, reference):
     """The distances of `count` private runs from the reference vector, in the norm of the law."""
-    data, found = load(X, y, None), []
+    data, found = array_rows(X, y, None), []
     for seed in range(count):
         solution = solver.solve(problem, data, plan, seeded_generator(seed))
         law = solver.distance_law(plan, solution.scaling)

@@ -9,7 +9,7 @@ import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 
-from discreet.distributed import engine
+from discreet.data.distributed import engine
 
 CUTS = ([1500], [1, 0, 550, 949], [0, 1499, 1, 0], [70] * 21 + [30])
 

@@ -9,6 +9,7 @@ class StoredTable:
     """Wraps rows in memory; every block is a fresh copy, as one read from a file would be."""
 
     in_memory = False
+    gives_blocks = True
     sparse = False
 
     def __init__(self, data: Data) -> None:

@@ -22,7 +22,6 @@ ROOMS = [
     "privacy",
     "theory",
     "data",
-    "distributed",
     "problem",
     "scaling",
     "solvers",

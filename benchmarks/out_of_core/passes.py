@@ -21,10 +21,10 @@ def pass_times(path: str) -> list[list[Any]]:
     import pyarrow.dataset
     import pyarrow.parquet as pq
 
-    from discreet.data.stored_table import as_stored_table
+    from discreet.data.stored_table import table_of_dataset
     from discreet.kernels.gradient import clipped_gradient_sum, row_norms
 
-    stored = as_stored_table(pyarrow.dataset.dataset(path), "y", [0, 1]).encoded(np.asarray)
+    stored = table_of_dataset(pyarrow.dataset.dataset(path), "y", [0, 1]).encoded(np.asarray)
     w = np.linspace(-1.0, 1.0, COLUMNS)
 
     def gradient(block: Any) -> Any:

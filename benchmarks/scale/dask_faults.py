@@ -23,7 +23,7 @@ class Killer:
     """Stands in the way of an engine's questions, and kills the worker of one shard in every tenth round."""
 
     def __init__(self, client: Any) -> None:
-        from discreet.distributed.dask_engine import DaskEngine
+        from discreet.data.distributed.dask_engine import DaskEngine
 
         self.client, self.rounds, self.kills, self._ask = client, 0, 0, DaskEngine._ask
 
@@ -40,7 +40,7 @@ class Killer:
 def run(client: Any, solver: Any, rows: int, folder: str) -> dict[str, Any]:
     """One fit with faults against the same fit in memory."""
     from discreet import Ledger, LogisticRegression
-    from discreet.distributed.dask_engine import DaskEngine
+    from discreet.data.distributed.dask_engine import DaskEngine
 
     ledger = Ledger(f"sqlite:///{folder}/{solver.name}.db", allow_seeded=True)
     ledger.open("table", epsilon=10.0, delta=1e-5)
@@ -69,7 +69,7 @@ def run(client: Any, solver: Any, rows: int, folder: str) -> dict[str, Any]:
 
 def measure(quick: bool = False) -> dict[str, Any]:
     """Faults of a fit by newton and of one by gd."""
-    from discreet.distributed.cluster import connected
+    from discreet.data.distributed.cluster import connected
     from discreet.solvers import GradientDescent, Newton
 
     rows = QUICK_ROWS if quick else ROWS

@@ -74,9 +74,9 @@ def timed(call: Any, rounds: int) -> tuple[list[float], float]:
 
 def problems(client: Any, rows: int) -> dict[str, Any]:
     """The same problem on the rows of this process, read by one thread or by several, and on those of the workers."""
+    from discreet.data.distributed.dask_tables import table_of_dask
     from discreet.data.rows import Data
     from discreet.data.validation import encode_labels
-    from discreet.distributed import table_of_dask
     from discreet.problem import L2, Logistic, Problem
     from discreet.problem.column_scaling import identity_scaling
     from discreet.problem.stored_problem import stored_problem
@@ -95,7 +95,7 @@ def problems(client: Any, rows: int) -> dict[str, Any]:
 
 def measure(quick: bool = False) -> dict[str, Any]:
     """Median seconds a round and processor seconds a round of both, and of rounds that compute nothing."""
-    from discreet.distributed.cluster import connected
+    from discreet.data.distributed.cluster import connected
     from discreet.solvers._shared.full_batch import clipped_sum
 
     rows = ROWS // 20 if quick else ROWS

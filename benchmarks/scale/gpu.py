@@ -17,7 +17,9 @@ import torch
 
 from discreet import LogisticRegression
 from discreet.data.gpu_rows import GpuRows
+from discreet.data.loading import CheckedTable
 from discreet.data.rows import Data
+from discreet.estimators.fitting import declarations, plan_fit, run_fit
 from discreet.kernels import tensors
 from discreet.problem.column_scaling import identity_scaling
 from discreet.problem.losses import Huber, Logistic, SmoothedHinge, Squared
@@ -152,7 +154,9 @@ def fit_rows(rows):
     """A fit of validated rows; with the same seed and plan the same noise, wherever the rows lie."""
     estimator = model()
     estimator.classes_, estimator.n_features_in_ = np.array([-1, 1]), rows.columns
-    return estimator._fit_planned(estimator._plan_for(rows), rows)
+    loaded = CheckedTable(rows, classes=estimator.classes_)
+    run_fit(estimator, plan_fit(estimator, loaded.public(**declarations(estimator))), loaded)
+    return estimator
 
 
 def time_fits(rows):

@@ -32,7 +32,7 @@ class GeneratedRows:
     copy: the measurement is of what is computed from it.
     """
 
-    sparse, in_memory = False, False
+    sparse, in_memory, gives_blocks = False, False, True
 
     def __init__(self, rows: int, columns: int, seed: int = 0) -> None:
         self.rows, self.columns, self.jobs = rows, columns, thread_count(None)

@@ -105,7 +105,7 @@ def _ten_passes(X: Any, y: Any) -> Callable[[], Any]:
     import numpy as np
 
     from discreet import Problem
-    from discreet.data.validation import load
+    from discreet.data.validation import array_rows
     from discreet.problem.column_scaling import identity_scaling
     from discreet.problem.coordinate_state import CoordinateState
     from discreet.problem.losses import Logistic
@@ -113,7 +113,7 @@ def _ten_passes(X: Any, y: Any) -> Callable[[], Any]:
 
     columns = X.shape[1]
     problem = Problem(Logistic(), fit_intercept=False)
-    scaled = scale_problem(problem, load(X, y), identity_scaling(columns), X.shape[0], "F")
+    scaled = scale_problem(problem, array_rows(X, y), identity_scaling(columns), X.shape[0], "F")
     state = CoordinateState(scaled, np.full(columns, 0.1), np.ones(columns))
     order, noise = np.arange(columns), np.zeros(columns)
 

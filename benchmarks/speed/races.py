@@ -12,7 +12,7 @@ from reference import Reference, build
 
 from discreet import Budget, Problem
 from discreet.data.public import Public
-from discreet.data.validation import load
+from discreet.data.validation import array_rows
 from discreet.privacy.random.generator import secure_generator
 from discreet.problem.losses import Logistic
 from discreet.problem.penalties import L2
@@ -45,7 +45,7 @@ class Race:
         # Declared bounds of -1 and 1 make the solver's columns those of the table.
         self.public = Public(rows, columns, low=np.full(columns, -1.0), high=np.ones(columns))
         self.X, self.y = table(rows, columns)
-        self.data = load(self.X, self.y)
+        self.data = array_rows(self.X, self.y)
         self.rng = secure_generator()
         self.plan = self._plan(Budget(1.0, 1.0 / rows**2))
 

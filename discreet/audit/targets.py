@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet._common.exceptions import DiscreetWarning
 from discreet.data.rows import Data
-from discreet.data.validation import load
+from discreet.data.validation import array_rows
 from discreet.privacy.budget import budget_from
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.guarantee import guarantee_for as promise_of
@@ -64,7 +64,7 @@ def as_data(table: Any) -> Data:
     X, y, *weight = table
     labels = np.asarray(y)
     codes = labels if labels.dtype.kind in "fiub" else np.unique(labels, return_inverse=True)[1]
-    return load(X, codes, *weight)
+    return array_rows(X, codes, *weight)
 
 
 def _plan_target(plan: Plan[Any, Any]) -> Target:

@@ -110,8 +110,8 @@ def _rows(
             rows = file.read(schema, target=True)
         yield rows, rows.y
         return
-    from discreet.distributed.cluster import connected
-    from discreet.distributed.parquet_files import ParquetFiles
+    from discreet.data.distributed.cluster import connected
+    from discreet.data.distributed.parquet_files import ParquetFiles
 
     with connected(dask) as client:
         yield ParquetFiles(table, client).stored(schema), None

@@ -100,8 +100,8 @@ def _opened(table: Path, header: bool, dask: str | None) -> Iterator[Any]:
         with open_table(table, header=header) as file:
             yield file
         return
-    from discreet.distributed.cluster import connected
-    from discreet.distributed.parquet_files import ParquetFiles
+    from discreet.data.distributed.cluster import connected
+    from discreet.data.distributed.parquet_files import ParquetFiles
 
     with connected(dask) as client:
         yield ParquetFiles(table, client)

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 from discreet._common.lazy import lazy_names
 
-_HOMES = {"Data": "rows", "Public": "public", "load": "validation"}
+_HOMES = {"Data": "rows", "Public": "public", "load": "loading"}
 __all__ = [*_HOMES]  # noqa: PLE0604 - every entry is a string
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)
 
 if TYPE_CHECKING:
+    from discreet.data.loading import load as load
     from discreet.data.public import Public as Public
     from discreet.data.rows import Data as Data
-    from discreet.data.validation import load as load

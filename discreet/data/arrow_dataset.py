@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -13,12 +12,6 @@ from discreet.data.arrow_columns import arrow_kind
 READ_AT_ONCE = 1 << 24  # bytes of all columns together that are read from a Parquet file before they are decoded
 LEAST_READ, MOST_READ = 1 << 14, 1 << 20  # of one column
 FEW = {"batch_readahead": 1, "fragment_readahead": 1}  # Arrow's own defaults let memory grow while a scan goes on
-
-
-def is_dataset(X: Any) -> bool:
-    """Whether X is a `pyarrow.dataset.Dataset`; imports nothing for those who have none."""
-    module = sys.modules.get("pyarrow.dataset")
-    return module is not None and isinstance(X, module.Dataset)
 
 
 def open_parquet(file: Any) -> Any:

@@ -10,39 +10,23 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 from discreet._common.types import FloatArray
-from discreet.data.rows import Data, DenseElsewhere, block_slices, max_over_blocks, sum_over_blocks
+from discreet.data.rows import (
+    Data,
+    DenseElsewhere,
+    block_slices,
+    can_take_tensors,
+    max_over_blocks,
+    on_host,
+    sum_over_blocks,
+)
 
 # Of a block on the device, a GiB in single precision: with fewer, starting kernels counts in every step; with more,
 # fewer threads of the host share what is computed there once in a fit.
 BLOCK_ENTRIES = 1 << 28
 NUMBERS = ("torch.float32", "torch.float64")
-
-Part = TypeVar("Part", bound=Callable[..., Any])
-
-
-def takes_tensors(part: Part) -> Part:
-    """Mark a function of a block that can be told blocks whose X is a tensor."""
-    part.takes_tensors = True  # type: ignore[attr-defined]
-    return part
-
-
-def is_tensor(X: Any) -> bool:
-    """Whether X is a PyTorch tensor; imports nothing for those who have none."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(X, torch.Tensor)
-
-
-def on_gpu(X: Any) -> bool:
-    """Whether X is a tensor that NumPy cannot read where it lies."""
-    return is_tensor(X) and X.device.type != "cpu"
-
-
-def on_host(values: Any) -> Any:
-    """A tensor as an array in the memory of the host; anything else as it is."""
-    return values.detach().cpu().numpy() if is_tensor(values) else values
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +59,7 @@ class GpuRows(DenseElsewhere):
         return max_over_blocks(self._blocks_for(part), part, self.jobs)
 
     def _blocks_for(self, part: Any) -> Any:
-        marked = getattr(getattr(part, "func", part), "takes_tensors", False)
-        return self._on_device if marked else self.blocks()
+        return self._on_device if can_take_tensors(part) else self.blocks()
 
     @cached_property
     def _on_device(self) -> list[Data]:

@@ -11,8 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.types import BoolArray, FloatArray
-from discreet.data.gpu_rows import is_tensor, takes_tensors
-from discreet.data.rows import TERM_STEP, Data, Rows, on_term_grid, piece_slices
+from discreet.data.rows import TERM_STEP, Data, Rows, on_term_grid, piece_slices, takes_tensors
 
 OnGrid = Callable[[FloatArray], FloatArray]  # rounds terms before they are added
 
@@ -57,7 +56,7 @@ def _block_sums(data: Data, limits: Limits, measured: slice, on_grid: OnGrid) ->
     sums = np.zeros((2, len(columns)))
     weight = np.ones(data.rows) if data.weight is None else data.weight
     inside = [j for j in columns if j < data.columns]
-    if inside and is_tensor(data.X):
+    if inside and data.on_device:
         sums[:, : len(inside)] = _tensor_sums(data, limits, TERM_STEP if on_grid is on_term_grid else 0.0)
     elif inside and data.sparse:
         sums[:, : len(inside)] = _sparse_sums(data.X, limits, weight, on_grid)

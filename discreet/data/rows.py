@@ -12,6 +12,7 @@ of a module, or a small object, that holds public and released numbers only: no 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -30,6 +31,7 @@ PIECE_ENTRIES = 1 << 15  # of a piece of a block, where several temporaries of i
 TERM_STEP = 2.0**-26  # numbers in [-1, 1] are rounded to multiples of it; up to 2^27 of them have an exact sum
 
 Block = TypeVar("Block")
+Part = TypeVar("Part", bound=Callable[..., Any])
 
 
 def block_rows(columns: int) -> int:
@@ -80,6 +82,28 @@ def exact_weights(weight: FloatArray | None) -> FloatArray | None:
     return None if weight is None else on_term_grid(weight)
 
 
+def takes_tensors(part: Part) -> Part:
+    """Mark a function of a block that can be told blocks whose X is a tensor."""
+    part.takes_tensors = True  # type: ignore[attr-defined]
+    return part
+
+
+def can_take_tensors(part: Any) -> bool:
+    """Whether a part, or the function of which it is a partial call, is marked so."""
+    return bool(getattr(getattr(part, "func", part), "takes_tensors", False))
+
+
+def is_tensor(X: Any) -> bool:
+    """Whether X is a PyTorch tensor; imports nothing for those who have none."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(X, torch.Tensor)
+
+
+def on_host(values: Any) -> Any:
+    """A tensor as an array in the memory of the host; anything else as it is."""
+    return values.detach().cpu().numpy() if is_tensor(values) else values
+
+
 class Rows(Protocol):
     """A table of validated rows that may be read as often as needed, one block after the other.
 
@@ -91,6 +115,8 @@ class Rows(Protocol):
         Whether the blocks are SciPy sparse matrices.
     in_memory : bool
         Whether all rows are at hand at once, as `Data`.
+    gives_blocks : bool
+        Whether blocks can be had here; if not, only sums over them, as the rows lie on other machines.
     """
 
     @property
@@ -104,6 +130,9 @@ class Rows(Protocol):
 
     @property
     def in_memory(self) -> bool: ...
+
+    @property
+    def gives_blocks(self) -> bool: ...
 
     def blocks(self) -> Iterator[Data]:
         """The rows in their order; every block but the last has `block_rows(columns)` of them."""
@@ -137,6 +166,10 @@ class ChosenColumns:
     in_memory: bool = False
 
     @property
+    def gives_blocks(self) -> bool:
+        return self.table.gives_blocks
+
+    @property
     def rows(self) -> int:
         return self.table.rows
 
@@ -168,6 +201,10 @@ class DenseElsewhere:
     @property
     def in_memory(self) -> bool:
         return False
+
+    @property
+    def gives_blocks(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +247,16 @@ class Data:
         return sp.issparse(self.X)
 
     @property
+    def on_device(self) -> bool:
+        """Whether X is a tensor, of a block that lies on a GPU."""
+        return is_tensor(self.X)
+
+    @property
     def in_memory(self) -> bool:
+        return True
+
+    @property
+    def gives_blocks(self) -> bool:
         return True
 
     def blocks(self) -> Iterator[Data]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet._common.types import BoolArray, FloatArray, Progress
 from discreet.data.arrow_columns import read_features, read_target, wanted_columns
-from discreet.data.arrow_dataset import DatasetSource, is_dataset
+from discreet.data.arrow_dataset import DatasetSource
 from discreet.data.read_ahead import read_ahead
 from discreet.data.rows import Data, DenseElsewhere, Rows, block_rows, max_over_blocks, sum_over_blocks
 from discreet.data.schema import Column, Schema, Target
@@ -194,26 +194,23 @@ def _no_labels(values: Any) -> FloatArray:
     return np.zeros(len(values))
 
 
-def is_stored(X: Any) -> bool:
-    """Whether X is a table that stays where it is stored."""
-    return isinstance(X, StoredTable) or is_dataset(X)
-
-
-def as_stored_table(X: Any, target: Any, classes: Any = None) -> StoredTable:
-    """A stored table as it is, or a data set in which every column but the target is a number.
+def table_of_dataset(dataset: Any, target: Any, classes: Any = None) -> StoredTable:
+    """A data set in which every column but the target is a number.
 
     `classes` are the declared labels; labels that are texts let the target be read as text.
     """
-    if isinstance(X, StoredTable):
-        if target is not None and target != X.schema.target.name:
-            raise ValueError(f"y names the column {target!r}, but the schema's target is {X.schema.target.name!r}.")
-        return X
     if not isinstance(target, str):
         raise ValueError("with a data set y is the name of the target's column; pass fit(dataset, 'name').")
-    source = DatasetSource(X)
-    labels = None if classes is None else tuple(np.asarray(classes).tolist())
+    source = DatasetSource(dataset)
+    labels = None if classes is None else tuple(np.unique(np.asarray(classes)).tolist())
     columns = tuple(Column(name) for name in source.kinds if name != target)
     return StoredTable(source, Schema(columns, Target(target, labels)))
+
+
+def features_of_dataset(dataset: Any) -> StoredTable:
+    """A data set without a target, in which every column is a number."""
+    source = DatasetSource(dataset)
+    return StoredTable(source, Schema(tuple(map(Column, source.kinds)), Target(None)))
 
 
 def machine_memory() -> int | None:

@@ -1,6 +1,6 @@
-"""The only module that meets raw input: it validates, and separates the rows from the public facts.
+"""The checks of tables in memory; `discreet.data.loading` is where they come in.
 
-Everything after this module may rely on: finite numbers, matching lengths, weights in [0, 1], targets
+Everything after them may rely on: finite numbers, matching lengths, weights in [0, 1], targets
 encoded as the loss expects them. Nothing here is released, so nothing here needs noise; what is read from
 the rows on request (bounds="data", classes=None) raises PrivacyLeakWarning.
 """
@@ -8,7 +8,7 @@ the rows on request (bounds="data", classes=None) raises PrivacyLeakWarning.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -19,8 +19,7 @@ import scipy.sparse as sp
 from discreet._common.exceptions import PrivacyLeakWarning
 from discreet._common.types import FloatArray, IntArray
 from discreet.data.people import person_numbers
-from discreet.data.rows import Data, Rows
-from discreet.data.stored_table import Encoder, as_stored_table
+from discreet.data.rows import Data, Rows, on_host
 from discreet.data.table import Table
 
 LARGEST_BOUND = 1e100  # beyond it squares of sums of entries could overflow
@@ -32,8 +31,8 @@ _SPARSE = ("csr", "csc")
 TEXT = "X or y holds text where numbers are expected; encode columns of text first, as DeclaredOneHotEncoder does."
 
 
-def load(X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Data:
-    """Validate a table, an already encoded numeric target, and the ids of the rows' persons.
+def array_rows(X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Data:
+    """Validated rows in memory with an already encoded numeric target, and the ids of the rows' persons.
 
     X may be dense (any float or integer dtype, C or F order), SciPy sparse, or a pandas/Polars frame.
     """
@@ -65,12 +64,14 @@ def validate_features(estimator: Any, X: Any, *, reset: bool, sparse: bool = Tru
     from sklearn.utils.validation import validate_data
 
     if isinstance(X, Table):
-        _check_names(estimator, X.names, reset)
+        keep_names(estimator, len(X.names), X.names, reset)
         return X.X
     _refuse_duplicate_names(X)
     with _no_entry_shown():
         gaps = {"ensure_all_finite": "allow-nan"} if missing else {}
-        table = validate_data(estimator, X, accept_sparse=_SPARSE if sparse else False, reset=reset, **gaps, **_NUMBERS)
+        table = validate_data(
+            estimator, on_host(X), accept_sparse=_SPARSE if sparse else False, reset=reset, **gaps, **_NUMBERS
+        )
     return canonical(table)
 
 
@@ -90,7 +91,7 @@ def validate_rows(estimator: Any, X: Any, y: Any, *, numeric: bool, reset: bool)
     from sklearn.utils.validation import validate_data
 
     if isinstance(X, Table):
-        _check_names(estimator, X.names, reset)
+        keep_names(estimator, len(X.names), X.names, reset)
         table, target = X.X, np.asarray(X.y if y is None else y)
     else:
         _refuse_duplicate_names(X)
@@ -99,28 +100,6 @@ def validate_rows(estimator: Any, X: Any, y: Any, *, numeric: bool, reset: bool)
                 estimator, X, y, accept_sparse=_SPARSE, y_numeric=numeric, reset=reset, **_NUMBERS
             )
     return canonical(table), target, is_own_copy(X, table)
-
-
-def validate_stored(
-    estimator: Any, X: Any, y: Any, metadata: dict[str, Any], encode: Encoder, classes: Any = None
-) -> Rows:
-    """The rows of a table that stays where it is stored, for `fit`; one pass checks all of them."""
-    from discreet._common.progress import progress_bar
-
-    if metadata.get("groups") is not None:
-        raise ValueError("groups is for tables in memory; the rows of a person may lie in different blocks of a table.")
-    if metadata.get("sample_weight") is not None:
-        raise ValueError("sample_weight is for tables in memory; a table that is read block by block has none.")
-    only_weights(metadata, 1)  # refuses arguments that no fit has
-    table = as_stored_table(X, y, classes)
-    with progress_bar("checking the rows", bool(getattr(estimator, "verbose", 0))) as progress:
-        rows = table.encoded(encode, progress)
-    if table.named:
-        _check_names(estimator, table.names, reset=True)
-    else:
-        estimator.n_features_in_ = len(table.names)
-        estimator.__dict__.pop("feature_names_in_", None)
-    return rows
 
 
 @contextmanager
@@ -145,15 +124,17 @@ def _refuse_duplicate_names(X: Any) -> None:
         raise ValueError("X has duplicate column names; rename them so that each column is unambiguous.")
 
 
-def _check_names(estimator: Any, columns: list[str], reset: bool) -> None:
-    """What scikit-learn does with the names of a data frame, for a table that comes from a file."""
-    names = np.array(columns, dtype=object)
+def keep_names(estimator: Any, columns: int, names: Sequence[str] | None, reset: bool) -> None:
+    """What scikit-learn does with the number and the names of columns, for a table that it does not know."""
     if reset:
-        estimator.n_features_in_, estimator.feature_names_in_ = names.size, names
-    elif not np.array_equal(getattr(estimator, "feature_names_in_", names), names):
+        estimator.__dict__.pop("feature_names_in_", None)
+        estimator.n_features_in_ = columns
+        if names is not None:
+            estimator.feature_names_in_ = np.array(names, dtype=object)
+    elif names is not None and [*getattr(estimator, "feature_names_in_", names)] != [*names]:
         raise ValueError("the columns of the table are not those that the model was trained on, in that order.")
-    elif estimator.n_features_in_ != names.size:
-        raise ValueError(f"X has {names.size} columns, but the model was trained on {estimator.n_features_in_}.")
+    elif estimator.n_features_in_ != columns:
+        raise ValueError(f"X has {columns} columns, but the model was trained on {estimator.n_features_in_}.")
 
 
 def canonical(table: Any) -> Any:
@@ -225,6 +206,16 @@ def persons_of(metadata: dict[str, Any], rows: int) -> IntArray | None:
     return None if groups is None else person_numbers(groups, rows)
 
 
+def refuse_several_outputs(y: Any) -> None:
+    """One model predicts one number; the shape of y is public."""
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    if len(shape) == 2 and shape[1] > 1:
+        raise ValueError(
+            f"y has {shape[1]} columns: fit one model for each of them, with epsilon / {shape[1]} and "
+            f"delta / {shape[1]} each, so that all together keep the budget."
+        )
+
+
 def declared_classes(classes: Any) -> Any:
     """The declared labels, sorted."""
     distinct = np.unique(np.asarray(classes))
@@ -250,7 +241,7 @@ def classes_from_rows(labels: Any, weight: FloatArray | None) -> Any:
     warnings.warn(
         "the classes were read from y, which reveals them; pass classes=[...] if the set of labels is not public.",
         PrivacyLeakWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
     return classes
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from discreet.data.public import Public
+from discreet.estimators.fitting import budget_for, plan_fit, public_for
 from discreet.estimators.task import Task, plan_beside, plan_question
 from discreet.privacy import accounting
 
@@ -53,11 +53,10 @@ def possible_events(request: FitRequest, rows: int, columns: int, classes: int, 
         return [request.model(task).plan(rows, columns, classes, stored=stored, persons=persons).event]
     tasks: tuple[Task, ...] = ("classification", "regression")
     models = [request.model(task) for task in tasks]
-    facts: dict[str, Any] = {"stored": stored, "persons": request.unit == "person"}
-    public = Public.of(rows, columns, **facts, **models[0]._declared())
-    budget = models[0]._budget(public)
+    public = public_for(models[0], rows, columns, stored=stored, persons=request.unit == "person")
+    budget = budget_for(models[0], public)
     question = plan_question(budget, public.rows, public.relation)
-    plans = [plan_beside(question, budget, public.relation, partial(model._make_plan, public, 2)) for model in models]
+    plans = [plan_beside(question, budget, public.relation, partial(plan_fit, model, public, 2)) for model in models]
     return [accounting.compose([question.event, plan.event]) for plan in plans]
 
 

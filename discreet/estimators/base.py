@@ -6,7 +6,7 @@ parameter is written once; nothing is set on an estimator outside `fit` but its 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,22 +14,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.docstrings import InheritedDocstring
-from discreet._common.threads import thread_count
-from discreet._common.types import BoolArray
-from discreet.data.bounds import boolean_columns
 from discreet.data.clipping import clip_columns
-from discreet.data.gpu_rows import GpuRows, check_tensor, on_gpu, on_host
-from discreet.data.public import Public, public_facts
+from discreet.data.loading import load
 from discreet.data.public_inputs import PublicTable, refuse_private_rows
-from discreet.data.rows import Data, Rows
-from discreet.data.stored_table import StoredTable, is_stored
 from discreet.data.validation import validate_features
-from discreet.distributed import is_dask, table_of_dask
-from discreet.estimators.declared_inputs import check_input_names, public_inputs_of
+from discreet.estimators.fitting import check_input_names, declarations, load_for, plan_fit, public_for, run_fit
 from discreet.estimators.reading.model_methods import ReadableModel
 from discreet.estimators.streaming import StreamLearner
 from discreet.kernels.gradient import margins_by_row
-from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.random.pickling import NoGeneratorInPickles
 from discreet.problem.column_scaling import ColumnScaling
@@ -37,10 +29,6 @@ from discreet.problem.losses import Loss
 from discreet.problem.penalties import Penalty, Zero
 from discreet.problem.problem import Problem
 from discreet.solvers import Plan, Solution
-from discreet.solvers.choose import make_plan
-from discreet.solvers.run import run_plan
-
-DECLARED = ("relation", "bounds", "y_bounds", "public_n", "rows_per_person")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -158,42 +146,6 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
     def _problem(self, classes: int = 2) -> Problem:
         return Problem(self._loss(classes), self._penalty(), self.constraint, bool(self.fit_intercept))
 
-    def _class_count(self) -> int:
-        """The number of classes of the loss, after `_load`; 2 where there are none."""
-        return 2
-
-    def _load(self, X: Any, y: Any, metadata: dict[str, Any], reset: bool, declared: Any = None) -> Data:
-        """Validated rows with an encoded target; for a first chunk or a fit (reset) also what the model knows of them.
-
-        `declared` are the classes that were named beside the rows, if any.
-        """
-        raise NotImplementedError
-
-    def _load_stored(self, X: Any, y: Any, metadata: dict[str, Any]) -> Rows:
-        """The checked rows of a table that stays in its files, with an encoded target."""
-        raise NotImplementedError
-
-    def _load_any(self, X: Any, y: Any, metadata: dict[str, Any]) -> Rows:
-        """Validated rows for a fit, wherever they lie."""
-        if on_gpu(X):
-            return self._load_tensor(X, y, metadata)
-        return self._load_stored(X, y, metadata) if is_stored(X) else self._load(X, y, metadata, reset=True)
-
-    def _load_tensor(self, X: Any, y: Any, metadata: dict[str, Any]) -> GpuRows:
-        """The checked rows of a table that stays on a GPU; target and weights are checked beside a table of zeros."""
-        if metadata.get("groups") is not None:
-            raise ValueError("groups is for tables in the memory of the host; pass X.cpu() with them.")
-        table = check_tensor(X)
-        others = {name: on_host(each) for name, each in metadata.items()}
-        stand_in = np.broadcast_to(np.float64(0.0), (table.shape[0], 1))
-        beside = self._load(stand_in, on_host(y), others, reset=True)
-        self.n_features_in_ = int(table.shape[1])
-        return GpuRows(table, beside.y, beside.weight)
-
-    def _leaks(self) -> tuple[str, ...]:
-        """What `_load` read from the rows and the model shows without noise."""
-        return ()
-
     def fit(self, X: Any, y: Any, **metadata: Any) -> Self:
         """Fit the model privately.
 
@@ -222,15 +174,10 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
         """
         if isinstance(self.public_table, PublicTable):
             refuse_private_rows(self.public_table, X)
-        if is_dask(X):
-            if y is None:
-                raise ValueError("y is missing: pass the name of the target's column, or a Dask series cut like X.")
-            X, y = table_of_dask(X, y, getattr(self, "classes", None)), None
-        rows = self._load_any(X, y, metadata)
-        if isinstance(rows, Data | GpuRows):
-            rows = replace(rows, jobs=thread_count(self.n_jobs))
-        booleans = X.booleans if isinstance(X, StoredTable) else boolean_columns(X)
-        return self._fit_planned(self._plan_for(rows, booleans), rows)
+        table = load_for(self, X, y, metadata, load)
+        check_input_names(self)
+        run_fit(self, plan_fit(self, table.public(**declarations(self)), table.class_count), table)
+        return self
 
     def plan(
         self,
@@ -265,42 +212,7 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
         """
         of_persons = self.rows_per_person is not None if persons is None else persons
         facts: dict[str, Any] = {"sparse": sparse, "stored": stored, "persons": of_persons}
-        public = Public.of(n_samples, n_features, **facts, **self._declared(feature_names))
-        return self._make_plan(public, n_classes, self._budget(public))
-
-    def _declared(self, feature_names: Any = None) -> dict[str, Any]:
-        """What the parameters declare about the rows, whose columns have these names or those of the last fit."""
-        declared = {name: getattr(self, name, None) for name in DECLARED}
-        names = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
-        return declared | public_inputs_of(self) | {"feature_names": names}
-
-    def _plan_for(self, rows: Rows, booleans: BoolArray | None = None) -> Plan:
-        """The plan for validated rows: it sees their shape and which columns are booleans (and bounds="data")."""
-        check_input_names(self)
-        public = public_facts(rows, leaks=self._leaks(), booleans=booleans, **self._declared())
-        return self._make_plan(public, self._class_count(), self._budget(public))
-
-    def _budget(self, public: Public) -> Budget:
-        return budget_from(self.epsilon, self.delta, public.rows)
-
-    def _make_plan(self, public: Public, classes: int, budget: Budget) -> Plan:
-        return make_plan(self.solver, self._problem(classes), public, budget)
-
-    def _fit_planned(self, plan: Plan, rows: Rows) -> Self:
-        """Run a plan that was made for these rows, and keep what it releases.
-
-        Guarantee: costs exactly `plan.event`, which the ledger, if there is one, grants first.
-        """
-        from discreet._common.progress import progress_bar
-        from discreet.privacy.random.generator import generator_from
-
-        rng, note = generator_from(self.random_state), type(self).__name__
-        with progress_bar(note, bool(self.verbose)) as progress:
-            solution = run_plan(plan, rows, rng, self.ledger, self.dataset, note, progress)
-        self.__dict__.pop("stream_", None)
-        self.weighted_ = isinstance(rows, Data | GpuRows) and rows.weight is not None
-        self._keep(solution)
-        return self
+        return plan_fit(self, public_for(self, n_samples, n_features, feature_names, **facts), n_classes)
 
     def _keep(self, solution: Solution) -> None:
         self.plan_, self.solution_ = solution.plan, solution
@@ -335,7 +247,7 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
     def _margins(self, X: Any) -> Any:
         """Linear predictor, with entries clipped to the ranges that the fit used."""
         check_is_fitted(self, "coef_")
-        table = clip_columns(validate_features(self, on_host(X), reset=False), *self.ranges_)
+        table = clip_columns(validate_features(self, X, reset=False), *self.ranges_)
         # Row by row: `evaluate` counts predictions, and a row more may not change those of the others.
         return margins_by_row(table, np.asarray(self.coef_, dtype=np.float64)) + self.intercept_
 

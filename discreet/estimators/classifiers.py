@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 
-from discreet.data.rows import Data, Rows
-from discreet.data.validation import (
-    classes_from_rows,
-    declared_classes,
-    encode_labels,
-    only_weights,
-    persons_of,
-    validate_rows,
-    validate_stored,
-)
+from discreet.data.validation import declared_classes
 from discreet.estimators.base import PrivateLinearModel
 from discreet.estimators.class_weights import class_weights, largest_weight
 from discreet.estimators.scikit_learn_names import explains_parameters
@@ -79,29 +69,6 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     def _strength(self, alpha: float) -> float:
         """The penalty beside weights whose largest is 1: the loss has been divided by the largest, and so is this."""
         return alpha if self.class_weight is None else alpha / largest_weight(self.class_weight)
-
-    def _load(self, X: Any, y: Any, metadata: dict[str, Any], reset: bool, declared: Any = None) -> Data:
-        table, labels, owned = validate_rows(self, X, y, numeric=False, reset=reset)
-        rows = labels.shape[0]
-        weight, persons = only_weights(metadata, rows, groups=True), persons_of(metadata, rows)
-        if reset:
-            classes = self.classes if self.classes is not None else declared
-            self.classes_ = classes_from_rows(labels, weight) if classes is None else declared_classes(classes)
-        return Data(table, encode_labels(labels, self.classes_), weight, owned, persons)
-
-    def _load_stored(self, X: Any, y: Any, metadata: dict[str, Any]) -> Rows:
-        if self.classes is None:
-            raise ValueError("a table that is read block by block needs classes=[...]: all labels that may occur.")
-        classes = declared_classes(self.classes)
-        rows = validate_stored(self, X, y, metadata, partial(encode_labels, classes=classes), classes)
-        self.classes_ = classes
-        return rows
-
-    def _class_count(self) -> int:
-        return int(self.classes_.size)
-
-    def _leaks(self) -> tuple[str, ...]:
-        return () if self.classes is not None else ("the classes",)
 
     def _partial_fit(self, X: Any, y: Any, classes: Any = None, **metadata: Any) -> Self:
         if self.classes is None and classes is None and self._first_chunk():

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from sklearn.base import RegressorMixin
 
-from discreet.data.rows import Data, Rows
-from discreet.data.validation import only_weights, persons_of, validate_rows, validate_stored
 from discreet.estimators.base import PrivateLinearModel
 from discreet.estimators.scikit_learn_names import explains_parameters
 from discreet.problem.losses import Huber, Loss, Squared
@@ -38,16 +35,6 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
     y_bounds: Any = None
     _regression: ClassVar[bool] = True
     _log_link: ClassVar[bool] = False
-
-    def _load(self, X: Any, y: Any, metadata: dict[str, Any], reset: bool, declared: Any = None) -> Data:
-        refuse_several_outputs(y)
-        table, target, owned = validate_rows(self, X, y, numeric=True, reset=reset)
-        rows = target.shape[0]
-        weight, persons = only_weights(metadata, rows, groups=True), persons_of(metadata, rows)
-        return Data(table, np.asarray(target, dtype=np.float64), weight, owned, persons)
-
-    def _load_stored(self, X: Any, y: Any, metadata: dict[str, Any]) -> Rows:
-        return validate_stored(self, X, y, metadata, np.asarray)
 
     def _partial_fit(self, X: Any, y: Any, **metadata: Any) -> Self:
         return self._advance(X, y, metadata)
@@ -86,16 +73,6 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
             1 less the ratio of the squared errors of the model and of the mean of y.
         """
         return float(super().score(X, y, sample_weight))
-
-
-def refuse_several_outputs(y: Any) -> None:
-    """One model predicts one number; the shape of y is public."""
-    shape: tuple[int, ...] = getattr(y, "shape", ())
-    if len(shape) == 2 and shape[1] > 1:
-        raise ValueError(
-            f"y has {shape[1]} columns: fit one model for each of them, with epsilon / {shape[1]} and "
-            f"delta / {shape[1]} each, so that all together keep the budget."
-        )
 
 
 @explains_parameters

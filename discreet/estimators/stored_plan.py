@@ -16,6 +16,7 @@ from discreet._common.codec import Count, Size, checked, declared, plain
 from discreet._common.types import FloatArray
 from discreet.data.bounds import declared_bounds
 from discreet.data.public import Public
+from discreet.estimators.fitting import plan_fit, public_for
 from discreet.problem.column_scaling import ColumnScaling
 
 if TYPE_CHECKING:
@@ -134,9 +135,8 @@ def _planned_again(estimator: Any, facts: PlanFacts, classes: int) -> Plan:
         booleans = np.zeros(columns, dtype=bool)
         booleans[list(facts.booleans)] = True
     shape: dict[str, Any] = {"sparse": facts.sparse, "stored": facts.stored, "persons": facts.persons}
-    public = Public.of(facts.rows, columns, booleans=booleans, **shape, **estimator._declared())
-    plan: Plan = estimator._make_plan(public, classes, estimator._budget(public))
-    return plan
+    public = public_for(estimator, facts.rows, columns, booleans=booleans, **shape)
+    return plan_fit(estimator, public, classes)
 
 
 def has_exact_target_bounds(estimator: Any) -> bool:

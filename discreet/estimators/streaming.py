@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from discreet.data.public import Public
 from discreet.data.validation import refuse_groups
+from discreet.estimators.fitting import load_for, public_for
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.relation import Relation, relation_from
 from discreet.solvers import Plan
@@ -42,10 +42,13 @@ class StreamLearner:
     def _advance(self: Any, X: Any, y: Any, metadata: dict[str, Any], declared: Any = None) -> Any:
         """Validate a chunk and feed it to the stream; the first one begins it."""
         refuse_groups(metadata, "partial_fit, to which a person may come again,")
-        chunk = self._load(X, y, metadata, reset=self._first_chunk(), declared=declared)
-        weighted = self._weighted_with(chunk.weight is not None)
-        if self._first_chunk():
-            plan = stream_plan(self, chunk.columns, self._class_count(), chunk.sparse)
+        first = self._first_chunk()
+        own = getattr(self, "classes" if first else "classes_", None)
+        table = load_for(self, X, y, metadata, reset=first, classes=declared if own is None else own)
+        chunk: Any = table.rows
+        weighted = self._weighted_with(table.weighted)
+        if first:
+            plan = stream_plan(self, chunk.columns, table.class_count, chunk.sparse)
             note = f"{type(self).__name__}, stream"
             # Kept before its rows are read: if that fails, nobody begins a second one by accident.
             self.stream_: Stream = begin_stream(
@@ -91,7 +94,7 @@ def stream_plan(model: Any, columns: int, classes: int, sparse: bool) -> Plan:
     """The plan of the stream that an estimator describes; no row is an argument."""
     refuse_shifting(relation_from(model.relation))
     rows = model.public_n if is_capped(model) else FIRST_ROWS
-    public = Public.of(rows, columns, sparse=sparse, **model._declared())
+    public = public_for(model, rows, columns, sparse=sparse)
     budget = budget_from(model.epsilon, model.delta, rows)
     return plan_stream(model._problem(classes), public, budget, _solver(model), is_capped(model))
 

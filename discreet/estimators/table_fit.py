@@ -16,12 +16,13 @@ import numpy as np
 from discreet import estimators
 from discreet._common.digest import digest_of
 from discreet._common.exceptions import BudgetExceededError
+from discreet.data.loading import load
 from discreet.data.people import person_numbers, person_weights
-from discreet.data.public import Public
 from discreet.data.schema import Schema
 from discreet.data.stored_table import StoredTable, machine_memory
 from discreet.data.table import Table
 from discreet.estimators.affordable import what_fits
+from discreet.estimators.fitting import budget_for, load_for, plan_fit, public_for, run_fit
 from discreet.estimators.names import CLASSIFIERS, REGRESSORS
 from discreet.estimators.task import (
     SHARE,
@@ -171,11 +172,11 @@ def _fit_after_question(request: FitRequest, table: Table | StoredTable, name: s
     stored = isinstance(table, StoredTable)
     persons = person_numbers(groups["groups"], table.rows) if groups else None
     units = table.rows if persons is None else int(persons.max()) + 1
-    public = Public.of(units, len(table.names), stored=stored, persons=persons is not None, **first._declared())
-    budget = first._budget(public)
+    public = public_for(first, units, len(table.names), stored=stored, persons=persons is not None)
+    budget = budget_for(first, public)
     question = plan_question(budget, public.rows, public.relation, public.unit)
     plans = {
-        task: plan_beside(question, budget, public.relation, partial(model._make_plan, public, 2))
+        task: plan_beside(question, budget, public.relation, partial(plan_fit, model, public, 2))
         for task, model in models.items()
     }
     _check_plans(question, plans, budget)
@@ -190,9 +191,8 @@ def _fit_after_question(request: FitRequest, table: Table | StoredTable, name: s
     task: Task = answer
     if task == "classification":
         table = table.map_target(binary_labels)
-    plan = plans[task]
-    model = models[task].set_params(epsilon=plan.budget, random_state=rng)
-    model._fit_planned(plan, model._load_any(table, None, groups))
+    model = models[task].set_params(epsilon=plans[task].budget, random_state=rng)
+    run_fit(model, plans[task], load_for(model, table, None, groups, load))
     model.random_state = first.random_state  # a generator is of no use after the fit
     if not budget.is_infinite:
         model.guarantee_ = _whole_guarantee(question, model.guarantee_, budget)

@@ -13,7 +13,7 @@ import numpy as np
 from discreet._common.digest import digest_of
 from discreet._common.exceptions import BudgetExceededError
 from discreet._common.types import FloatArray
-from discreet.data.validation import load
+from discreet.data.validation import array_rows
 from discreet.federated.agreement import MAX_DELTA, agreed
 from discreet.federated.client_state import ClientState, StateFile, StateInMemory
 from discreet.federated.local_problem import LocalProblem
@@ -254,7 +254,7 @@ class Client:
 
 def _local_problem(plan: FederatedPlan, X: Any, y: Any, sample_weight: Any) -> LocalProblem:
     """The client's rows in scaled columns, clipped as the plan says."""
-    data, problem, public = load(X, y, sample_weight), plan.problem, plan.public
+    data, problem, public = array_rows(X, y, sample_weight), plan.problem, plan.public
     if data.sparse or data.columns != public.columns:
         raise ValueError(f"the plan has {public.columns} dense columns; the rows have {data.columns}.")
     problem.check_labels(data.y)

@@ -19,7 +19,6 @@ from discreet._common.types import FloatArray
 from discreet.data.bounds import check_complete_bounds
 from discreet.data.public import Public
 from discreet.data.validation import check_weights, validate_features
-from discreet.distributed import is_elsewhere
 from discreet.estimators.base import PrivateLinearModel
 from discreet.estimators.fingerprint import fingerprint
 from discreet.metrics.classification import ClassifierMeasure, accuracies, confusion, log_losses
@@ -27,7 +26,7 @@ from discreet.metrics.curves import area_under_curve, calibration_bins, default_
 from discreet.metrics.record import CLIPPED, Evaluation
 from discreet.metrics.regression import RegressorMeasure, regression_figures
 from discreet.metrics.released_sums import NoisySums, check_one_each, plan_sums, release_sums, totals_of
-from discreet.metrics.rows_elsewhere import rows_for, totals
+from discreet.metrics.rows_elsewhere import rows_elsewhere, totals
 from discreet.preprocessing.pipeline import pipeline_guarantee
 from discreet.privacy.budget import budget_from
 from discreet.privacy.relation import Relation
@@ -134,11 +133,7 @@ def evaluate(
     """
     failure = 1.0 - number_in("confidence", confidence, 0.5, 1.0 - 1e-9)
     pipeline_guarantee(model)  # refuses what does not treat every row on its own
-    elsewhere = None
-    if is_elsewhere(X):
-        if sample_weight is not None:
-            raise ValueError("sample_weight is for tables in memory; a table that is read block by block has none.")
-        elsewhere = rows_for(model, X, y)
+    elsewhere = rows_elsewhere(model, X, y, sample_weight)
     rows, columns = (elsewhere.rows, elsewhere.columns) if elsewhere is not None else _shape(model, X, y)
     weight = None if sample_weight is None else check_weights(sample_weight, rows)
     public = Public.of(rows, columns, relation=relation, public_n=public_n)

@@ -11,8 +11,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from discreet._common.types import FloatArray
-from discreet.data.stored_table import StoredTable
-from discreet.distributed import table_elsewhere
+from discreet.data.loading import table_elsewhere
 from discreet.estimators.base import PrivateLinearModel
 from discreet.metrics.label_codes import codes_of
 
@@ -24,19 +23,23 @@ NOT_NEEDED = ("solution_", "plan_", "stream_", "_guarantee", "_plan_facts", "fea
 PARAMETERS = ("ledger", "dataset", "random_state", "public_table", "start")
 
 
-def rows_for(model: Any, X: Any, y: Any) -> Rows:
-    """The checked rows of a Dask or stored table, with labels as numbers of the model's classes.
+def rows_elsewhere(model: Any, X: Any, y: Any, sample_weight: Any) -> Rows | None:
+    """The checked rows of a Dask or stored table, with numbers for the model's classes; None if X is in memory.
 
     A label that is none of them gets the next number, as in memory.
     """
     inner = getattr(model, "best_estimator_", model)
+    classes = getattr(inner, "classes_", None)
+    table = table_elsewhere(X, y, classes=classes)
+    if table is None:
+        return None
+    if sample_weight is not None:
+        raise ValueError("sample_weight is for tables in memory; a table that is read block by block has none.")
     if not isinstance(inner, PrivateLinearModel):
         kind = type(inner).__name__
         raise ValueError(f"a table that is read block by block is evaluated for linear models alone, not {kind}.")
-    classes = inner.classes_ if is_classifier(inner) else None
-    if y is None and not isinstance(X, StoredTable):
+    if table.schema.target.name is None:
         raise ValueError("y is missing: pass the name of the target's column, or a Dask series cut like X.")
-    table = table_elsewhere(X, y, classes)
     names = getattr(inner, "feature_names_in_", None)
     if len(table.names) != inner.n_features_in_ or (table.named and names is not None and table.names != [*names]):
         raise ValueError("the columns of the table are not those that the model was trained on, in that order.")

@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.model_selection import ParameterGrid, train_test_split
 
 from discreet._common.types import BoolArray, FloatArray
-from discreet.data.bounds import boolean_columns, names_of
 from discreet.data.validation import only_weights, refuse_groups
+from discreet.estimators.fitting import load_for
 from discreet.model_selection.row_scores import RowScore
 from discreet.model_selection.search_plan import TableShape, plan_search
 from discreet.model_selection.winner import Winner, check_event, check_searchable
@@ -168,10 +168,9 @@ class PrivateGridSearch(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEs
         """
         self._check()
         refuse_groups(metadata, "a private search")
-        rows = clone(self.estimator)._load(
-            X, y, metadata, reset=True
-        )  # refuses a bad table before anything is released
-        plan = self._planned(rows.rows, rows.columns, rows.sparse, names_of(X), boolean_columns(X))
+        table = load_for(clone(self.estimator), X, y, metadata)  # refuses a bad table before any release
+        rows = table.rows
+        plan = self._planned(rows.rows, rows.columns, rows.sparse, table.names, table.booleans)
         name = type(self).__name__
         rng = plan.generator(self.random_state, name)
         with booked(plan, rng, self.ledger, self.dataset, name) as booking:

@@ -17,7 +17,7 @@ from sklearn.utils import _safe_indexing
 
 from discreet._common.checks import number_in, whole
 from discreet._common.types import FloatArray, IndexArray
-from discreet.data.bounds import boolean_columns, names_of
+from discreet.estimators.fitting import load_for
 from discreet.estimators.task import SHRINK
 from discreet.metrics.intervals import Counts, Limits
 from discreet.model_selection.row_scores import RowScore
@@ -165,7 +165,8 @@ def cross_val_score_private(
     failure = 1.0 - number_in("confidence", confidence, 0.5, 1.0 - 1e-9)
     share = number_in("score_share", score_share, 1e-3, 0.999)
     score = RowScore.of(estimator, "accuracy" if scoring is None and is_classifier(estimator) else scoring)
-    rows = clone(estimator)._load(X, y, {}, reset=True)  # refuses a bad table before anything is released
+    table = load_for(clone(estimator), X, y, {})  # refuses a bad table before anything is released
+    rows = table.rows
     if folds > rows.rows:
         raise ValueError(f"cv={folds} folds need at least as many rows; got {rows.rows}.")
     # Of a column every row would be compared with every other one; numbers may be texts until now, as for `fit`.
@@ -173,7 +174,7 @@ def cross_val_score_private(
     budget = budget_from(epsilon, delta, rows.rows)
     sizes = [part.size for part in np.array_split(np.arange(rows.rows), folds)]
     classes = len(estimator.classes) if is_classifier(estimator) else 2
-    told: dict[str, Any] = {"names": names_of(X), "booleans": boolean_columns(X)}
+    told: dict[str, Any] = {"names": table.names, "booleans": table.booleans}
     shapes = [TableShape(rows.rows, size, rows.columns, classes, rows.sparse, **told) for size in sizes]
     plan = plan_scores(estimator, shapes, budget, share)
     rng = plan.generator(random_state, "cross_val_score_private", score)  # two scores: two noises

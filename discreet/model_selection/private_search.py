@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 
 from discreet._common.types import BoolArray
-from discreet.data.bounds import boolean_columns, names_of
 from discreet.data.public import Public
 from discreet.data.validation import only_weights, refuse_groups
+from discreet.estimators.fitting import load_for
 from discreet.model_selection.candidates import Candidates
 from discreet.model_selection.row_scores import RowScore
 from discreet.model_selection.search_plan import TableShape
@@ -202,8 +202,9 @@ class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEsti
         """
         self._check()
         refuse_groups(metadata, "a private search")
-        rows = clone(self.estimator)._load(X, y, metadata, reset=True)  # refuses a bad table before any release
-        plan = self._planned(rows.rows, rows.columns, rows.sparse, names_of(X), boolean_columns(X))
+        table = load_for(clone(self.estimator), X, y, metadata)  # refuses a bad table before any release
+        rows = table.rows
+        plan = self._planned(rows.rows, rows.columns, rows.sparse, table.names, table.booleans)
         name = type(self).__name__
         rng = plan.generator(self.random_state, name)
         with booked(plan, rng, self.ledger, self.dataset, name) as booking:

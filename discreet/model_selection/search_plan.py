@@ -12,7 +12,7 @@ from typing import Any
 
 from discreet._common.types import BoolArray
 from discreet.data.public import Public
-from discreet.estimators.declared_inputs import public_inputs_of
+from discreet.estimators.fitting import plan_fit, public_for, public_inputs_of
 from discreet.estimators.task import SHRINK, covers_either
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
@@ -45,10 +45,8 @@ class TableShape:
         priced = model.set_params(epsilon=budget, delta=None)
         if Relation(model.relation) is Relation.ADD_REMOVE:
             priced.set_params(public_n=rows)
-        facts = {"sparse": self.sparse, "booleans": self.booleans} | priced._declared(self.names)
-        public = Public.of(rows, self.columns, **facts)
-        plan: Plan = priced._make_plan(public, self.classes, priced._budget(public))
-        return plan
+        public = public_for(priced, rows, self.columns, self.names, sparse=self.sparse, booleans=self.booleans)
+        return plan_fit(priced, public, self.classes)
 
     def public(self, relation: Relation) -> Public:
         """What is public about the table as a whole."""

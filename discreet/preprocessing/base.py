@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.docstrings import InheritedDocstring
-from discreet._common.types import BoolArray, FloatArray
-from discreet.data.bounds import boolean_columns
+from discreet._common.types import FloatArray
 from discreet.data.clipping import clip_columns
+from discreet.data.loading import load
 from discreet.data.public import Public
-from discreet.data.rows import Data, Rows
-from discreet.data.validation import only_weights, validate_features, validate_stored
-from discreet.distributed import is_elsewhere, table_elsewhere
+from discreet.data.validation import validate_features
 from discreet.preprocessing.release import facts_of
 from discreet.privacy.budget import budget_from
 from discreet.privacy.guarantee import Guarantee
@@ -27,6 +25,12 @@ from discreet.privacy.release import ReleasePlan, booked
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
+
+
+NEEDS_MEMORY = (
+    "{name} needs all rows in memory; PrivateScaler, PrivateBounds and private_means take tables on Dask or in Parquet "
+    "files."
+)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -109,33 +113,20 @@ class PrivateTransformer(
         Guarantee: everything learned is differentially private as `guarantee_` states; the ledger, if there
         is one, grants the cost before anything is computed from the rows.
         """
-        data, booleans = self._rows_elsewhere(X, metadata) if is_elsewhere(X) else self._rows_in_memory(X, metadata)
-        names = getattr(self, "feature_names_in_", None)
-        booleans = booleans if hasattr(self, "bounds") and self._types_bound else None
+        check = partial(self._validated, reset=True)
+        refusal = None if self._needs_sums_only else NEEDS_MEMORY.format(name=type(self).__name__)
+        table = load(X, metadata=metadata, estimator=self, memory_only=refusal, check=check)
+        data = table.rows
+        booleans = table.booleans if hasattr(self, "bounds") and self._types_bound else None
         promised = {name: getattr(self, name) for name in ("epsilon", "delta", "relation", "public_n")}
-        plan = self._plan(*facts_of(data, getattr(self, "bounds", None), names, booleans, **promised))
+        plan = self._plan(*facts_of(data, getattr(self, "bounds", None), table.names, booleans, **promised))
         name = type(self).__name__
         rng = plan.generator(self.random_state, name)
         with booked(plan, rng, self.ledger, self.dataset, name) as booking:
             self._learn(plan, data, rng)
-        self.weighted_ = isinstance(data, Data) and data.weight is not None
+        self.weighted_ = table.weighted
         self.guarantee_: Guarantee = booking.guarantee
         return self
-
-    def _rows_in_memory(self, X: Any, metadata: dict[str, Any]) -> tuple[Rows, BoolArray | None]:
-        table = self._validated(X, reset=True)
-        weight = only_weights(metadata, table.shape[0])
-        return Data(table, np.zeros(table.shape[0]), weight), boolean_columns(X)
-
-    def _rows_elsewhere(self, X: Any, metadata: dict[str, Any]) -> tuple[Rows, BoolArray | None]:
-        """The checked rows of a table that stays on its workers or in its files, and which columns are booleans."""
-        if not self._needs_sums_only:
-            raise ValueError(
-                f"{type(self).__name__} needs all rows in memory; PrivateScaler, PrivateBounds and private_means take "
-                "tables on Dask or in Parquet files."
-            )
-        table = table_elsewhere(X)
-        return validate_stored(self, table, None, metadata, np.asarray), table.booleans
 
     def plan(self, n_samples: int, n_features: int, sparse: bool = False, feature_names: Any = None) -> ReleasePlan:
         """Return what `fit` would release from a table of this size, and its `event`. No data is needed.

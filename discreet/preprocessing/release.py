@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from discreet._common.types import FloatArray
-from discreet.data.bounds import boolean_columns, names_of
+from discreet.data.loading import CheckedTable, load, load_array
 from discreet.data.public import public_facts
-from discreet.data.rows import Data, Rows
-from discreet.data.validation import load_features
-from discreet.distributed import is_elsewhere, table_elsewhere
+from discreet.data.rows import Rows
 from discreet.privacy.budget import budget_from
 from discreet.privacy.guarantee import Guarantee
 
@@ -61,24 +58,18 @@ def facts_of(
     return public, budget_from(epsilon, delta, public.rows)
 
 
-def rows_and_facts(X: Any, bounds: Any, sample_weight: Any, **promised: Any) -> tuple[Data, Public, Budget]:
+def rows_and_facts(
+    X: Any, bounds: Any, sample_weight: Any, door: Callable[..., CheckedTable] = load_array, **promised: Any
+) -> tuple[Any, Public, Budget]:
     """A raw table with declared bounds, validated, and its facts; `promised` are the last arguments of `facts_of`."""
     if bounds is None:
         raise ValueError("bounds is missing; pass (low, high), for example from PrivateBounds.")
-    data, names = load_features(X, sample_weight), names_of(X)
-    public, budget = facts_of(data, bounds, names, boolean_columns(X), **promised)
-    public.complete_bounds(names)
-    return data, public, budget
+    table = door(X, metadata={"sample_weight": sample_weight})
+    public, budget = facts_of(table.rows, bounds, table.names, table.booleans, **promised)
+    public.complete_bounds(table.names)
+    return table.rows, public, budget
 
 
 def sums_and_facts(X: Any, bounds: Any, sample_weight: Any, **promised: Any) -> tuple[Rows, Public, Budget]:
     """The same for what needs only sums over the rows: X may be a Dask table or a `pyarrow.dataset`."""
-    if bounds is None or not is_elsewhere(X):
-        return rows_and_facts(X, bounds, sample_weight, **promised)
-    if sample_weight is not None:
-        raise ValueError("sample_weight is for tables in memory; a table that is read block by block has none.")
-    table = table_elsewhere(X)
-    rows, names = table.encoded(np.asarray), table.names if table.named else None
-    public, budget = facts_of(rows, bounds, names, table.booleans, **promised)
-    public.complete_bounds(names)
-    return rows, public, budget
+    return rows_and_facts(X, bounds, sample_weight, load, **promised)

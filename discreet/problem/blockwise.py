@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.data.gpu_rows import takes_tensors
-from discreet.data.rows import max_over_blocks, sum_over_blocks
+from discreet.data.rows import max_over_blocks, sum_over_blocks, takes_tensors
 from discreet.problem.column_scaling import ColumnScaling
 from discreet.problem.coupled_penalties import RescaledPenalty
 from discreet.problem.penalties import Penalty, PenaltyTerms, prox

@@ -146,7 +146,7 @@ class Problem:
         Optimum
             `coef`, `intercept`, `value` and `certificate`.
         """
-        from discreet.data.validation import load
+        from discreet.data.validation import array_rows
         from discreet.problem.optimum import minimise
 
-        return minimise(self, load(X, y, sample_weight), tolerance)
+        return minimise(self, array_rows(X, y, sample_weight), tolerance)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet._common.types import FloatArray, IndexArray, IntArray
-from discreet.data.gpu_rows import takes_tensors
+from discreet.data.rows import takes_tensors
 from discreet.kernels.gradient import clipped_gradient_sum, mapped_row_norms, margins_of, row_norms
 
 if TYPE_CHECKING:

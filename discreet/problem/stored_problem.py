@@ -8,9 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from discreet._common.digest import digest_of
-from discreet.data.gpu_rows import is_tensor
-from discreet.data.rows import block_rows
-from discreet.distributed import DistributedRows
+from discreet.data.rows import block_rows, can_take_tensors
 from discreet.problem.blockwise import BlockwiseProblem, scaled_penalty_terms, scaled_start, scaling_for
 from discreet.problem.column_scaling import ColumnScaling
 from discreet.problem.scaled_block import MatrixBlock, ScaledBlock, UnscaledBlock
@@ -34,7 +32,7 @@ class StoredProblem(BlockwiseProblem):
 
     @property
     def gives_blocks(self) -> bool:
-        return not isinstance(self.source, DistributedRows)
+        return self.source.gives_blocks
 
     def blocks(self) -> Iterator[ScaledBlock]:
         return map(self.block_scaling, self.source.blocks())
@@ -65,7 +63,7 @@ class BlockScaling:
         if block.sparse:
             X = self.scaling.matrix(block, "C", self.fit_intercept)
             return MatrixBlock(X, y, block.weight, self.loss, start=block.start)
-        if is_tensor(block.X):
+        if block.on_device:
             from discreet.problem.gpu_block import GpuBlock
 
             return GpuBlock(block, self.scaling, y, self.loss, self.fit_intercept, keeps_matrix=False)
@@ -86,7 +84,7 @@ class PartOfScaled:
     @property
     def takes_tensors(self) -> bool:
         """Whether the part asks a block for what it computes itself, so that it may lie on a GPU."""
-        return bool(getattr(getattr(self.part, "func", self.part), "takes_tensors", False))
+        return can_take_tensors(self.part)
 
     def __call__(self, block: Data) -> FloatArray:
         return self.part(block.keep(self.scaled.key, self.scaled))

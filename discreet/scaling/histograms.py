@@ -12,9 +12,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
-from discreet.data.gpu_rows import is_tensor, takes_tensors
 from discreet.data.moments import column
-from discreet.data.rows import Data, Rows, exact_weights, on_term_grid, piece_slices, sum_over_blocks
+from discreet.data.rows import Data, Rows, exact_weights, on_term_grid, piece_slices, sum_over_blocks, takes_tensors
 
 LOWEST_EXPONENT, HIGHEST_EXPONENT = -64, 63  # numbers beyond 5e-20 and 2e19 count as these
 BINS = HIGHEST_EXPONENT - LOWEST_EXPONENT + 2  # the last bin counts the zeros
@@ -36,7 +35,7 @@ def exponent_counts(rows: Rows, groups: list[range], origin: FloatArray) -> Floa
 
 @takes_tensors
 def _exponent_counts(block: Data, groups: list[range], origin: FloatArray) -> FloatArray:
-    if is_tensor(block.X):
+    if block.on_device:
         return _tensor_counts(block, groups, origin)
     if not block.sparse and _one_per_column(groups, block.columns):
         return _column_counts(block, len(groups) > block.columns, origin)

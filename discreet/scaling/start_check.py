@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.data.gpu_rows import takes_tensors
 from discreet.data.people import rounded_rows
-from discreet.data.rows import TERM_STEP, on_term_grid
+from discreet.data.rows import TERM_STEP, on_term_grid, takes_tensors
 from discreet.privacy import mechanisms
 
 if TYPE_CHECKING:

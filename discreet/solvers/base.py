@@ -16,7 +16,6 @@ from discreet._common.exceptions import IncompatibleSolverError, PrivacyLeakWarn
 from discreet._common.types import FloatArray, Progress
 from discreet.data.people import gather_persons, rounded_rows
 from discreet.data.rows import Data
-from discreet.distributed import DistributedRows
 from discreet.privacy import accounting
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
@@ -261,7 +260,7 @@ class Solver(ABC, Generic[M, S]):
 
     def check_rows(self, plan: Plan[M, S], rows: Rows) -> None:
         """Refuse rows that give sums only, before anything is booked, where the run needs more."""
-        if self.needs_blocks and isinstance(rows, DistributedRows):
+        if self.needs_blocks and not rows.gives_blocks:
             raise self._refused(BLOCKS_NEEDED, plan.problem, plan.budget, stored=True)
 
     def _check_plan(self, problem: Problem, data: Rows, plan: Plan) -> None:

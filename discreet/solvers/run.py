@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from discreet._common.exceptions import UtilityWarning
 from discreet._common.threads import thread_count
 from discreet._common.types import Progress
-from discreet.data.bounds import boolean_columns, names_of
-from discreet.data.public import public_facts
+from discreet.data.loading import load_array
 from discreet.data.public_inputs import refuse_private_rows
 from discreet.data.rows import Rows
-from discreet.data.validation import load
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.relation import Relation
 from discreet.privacy.release import booked
@@ -161,12 +159,13 @@ def solve(
     from discreet.privacy.random.generator import generator_from
 
     refuse_private_rows(public_table, X)
-    data, names = replace(load(X, y, sample_weight, groups), jobs=thread_count(n_jobs)), names_of(X)
+    others = {"sample_weight": sample_weight, "groups": groups}
+    table = load_array(X, y, "numbers", others, jobs=thread_count(n_jobs))
+    data: Any = table.rows
     problem.check_labels(data.y)
     limits = None if problem.loss.classification else y_bounds
     declared = {"relation": relation, "bounds": bounds, "y_bounds": limits, "public_n": public_n}
-    declared |= {"feature_names": names, "booleans": boolean_columns(X), "rows_per_person": rows_per_person}
-    public = public_facts(data, **declared, start=start, table=public_table)
+    public = table.public(**declared, rows_per_person=rows_per_person, start=start, table=public_table)
     granted = budget_from(budget, None, public.rows)
     plan = make_plan(solver, problem, public, granted)
     rng, note = generator_from(random_state), "coefficients, by solve"

@@ -8,7 +8,7 @@ from typing import Any
 
 from discreet.data.public import Public
 from discreet.data.rows import Data
-from discreet.data.validation import load
+from discreet.data.validation import array_rows
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import RandomGenerator, seeded_generator
 from discreet.privacy.relation import Relation
@@ -63,7 +63,7 @@ class SolverCase:
         rng: RandomGenerator | None = None,
     ) -> Solution:
         """Run a plan on a table with noise of a known seed, or of a generator."""
-        data: Data = load(X, y, weight)
+        data: Data = array_rows(X, y, weight)
         rng = rng or seeded_generator(self.seed if seed is None else seed)
         return plan.solver.solve(plan.problem, data, plan, rng)
 

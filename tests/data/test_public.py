@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import discreet
 from discreet import LogisticRegression, PrivacyLeakWarning, Ridge
 from discreet.data.public import Public, public_facts
-from discreet.data.validation import load
+from discreet.data.validation import array_rows
 from discreet.preprocessing import PrivateScaler
 from discreet.preprocessing.release import facts_of
 from discreet.privacy.relation import Relation
@@ -54,7 +54,7 @@ def test_plan_and_fit_of_all_ways_in_see_the_same_facts(table, relation):
     assert solved.plan.public.to_dict() == expected
     bounds = declared.pop("bounds")
     without_target = Public.of(400, 3, bounds=bounds, **declared)
-    seen, budget = facts_of(load(X, y), bounds, epsilon=1.0, delta=None, **declared)
+    seen, budget = facts_of(array_rows(X, y), bounds, epsilon=1.0, delta=None, **declared)
     assert seen.to_dict() == without_target.to_dict()
     planned = PrivateScaler(bounds=bounds, **declared).plan(400, 3)
     assert planned == PrivateScaler(bounds=bounds, **declared)._plan(without_target, budget)
@@ -78,7 +78,7 @@ def test_only_a_fit_may_read_bounds_and_it_says_so(table):
 def test_bounds_read_from_the_rows_are_always_usable():
     X = np.array([[0.0, 1e-200, -1e300, 2e-90], [0.0, -3e-150, 1e300, 2e-90 + 1e-101]])
     with pytest.warns(PrivacyLeakWarning):
-        public = public_facts(load(X, np.zeros(2)), bounds="data")
+        public = public_facts(array_rows(X, np.zeros(2)), bounds="data")
     np.testing.assert_array_equal(public.low, [0.0, 0.0, -1e100, 2e-90])
     assert (public.high >= public.low).all()
 
@@ -92,4 +92,4 @@ def test_declarations_that_contradict_are_refused():
         Public.of(10, 2, public_n=9)
     with pytest.raises(ValueError, match="public_n="):
         Public.of(10, 2, relation=Relation.ADD_REMOVE)
-    assert public_facts(load(sp.csr_array(np.eye(3)), np.ones(3))).sparse
+    assert public_facts(array_rows(sp.csr_array(np.eye(3)), np.ones(3))).sparse

@@ -14,7 +14,7 @@ import pytest
 from discreet import Ridge
 from discreet.data import rows as rows_module
 from discreet.data.read_ahead import read_ahead
-from discreet.data.stored_table import as_stored_table
+from discreet.data.stored_table import table_of_dataset
 from tests.cli_tools import make_table
 from tests.forks import fork_below_python, in_child
 
@@ -131,7 +131,7 @@ def test_an_open_pass_does_not_hold_up_the_end_of_the_process():
 def stored(tmp_path, monkeypatch):
     monkeypatch.setattr(rows_module, "BLOCK_ENTRIES", 100)
     make_table(task="numbers").to_parquet(tmp_path / "table.parquet", index=False, row_group_size=170)
-    return as_stored_table(ds.dataset(tmp_path / "table.parquet"), "y").encoded(np.asarray)
+    return table_of_dataset(ds.dataset(tmp_path / "table.parquet"), "y").encoded(np.asarray)
 
 
 def test_passes_over_a_file_may_end_early_and_overlap(stored):

@@ -14,9 +14,10 @@ import pytest
 from discreet import LogisticRegression, Ridge
 from discreet.data import rows as rows_module
 from discreet.data.files import open_table
+from discreet.data.loading import table_elsewhere
 from discreet.data.rows import Data, block_rows
 from discreet.data.schema import Column, Schema, Target
-from discreet.data.stored_table import StoredTable, as_stored_table, is_stored
+from discreet.data.stored_table import StoredTable, table_of_dataset
 from discreet.data.validation import declared_classes, encode_labels
 from discreet.privacy.budget import Budget
 from discreet.problem.column_scaling import identity_scaling
@@ -104,7 +105,7 @@ def dataset_of_three(folder):
 
 
 def test_a_data_set_is_read_in_the_order_of_its_files(tmp_path):
-    stored = as_stored_table(dataset_of_three(tmp_path), "y").encoded(np.asarray)
+    stored = table_of_dataset(dataset_of_three(tmp_path), "y").encoded(np.asarray)
     assert stored.table.names == ["a", "b", "c"]
     assert same(stored.blocks(), Data(numbers()[["a", "b", "c"]].to_numpy(), numbers().y.to_numpy()).blocks()) == 31
 
@@ -123,14 +124,14 @@ def other_forms(folder):
 
 def test_other_forms_of_data_sets(tmp_path):
     for dataset, expected in other_forms(tmp_path):
-        stored = as_stored_table(dataset, "y").encoded(np.asarray)
+        stored = table_of_dataset(dataset, "y").encoded(np.asarray)
         assert stored.rows == len(expected)
         same(stored.blocks(), Data(expected[["a", "b", "c"]].to_numpy(), expected.y.to_numpy()).blocks())
 
 
 def test_the_folders_of_a_partition_are_columns(tmp_path):
     numbers().assign(hospital=np.arange(ROWS) % 2).to_parquet(tmp_path, partition_cols=["hospital"])
-    stored = as_stored_table(ds.dataset(tmp_path, partitioning="hive"), "y").encoded(np.asarray)
+    stored = table_of_dataset(ds.dataset(tmp_path, partitioning="hive"), "y").encoded(np.asarray)
     expected = pd.concat([numbers().iloc[0::2].assign(hospital=0), numbers().iloc[1::2].assign(hospital=1)])
     assert stored.table.names == ["a", "b", "c", "hospital"]
     same(stored.blocks(), Data(expected[stored.table.names].to_numpy(), expected.y.to_numpy()).blocks())
@@ -150,7 +151,7 @@ BAD = [
 def test_bad_rows_are_refused_before_anything_is_planned(change, word, monkeypatch):
     dataset = ds.dataset(pa.Table.from_pandas(change(numbers()), preserve_index=False))
     model = LogisticRegression(classes=[0, 1])
-    monkeypatch.setattr(model, "_plan_for", pytest.fail)
+    monkeypatch.setattr("discreet.estimators.base.plan_fit", pytest.fail)
     with pytest.raises(ValueError, match=word) as caught:
         model.fit(dataset, "y")
     assert "\n" not in str(caught.value)
@@ -159,8 +160,8 @@ def test_bad_rows_are_refused_before_anything_is_planned(change, word, monkeypat
 
 def test_what_a_stored_table_cannot_do_is_said():
     dataset = ds.dataset(pa.Table.from_pandas(numbers()))
-    assert is_stored(dataset)
-    assert not is_stored(numbers())
+    assert table_elsewhere(dataset) is not None
+    assert table_elsewhere(numbers()) is None
     with pytest.raises(ValueError, match="name of the target's column"):
         Ridge().fit(dataset, numbers().y)
     with pytest.raises(ValueError, match="sample_weight is for tables in memory"):
@@ -168,13 +169,13 @@ def test_what_a_stored_table_cannot_do_is_said():
     with pytest.raises(ValueError, match="needs classes="):
         LogisticRegression().fit(dataset, "y")
     with pytest.raises(ValueError, match="schema's target is 'y'"):
-        Ridge().fit(StoredTable(as_stored_table(dataset, "y").source, SCHEMA), "z")
+        Ridge().fit(StoredTable(table_of_dataset(dataset, "y").source, SCHEMA), "z")
 
 
 def test_a_table_that_changes_under_way_is_noticed(tmp_path):
     path = tmp_path / "table.parquet"
     numbers().to_parquet(path)
-    stored = as_stored_table(ds.dataset(path), "y").encoded(np.asarray)
+    stored = table_of_dataset(ds.dataset(path), "y").encoded(np.asarray)
     numbers(900).to_parquet(path)
     with pytest.raises((ValueError, OSError)):
         list(stored.blocks())
@@ -184,7 +185,7 @@ def peak_of_a_pass(path, dataset):
     """Bytes of arrays and of Arrow's memory at the end of every block, the most of them."""
     with open_table(path) as file:
         schema = Schema(tuple(map(Column, "abcdefg")), Target("y"))
-        whole = as_stored_table(ds.dataset(path), "y") if dataset else file.stored(schema)
+        whole = table_of_dataset(ds.dataset(path), "y") if dataset else file.stored(schema)
         pool = pa.default_memory_pool()
         before, most = pool.bytes_allocated(), 0
         tracemalloc.start()
@@ -211,7 +212,7 @@ def test_memory_does_not_grow_with_the_table(tmp_path, monkeypatch, dataset):
 def test_a_block_is_given_back_as_soon_as_it_has_been_used(tmp_path):
     """What is computed of a block refers back to it; the garbage collector, which comes late, is not waited for."""
     numbers().to_parquet(tmp_path / "table.parquet")
-    stored, alive = as_stored_table(ds.dataset(tmp_path / "table.parquet"), "y").encoded(np.asarray), weakref.WeakSet()
+    stored, alive = table_of_dataset(ds.dataset(tmp_path / "table.parquet"), "y").encoded(np.asarray), weakref.WeakSet()
     scaled = stored_problem(Problem(Squared()), stored, identity_scaling(3), ROWS)
 
     def counted(block):
@@ -258,7 +259,7 @@ def test_a_file_that_changes_is_refused_without_telling_how_many_rows_it_had(tmp
     """Under add_remove the number of rows is secret."""
     path = tmp_path / "table.parquet"
     frame().drop(columns="ward").to_parquet(path, index=False)
-    stored = as_stored_table(ds.dataset(path), "y", ["no", "yes"]).encoded(encode)
+    stored = table_of_dataset(ds.dataset(path), "y", ["no", "yes"]).encoded(encode)
     frame(500).drop(columns="ward").to_parquet(path, index=False)
     with pytest.raises(ValueError, match="changed while it was read") as error:
         list(stored.blocks())
@@ -275,7 +276,7 @@ def test_other_formats_are_refused_by_name(tmp_path, name):
 def test_blocks_of_one_column_are_copies_too():
     """A view of what is read into would hold the rows of a later block: these would then count twice."""
     values = np.arange(250.0)
-    table = as_stored_table(ds.dataset(pa.table({"x": values, "y": values})), "y")
+    table = table_of_dataset(ds.dataset(pa.table({"x": values, "y": values})), "y")
     blocks = list(table.encoded(np.asarray).blocks())
     assert [block.rows for block in blocks] == [100, 100, 50]
     np.testing.assert_array_equal(np.concatenate([block.X[:, 0] for block in blocks]), values)

@@ -5,17 +5,18 @@ Tensors in the memory of the host stand for those on a GPU, which `on_gpu` is to
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from discreet import HuberRegressor, IncompatibleSolverError, LogisticRegression, PoissonRegressor, Ridge
-from discreet.data.rows import Data, block_slices
+from discreet.data.rows import Data, block_slices, takes_tensors
+from discreet.estimators.fitting import declarations, load_for, plan_fit, run_fit
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; pip install discreet[gpu]")
 
-from discreet.data.gpu_rows import GpuRows, check_tensor, takes_tensors  # noqa: E402 - needs PyTorch
+from discreet.data.gpu_rows import GpuRows, check_tensor  # noqa: E402 - needs PyTorch
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning", "ignore::discreet.UtilityWarning")
 
@@ -31,7 +32,7 @@ class PlannedAsStored(Data):
 
 @pytest.fixture(autouse=True)
 def _small_blocks_of_any_tensor(monkeypatch):
-    monkeypatch.setattr("discreet.estimators.base.on_gpu", lambda X: isinstance(X, torch.Tensor))
+    monkeypatch.setattr("discreet.data.loading.on_gpu", lambda X: isinstance(X, torch.Tensor))
     monkeypatch.setattr("discreet.data.gpu_rows.BLOCK_ENTRIES", 1 << 13)
     monkeypatch.setattr("discreet.kernels.tensors.PIECE_ENTRIES", 1 << 12)
 
@@ -44,9 +45,9 @@ def a_table(rows=4000, columns=3, seed=0):
 
 def in_memory(estimator, X, y, **metadata):
     """The fit of the same rows in memory, with the same plan."""
-    data = estimator._load(X, y, metadata, reset=True)
-    rows = PlannedAsStored(data.X, data.y, data.weight)
-    return estimator._fit_planned(estimator._plan_for(rows), rows)
+    table = load_for(estimator, X, y, metadata)
+    table = replace(table, rows=PlannedAsStored(table.rows.X, table.rows.y, table.rows.weight))
+    run_fit(estimator, plan_fit(estimator, table.public(**declarations(estimator)), table.class_count), table)
 
 
 CASES = {

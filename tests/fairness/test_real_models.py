@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom
 
 import discreet
-from discreet.data.validation import encode_labels, load
+from discreet.data.validation import array_rows, encode_labels
 from discreet.fairness import linear_classifier
 from discreet.problem.scaled_problem import scale_problem
 from discreet.solvers import SOLVERS, OutputPerturbation
@@ -35,7 +35,7 @@ def twin_of(model, X, y):
     """The minimiser of the planned problem on the released scales."""
     plan, scaling = model.plan_, model.solution_.scaling
     labels = encode_labels(y, model.classes_)
-    scaled = scale_problem(plan.problem, load(X, labels), scaling, len(X), "C")
+    scaled = scale_problem(plan.problem, array_rows(X, labels), scaling, len(X), "C")
     scaled = clip_rows(scaled, plan.settings.row_norm, plan.settings.ridge)
     coef, intercept = scaled.to_user(minimum_within(scaled, plan.settings.row_norm, 1e-6))
     return linear_classifier(model).with_parameters(np.atleast_2d(coef), np.atleast_1d(intercept))

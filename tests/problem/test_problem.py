@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn import linear_model
 
-from discreet.data.validation import load
+from discreet.data.validation import array_rows
 from discreet.problem import optimum
 from discreet.problem.constraints import Box, L1Ball, L2Ball, Simplex
 from discreet.problem.losses import Logistic, SmoothedHinge, Squared
@@ -40,7 +40,7 @@ def test_a_narrow_hinge_is_minimised_too():
     y = np.where(rng.random(3_000) < 1.0 / (1.0 + np.exp(-margins)), 1.0, -1.0)
     problem = Problem(SmoothedHinge(0.05), L2(1e-4))
     best = problem.optimum(X, y)
-    scaled = optimum.exactly_scaled(problem, load(X, y))
+    scaled = optimum.exactly_scaled(problem, array_rows(X, y))
     assert best.value <= scaled.value(optimum.lbfgs(scaled)) * (1.0 + 1e-9)
     assert best.value < 0.5 * scaled.value(optimum.newton(scaled, 1e-10))
 
@@ -49,14 +49,14 @@ def test_a_narrow_hinge_is_minimised_too():
 @pytest.mark.parametrize("loss", [Squared(), Logistic()], ids=lambda loss: loss.name)
 def test_the_duality_gap_bounds_the_true_gap(loss, penalty):
     """At points that are not optimal, the certificate must never be below the gap it bounds."""
-    from discreet.data.validation import load
+    from discreet.data.validation import array_rows
     from discreet.problem.certificate import certify
     from discreet.problem.optimum import exactly_scaled
 
     problem = Problem(loss, penalty)
     X, y = table(loss)
     best = problem.optimum(X, y)
-    scaled = exactly_scaled(problem, load(X, y))
+    scaled = exactly_scaled(problem, array_rows(X, y))
     optimum = np.append(scaled.scaling.from_user(best.coef), best.intercept + scaled.scaling.shift @ best.coef)
     if not loss.classification:
         optimum[-1] -= scaled.scaling.target_shift

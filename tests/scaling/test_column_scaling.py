@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 from discreet.data.public import Public
 from discreet.data.rows import Data
-from discreet.data.validation import load
+from discreet.data.validation import array_rows
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
 from discreet.problem.column_scaling import ColumnScaling
@@ -42,7 +42,7 @@ def some_scaling(columns, clip=np.inf):
 def test_the_framed_objective_is_the_users_objective(loss, order):
     problem = Problem(loss, ElasticNet(0.1, 0.4))
     X, y = table(loss)
-    scaled = scale_problem(problem, load(X, y), some_scaling(4), len(y), order)
+    scaled = scale_problem(problem, array_rows(X, y), some_scaling(4), len(y), order)
     w = np.random.default_rng(0).standard_normal(5)
     coef, intercept = scaled.to_user(w)
     if loss.classification:  # labels are not shifted, so neither is the intercept

@@ -13,7 +13,7 @@ from discreet import IncompatibleSolverError, NotPrivateWarning, solve
 from discreet.audit.replays.replay import replay
 from discreet.data.public import Public
 from discreet.data.rows import Data
-from discreet.data.validation import load
+from discreet.data.validation import array_rows
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
@@ -160,7 +160,7 @@ def running(scaled, form, gamma=4.0, relaxation=0.5, clip=0.5, rounds=8, budget=
 )
 def test_one_number_per_row_gives_the_iterates_of_one_vector_per_row(problem, form, relaxation):
     """Same draws; rounding of single rows to the grid, about 1e-9 of a threshold, is all that differs."""
-    scaled = exactly_scaled(problem, load(*table(problem.loss, rows=60, columns=4, scales=np.ones(4))))
+    scaled = exactly_scaled(problem, array_rows(*table(problem.loss, rows=60, columns=4, scales=np.ones(4))))
     duals, move, gamma = running(scaled, form, relaxation=relaxation)
     rng, z, found = seeded_generator(3), scaled.prox(scaled.start(), gamma), []
     for _ in range(8):
@@ -173,7 +173,7 @@ def test_one_number_per_row_gives_the_iterates_of_one_vector_per_row(problem, fo
 
 def test_the_noise_of_the_two_forms_differs_by_the_root_of_the_rows():
     """Of 1,000 numbers each; the ratio is off by more than 12% in 1 of 6,000 runs. Half and double are rejected."""
-    scaled = exactly_scaled(Problem(Squared()), load(*table(Squared(), rows=100, columns=9, scales=np.ones(9))))
+    scaled = exactly_scaled(Problem(Squared()), array_rows(*table(Squared(), rows=100, columns=9, scales=np.ones(9))))
     spread = {}
     for form in ("hidden-duals", "noisy-duals"):
         found = []
@@ -192,7 +192,7 @@ def test_the_noise_of_totals_does_not_add_up_over_the_rounds():
     spread is off by more than 15% in 1 of 40,000 runs.
     """
     problem, relaxation = Problem(Squared(), L2(1.0)), 0.5
-    scaled = exactly_scaled(problem, load(*table(problem.loss, rows=50, columns=3, scales=np.ones(3))))
+    scaled = exactly_scaled(problem, array_rows(*table(problem.loss, rows=50, columns=3, scales=np.ones(3))))
     gaps, walks = [], []
     for seed in range(100):
         duals, move, gamma = running(scaled, "hidden-duals", relaxation=relaxation, rounds=20)

@@ -20,7 +20,7 @@ from discreet import IncompatibleSolverError
 from discreet.audit.lower_bound import epsilon_lower_bound
 from discreet.data.public import Public
 from discreet.data.rows import Data
-from discreet.data.validation import load
+from discreet.data.validation import array_rows
 from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms import algorithmic_stability
 from discreet.privacy.random.generator import seeded_generator
@@ -105,7 +105,7 @@ def test_the_sensitivity_is_attained_and_half_of_it_would_be_wrong(relation, ave
     ends = []
     for target in own[relation]:
         y = np.array(others + target)
-        scaled = exactly_scaled(problem, load(np.ones((y.size, 1)), np.zeros(y.size)))
+        scaled = exactly_scaled(problem, array_rows(np.ones((y.size, 1)), np.zeros(y.size)))
         scaled = clip_rows(replace(scaled, y=y, X=np.ones((y.size, 1)), rows=rows), 1.0, ridge)
         ends.append(solver.noiseless_passes(scaled, plan, [np.arange(y.size)]))
     claimed = solver.sensitivity(scaled, plan).l2
@@ -155,7 +155,7 @@ def test_every_row_is_in_one_lot(relation):
 
 def test_the_walk_is_textbook_proximal_gradient_descent_and_reaches_the_optimum():
     problem = Problem(Logistic(), ElasticNet(0.05, 0.5))
-    scaled = exactly_scaled(problem, load(*table(Logistic())))
+    scaled = exactly_scaled(problem, array_rows(*table(Logistic())))
     solver = BoltOn(passes=2_000, batches=1, row_norm=50.0, average=False, **AS_FAR_AS_ALLOWED)
     plan = solver.plan(problem, public(120, 4), BUDGET)
     plan = replace(plan, settings=replace(plan.settings, step=1.0))
@@ -168,7 +168,7 @@ def test_light_columns_are_the_same_problem():
     """A column of tiny scale has a huge penalty in the frame; its noise must not come back multiplied."""
     problem = Problem(Logistic(), ElasticNet(0.05, 0.5))
     X, y = table(Logistic(), scales=np.array([1e-4, 0.1, 1.0, 10.0]))
-    scaled = exactly_scaled(problem, load(X, y))
+    scaled = exactly_scaled(problem, array_rows(X, y))
     w = np.linspace(-1.0, 1.0, 5)
     before = scaled.value(w)
     light, gain = with_lighter_penalty(scaled, total_step_length=20.0)
@@ -255,7 +255,7 @@ def test_only_the_noisy_result_is_ever_shown():
     plan = BoltOn().plan(problem, Public(120, 4), BUDGET)
     with pytest.warns(match="objective trace"):
         solution = BoltOn().solve(
-            problem, load(X, y), plan, seeded_generator(0), lambda *call: calls.append(call), trace="non-private"
+            problem, array_rows(X, y), plan, seeded_generator(0), lambda *call: calls.append(call), trace="non-private"
         )
     assert len(calls) == len(solution.objective_trace) == 1
     steps = plan.settings.passes * plan.settings.batches
@@ -292,7 +292,7 @@ def test_it_learns_a_real_table():
     from sklearn.datasets import load_breast_cancer
 
     X, y = load_breast_cancer(return_X_y=True)
-    data, problem = load(X, 2.0 * y - 1.0), Problem(Logistic(), L2(0.001))
+    data, problem = array_rows(X, 2.0 * y - 1.0), Problem(Logistic(), L2(0.001))
     plan = BoltOn().plan(problem, Public(*X.shape), Budget(10.0, 1e-6))
     solutions = [BoltOn().solve(problem, data, plan, seeded_generator(seed)) for seed in range(5)]
     right = [np.mean((X @ s.w + s.intercept > 0) == (y == 1)) for s in solutions]
@@ -323,4 +323,4 @@ def plan_for(box):
 
 def framed_in(box):
     problem = Problem(Huber(1.0), constraint=box)
-    return exactly_scaled(problem, load(np.resize([1.0, -1.0], (300, 1)), np.zeros(300)))
+    return exactly_scaled(problem, array_rows(np.resize([1.0, -1.0], (300, 1)), np.zeros(300)))

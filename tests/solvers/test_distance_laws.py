@@ -252,10 +252,10 @@ def test_a_private_number_of_rows_and_no_noise_are_refused():
 
 
 def _scaling(solver, plan, X, y):
-    from discreet.data.validation import load
+    from discreet.data.validation import array_rows
     from discreet.privacy.random.generator import seeded_generator
 
-    scaling = solver._learn_scaling(plan, load(X, y, None), seeded_generator(0))
+    scaling = solver._learn_scaling(plan, array_rows(X, y), seeded_generator(0))
     return scaling if plan.problem.separable else scaling.uniform()
 
 
@@ -271,18 +271,18 @@ def _runs_of(solver, problem, X, y, plan, clip=np.inf):
 
 
 def _clip_of_gd(solver, plan, X, y):
-    from discreet.data.validation import load
+    from discreet.data.validation import array_rows
     from discreet.problem.scaled_problem import scale_problem
     from discreet.solvers._shared.full_batch import NoisyGradient
 
     scaling = _scaling(solver, plan, X, y)
-    return NoisyGradient(scale_problem(plan.problem, load(X, y, None), scaling, y.size, "C"), plan, solver.clip).clip
+    return NoisyGradient(scale_problem(plan.problem, array_rows(X, y), scaling, y.size, "C"), plan, solver.clip).clip
 
 
 def _clip_of_sgd(solver, plan, X, y):
-    from discreet.data.validation import load
+    from discreet.data.validation import array_rows
     from discreet.problem.scaled_problem import scale_problem
     from discreet.solvers.stochastic_gradient import _threshold_and_grid
 
     scaling = _scaling(solver, plan, X, y)
-    return _threshold_and_grid(solver, scale_problem(plan.problem, load(X, y, None), scaling, y.size, "C"), plan)[0]
+    return _threshold_and_grid(solver, scale_problem(plan.problem, array_rows(X, y), scaling, y.size, "C"), plan)[0]

@@ -16,7 +16,7 @@ from scipy import stats
 from discreet import IncompatibleSolverError, NotPrivateWarning, solve
 from discreet.data.public import Public
 from discreet.data.rows import Data
-from discreet.data.validation import load
+from discreet.data.validation import array_rows
 from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
@@ -78,7 +78,7 @@ def dual_value(ascent):
 def test_every_lot_raises_the_dual_objective(loss):
     """The law behind the damping: rows that all move from the same point never overshoot together."""
     X, y = table(loss)
-    scaled = exactly_scaled(Problem(loss, L2(0.01)), load(X, y))
+    scaled = exactly_scaled(Problem(loss, L2(0.01)), array_rows(X, y))
     scaled = replace(scaled, X=np.ascontiguousarray(scaled.X))
     ascent = ascent_on(scaled, batch_size=60)
     ascent.refresh = 10**9  # one centre: one dual problem
@@ -95,7 +95,7 @@ def test_every_lot_raises_the_dual_objective(loss):
 def test_a_lot_of_one_row_solves_its_ridge_problem_exactly():
     """delta = (y - x.w - alpha) / (1 + |x|^2 / (lambda n)), the closed form for the squared loss."""
     X, y = table(Squared(), rows=30)
-    scaled = exactly_scaled(Problem(Squared(), L2(0.3)), load(X, y))
+    scaled = exactly_scaled(Problem(Squared(), L2(0.3)), array_rows(X, y))
     scaled = replace(scaled, X=np.ascontiguousarray(scaled.X))
     ascent = ascent_on(scaled, batch_size=1)
     ascent.alpha[7] = 0.4
@@ -135,7 +135,7 @@ def test_lots_move_by_at_most_their_sensitivity(relation, X, weight, row, at, se
 def test_a_rows_memory_follows_from_the_row_its_coins_and_the_released_weights():
     """Step 1 of the proof, as code: replay one row from the outside, with nothing of the other rows."""
     X, y = table(Logistic())
-    scaled = exactly_scaled(Problem(Logistic(), L2(0.1)), load(X, y))
+    scaled = exactly_scaled(Problem(Logistic(), L2(0.1)), array_rows(X, y))
     scaled = replace(scaled, X=np.ascontiguousarray(scaled.X))
     ascent = ascent_on(scaled, budget=Budget(5.0, 1e-3), batch_size=40, clip=0.3)
     run, stream = Run(seeded_generator(1), None, False), seeded_generator(2)

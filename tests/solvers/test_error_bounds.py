@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 
-from discreet.data.validation import load
+from discreet.data.validation import array_rows
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
 from discreet.problem import L1, L2, ElasticNet, Logistic, Multinomial, SmoothedHinge, Zero
@@ -42,7 +42,7 @@ def excess_of_runs(solver, problem, seed, budget=BUDGET):
     """The bound for the true norm of the optimum, and the measured excess of the objective in scaled columns."""
     X, y = small_table(problem, seed=seed)
     y = np.where(np.random.default_rng(seed).uniform(size=y.size) < 0.1, -y, y)  # so that there is an optimum
-    plan, data, found = planned(solver, problem, X, budget), load(X, y, None), []
+    plan, data, found = planned(solver, problem, X, budget), array_rows(X, y, None), []
     scaled, best = twin(problem, X, y, solver._learn_scaling(plan, data, seeded_generator(0)), tolerance=1e-9)
     for run in range(RUNS):
         solution = solver.solve(problem, data, plan, seeded_generator(run))

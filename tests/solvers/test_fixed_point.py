@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.data.public import public_facts
-from discreet.data.validation import load
+from discreet.data.validation import array_rows
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
 from discreet.problem.constraints import Box, L1Ball, L2Ball
@@ -53,7 +53,7 @@ def prepared(solver, problem, budget=BUDGET, relation="replace"):
     """The plan of a solver for a small table with declared bounds, and the table in scaled columns."""
     X, y = table(problem.loss, ROWS, COLUMNS, scales=np.ones(COLUMNS))
     target = None if problem.loss.classification else (-5.0, 5.0)
-    data, count = load(X, y), ROWS if relation == "add_remove" else None
+    data, count = array_rows(X, y), ROWS if relation == "add_remove" else None
     public = public_facts(data, relation=relation, bounds=(-3.0, 3.0), y_bounds=target, public_n=count)
     plan = solver.plan(problem, public, budget)
     scaling = solver._learn_scaling(plan, data, seeded_generator(0))

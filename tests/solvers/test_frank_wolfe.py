@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from discreet import IncompatibleSolverError, LogisticRegression, NotPrivateWarning, solve
 from discreet.data.public import Public
 from discreet.data.rows import Data
-from discreet.data.validation import load
+from discreet.data.validation import array_rows
 from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms import clipped_sum
 from discreet.privacy.random.generator import seeded_generator
@@ -95,7 +95,7 @@ def test_levels_move_by_at_most_their_sensitivity(
 @pytest.mark.parametrize("schedule", ["2/(t+2)", "constant"])
 def test_the_touched_path_equals_the_scanned_path_draw_for_draw(loss, paired, schedule):
     X, y, weight = sparse_table()
-    scaled = exactly_scaled(Problem(loss, fit_intercept=False), load(X, y, weight))
+    scaled = exactly_scaled(Problem(loss, fit_intercept=False), array_rows(X, y, weight))
     shape, clip = (L1Ball if paired else Simplex)(5.0), 0.2
     paths = [kind(scaled, shape, clip, 1.0, STEP) for kind in (TouchedPath, ScannedPath)]
     uniforms = seeded_generator(0).uniform((150, paths[0].choice.uniforms))
@@ -114,7 +114,7 @@ def test_the_touched_path_equals_the_scanned_path_draw_for_draw(loss, paired, sc
 
 def test_sums_changed_by_differences_equal_fresh_ones_to_the_last_bit():
     X, y, weight = sparse_table()
-    scaled = exactly_scaled(Problem(Logistic(), fit_intercept=False), load(X, y, weight))
+    scaled = exactly_scaled(Problem(Logistic(), fit_intercept=False), array_rows(X, y, weight))
     path = TouchedPath(scaled, L1Ball(5.0), 0.2, 1.0, STEP)
     for u in seeded_generator(0).uniform((150, path.choice.uniforms)):
         path.move(path.choice.draw(u), 0.05, 0.0)
@@ -125,7 +125,7 @@ def test_sums_changed_by_differences_equal_fresh_ones_to_the_last_bit():
 
 def test_a_tiny_factor_is_multiplied_out():
     X, y, _ = sparse_table()
-    scaled = exactly_scaled(Problem(Logistic(), fit_intercept=False), load(X, y))
+    scaled = exactly_scaled(Problem(Logistic(), fit_intercept=False), array_rows(X, y))
     path = TouchedPath(scaled, L1Ball(3.0), 1.0, 1.0, STEP)
     for j in range(40):
         path.move((j, 1.0), 0.999, 0.0)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from discreet.data.public import Public
 from discreet.data.rows import Data
-from discreet.data.validation import load
+from discreet.data.validation import array_rows
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
@@ -93,7 +93,7 @@ def test_scores_and_entries_move_by_at_most_their_sensitivity(relation, X, weigh
 def test_sums_kept_on_sparse_rows_equal_fresh_sums():
     X, y = table(Logistic(), rows=80, columns=6)
     X[np.abs(X) < np.abs(X).mean(axis=0)] = 0.0
-    scaled = exactly_scaled(Problem(Logistic(), L1(0.01)), load(sp.csr_array(X), y, np.linspace(0, 1, 80)))
+    scaled = exactly_scaled(Problem(Logistic(), L1(0.01)), array_rows(sp.csr_array(X), y, np.linspace(0, 1, 80)))
     clip = np.full(scaled.columns, 0.2)
     kept = CoordinateGradients(scaled, clip, STEP)
     rng = np.random.default_rng(0)

@@ -140,23 +140,23 @@ def test_wrong_tables_get_one_line():
 
 def test_hostile_duplicates_in_sparse_storage_count_once():
     """Entries stored twice are summed before they are clipped: a row cannot smuggle in a second share."""
-    from discreet.data.validation import load
+    from discreet.data.validation import array_rows
 
     matrix = sp.csr_matrix((np.array([1.0, 1.0, 1.0]), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2))
-    assert load(matrix, np.zeros(2)).X.has_canonical_format
+    assert array_rows(matrix, np.zeros(2)).X.has_canonical_format
     huge = sp.csr_matrix((np.array([1e308, 1e308]), np.array([0, 0]), np.array([0, 2])), shape=(1, 2))
     with pytest.raises(ValueError, match="infinite"):
-        load(huge, np.zeros(1))
+        array_rows(huge, np.zeros(1))
 
 
 def test_a_stale_canonical_flag_does_not_hide_duplicates():
-    from discreet.data.validation import load
+    from discreet.data.validation import array_rows
 
     matrix = sp.csr_array(np.eye(3))
     assert matrix.has_canonical_format
     matrix = sp.csr_array((np.ones(4), np.array([0, 0, 1, 2]), np.array([0, 2, 3, 4])), shape=(3, 3))
     matrix.has_canonical_format = True
-    found = load(matrix, np.zeros(3)).X
+    found = array_rows(matrix, np.zeros(3)).X
     assert found.nnz == 3
     assert found[0, 0] == 2.0
 

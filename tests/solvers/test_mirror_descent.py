@@ -19,7 +19,7 @@ from scipy import stats
 from discreet import IncompatibleSolverError, NotPrivateWarning, solve
 from discreet.data.public import Public
 from discreet.data.rows import Data
-from discreet.data.validation import load
+from discreet.data.validation import array_rows
 from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
@@ -56,7 +56,7 @@ def shares_on(problem, data, steps=5, budget=BUDGET):
 @pytest.mark.parametrize("constraint", SETS, ids=lambda c: c.name)
 def test_the_weights_lie_in_the_set_whatever_the_noise(constraint, epsilon, average):
     for columns in (1, 4):
-        data = load(*table(Squared(), columns=columns))
+        data = array_rows(*table(Squared(), columns=columns))
         problem = Problem(Squared(), constraint=constraint)
         solver = MirrorDescent(steps=20, average=average)
         plan = solver.plan(problem, public(120, columns), Budget(epsilon, 1e-6))
@@ -99,7 +99,7 @@ def test_penalties_inside_the_set_are_minimised_too(penalty, constraint):
 def test_a_step_minimises_gradient_plus_relative_entropy():
     """The law of entropic mirror descent, against random points of the simplex; half the step would not be it."""
     X, y = table(Squared())
-    shares = shares_on(Problem(Squared(), constraint=Simplex(2.0)), load(X, y))
+    shares = shares_on(Problem(Squared(), constraint=Simplex(2.0)), array_rows(X, y))
     rng = np.random.default_rng(0)
     shares.logarithms = rng.standard_normal(4)
     old = shares.weights()[:4] / shares.radius
@@ -118,7 +118,7 @@ def test_a_step_minimises_gradient_plus_relative_entropy():
 
 def test_the_ball_starts_at_zero_and_pairs_move_against_each_other():
     X, y = table(Squared())
-    shares = shares_on(Problem(Squared(), constraint=L1Ball(2.0), fit_intercept=False), load(X, y))
+    shares = shares_on(Problem(Squared(), constraint=L1Ball(2.0), fit_intercept=False), array_rows(X, y))
     assert shares.logarithms.size == 9
     np.testing.assert_array_equal(shares.weights(), np.zeros(4))
     moved = shares.move(shares.weights(), np.array([1.0, -1.0, 0.0, 0.0]))
@@ -195,7 +195,7 @@ def test_with_many_columns_it_is_more_accurate_than_gradient_descent_and_frank_w
 
     def excess(solver):
         plan = solver.plan(problem, facts, Budget(1.0, 1e-6))
-        found = [solver.solve(problem, load(X, y), plan, seeded_generator(seed)) for seed in range(5)]
+        found = [solver.solve(problem, array_rows(X, y), plan, seeded_generator(seed)) for seed in range(5)]
         return np.median([problem.objective(X, y, s.w, s.intercept) for s in found]) - best
 
     assert 2.0 * excess(MirrorDescent()) < min(excess(GradientDescent()), excess(FrankWolfe()))

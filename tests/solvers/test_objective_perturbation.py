@@ -252,12 +252,12 @@ def test_the_required_ridge_is_computed_and_told():
 
 def test_the_tilted_objective_is_the_one_that_is_minimised():
     """The gradient of mean loss, ridge and linear term vanishes at the minimum; Huber's kinks do no harm."""
-    from discreet.data.validation import load
+    from discreet.data.validation import array_rows
     from discreet.problem.optimum import exactly_scaled
     from tests.catalogue import table
 
     for loss in LOSSES:
-        scaled = certified.clip_rows(exactly_scaled(Problem(loss, L2(0.05)), load(*table(loss))), 2.0, 0.05)
+        scaled = certified.clip_rows(exactly_scaled(Problem(loss, L2(0.05)), array_rows(*table(loss))), 2.0, 0.05)
         with_linear_term = certified.with_linear_term(scaled, np.linspace(-0.2, 0.3, scaled.columns))
         w = certified.minimum_within(with_linear_term, 2.0, 1e-8)
         slope = scaled.gradient(w) + scaled.penalty_terms.l2 * w + with_linear_term.linear_term

@@ -19,7 +19,7 @@ from scipy import stats
 from discreet import IncompatibleSolverError, NotPrivateWarning, UtilityWarning, solve
 from discreet.data.public import Public
 from discreet.data.rows import Data
-from discreet.data.validation import load
+from discreet.data.validation import array_rows
 from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms import perturbations
 from discreet.privacy.random.generator import seeded_generator
@@ -97,7 +97,7 @@ def test_the_certified_distance_holds(problem, quick, monkeypatch):
     """Against a minimum certified a thousand times closer; the sure steps alone must manage as well."""
     if not quick:
         monkeypatch.setattr(certified, "_quick_guess", lambda scaled, decrement: scaled.start())
-    scaled = certified.clip_rows(exactly_scaled(problem, load(*table(problem.loss))), 2.0, 0.05)
+    scaled = certified.clip_rows(exactly_scaled(problem, array_rows(*table(problem.loss))), 2.0, 0.05)
     root = np.sqrt(scaled.penalty_terms.l2)
     best = certified.minimum_within(scaled, 2.0, 1e-9)
     for distance in (1e-2, 1e-4, 1e-6):
@@ -107,7 +107,7 @@ def test_the_certified_distance_holds(problem, quick, monkeypatch):
 
 def test_a_point_that_is_not_near_has_no_certificate():
     """The other arm: the bound is an upper bound far from the minimum too."""
-    scaled = certified.clip_rows(exactly_scaled(FORMS[0], load(*table(Logistic()))), 2.0, 0.05)
+    scaled = certified.clip_rows(exactly_scaled(FORMS[0], array_rows(*table(Logistic()))), 2.0, 0.05)
     best = certified.minimum_within(scaled, 2.0, 1e-9)
     rng = np.random.default_rng(0)
     for size in (1e-3, 0.1, 10.0):
@@ -117,7 +117,7 @@ def test_a_point_that_is_not_near_has_no_certificate():
 
 
 def test_the_sure_steps_stop_with_an_error_rather_than_release_something_else(monkeypatch):
-    scaled = certified.clip_rows(exactly_scaled(FORMS[0], load(*table(Logistic()))), 2.0, 0.05)
+    scaled = certified.clip_rows(exactly_scaled(FORMS[0], array_rows(*table(Logistic()))), 2.0, 0.05)
     monkeypatch.setattr(certified, "certified_step", lambda scaled, w, smoothness: (w, math.inf))
     with pytest.raises(RuntimeError, match="nothing is released"):
         certified.minimum_within(scaled, 2.0, 1e-3)
@@ -126,7 +126,7 @@ def test_the_sure_steps_stop_with_an_error_rather_than_release_something_else(mo
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 def test_rows_are_shortened_and_the_intercept_is_not(sparse):
     X = np.array([[3.0, 4.0, 0.0], [0.1, 0.0, 0.2], [0.0, 0.0, 0.0], [0.0, -9.0, 0.0]])
-    scaled = exactly_scaled(Problem(Logistic(), L2(0.1)), load(sp.csr_array(X) if sparse else X, np.ones(4)))
+    scaled = exactly_scaled(Problem(Logistic(), L2(0.1)), array_rows(sp.csr_array(X) if sparse else X, np.ones(4)))
     scaled = replace(scaled, X=sp.csr_array(np.c_[X, np.ones(4)]) if sparse else np.c_[X, np.ones(4)])
     short = certified.clip_rows(scaled, math.sqrt(2.0), 0.3)
     wanted = np.c_[X / np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None], np.ones(4)]

@@ -13,7 +13,7 @@ import pytest
 
 import discreet
 from discreet.data.public import Public
-from discreet.data.validation import load
+from discreet.data.validation import array_rows
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
@@ -138,7 +138,7 @@ def test_the_deviation_that_is_told_is_the_one_that_is_drawn(name, budget):
     public = Public(rows, columns, low=np.full(columns, -1.0), high=np.ones(columns))
     problem = Problem(Logistic(), fit_intercept=False)
     plan = solver.plan(problem, public, budget)
-    data = load(np.zeros((rows, columns)), np.array([1.0, -1.0] * (rows // 2)))
+    data = array_rows(np.zeros((rows, columns)), np.array([1.0, -1.0] * (rows // 2)))
     w = solver.solve(problem, data, plan, seeded_generator(0)).w
     clip = 3.0 if name == "gd" else 3.0 / math.sqrt(columns)
     length = solver.step / (0.25 * (columns if name == "gd" else 1.0))
@@ -177,7 +177,7 @@ def test_the_predicted_standard_error_is_met_within_a_factor_of_two(name, loss, 
         if loss.classification
         else signal + rng.normal(size=rows)
     )
-    solver, problem, data = SOLVERS[name](), Problem(loss, L2(1e-6)), load(X, y)
+    solver, problem, data = SOLVERS[name](), Problem(loss, L2(1e-6)), array_rows(X, y)
     plan = solver.plan(problem, Public(rows, columns), Budget(epsilon, 1e-6))
     found = np.array([solver.solve(problem, data, plan, seeded_generator(seed)).w for seed in range(runs)])
     spread = math.sqrt(found.var(axis=0, ddof=1).mean()) / (1.0 if loss.classification else y.std())
@@ -233,7 +233,7 @@ def test_a_constant_does_better_where_the_plan_warns_and_worse_where_it_does_not
         y = np.where(X[:, 0] * 2.0 + rng.logistic(size=rows) > 0, 1.0, -1.0)
         problem, solver = Problem(Logistic(), L2(1e-3)), SOLVERS["newton"]()
         plan = solver.plan(problem, Public(rows, columns), Budget(epsilon, 1 / rows**2))
-        models = [solver.solve(problem, load(X, y), plan, seeded_generator(seed)) for seed in range(10)]
+        models = [solver.solve(problem, array_rows(X, y), plan, seeded_generator(seed)) for seed in range(10)]
         losses = [log_loss(y, 1.0 / (1.0 + np.exp(-(X @ m.w + m.intercept)))) for m in models]
         return bool(plan.warnings()), float(np.median(losses)) - math.log(2.0)
 

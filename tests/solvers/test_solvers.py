@@ -188,12 +188,12 @@ def test_wrong_settings_are_refused_by_name(make, message):
 
 
 def test_averaging_kernel_keeps_the_exact_mean_of_the_iterates():
-    from discreet.data.validation import load
+    from discreet.data.validation import array_rows
     from discreet.problem.coordinate_state import CoordinateState
     from discreet.problem.optimum import exactly_scaled
 
     X, y = table(Logistic())
-    scaled = exactly_scaled(Problem(Logistic(), L2(0.1)), load(X, y))
+    scaled = exactly_scaled(Problem(Logistic(), L2(0.1)), array_rows(X, y))
     state = CoordinateState(scaled, np.full(5, 0.3), np.full(5, 0.5))
     rng = np.random.default_rng(0)
     iterates = []

@@ -15,6 +15,7 @@ import numpy as np
 
 from discreet._common.exceptions import PrivacyLeakWarning
 from discreet.data.table import Table
+from discreet.estimators.fitting import plan_fit
 from discreet.estimators.stored_plan import plan_of
 from discreet.fairness.cells import row_cells
 from discreet.fairness.certificates.certify import certificate
@@ -86,7 +87,7 @@ def law_at(model: Any, rows: int, epsilon: float) -> DistanceLaw:
 
     again = clone(model).set_params(epsilon=epsilon, ledger=None, dataset=None)
     public = replace(plan_of(model).public, rows=rows)  # with the names and types of the columns, which a clone forgets
-    plan = again._make_plan(public, len(model.classes_), again._budget(public))
+    plan = plan_fit(again, public, len(model.classes_))
     return plan.solver.distance_law(plan, model.scaling_)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from discreet._common.digest import digest_of
 from discreet._common.types import FloatArray
 from discreet.data.rows import Data
-from discreet.data.validation import load, load_features
+from discreet.data.validation import array_rows, load_features
 from discreet.federated.vertical import block
 from discreet.federated.vertical.board import Board, Message
 from discreet.federated.vertical.plan import VerticalPlan
@@ -52,7 +52,7 @@ class Holder:
         self._plan, self.own = plan, plan.holder(name)
         if self.own.has_labels != (y is not None):
             raise ValueError(f"holder {name!r} must come {'with' if self.own.has_labels else 'without'} a target y.")
-        data = load_features(X, sample_weight) if y is None else load(X, y, sample_weight)
+        data = load_features(X, sample_weight) if y is None else array_rows(X, y, sample_weight)
         self._check(data, plan)
         self._data = data
         self._rng = generator_from(random_state)

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.data.gpu_rows import takes_tensors
-from discreet.data.rows import exact_weights
+from discreet.data.rows import exact_weights, takes_tensors
 from discreet.privacy import mechanisms
 from discreet.privacy.relation import Relation
 from discreet.problem.losses import ClassWeighted, Logistic, Multinomial

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from discreet._common.types import FloatArray
-from discreet.data.gpu_rows import takes_tensors
+from discreet.data.rows import takes_tensors
 from discreet.kernels.gradient import row_norms
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.grid import NoisyGrid

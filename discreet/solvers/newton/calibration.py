@@ -16,8 +16,7 @@ import numpy as np
 from scipy.special import expit, ndtr, stdtr
 
 from discreet._common.types import FloatArray
-from discreet.data.gpu_rows import takes_tensors
-from discreet.data.rows import exact_weights
+from discreet.data.rows import exact_weights, takes_tensors
 from discreet.privacy import mechanisms
 from discreet.solvers.newton.releases import CALIBRATION
 

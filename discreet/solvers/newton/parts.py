@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.data.gpu_rows import takes_tensors
+from discreet.data.rows import takes_tensors
 from discreet.problem.blockwise import ScaledBlock
 from discreet.problem.person_gradients import (
     of_each_row,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.data.gpu_rows import takes_tensors
+from discreet.data.rows import takes_tensors
 from discreet.privacy import mechanisms
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ import numpy as np
 
 from discreet._common.types import FloatArray, Progress
 from discreet.data.arrow_columns import wanted_columns
+from discreet.data.distributed.engine import Engine, LocalEngine
+from discreet.data.distributed.shard import recipes_for
 from discreet.data.rows import Data, DenseElsewhere
 from discreet.data.stored_table import Encoder, StoredTable
-from discreet.distributed.engine import Engine, LocalEngine
-from discreet.distributed.shard import recipes_for
 
 LOCAL_SHARDS = 1  # of a table that this process reads by itself
 
@@ -29,6 +29,10 @@ class DistributedRows(DenseElsewhere):
     @property
     def rows(self) -> int:
         return self.engine.n_rows
+
+    @property
+    def gives_blocks(self) -> bool:
+        return False
 
     def blocks(self) -> Iterator[Data]:
         raise TypeError("rows on workers are not brought to the driver; ask for sums over them.")
@@ -58,7 +62,7 @@ class DistributedTable(StoredTable):
         columns = len(self.names)
         if self.client is None:
             return DistributedRows(LocalEngine(recipes_for(plain, encode, LOCAL_SHARDS), progress), columns)
-        from discreet.distributed.dask_engine import DaskEngine
+        from discreet.data.distributed.dask_engine import DaskEngine
 
         return DistributedRows(DaskEngine(self.client, plain, encode, progress), columns)
 

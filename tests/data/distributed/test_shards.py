@@ -21,14 +21,15 @@ from discreet import (
     Ridge,
 )
 from discreet.data import rows as rows_module
+from discreet.data.distributed import engine
+from discreet.data.distributed import rows as distributed_rows
+from discreet.data.distributed.dask_tables import table_of_dask
+from discreet.data.distributed.engine import LocalEngine
+from discreet.data.distributed.parquet_files import ParquetFiles
+from discreet.data.distributed.parts import combined, is_private, pack
+from discreet.data.distributed.rows import DistributedRows
+from discreet.data.distributed.shard import recipes_for
 from discreet.data.rows import Data
-from discreet.distributed import engine, table_of_dask
-from discreet.distributed import rows as distributed_rows
-from discreet.distributed.engine import LocalEngine
-from discreet.distributed.parquet_files import ParquetFiles
-from discreet.distributed.parts import combined, is_private, pack
-from discreet.distributed.rows import DistributedRows
-from discreet.distributed.shard import recipes_for
 from discreet.privacy.random.generator import seeded_generator
 from discreet.problem.constraints import L1Ball
 from discreet.solvers import (

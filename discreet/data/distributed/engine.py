@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from discreet._common.types import FloatArray, Progress
+from discreet.data.distributed.parts import How, Part, combined, pack
+from discreet.data.distributed.shard import Recipe, Shard, check_cuts
 from discreet.data.stored_table import machine_memory
-from discreet.distributed.parts import How, Part, combined, pack
-from discreet.distributed.shard import Recipe, Shard, check_cuts
 
 HELD_SHARE = 0.4  # of a worker's memory, which its rows may fill; beyond it they are read anew in every pass
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from discreet.data.arrow_columns import check_column, wanted_columns
+from discreet.data.distributed.partitions import ParquetGroup, PartitionedSource
+from discreet.data.distributed.rows import DistributedTable
 from discreet.data.parquet_table import footer, parquet_names
 from discreet.data.schema import Schema
-from discreet.distributed.partitions import ParquetGroup, PartitionedSource
-from discreet.distributed.rows import DistributedTable
 
 
 class ParquetFiles:

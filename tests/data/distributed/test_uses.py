@@ -10,8 +10,8 @@ import pytest
 
 from discreet import IncompatibleSolverError, LogisticRegression, Ridge, load_model
 from discreet.data import rows as rows_module
-from discreet.distributed import cluster
-from discreet.distributed import rows as distributed_rows
+from discreet.data.distributed import cluster
+from discreet.data.distributed import rows as distributed_rows
 from discreet.metrics import evaluate
 from discreet.preprocessing import PrivateBounds, PrivateQuantiles, PrivateScaler, private_means
 from tests.cli_tools import make_table, run

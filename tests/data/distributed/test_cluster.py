@@ -20,9 +20,9 @@ import pytest
 from distributed import default_client
 
 from discreet import Ledger, LogisticRegression
-from discreet.distributed import cluster, dask_engine
-from discreet.distributed.cluster import connected
-from discreet.distributed.dask_engine import DaskEngine, WorkersLostError
+from discreet.data.distributed import cluster, dask_engine
+from discreet.data.distributed.cluster import connected
+from discreet.data.distributed.dask_engine import DaskEngine, WorkersLostError
 from discreet.solvers import GradientDescent
 from tests.cli_tools import run
 
@@ -166,7 +166,7 @@ DYING = """
 import os, signal, sys
 import dask.dataframe as dd, numpy as np, pandas as pd
 from discreet import Ridge
-from discreet.distributed.engine import LocalEngine
+from discreet.data.distributed.engine import LocalEngine
 
 reduce, asked = LocalEngine.reduce, []
 

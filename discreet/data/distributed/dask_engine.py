@@ -13,11 +13,11 @@ from collections.abc import Callable
 from typing import Any
 
 from discreet._common.types import FloatArray, Progress
+from discreet.data.distributed.engine import fits
+from discreet.data.distributed.partitions import CHANGED
+from discreet.data.distributed.parts import Answer, How, Part, combined, pack
+from discreet.data.distributed.shard import Shard, check_cuts, recipes_for
 from discreet.data.stored_table import Encoder, StoredTable
-from discreet.distributed.engine import fits
-from discreet.distributed.partitions import CHANGED
-from discreet.distributed.parts import Answer, How, Part, combined, pack
-from discreet.distributed.shard import Shard, check_cuts, recipes_for
 
 LOOK_EVERY = 0.5  # seconds between two looks whether workers that have not answered are alive
 RESTART_WAIT = 5.0  # seconds in which a worker that died may come back, before another one gets its rows as well

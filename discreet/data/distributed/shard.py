@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from discreet._common.types import FloatArray
+from discreet.data.distributed.partitions import CHANGED, ParquetGroup, PartitionedSource, RowRange
+from discreet.data.distributed.parts import Answer, How, reduce_blocks, unpack
 from discreet.data.rows import Data, DenseElsewhere, block_rows, max_over_blocks, sum_over_blocks
 from discreet.data.stored_table import Encoder, StoredRows, StoredTable, forgetting
-from discreet.distributed.partitions import CHANGED, ParquetGroup, PartitionedSource, RowRange
-from discreet.distributed.parts import Answer, How, reduce_blocks, unpack
 
 BYTES_OF_A_NUMBER = 8
 NOT_SHARED = -1.0  # in the place of a checksum

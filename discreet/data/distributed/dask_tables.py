@@ -13,9 +13,10 @@ import numpy as np
 
 from discreet._common.types import BoolArray
 from discreet.data.bounds import boolean_columns
+from discreet.data.distributed.partitions import Loaded, PartitionedSource
+from discreet.data.distributed.rows import DistributedTable
+from discreet.data.loading import is_dask
 from discreet.data.schema import Column, Schema, Target
-from discreet.distributed.partitions import Loaded, PartitionedSource
-from discreet.distributed.rows import DistributedTable
 
 FRAME, ARRAY = "the Dask data frame", "the Dask array"
 UNLIKE = (
@@ -23,11 +24,6 @@ UNLIKE = (
     "persist the data frame that both come from."
 )
 TARGET = "y"  # what the target is called where the user has no name for it
-
-
-def is_dask(X: Any) -> bool:
-    """Whether X is a Dask data frame, series or array; imports nothing for those who have none."""
-    return "dask" in sys.modules and hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
 
 
 def table_of_dask(X: Any, y: Any = None, classes: Any = None) -> DistributedTable:

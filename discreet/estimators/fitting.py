@@ -1,0 +1,116 @@
+"""The one road of every fit of an estimator: load the rows, state their public facts, plan, run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet._common.progress import progress_bar
+from discreet._common.threads import thread_count
+from discreet.data.loading import CheckedTable, Kind, load_array
+from discreet.data.public import Public
+from discreet.data.public_inputs import PublicModel, PublicTable, check_names
+from discreet.data.validation import declared_classes
+from discreet.privacy.budget import budget_from
+from discreet.privacy.random.generator import generator_from
+from discreet.solvers.choose import make_plan
+from discreet.solvers.run import run_plan
+
+if TYPE_CHECKING:
+    from discreet.privacy.budget import Budget
+    from discreet.solvers import Plan
+
+DECLARED = ("relation", "bounds", "y_bounds", "public_n", "rows_per_person")
+
+
+def load_for(
+    model: Any, X: Any, y: Any, metadata: Any, door: Callable[..., CheckedTable] = load_array, **how: Any
+) -> CheckedTable:
+    """The checked rows of a model's fit, which learns from them its columns and, of a classifier, its labels."""
+    kind: Kind = "numbers" if model._regression else "labels"
+    given = {"classes": getattr(model, "classes", None), "jobs": thread_count(model.n_jobs)} | how
+    table = door(X, y, kind, metadata, estimator=model, **given)
+    if table.classes is not None:
+        model.classes_ = table.classes
+    return table
+
+
+def declarations(model: Any, feature_names: Any = None) -> dict[str, Any]:
+    """What the parameters declare about the rows, whose columns have these names or those of the last fit."""
+    names = getattr(model, "feature_names_in_", None) if feature_names is None else feature_names
+    declared = {name: getattr(model, name, None) for name in DECLARED}
+    return declared | public_inputs_of(model) | {"feature_names": names}
+
+
+def public_for(model: Any, rows: int, columns: int, feature_names: Any = None, **shape: Any) -> Public:
+    """The public facts of a table of this size; `shape` says of it what `Public.of` takes beside declarations."""
+    return Public.of(rows, columns, **shape, **declarations(model, feature_names))
+
+
+def budget_for(model: Any, public: Public) -> Budget:
+    """The budget of a fit of a table with these public facts."""
+    return budget_from(model.epsilon, model.delta, public.rows)
+
+
+def plan_fit(model: Any, public: Public, classes: int = 2, budget: Budget | None = None) -> Plan:
+    """The plan of a fit of a table with these public facts, for the model's own budget unless another is given."""
+    granted = budget_for(model, public) if budget is None else budget
+    return make_plan(model.solver, model._problem(classes), public, granted)
+
+
+def run_fit(model: Any, plan: Plan, table: CheckedTable) -> None:
+    """Run a plan that was made for these rows, and keep in the model what it releases.
+
+    Guarantee: costs exactly `plan.event`, which the ledger, if there is one, grants first.
+    """
+    rng, note = generator_from(model.random_state), type(model).__name__
+    with progress_bar(note, bool(model.verbose)) as progress:
+        solution = run_plan(plan, table.rows, rng, model.ledger, model.dataset, note, progress)
+    model.__dict__.pop("stream_", None)
+    model.weighted_ = table.weighted
+    model._keep(solution)
+
+
+def public_inputs_of(model: Any) -> dict[str, Any]:
+    """What the parameters `start` and `public_table` say, as arguments of `Public.of`."""
+    start, table = model.start, model.public_table
+    if start is not None and not isinstance(start, PublicModel):
+        raise ValueError(
+            f"start must be a PublicModel, such as PublicModel.of(fitted_model); got {type(start).__name__}."
+        )
+    if table is not None and not isinstance(table, PublicTable):
+        raise ValueError(f"public_table must be a PublicTable(X, y); got {type(table).__name__}.")
+    if model._regression:
+        if start is not None and start.classes is not None:
+            raise ValueError("start is a classifier, but this estimator is a regressor.")
+        if table is not None and table.y is not None and table.y.dtype.kind not in "fiu":
+            raise ValueError("the target of the public table must be numbers.")
+        return {"start": start, "table": table}
+    classes = _classes(model, table)
+    own = None if start is None else start.classes
+    if own is not None and classes is not None and not np.array_equal(np.asarray(own), np.asarray(classes)):
+        raise ValueError(
+            f"start was fitted for classes {list(own)}, but this model has {np.asarray(classes).tolist()}."
+        )
+    return {"start": start, "table": table if table is None else table.coded(classes)}
+
+
+def check_input_names(model: Any) -> None:
+    """Refuse public inputs for columns of other names than those that `fit` has seen."""
+    names = getattr(model, "feature_names_in_", None)
+    for what in ("start", "public_table"):
+        given = getattr(model, what)
+        if given is not None:
+            check_names(what, getattr(given, "feature_names", None), names)
+
+
+def _classes(model: Any, table: PublicTable | None) -> Any:
+    """The labels: as declared, as seen in `fit`, or those of the public table, where a plan is asked for before."""
+    if model.classes is not None:
+        return declared_classes(model.classes)
+    seen = getattr(model, "classes_", None)
+    if seen is not None or table is None or table.y is None:
+        return seen
+    return np.unique(table.y)
