@@ -10,6 +10,7 @@ import typer
 
 from discreet.cli import options
 from discreet.cli.console import check_plot, print_json
+from discreet.fairness.notions import NOTIONS
 from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def fairness_plan(
     delta: options.Delta = None,
     notion: Annotated[
         str,
-        typer.Option(help="equalised odds, equality of opportunity, demographic parity, accuracy parity or accuracy."),
+        typer.Option(help=f"{', '.join([*NOTIONS][:-1])} or {[*NOTIONS][-1]}."),
     ] = "equality of opportunity",
     aggregate: Annotated[
         bool, typer.Option("--aggregate", help="Bound the mean over groups, not every group.")

@@ -12,7 +12,13 @@ from sklearn.metrics import accuracy_score
 
 from discreet.fairness import metrics
 from discreet.fairness.cells import CellTable
-from discreet.fairness.notions import NOTIONS, quantities
+from discreet.fairness.evaluation.bins import Bins, states_of
+from discreet.fairness.evaluation.statements import questions_of
+from discreet.fairness.fairer.cell_sums import Cells
+from discreet.fairness.harm.at_plan import harm_of
+from discreet.fairness.notions import NOTIONS, Notion
+from discreet.fairness.quantities import quantities
+from tests.cli_tools import run
 from tests.fairness_tools import direct_values
 
 
@@ -122,3 +128,43 @@ def test_one_spelling_and_unknown_names():
 def test_tables_that_make_no_sense_are_refused(y, group, message):
     with pytest.raises(ValueError, match=message):
         CellTable.from_predictions(y, y, group, labels=None if message != "none of" else [0, 1])
+
+
+ADDED = Notion("accuracy of labels", labels="each", groups=False)
+
+
+@pytest.mark.parametrize("notion", [*NOTIONS.values(), ADDED], ids=lambda notion: notion.name)
+def test_private_questions_ask_for_the_same_numbers(notion, monkeypatch):
+    """What noisy counts are asked for follows from the same declaration, also for a notion that is added."""
+    monkeypatch.setitem(NOTIONS, notion.name, notion)
+    y, predicted, group = random_table(5, groups=3)
+    cells = CellTable.from_predictions(y, predicted, group)
+    asked = quantities(cells, notion.name)
+    names = tuple(cells.groups.tolist())
+    questions = questions_of(cells.labels, names, notion.name, None)
+    bins = Bins(len(cells.labels), len(names))
+    places = (np.searchsorted(values, column) for values, column in ((cells.labels, y), (cells.groups, group)))
+    counts = np.bincount(bins.of(*places, states_of(y == predicted, np.zeros(y.size, bool))), minlength=bins.size)
+
+    def share(event, rows):
+        return counts[event & rows].sum() / counts[rows].sum()
+
+    assert len(questions) == len(asked) > 0
+    for question, quantity in zip(questions, asked, strict=True):
+        value = share(question.event, question.whole if question.part is None else question.part)
+        value -= 0.0 if question.part is None else share(question.event, question.whole)
+        assert (question.notion, question.label, question.group) == (notion.name, quantity.label, quantity.group)
+        assert value == pytest.approx(quantity.value(cells), abs=1e-12)
+
+
+def test_unknown_notions_are_refused_wherever_they_are_named():
+    with pytest.raises(ValueError, match=r"notions must be among 'equalised odds', .*; got 'kindness'"):
+        questions_of([0, 1], ("a", "b"), "kindness", None)
+    with pytest.raises(ValueError, match="notion must be one of 'equalised odds', 'equality"):
+        Cells.of("accuracy parity", ["a", "b"], None, None)  # which compares no mean rows
+    assert Cells.of("equalized odds", ["a", "b"], None, [0, 1]).labels == (0, 1)
+
+
+def test_help_and_docstrings_name_every_notion():
+    shown = " ".join(run("fairness-plan", "--help").stdout.replace("│", " ").split())
+    assert all(name in shown and f'"{name}"' in harm_of.__doc__ for name in NOTIONS)

@@ -22,7 +22,7 @@ from discreet.fairness.certificates.margins import gaps_of, margins_of
 from discreet.fairness.certificates.record import FairnessCertificate
 from discreet.fairness.certificates.statements import AroundReference
 from discreet.fairness.evaluation.gradient_laws import is_leaking
-from discreet.fairness.notions import quantities
+from discreet.fairness.quantities import quantities
 from discreet.theory.distance import DistanceLaw, KnownDistance
 
 

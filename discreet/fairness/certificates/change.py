@@ -14,7 +14,7 @@ from discreet._common.checks import number_in, whole
 from discreet._common.types import BoolArray, FloatArray
 from discreet.fairness.cells import RowCells
 from discreet.fairness.certificates.margins import Margins
-from discreet.fairness.notions import Quantity
+from discreet.fairness.quantities import Quantity
 from discreet.theory.distance import DistanceLaw, GaussianDistance
 
 SHARE = 0.001  # of the rows that may move further than the others, in the form for private margins

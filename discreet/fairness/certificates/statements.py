@@ -14,7 +14,7 @@ from discreet.fairness.certificates import change
 from discreet.fairness.certificates.change import Reach
 from discreet.fairness.certificates.margins import Margins
 from discreet.fairness.certificates.record import AggregateStatement, FairnessCertificate, FairnessStatement
-from discreet.fairness.notions import Quantity
+from discreet.fairness.quantities import Quantity
 from discreet.theory.distance import DistanceLaw, GaussianDistance
 
 

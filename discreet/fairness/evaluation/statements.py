@@ -14,7 +14,8 @@ import numpy as np
 from discreet.fairness.cells import CellTable
 from discreet.fairness.evaluation.bins import RIGHT, RIGHT_IN_DOUBT, WRONG, WRONG_IN_DOUBT, Bins, Mask
 from discreet.fairness.evaluation.record import PrivateStatement
-from discreet.fairness.notions import favourable_labels, quantities
+from discreet.fairness.notions import notion_of
+from discreet.fairness.quantities import favourable_labels, quantities
 
 if TYPE_CHECKING:
     from discreet.fairness.evaluation.noisy_ratios import NoisyCounts
@@ -66,12 +67,11 @@ def questions_of(classes: Any, groups: tuple[Any, ...], notions: Any, favourable
 def _question(
     bins: Bins, notion: str, label: Any, group: Any, classes: list[Any], groups: tuple[Any, ...], good: list[Any]
 ) -> Question:
-    parity = notion == "demographic parity"
-    labels = range(len(classes)) if parity or label is None else [classes.index(label)]
+    known = notion_of(notion)
+    labels = range(len(classes)) if known.labels == "together" else [classes.index(label)]
     whole = bins.mask(labels, None)
     part = None if group is None else bins.mask(labels, [groups.index(group)])
-    # For demographic parity the event is to predict the favourable label: to be wrong about rows of the other one.
-    wrong = [i for i in labels if parity and classes[i] not in good]
+    wrong = [i for i in labels if known.counts_wrong(classes[i], good)]
     right = [i for i in labels if i not in wrong]
 
     def where(for_right: list[int], for_wrong: list[int]) -> Mask:

@@ -15,7 +15,7 @@ import numpy as np
 from discreet._common.types import FloatArray, IndexArray
 from discreet.data import moments
 from discreet.data.rows import on_term_grid
-from discreet.fairness.notions import DEMOGRAPHIC_PARITY, EQUALISED_ODDS, EQUALITY_OF_OPPORTUNITY, spelled
+from discreet.fairness.notions import NOTIONS, notion_of
 from discreet.privacy import mechanisms
 from discreet.privacy.relation import Relation
 from discreet.privacy.release import WHOLE, ReleasePlan
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from discreet.data.rows import Data
     from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
-
-# Those notions of `NOTIONS` that compare mean rows: of all people, of one label, or of every label in turn.
-COMPARED = (DEMOGRAPHIC_PARITY, EQUALITY_OF_OPPORTUNITY, EQUALISED_ODDS)
 
 
 @dataclass(frozen=True)
@@ -40,17 +37,16 @@ class Cells:
     @classmethod
     def of(cls, notion: str, groups: Any, favourable: Any, classes: Any) -> Cells:
         """The cells whose mean rows a notion of fairness compares."""
-        known = spelled(notion)
-        if known not in COMPARED:
-            raise ValueError(f"notion must be one of {', '.join(map(repr, COMPARED))}; got {notion!r}.")
+        comparing = [name for name, each in NOTIONS.items() if each.compares_predictions]
+        known = notion_of(notion, comparing, "notion must be one of")
         declared = _declared("groups", groups)
-        if known == DEMOGRAPHIC_PARITY:
+        if known.labels == "together":
             return cls(declared)
-        if known == EQUALITY_OF_OPPORTUNITY:
-            if favourable is None or not _can_be_met(favourable):
-                raise ValueError(f"{known} needs favourable=, the label that people hope for; got {favourable!r}.")
-            return cls(declared, (favourable,))
-        return cls(declared, _declared("classes", classes))
+        if known.labels == "each":
+            return cls(declared, _declared("classes", classes))
+        if favourable is None or not _can_be_met(favourable):
+            raise ValueError(f"{known.name} needs favourable=, the label that people hope for; got {favourable!r}.")
+        return cls(declared, (favourable,))
 
     @property
     def count(self) -> int:

@@ -13,7 +13,7 @@ from discreet._common.types import FloatArray
 from discreet.fairness.cells import RowCells
 from discreet.fairness.certificates.classifier import LinearClassifier, linear_classifier
 from discreet.fairness.certificates.margins import gaps_of
-from discreet.fairness.notions import Quantity, quantities
+from discreet.fairness.quantities import Quantity, quantities
 
 if TYPE_CHECKING:
     from discreet._common.types import Progress

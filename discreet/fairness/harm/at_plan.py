@@ -19,7 +19,8 @@ from discreet.fairness.harm.margin_profiles import LABELS, MarginProfile
 from discreet.fairness.harm.planned_noise import ScoreNoise, largest_score, plan_of, score_noise
 from discreet.fairness.harm.result import Harm, Mode
 from discreet.fairness.harm.sums import HarmSums
-from discreet.fairness.notions import Quantity, quantities
+from discreet.fairness.notions import notion_of
+from discreet.fairness.quantities import Quantity, quantities
 
 if TYPE_CHECKING:
     from discreet.solvers import Plan
@@ -60,8 +61,9 @@ class HarmQuestion:
             raise ValueError("margins must be a NormalMargins, a MarginDensity or a MarginSample.")
         if not self.groups:
             raise ValueError("groups is empty: name each group and its rows, such as {'a': 9000, 'b': 1000}.")
-        if len(self.groups) < 2 and self.notion != "accuracy":
-            raise ValueError(f"{self.notion} compares groups: give two or more, such as {{'a': 9000, 'b': 1000}}.")
+        notion = notion_of(self.notion)
+        if len(self.groups) < 2 and notion.groups:
+            raise ValueError(f"{notion.name} compares groups: give two or more, such as {{'a': 9000, 'b': 1000}}.")
         number_in("failure", self.failure, 0.0, 1.0, above=True)
         one_of("mode", self.mode, ("bound", "expected"))
         for name in ("row_norm", "evaluation_epsilon"):
@@ -73,7 +75,7 @@ class HarmQuestion:
         table = CellTable(np.array(LABELS), np.array(list(self.groups)), cells, np.zeros_like(cells))
         object.__setattr__(self, "cells", cells)
         object.__setattr__(self, "statements", quantities(table, self.notion, favourable=1))
-        object.__setattr__(self, "notion", self.statements[0].notion)
+        object.__setattr__(self, "notion", notion.name)
 
     def at(self, estimator: Any, rows: int, epsilon: float | None = None) -> Harm:
         """The harm of an estimator's plan, with another epsilon if one is given."""

@@ -13,7 +13,7 @@ from discreet.fairness.harm.flip_curves import BallCurve, FlipCurve, NoiseCurve
 from discreet.fairness.harm.margin_profiles import LABELS
 from discreet.fairness.harm.planned_noise import ScoreNoise
 from discreet.fairness.harm.result import GroupChange
-from discreet.fairness.notions import EQUALISED_ODDS, EQUALITY_OF_OPPORTUNITY, Quantity
+from discreet.fairness.quantities import Quantity
 from discreet.privacy import mechanisms
 from discreet.privacy.budget import budget_from
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from discreet.fairness.harm.at_plan import HarmQuestion
     from discreet.solvers import Plan
 
-WITHIN_LABEL = (EQUALISED_ODDS, EQUALITY_OF_OPPORTUNITY)
 FAILURES = 10.0 ** -np.arange(0.5, 12.0, 0.5)  # tried for the mean, where only quantiles of the noise are known
 
 
@@ -52,7 +51,7 @@ class HarmSums:
             failure = question.failure / len(question.statements)
             low, high = (self.bound(part, 0.5 * failure) for part in (down, up))
             change = min(max(low, high), self.bound(either, failure))
-        label = statement.label if statement.notion in WITHIN_LABEL else None
+        label = statement.label if statement.within_label else None
         changed = self.changed(statement.group, label)
         seen = self.seen(statement, plan)
         return GroupChange(statement.group, label, statement.rows, change, -low, high, changed, *seen)
