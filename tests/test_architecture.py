@@ -267,3 +267,15 @@ def reserving(found):
 def test_one_place_books_every_release():
     assert reserving([(parts, path.read_text()) for parts, path in modules()]) == ["privacy.release"]
     assert reserving([(["solvers", "run"], "ledger.reserve('patients', event)")])  # the test can fail
+
+
+def plan_classes(found):
+    """Classes that are named after a plan: what will be released is one idea, not one class for each release."""
+    names = (node.name for source in found for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef))
+    return {name for name in names if name.endswith("Plan")}
+
+
+def test_there_are_four_kinds_of_plans():
+    found = plan_classes(path.read_text() for _, path in modules())
+    assert found == {"Plan", "ReleasePlan", "FederatedPlan", "ScalingPlan"}
+    assert plan_classes(["class MeanPlan: ..."]) == {"MeanPlan"}  # the test can fail

@@ -14,7 +14,7 @@ from framework.markdown import table
 from framework.registry import datasets, datasets_of
 
 from discreet import Problem
-from discreet.federated.decentralised import NetworkPlan, network_named, plan_network, train_network
+from discreet.federated.decentralised import NetworkSchedule, network_named, plan_network, train_network
 from discreet.problem import L2, Logistic
 
 NAME, LOSSES = "decentralised", "decentralised-losses"
@@ -35,11 +35,11 @@ LOW, HIGH = [17.0, 1.0, 1.0, 0.0], [99.0, 24.0, 99.0, 1.0]  # of the columns, fr
 DRAWN = (("grid", 64, "gossip"), ("les-miserables", 77, "tree"), ("expander", 64, "walk"))
 
 
-def planned(graph: str, nodes: int, **settings: Any) -> NetworkPlan:
+def planned(graph: str, nodes: int, **settings: Any) -> NetworkSchedule:
     return plan_network(PROBLEM, 4, (LOW, HIGH), network_named(graph, nodes), **settings)
 
 
-def pairs_of(plan: NetworkPlan) -> Any:
+def pairs_of(plan: NetworkSchedule) -> Any:
     epsilons = plan.losses.epsilon(plan.delta)
     return epsilons[~np.eye(len(epsilons), dtype=bool)]
 

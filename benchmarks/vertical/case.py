@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import Budget, Problem
-from discreet.federated.vertical import HolderFacts, VerticalPlan, plan_vertical
+from discreet.federated.vertical import HolderFacts, VerticalSchedule, plan_vertical
 from discreet.problem.losses import Loss
 from discreet.problem.penalties import L2
 
@@ -46,7 +46,7 @@ class Case:
             losses.mean() / self.loss.value(np.full(len(self.held_out_y), constant), self.held_out_y).mean()
         )
 
-    def plan(self, epsilon: float) -> VerticalPlan:
+    def plan(self, epsilon: float) -> VerticalSchedule:
         """The plan of all holders, each with this epsilon."""
         n = len(self.y)
         facts = [

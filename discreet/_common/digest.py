@@ -45,7 +45,7 @@ def _parts(value: Any) -> tuple[str, list[bytes], Iterable[Any]]:
         return "name", [_name(value)], ()
     if hasattr(type(value), "digested"):
         name, parts = value.digested()
-        return "object", [name.encode()], [parts]
+        return "object", [_full_name(name)], [parts]
     return "object", [_name(type(value))], [_attributes(value)]
 
 
@@ -116,8 +116,12 @@ def _name(kind: Any) -> bytes:
     module, name = kind.__module__, kind.__qualname__
     if module.partition(".")[0] == "discreet":
         own = vars(kind).get("digest_name") if isinstance(kind, type) else None
-        return (own or f"{_first_modules().get(name, 'discreet')}.{name}").encode()
+        return own.encode() if own else _full_name(name)
     return f"{module}.{name}".encode()
+
+
+def _full_name(name: str) -> bytes:
+    return f"{_first_modules().get(name, 'discreet')}.{name}".encode()
 
 
 @cache

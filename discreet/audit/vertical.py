@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.federated.vertical import Board, Holder, Message, VerticalPlan
+from discreet.federated.vertical import Board, Holder, Message, VerticalSchedule
 from discreet.federated.vertical.run import Sender
 from discreet.federated.vertical.schedule import Kind
 from discreet.privacy.random.generator import RandomGenerator
@@ -65,12 +65,12 @@ def exact_holder(holder: Holder) -> Holder:
     return holder
 
 
-def attack(plan: VerticalPlan, senders: Mapping[str, Sender], name: str, first: Holder, second: Holder) -> Attack:
+def attack(plan: VerticalSchedule, senders: Mapping[str, Sender], name: str, first: Holder, second: Holder) -> Attack:
     """Run a plan and weigh, message by message, which of two tables holder `name` has.
 
     Parameters
     ----------
-    plan : VerticalPlan
+    plan : VerticalSchedule
     senders : mapping of str to Holder
         All holders, as for `run_vertical`.
     name : str

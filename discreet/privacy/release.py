@@ -30,21 +30,22 @@ WHOLE = 1.0 - 1e-12
 
 # Under which names plans enter digests. Seeded noise is keyed by them, so they never change; new kinds need no entry.
 _DIGESTED_AS = {
-    "means": "discreet.preprocessing.means.MeanPlan",
-    "smoothness": "discreet.preprocessing.smoothness.SmoothnessPlan",
-    "ranges": "discreet.preprocessing.ranges.RangePlan",
-    "scales": "discreet.preprocessing.scaler.ScalerPlan",
-    "quantiles": "discreet.preprocessing.quantiles.QuantilePlan",
-    "means with gaps": "discreet.preprocessing.imputer.ObservedMeanPlan",
-    "medians with gaps": "discreet.preprocessing.imputer.ObservedMedianPlan",
-    "counts of categories": "discreet.preprocessing.frequent_categories.CountPlan",
-    "evaluation": "discreet.metrics.released_sums.SumsPlan",
-    "certificate": "discreet.fairness.evaluation.private_certificate.EvaluationPlan",
-    "gradient": "discreet.fairness.evaluation.gradient_distance.GradientPlan",
-    "cells": "discreet.fairness.fairer.cell_sums.CellPlan",
-    "scores": "discreet.model_selection.private_scores.ScoresPlan",
-    "grid search": "discreet.model_selection.search_plan.SearchPlan",
-    "random search": "discreet.model_selection.trials_plan.TrialsPlan",
+    "means": "MeanPlan",
+    "smoothness": "SmoothnessPlan",
+    "ranges": "RangePlan",
+    "scales": "ScalerPlan",
+    "quantiles": "QuantilePlan",
+    "means with gaps": "ObservedMeanPlan",
+    "medians with gaps": "ObservedMedianPlan",
+    "counts of categories": "CountPlan",
+    "evaluation": "SumsPlan",
+    "certificate": "EvaluationPlan",
+    "gradient": "GradientPlan",
+    "cells": "CellPlan",
+    "scores": "ScoresPlan",
+    "grid search": "SearchPlan",
+    "random search": "TrialsPlan",
+    "scales of the target": "TargetPlan",
 }
 
 
@@ -88,6 +89,11 @@ class ReleasePlan:
             if name in (parts := self.__dict__.get(group, {})):
                 return parts[name]
         raise AttributeError(f"a plan of {self.__dict__.get('kind')!r} has no {name!r}.")
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether noise is added: whether the budget is finite."""
+        return not self.budget.is_infinite
 
     @property
     def event(self) -> Any:

@@ -13,26 +13,18 @@ Everything else here is post-processing. Sensitivities and proofs: docs/guarante
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from discreet.data.public import Public
 from discreet.privacy import accounting, mechanisms
+from discreet.privacy.release import ReleasePlan
 from discreet.scaling import shares
 from discreet.scaling.public_scales import tells_target
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
-
-
-@dataclass(frozen=True)
-class TargetPlan:
-    """By which mechanisms the range, the mean and the spread of a regression target will be learned."""
-
-    histogram: mechanisms.Additive | None
-    location: mechanisms.Additive | None
-    closer: mechanisms.Additive | None
-    moments: mechanisms.Additive
 
 
 @dataclass(frozen=True)
@@ -63,7 +55,7 @@ class ScalingPlan:
     moments: mechanisms.Additive | None
     centred: bool
     target: bool
-    target_plan: TargetPlan | None = None
+    target_plan: ReleasePlan | None = None  # of the range, the mean and the spread of the target
     # True for sparse tables, whose columns keep their zeros.
     only_target_centred: bool | None = field(default=None, metadata={"digest": "if given"})
     least_spread: float | None = field(default=None, metadata={"digest": "if given"})  # of public columns, in radii
@@ -159,7 +151,7 @@ def plan_scaling(public: Public, budget: Budget, share: float | None, centred: b
         for parts in (found.columns, found.target)
     )
     moments = of_target.pop("moments")
-    target_plan = None if moments is None else TargetPlan(**of_target, moments=moments)
+    target_plan = None if moments is None else _of_target(public, budget, of_target | {"moments": moments})
     return ScalingPlan(
         found.method,
         **own,
@@ -197,8 +189,12 @@ def plan_target(public: Public, budget: Budget) -> ScalingPlan:
     parts = {name: mechanisms.additive(budget, part) if part else None for name, part in found.items()}
     moments = parts.pop("moments")
     assert moments is not None
-    target_plan = TargetPlan(**parts, moments=moments)
+    target_plan = _of_target(public, budget, parts | {"moments": moments})
     return ScalingPlan("target", None, None, None, None, False, True, target_plan, only_target_centred=True)
+
+
+def _of_target(public: Public, budget: Budget, parts: Mapping[str, mechanisms.Additive | None]) -> ReleasePlan:
+    return ReleasePlan("scales of the target", public, budget, parts)
 
 
 def unscaled(target: bool) -> ScalingPlan:

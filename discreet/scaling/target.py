@@ -16,12 +16,12 @@ from discreet.privacy import mechanisms
 from discreet.scaling import histograms, ranges
 
 if TYPE_CHECKING:
-    from discreet.scaling.plan import TargetPlan
+    from discreet.privacy.release import ReleasePlan
 
 TARGET_TAIL = 2.5  # deviations of the noise that a bin must exceed to lengthen the bulk of a target by an octave
 
 
-def cut_target(found: ranges.Ranges, plan: TargetPlan, counter: ranges.Counter) -> None:
+def cut_target(found: ranges.Ranges, plan: ReleasePlan, counter: ranges.Counter) -> None:
     """Cut the range of the target, which is the last one, to its bulk.
 
     Where nothing stands out of the noise, a declared range stays and an unknown one becomes the point 0.

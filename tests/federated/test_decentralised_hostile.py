@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from discreet import Budget
-from discreet.federated.decentralised import Gossip, NetworkPlan, SpanningTree, Walk, plan_gossip, plan_network
+from discreet.federated.decentralised import Gossip, NetworkSchedule, SpanningTree, Walk, plan_gossip, plan_network
 from discreet.federated.decentralised.network import Network
 from discreet.federated.decentralised.random_walk import BLOCK
 from discreet.federated.decentralised.training import ClippedRows
@@ -32,7 +32,7 @@ def test_a_plan_whose_noise_does_not_keep_its_budget_is_refused(target):
     plan = plan_network(PROBLEM, 3, BOUNDS, RING, epsilon=Budget(1.0, 1e-5), target=target)
     weak = replace(plan.federated, budget=Budget(100.0, 1e-5), multiplier=0.9 * plan.federated.multiplier)
     with pytest.raises(ValueError, match="too little for its budget"):
-        NetworkPlan(weak, "tree", plan.protocol, target, plan.budget)
+        NetworkSchedule(weak, "tree", plan.protocol, target, plan.budget)
 
 
 @pytest.mark.parametrize("method", ["gossip", "walk", "tree"])

@@ -133,8 +133,10 @@ def test_holders_whose_rows_are_all_zero_are_no_obstacle(relation):
 def test_a_plan_put_together_by_hand_keeps_its_budgets_or_is_refused():
     plan = small_plan(100, budget=Budget(1.0, 1e-6))
     first, *rest = plan.holders
+    faint = replace(first.mechanism, multiplier=0.01 * first.mechanism.multiplier)
+    quiet = replace(first, mechanisms={**first.mechanisms, "mechanism": faint})
     with pytest.raises(ValueError, match="too little noise"):
-        replace(first, mechanism=replace(first.mechanism, multiplier=0.01 * first.mechanism.multiplier))
+        replace(plan, holders=(quiet, *rest))
     other = replace(first, public=replace(first.public, relation=Relation.ZERO_OUT))
     with pytest.raises(ValueError, match="same relation"):
         replace(plan, holders=(other, *rest))

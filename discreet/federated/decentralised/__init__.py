@@ -7,7 +7,7 @@ from discreet.federated.decentralised.gossip import Gossip, plan_gossip
 from discreet.federated.decentralised.graphs import network_named
 from discreet.federated.decentralised.network import Network
 from discreet.federated.decentralised.pairwise import PairwiseLosses
-from discreet.federated.decentralised.plan import NetworkPlan, plan_network
+from discreet.federated.decentralised.plan import NetworkSchedule, plan_network
 from discreet.federated.decentralised.random_walk import Walk, plan_tour, plan_walk
 from discreet.federated.decentralised.training import NetworkResult, train_network
 from discreet.federated.decentralised.tree import SpanningTree
@@ -15,8 +15,8 @@ from discreet.federated.decentralised.tree import SpanningTree
 __all__ = [
     "Gossip",
     "Network",
-    "NetworkPlan",
     "NetworkResult",
+    "NetworkSchedule",
     "PairwiseLosses",
     "SpanningTree",
     "Walk",

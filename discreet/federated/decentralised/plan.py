@@ -35,7 +35,7 @@ _FINEST = 2.0**-29  # bounds a grid's step over its noise
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkPlan:
+class NetworkSchedule:
     """Everything that is decided before the first message, the same for all nodes. Made by `plan_network`.
 
     Guarantee: in a run by `train_network`, all rows of node u together are `losses.mu[u, v]`-GDP in the view of node v,
@@ -195,7 +195,7 @@ def plan_network(
     way: Way = "tour",
     path_seed: int = 0,
     **settings: Any,
-) -> NetworkPlan:
+) -> NetworkSchedule:
     """Plan a training on a graph from public facts; no row is read.
 
     Guarantee: the loss that `target` names keeps the budget; `losses` of the plan says what every pair costs.
@@ -233,7 +233,7 @@ def plan_network(
 
     Returns
     -------
-    NetworkPlan
+    NetworkSchedule
 
     Examples
     --------
@@ -269,7 +269,7 @@ def plan_network(
     federated = plan_federated(
         problem, columns, bounds, network.size, epsilon=own, rounds=rounds, dropouts=0, **settings
     )
-    return NetworkPlan(federated, method, protocol, target, budget)
+    return NetworkSchedule(federated, method, protocol, target, budget)
 
 
 def _json(value: float) -> float | str:

@@ -11,10 +11,10 @@ from discreet.federated.decentralised.random_walk import Walk
 from discreet.privacy.accounting import gaussian_epsilon
 
 if TYPE_CHECKING:
-    from discreet.federated.decentralised.plan import NetworkPlan
+    from discreet.federated.decentralised.plan import NetworkSchedule
 
 
-def describe(plan: NetworkPlan) -> str:
+def describe(plan: NetworkSchedule) -> str:
     """The plan as lines of text: who sends what, and what each reader learns."""
     network, losses, delta = plan.network, plan.losses, plan.delta
     epsilons = losses.epsilon(delta)
@@ -49,7 +49,7 @@ _TARGETS = {
 }
 
 
-def _method(plan: NetworkPlan) -> str:
+def _method(plan: NetworkSchedule) -> str:
     protocol = plan.protocol
     if isinstance(protocol, Walk):
         step = "gradient steps" if plan.method == "walk" else "ADMM steps"

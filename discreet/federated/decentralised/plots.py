@@ -13,15 +13,15 @@ from discreet.privacy.accounting import gaussian_epsilon
 
 if TYPE_CHECKING:
     from discreet.federated.decentralised.network import Network
-    from discreet.federated.decentralised.plan import NetworkPlan
+    from discreet.federated.decentralised.plan import NetworkSchedule
 
 
-def plot_losses(plan: NetworkPlan, path: str | Path) -> None:
+def plot_losses(plan: NetworkSchedule, path: str | Path) -> None:
     """Draw the loss of each node towards each other one as a matrix, and against their distance in the graph.
 
     Parameters
     ----------
-    plan : NetworkPlan
+    plan : NetworkSchedule
     path : str or Path
         Where to write the picture.
     """
@@ -62,7 +62,7 @@ def _label_nodes(axes: Any, names: list[str]) -> None:
         axes.set_yticks([])
 
 
-def _against_distance(axes: Any, plan: NetworkPlan, epsilons: FloatArray) -> None:
+def _against_distance(axes: Any, plan: NetworkSchedule, epsilons: FloatArray) -> None:
     """All pairs as points, their mean at each distance as a line, and the two bounds that hold for everybody."""
     distances: IntArray = plan.network.distances
     pairs = ~np.eye(len(distances), dtype=bool)

@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.federated.client import Client
-from discreet.federated.decentralised.plan import NetworkPlan
+from discreet.federated.decentralised.plan import NetworkSchedule
 from discreet.federated.decentralised.random_walk import BLOCK, Walk
 from discreet.federated.local_problem import LocalProblem
 from discreet.federated.messages import Reply, Request
@@ -33,18 +33,18 @@ class NetworkResult:
     models : array of shape (rounds, p)
         The model after each round, or after each visit of a token, in scaled columns. All nodes know those of rounds;
         those of a token are for tests, and are known only to the nodes that held it.
-    plan : NetworkPlan
+    plan : NetworkSchedule
     """
 
     coef: FloatArray
     intercept: float
     weights: FloatArray
     models: FloatArray
-    plan: NetworkPlan
+    plan: NetworkSchedule
 
 
 def train_network(
-    plan: NetworkPlan, data: Sequence[tuple[Any, Any]], random_state: int | RandomGenerator | None = None
+    plan: NetworkSchedule, data: Sequence[tuple[Any, Any]], random_state: int | RandomGenerator | None = None
 ) -> NetworkResult:
     """Train a model with the nodes of a network.
 
@@ -52,7 +52,7 @@ def train_network(
 
     Parameters
     ----------
-    plan : NetworkPlan
+    plan : NetworkSchedule
     data : sequence of (X, y)
         The rows of each node, in the order of the network's names.
     random_state : int or RandomGenerator, optional
@@ -94,7 +94,7 @@ def _answer(client: Client, weights: FloatArray) -> FloatArray:
 
 
 def _consensus(
-    plan: NetworkPlan, clients: Sequence[Client], model: ModelMap, rng: RandomGenerator
+    plan: NetworkSchedule, clients: Sequence[Client], model: ModelMap, rng: RandomGenerator
 ) -> Iterator[FloatArray]:
     """Rounds of ADMM; the mean of the gradients comes from gossip or from the tree."""
     assert not isinstance(plan.protocol, Walk)
@@ -109,7 +109,7 @@ def _consensus(
 
 
 def _gradient_token(
-    plan: NetworkPlan, clients: Sequence[Client], model: ModelMap, own: Sequence[RandomGenerator]
+    plan: NetworkSchedule, clients: Sequence[Client], model: ModelMap, own: Sequence[RandomGenerator]
 ) -> Iterator[FloatArray]:
     """A token that takes a noisy proximal gradient step at every node it visits."""
     assert isinstance(plan.protocol, Walk)
@@ -121,7 +121,7 @@ def _gradient_token(
         yield token
 
 
-def _admm_token(plan: NetworkPlan, clients: Sequence[Client], model: ModelMap) -> Iterator[FloatArray]:
+def _admm_token(plan: NetworkSchedule, clients: Sequence[Client], model: ModelMap) -> Iterator[FloatArray]:
     """A token that holds the mean of the dual variables, of which the node it visits renews its own."""
     assert isinstance(plan.protocol, Walk)
     federated = plan.federated

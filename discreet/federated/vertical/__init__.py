@@ -6,7 +6,7 @@ Theorem and proof: docs/guarantees/vertical.md.
 from discreet.federated.vertical.board import Board, Message
 from discreet.federated.vertical.holder import Holder
 from discreet.federated.vertical.model import VerticalModel
-from discreet.federated.vertical.plan import HolderFacts, VerticalPlan, plan_vertical
+from discreet.federated.vertical.plan import HolderFacts, VerticalSchedule, plan_vertical
 from discreet.federated.vertical.run import run_vertical
 
 __all__ = [
@@ -15,7 +15,7 @@ __all__ = [
     "HolderFacts",
     "Message",
     "VerticalModel",
-    "VerticalPlan",
+    "VerticalSchedule",
     "plan_vertical",
     "run_vertical",
 ]

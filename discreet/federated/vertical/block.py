@@ -9,8 +9,9 @@ import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.federated.vertical.board import Board, Message, block_size
-from discreet.federated.vertical.plan import HolderPlan, VerticalPlan
+from discreet.federated.vertical.plan import VerticalSchedule
 from discreet.federated.vertical.schedule import SLOPE_CLIP, has_linear_slopes
+from discreet.privacy.release import ReleasePlan
 from discreet.problem.penalties import PenaltyTerms
 from discreet.scaling.second_moment import noise_edge
 from discreet.solvers._shared.quadratic_model import QuadraticModel
@@ -72,7 +73,7 @@ def slope_clip(board: Board) -> float:
     return min(loss.lipschitz, SLOPE_CLIP * board.required(labels.name, "scales").scaling.target_scale)
 
 
-def margin_clip(board: Board, holder: HolderPlan) -> float:
+def margin_clip(board: Board, holder: ReleasePlan) -> float:
     """Where a holder's margins are clipped: at a multiple of their standard deviation, read from the board."""
     if not holder.is_noisy:
         return math.inf
@@ -101,14 +102,14 @@ def slopes_for(board: Board, holder: str) -> PerPerson:
 
 
 def new_weights(
-    board: Board, holder: HolderPlan, gradient: FloatArray, deviation: float, centre: FloatArray, variance: float
+    board: Board, holder: ReleasePlan, gradient: FloatArray, deviation: float, centre: FloatArray, variance: float
 ) -> FloatArray:
     """The weights of a block that minimise its quadratic model, with a ridge against the noise.
 
     Parameters
     ----------
     board : Board
-    holder : HolderPlan
+    holder : ReleasePlan
     gradient : array
         The mean gradient of the block, with noise.
     deviation : float
@@ -146,7 +147,7 @@ def noise_ridge(matrix: FloatArray, gradient: FloatArray, deviation: float, curv
     return (variance / curvature + deviation**2 / mean_eigenvalue) / spread if spread > 0.0 else math.inf
 
 
-def penalty_of(board: Board, holder: HolderPlan) -> PenaltyTerms:
+def penalty_of(board: Board, holder: ReleasePlan) -> PenaltyTerms:
     """The penalty of a holder's weights in scaled columns; none on the intercept."""
     plan = board.plan
     own = slice(holder.first, holder.first + holder.public.columns)
@@ -166,7 +167,7 @@ def _lift(moments: Message) -> float:
     return max(0.0, edge - float(np.linalg.eigvalsh(moments.array)[0]))
 
 
-def centre_of(plan: VerticalPlan, board: Board, holder: HolderPlan) -> FloatArray:
+def centre_of(plan: VerticalSchedule, board: Board, holder: ReleasePlan) -> FloatArray:
     """The weights at which the slopes on the board were taken, as far as they went through the loss."""
     slopes = board.required(plan.holders[-1].name, "slopes")
     return slopes.believed * board.weights(holder.name, before=slopes)

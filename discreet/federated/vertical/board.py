@@ -8,8 +8,9 @@ import numpy as np
 
 from discreet._common.digest import digest_of
 from discreet._common.types import FloatArray
-from discreet.federated.vertical.plan import HolderPlan, VerticalPlan
+from discreet.federated.vertical.plan import VerticalSchedule
 from discreet.federated.vertical.schedule import Kind, Turn
+from discreet.privacy.release import ReleasePlan
 from discreet.problem.column_scaling import ColumnScaling
 
 LARGEST = 1e100  # of all numbers on the board: sums of their squares are finite
@@ -66,10 +67,10 @@ class Board:
 
     Parameters
     ----------
-    plan : VerticalPlan
+    plan : VerticalSchedule
     """
 
-    def __init__(self, plan: VerticalPlan) -> None:
+    def __init__(self, plan: VerticalSchedule) -> None:
         self.plan = plan
         self._messages: list[Message] = []
 
@@ -111,12 +112,12 @@ class Board:
         return found.weights
 
 
-def block_size(plan: VerticalPlan, holder: HolderPlan) -> int:
+def block_size(plan: VerticalSchedule, holder: ReleasePlan) -> int:
     """The number of weights of a holder: its columns, and the intercept at the label holder."""
     return holder.public.columns + (holder.has_labels and plan.problem.fit_intercept)
 
 
-def _checked(message: Message, holder: HolderPlan, plan: VerticalPlan) -> Message:
+def _checked(message: Message, holder: ReleasePlan, plan: VerticalSchedule) -> Message:
     """The message with read-only arrays; its shapes and numbers are checked, as other holders rely on them."""
     if message.kind == "scales":
         if not isinstance(message.values, ColumnScaling) or message.values.columns != holder.public.columns:

@@ -13,7 +13,7 @@ from discreet.data.rows import Data
 from discreet.data.validation import array_rows, load_features
 from discreet.federated.vertical import block
 from discreet.federated.vertical.board import Board, Message
-from discreet.federated.vertical.plan import VerticalPlan
+from discreet.federated.vertical.plan import VerticalSchedule
 from discreet.federated.vertical.schedule import Kind
 from discreet.kernels.gradient import clipped_gradient_sum, row_norms
 from discreet.privacy import mechanisms
@@ -28,7 +28,7 @@ class Holder:
 
     Parameters
     ----------
-    plan : VerticalPlan
+    plan : VerticalSchedule
     name : str
         Which holder of the plan this is.
     X : array of shape (n_samples, n_columns)
@@ -47,7 +47,13 @@ class Holder:
     _checks_scales = True  # only an audit, which replays a board with two other tables, does without
 
     def __init__(
-        self, plan: VerticalPlan, name: str, X: Any, y: Any = None, sample_weight: Any = None, random_state: Any = None
+        self,
+        plan: VerticalSchedule,
+        name: str,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        random_state: Any = None,
     ) -> None:
         self._plan, self.own = plan, plan.holder(name)
         if self.own.has_labels != (y is not None):
@@ -61,7 +67,7 @@ class Holder:
         self._sent = 0
         self._scales: Message | None = None
 
-    def _check(self, data: Data, plan: VerticalPlan) -> None:
+    def _check(self, data: Data, plan: VerticalSchedule) -> None:
         public = self.own.public
         if data.sparse:
             raise ValueError("a vertical split takes dense tables; pass X.toarray().")

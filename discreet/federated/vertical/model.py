@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.federated.vertical.board import Board
-from discreet.federated.vertical.plan import VerticalPlan
+from discreet.federated.vertical.plan import VerticalSchedule
 from discreet.privacy.guarantee import Guarantee
 
 
@@ -49,7 +49,7 @@ class VerticalModel:
         return cls(coef, intercept, board, seeded)
 
     @property
-    def plan(self) -> VerticalPlan:
+    def plan(self) -> VerticalSchedule:
         """What was decided before the rows were read."""
         return self.board.plan
 

@@ -13,9 +13,10 @@ from discreet.data.public import Public
 from discreet.federated.vertical.schedule import Turn, default_sweeps, own_steps, schedule_of, shares_of
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
-from discreet.privacy.guarantee import Guarantee, guarantee_for
+from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.budget_split import BudgetSplit
 from discreet.privacy.relation import Relation, relation_from
+from discreet.privacy.release import ReleasePlan
 from discreet.problem.problem import Problem
 from discreet.scaling.plan import ScalingPlan, plan_scaling
 from discreet.solvers.base import calibrated
@@ -45,73 +46,42 @@ class HolderFacts:
     bounds: Any = None
 
 
-@dataclass(frozen=True, eq=False)
-class HolderPlan:
-    """The part of a plan that concerns one holder.
+def plan_of_holder(
+    facts: HolderFacts,
+    first: int,
+    public: Public,
+    scaling: ScalingPlan,
+    mechanism: BudgetSplit,
+    has_labels: bool,
+) -> ReleasePlan:
+    """What all messages of a holder release: first its scales, then one share of the mechanism for each message.
 
-    Attributes
-    ----------
-    name : str
-    first : int
-        The number of the holder's first column among all columns of the model.
-    public : Public
-    budget : Budget
-    scaling_plan : ScalingPlan
-    mechanism : BudgetSplit
-        One share for each message of the holder after its scales, in their order.
-    has_labels : bool
+    `first` is the number of its first column among all columns of the model. `radius` is the norm to which scaled rows,
+    the intercept's 1 included, are shortened in sums.
     """
-
-    name: str
-    first: int
-    public: Public
-    budget: Budget
-    scaling_plan: ScalingPlan
-    mechanism: BudgetSplit
-    has_labels: bool
-
-    def __post_init__(self) -> None:
-        if self.is_noisy and not accounting.fits(self.event, self.budget, self.public.relation):
-            raise ValueError(f"the plan has too little noise for the budget of holder {self.name!r}.")
-
-    @cached_property
-    def event(self) -> Any:
-        """What all messages of the holder together do to its rows."""
-        if self.budget.is_infinite:
-            return accounting.non_private_event()
-        return accounting.compose([self.scaling_plan.event, self.mechanism.event])
-
-    @property
-    def is_noisy(self) -> bool:
-        """Whether the budget is finite."""
-        return not self.budget.is_infinite
-
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        """What is promised about one person's row at this holder, against all others together."""
-        return guarantee_for(self.event, self.budget, self.public.relation, self.public.rows)
-
-    @property
-    def radius(self) -> float:
-        """The norm to which scaled rows, the intercept's 1 included, are shortened in sums."""
-        return RADIUS * math.sqrt(self.public.columns + self.has_labels) if self.is_noisy else math.inf
+    budget = facts.budget
+    exact = accounting.non_private_event() if budget.is_infinite else None
+    radius = math.inf if budget.is_infinite else RADIUS * math.sqrt(public.columns + has_labels)
+    settings = {"name": facts.name, "first": first, "has_labels": has_labels, "radius": radius}
+    return ReleasePlan("messages", public, budget, {"scaling_plan": scaling, "mechanism": mechanism}, settings, exact)
 
 
 @dataclass(frozen=True, eq=False)
-class VerticalPlan:
+class VerticalSchedule:
     """Everything that is decided before the first row is read.
 
     Attributes
     ----------
     problem : Problem
-    holders : tuple of HolderPlan
-        In the order of the model's columns; the label holder is the last.
+    holders : tuple of ReleasePlan
+        What the messages of each release, made by `plan_of_holder`, in the order of the model's columns; the label
+        holder is the last.
     sweeps : int
         How often slopes and margins are exchanged.
     """
 
     problem: Problem
-    holders: tuple[HolderPlan, ...]
+    holders: tuple[ReleasePlan, ...]
     sweeps: int
 
     def __post_init__(self) -> None:
@@ -121,6 +91,8 @@ class VerticalPlan:
         if [holder.has_labels for holder in self.holders] != [False] * (len(names) - 1) + [True]:
             raise ValueError("the last holder of a plan, and no other, has the labels.")
         for holder in self.holders:
+            if holder.is_noisy and not accounting.fits(holder.event, holder.budget, holder.public.relation):
+                raise ValueError(f"the plan has too little noise for the budget of holder {holder.name!r}.")
             planned = sum(turn.holder == holder.name for turn in self.schedule) - 1  # its scales are paid for elsewhere
             if len(holder.mechanism.shares) != planned:
                 paid = len(holder.mechanism.shares)
@@ -132,7 +104,7 @@ class VerticalPlan:
         names = [holder.name for holder in self.holders]
         return tuple(schedule_of(names[:-1], names[-1], self.sweeps, own_steps(self.problem)))
 
-    def holder(self, name: str) -> HolderPlan:
+    def holder(self, name: str) -> ReleasePlan:
         """Return the part of the plan that concerns this holder."""
         found = [holder for holder in self.holders if holder.name == name]
         if not found:
@@ -185,7 +157,7 @@ def plan_vertical(
     relation: str | Relation = Relation.REPLACE,
     sweeps: int | None = None,
     scale_share: float | None = None,
-) -> VerticalPlan:
+) -> VerticalSchedule:
     """Plan the messages of all holders from public facts.
 
     Parameters
@@ -209,7 +181,7 @@ def plan_vertical(
 
     Returns
     -------
-    VerticalPlan
+    VerticalSchedule
 
     Examples
     --------
@@ -242,9 +214,9 @@ def plan_vertical(
         scaling = plan_scaling(public, facts.budget, scale_share, problem.fit_intercept, target and has_labels)
         shares = shares_of(has_labels, made, own_steps(problem))
         mechanism = calibrated(partial(BudgetSplit, shares=shares), scaling, facts.budget, public)
-        plans.append(HolderPlan(facts.name, first, public, facts.budget, scaling, mechanism, has_labels))
+        plans.append(plan_of_holder(facts, first, public, scaling, mechanism, has_labels))
         first += facts.columns
-    return VerticalPlan(problem, tuple(plans), made)
+    return VerticalSchedule(problem, tuple(plans), made)
 
 
 def _check(problem: Problem, holders: Sequence[HolderFacts], labels: str, relation: Relation) -> None:

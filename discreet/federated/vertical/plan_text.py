@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from discreet.federated.vertical.plan import HolderPlan, VerticalPlan
+    from discreet.federated.vertical.plan import VerticalSchedule
+    from discreet.privacy.release import ReleasePlan
 
 WHAT = {
     "moments": "the mean products of its columns with each other",
@@ -16,7 +17,7 @@ WHAT = {
 }
 
 
-def describe_plan(plan: VerticalPlan) -> str:
+def describe_plan(plan: VerticalSchedule) -> str:
     """What each holder will tell the others, with how much noise, and what is promised."""
     lines = [
         f"{len(plan.holders)} holders have different columns of the same {plan.rows:,} people, in the same order; "
@@ -37,7 +38,7 @@ def describe_plan(plan: VerticalPlan) -> str:
     return "\n".join(lines)
 
 
-def _of_holder(plan: VerticalPlan, holder: HolderPlan) -> list[str]:
+def _of_holder(plan: VerticalSchedule, holder: ReleasePlan) -> list[str]:
     title = f"{holder.name}: {holder.public.columns} columns{' and the target' if holder.has_labels else ''}"
     if not holder.is_noisy:
         return [title, "  sends exact numbers: nothing is promised about its rows."]

@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet.federated.vertical.board import Board, Message
 from discreet.federated.vertical.model import VerticalModel
-from discreet.federated.vertical.plan import VerticalPlan
+from discreet.federated.vertical.plan import VerticalSchedule
 
 CONVERGED = 1e-11  # change of the weights in a sweep without noise, over their size
 
@@ -20,12 +20,12 @@ class Sender(Protocol):
     def post(self, board: Board) -> Message: ...
 
 
-def run_vertical(plan: VerticalPlan, holders: Mapping[str, Sender], seeded: bool = False) -> VerticalModel:
+def run_vertical(plan: VerticalSchedule, holders: Mapping[str, Sender], seeded: bool = False) -> VerticalModel:
     """Let the holders send their messages in the planned order, and read the model from the board.
 
     Parameters
     ----------
-    plan : VerticalPlan
+    plan : VerticalSchedule
     holders : mapping of str to Holder
         By name; anything with a method `post(board)` that returns the holder's next message.
     seeded : bool

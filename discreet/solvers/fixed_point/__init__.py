@@ -8,7 +8,7 @@ from discreet.solvers.fixed_point.operators import (
     Reflection,
     Relaxation,
 )
-from discreet.solvers.fixed_point.plan import FixedPointPlan, FixedPointResult
+from discreet.solvers.fixed_point.plan import FixedPointNoise, FixedPointResult
 from discreet.solvers.fixed_point.queries import clipped_rows
 from discreet.solvers.fixed_point.steps import (
     GradientStep,
@@ -21,7 +21,7 @@ from discreet.solvers.fixed_point.steps import (
 __all__ = [
     "Composition",
     "FixedPoint",
-    "FixedPointPlan",
+    "FixedPointNoise",
     "FixedPointResult",
     "GradientStep",
     "NonExpansive",

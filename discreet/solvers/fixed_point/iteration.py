@@ -16,7 +16,7 @@ from discreet.privacy import accounting, mechanisms
 from discreet.privacy.random.generator import generator_from
 from discreet.privacy.relation import Relation, relation_from
 from discreet.solvers.fixed_point.activation import Activation
-from discreet.solvers.fixed_point.plan import FixedPointPlan, FixedPointResult
+from discreet.solvers.fixed_point.plan import FixedPointNoise, FixedPointResult
 from discreet.solvers.fixed_point.queries import ClippedRows, Query
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class FixedPoint:
         """How far one row can move the answer of one block."""
         return mechanisms.clipped_sum(Relation(self.relation), self.largest_block) * self.contribution
 
-    def plan(self, budget: Budget, random_state: Any = None) -> FixedPointPlan:
+    def plan(self, budget: Budget, random_state: Any = None) -> FixedPointNoise:
         """Fix the noise, and the random activations that the cost depends on, from public facts: rows are no argument.
 
         Parameters
@@ -165,10 +165,10 @@ class FixedPoint:
         kind: type[mechanisms.Additive] = mechanisms.Laplace if budget.kind == "pure" else mechanisms.Gaussian
         relation = Relation(self.relation)
         multiplier = accounting.calibrate(lambda z: kind(z, count).event, budget, relation)
-        return FixedPointPlan(self, budget, kind(multiplier, count), schedule)
+        return FixedPointNoise(self, budget, kind(multiplier, count), schedule)
 
     def run(
-        self, query: Query, plan: FixedPointPlan, start: Any = None, random_state: Any = None, keep: bool = False
+        self, query: Query, plan: FixedPointNoise, start: Any = None, random_state: Any = None, keep: bool = False
     ) -> FixedPointResult:
         """Make all planned steps.
 
@@ -178,7 +178,7 @@ class FixedPoint:
         ----------
         query : callable
             query(u, entries, step) answers from the rows; `Query` says how.
-        plan : FixedPointPlan
+        plan : FixedPointNoise
             Made by this object.
         start : array of shape (size,), optional
             Where to begin, chosen without the rows; zeros by default.
@@ -200,7 +200,7 @@ class FixedPoint:
         return FixedPointResult(last, np.array(kept) if keep else None, plan, seeded=not rng.secure)
 
     def iterates(
-        self, query: Query, plan: FixedPointPlan, rng: RandomGenerator, start: FloatArray
+        self, query: Query, plan: FixedPointNoise, rng: RandomGenerator, start: FloatArray
     ) -> Iterator[FloatArray]:
         """The iterates after each planned step; `run` is for users, and keys seeded noise by the plan first.
 
@@ -242,7 +242,7 @@ class FixedPoint:
         return new
 
 
-def _answer(query: Query, u: FloatArray, entries: IntArray, plan: FixedPointPlan) -> FloatArray:
+def _answer(query: Query, u: FloatArray, entries: IntArray, plan: FixedPointNoise) -> FloatArray:
     answer = np.asarray(query(u.copy(), entries.copy(), plan.grid.step), dtype=np.float64)
     if answer.shape != entries.shape:
         raise ValueError(f"query must return {entries.size} numbers for {entries.size} entries, got {answer.shape}.")

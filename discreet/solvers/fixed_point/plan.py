@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class FixedPointPlan:
+class FixedPointNoise:
     """Noise and cost of an iteration, fixed from public facts.
 
     Attributes
@@ -110,7 +110,7 @@ class FixedPointResult:
         The last iterate.
     iterates : ndarray of shape (steps + 1, size) or None
         All iterates, the start first, if they were asked for.
-    plan : FixedPointPlan
+    plan : FixedPointNoise
         What was decided before the rows were read.
     seeded : bool
         Whether the noise came from a seed or from a NumPy generator; the guarantee then names this as a leak.
@@ -120,7 +120,7 @@ class FixedPointResult:
 
     last: FloatArray
     iterates: FloatArray | None
-    plan: FixedPointPlan
+    plan: FixedPointNoise
     seeded: bool
 
     @property
