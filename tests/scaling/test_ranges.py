@@ -35,7 +35,8 @@ def scaling_of(X, y=None, budget=BUDGET, centred=True, without=(), seed=1, **pub
     scaling_plan = plan_scaling(facts, budget, None, centred, y is not None)
     target_plan = scaling_plan.target_plan
     if target_plan is not None:
-        target_plan = replace(target_plan, **dict.fromkeys(set(without) & {"location", "closer"}))
+        left_out = dict.fromkeys(set(without) & {"location", "closer"})
+        target_plan = replace(target_plan, mechanisms={**target_plan.mechanisms, **left_out})
     scaling_plan = replace(scaling_plan, **dict.fromkeys(without), target_plan=target_plan)
     data = Data(X, np.zeros(X.shape[0]) if y is None else y)
     return scaling_plan, learn_scaling(scaling_plan, data, facts, seeded_generator(seed))
