@@ -36,8 +36,11 @@ def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], jobs:
     threads than cores would wait for each other.
     """
     if isinstance(items, list) and len(items) == 1:  # nothing to divide, and BLAS may use its threads
-        yield function(items[0])
-        return
+        return map(function, items)
+    return _with_one_blas_thread(function, items, jobs)
+
+
+def _with_one_blas_thread(function: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
     with _one_blas_thread:
         yield from map(function, items) if jobs == 1 else _threaded(function, items, jobs)
 

@@ -53,23 +53,20 @@ def _slices(rows: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
 
 
-def sum_over_blocks(blocks: Iterable[Block], part: Callable[[Block], FloatArray], jobs: int = 1) -> FloatArray:
-    """The sum of one array per block, computed by so many threads and added in the order of the blocks."""
-    return _combined(np.add, ordered_map(part, blocks, jobs))
-
-
-def max_over_blocks(blocks: Iterable[Block], part: Callable[[Block], FloatArray], jobs: int = 1) -> FloatArray:
-    """The largest entries of one array per block. Not private."""
-    return _combined(np.maximum, ordered_map(part, blocks, jobs))
-
-
-def _combined(combine: np.ufunc, terms: Iterable[FloatArray]) -> FloatArray:
+def _combined(
+    combine: np.ufunc, blocks: Iterable[Block], part: Callable[[Block], FloatArray], jobs: int = 1
+) -> FloatArray:
+    """One array per block, computed by so many threads and combined in the order of the blocks."""
     total: FloatArray | None = None
-    for term in terms:
+    for term in ordered_map(part, blocks, jobs):
         total = np.array(term, dtype=np.float64) if total is None else combine(total, term, out=total)
     if total is None:
         raise ValueError("a table without rows has no sums.")
     return total
+
+
+sum_over_blocks = partial(_combined, np.add)
+max_over_blocks = partial(_combined, np.maximum)  # not private
 
 
 def on_term_grid(values: FloatArray) -> FloatArray:

@@ -20,7 +20,7 @@ from discreet.privacy import accounting
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
 from discreet.problem.scaled_problem import ScaledProblem, scale_problem
-from discreet.problem.stored_problem import stored_problem
+from discreet.problem.unscaled_problem import unscaled_problem
 from discreet.scaling.learn import learn_scaling
 from discreet.scaling.plan import ScalingPlan, facts_for_scales, plan_scaling
 from discreet.scaling.planned_releases import scaling_releases
@@ -129,7 +129,7 @@ class Solver(ABC, Generic[M, S]):
         scaled: Any = (
             scale_problem(problem, data, scaling, plan.public.rows, self.order, plan.start)
             if isinstance(data, Data) and self._copies(data)
-            else stored_problem(problem, data, scaling, plan.public.rows, plan.start)
+            else unscaled_problem(problem, data, scaling, plan.public.rows, plan.start)
         )
         if trace == "non-private":
             warnings.warn("the objective trace is read from the rows without noise.", PrivacyLeakWarning, stacklevel=3)

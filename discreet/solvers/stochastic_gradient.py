@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from discreet.problem.blockwise import BlockwiseProblem
     from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.problem import Problem
-    from discreet.problem.stored_problem import StoredProblem
+    from discreet.problem.unscaled_problem import UnscaledProblem
     from discreet.theory.bound import Bound
     from discreet.theory.distance import DistanceLaw
 
@@ -191,7 +191,7 @@ class StochasticGradientDescent(Solver[SampledMechanism, SGDSettings]):
         rate = plan.settings.batch / plan.public.rows
         return [BATCHES_OF_A_FILE.format(rate=rate)] if plan.public.stored and rate < 1.0 else []
 
-    def _descend(self, scaled: ScaledProblem | StoredProblem, plan: SGDPlan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem | UnscaledProblem, plan: SGDPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.passes is None and self.batch_size is None:
             return until_optimal(scaled, run, full_table_steps(scaled, self.step / curvature_bound(scaled)))
         steps, average = plan.settings.steps, TailAverage(plan.settings.steps, scaled.shape)
@@ -218,7 +218,9 @@ def _threshold_and_grid(
 class _Descent:
     """The steps of one run, with the batches and the noise of its plan's mechanism."""
 
-    def __init__(self, solver: StochasticGradientDescent, scaled: ScaledProblem | StoredProblem, plan: SGDPlan) -> None:
+    def __init__(
+        self, solver: StochasticGradientDescent, scaled: ScaledProblem | UnscaledProblem, plan: SGDPlan
+    ) -> None:
         self.mechanism = plan.mechanism
         clip, self.grid = _threshold_and_grid(solver, scaled, plan)
         settings = (clip, solver.step / curvature_bound(scaled), plan.settings.batch, self.grid.step)

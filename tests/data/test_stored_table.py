@@ -24,7 +24,7 @@ from discreet.problem.column_scaling import identity_scaling
 from discreet.problem.constraints import L2Ball
 from discreet.problem.losses import Logistic, Squared
 from discreet.problem.problem import Problem
-from discreet.problem.stored_problem import stored_problem
+from discreet.problem.unscaled_problem import unscaled_problem
 from discreet.solvers.choose import make_solver
 
 ROWS = 1_003
@@ -213,7 +213,7 @@ def test_a_block_is_given_back_as_soon_as_it_has_been_used(tmp_path):
     """What is computed of a block refers back to it; the garbage collector, which comes late, is not waited for."""
     numbers().to_parquet(tmp_path / "table.parquet")
     stored, alive = table_of_dataset(ds.dataset(tmp_path / "table.parquet"), "y").encoded(np.asarray), weakref.WeakSet()
-    scaled = stored_problem(Problem(Squared()), stored, identity_scaling(3), ROWS)
+    scaled = unscaled_problem(Problem(Squared()), stored, identity_scaling(3), ROWS)
 
     def counted(block):
         alive.add(block.data)

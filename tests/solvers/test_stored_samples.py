@@ -18,7 +18,7 @@ from discreet.privacy.random.generator import RandomGenerator, seeded_generator
 from discreet.privacy.random.poisson_sample import PoissonSample
 from discreet.problem import L1, L2, L1Ball, Logistic, Problem
 from discreet.problem.column_scaling import identity_scaling
-from discreet.problem.stored_problem import StoredProblem, stored_problem
+from discreet.problem.unscaled_problem import UnscaledProblem, unscaled_problem
 from discreet.solvers import SVRG, FrankWolfe
 from discreet.solvers import GreedyCoordinateDescent as Greedy
 from discreet.solvers import StochasticGradientDescent as Stochastic
@@ -64,14 +64,14 @@ def test_what_travels_to_the_rows_is_small_and_knows_nothing_of_the_run(name, mo
     """Each part is pickled on its way, gives the same model, and holds no generator: that one cannot be pickled."""
     monkeypatch.setattr(rows, "BLOCK_ENTRIES", 1_000)
     expected, sizes = solved(name, *data_and_public()).coef, []
-    plain = StoredProblem.sum
+    plain = UnscaledProblem.sum
 
     def travelling(self, part):
         content = pickle.dumps(part)
         sizes.append(len(content))
         return plain(self, pickle.loads(content))
 
-    monkeypatch.setattr(StoredProblem, "sum", travelling)
+    monkeypatch.setattr(UnscaledProblem, "sum", travelling)
     np.testing.assert_array_equal(solved(name, *data_and_public()).coef, expected)
     assert 0 < max(sizes) < 3_000
 
@@ -136,7 +136,7 @@ class Repeated(StoredTable):
 def batch_sum(kind, sample, step):
     X, y = table(Logistic(), rows=ROWS, columns=4)
     stored = kind(Data(X, y))
-    scaled = stored_problem(Problem(Logistic(), fit_intercept=False), stored, identity_scaling(4), ROWS)
+    scaled = unscaled_problem(Problem(Logistic(), fit_intercept=False), stored, identity_scaling(4), ROWS)
     return scaled.sum(GradientSum(np.ones(4), 1.0, 2.0**-20, True, sample, step))
 
 
@@ -211,7 +211,7 @@ def test_a_hostile_row_moves_a_sum_by_no_more_than_it_may(row, compiled):
         for last in (X[-1], row):
             data = Data(np.vstack([X[:-1], last]), y)
             problem = Problem(Logistic(), fit_intercept=False)
-            sums.append(stored_problem(problem, StoredTable(data), identity_scaling(4), 60).sum(part))
+            sums.append(unscaled_problem(problem, StoredTable(data), identity_scaling(4), 60).sum(part))
         change = np.abs(sums[0] - sums[1])
         assert np.isfinite(sums[1]).all()
         size = change.max() if bound == 0.7 else np.linalg.norm(change)

@@ -17,7 +17,7 @@ from discreet.solvers._shared.batch_parts import NONE, GradientSum
 if TYPE_CHECKING:
     from discreet.privacy.random.poisson_sample import PoissonSample
     from discreet.problem.blockwise import BlockwiseProblem
-    from discreet.problem.stored_problem import StoredProblem
+    from discreet.problem.unscaled_problem import UnscaledProblem
 
 
 class BatchSteps:
@@ -68,7 +68,7 @@ class StoredBatchSteps:
     Sums of rounded gradients are exact, and w moves by the same kernel, which is given no row and their sum as noise.
     """
 
-    def __init__(self, scaled: StoredProblem, clip: float, length: float, batch: float, grid_step: float) -> None:
+    def __init__(self, scaled: UnscaledProblem, clip: float, length: float, batch: float, grid_step: float) -> None:
         self.scaled, self.clip, self.length, self.batch = scaled, clip, length, float(batch)
         self.grid_step, self.compiled = grid_step, scaled.outputs == 1 and scaled.problem.separable
         self.w = np.array(scaled.start())

@@ -14,7 +14,7 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.kernels.gradient import clipped_gradient_sum, clipped_slopes
 from discreet.problem.scaled_block import ScaledBlock
-from discreet.problem.stored_problem import BlockScaling, StoredProblem
+from discreet.problem.unscaled_problem import BlockScaling, UnscaledProblem
 from discreet.solvers.admm.row_duals import CHANGED, HiddenDuals, checksum, moved, proximal_step
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class RemoteDuals(HiddenDuals):
         self._points: list[FloatArray] = []  # the weights of the rounds so far
 
     def __call__(self, w: FloatArray, rng: RandomGenerator) -> FloatArray:
-        if not isinstance(self.scaled, StoredProblem):
+        if not isinstance(self.scaled, UnscaledProblem):
             raise RuntimeError("rows that give sums only have a problem that asks for them.")
         numbers = (self.gamma, self.relaxation, self.clip, self.grid.step)
         part = DualRound(self.scaled.block_scaling, np.array(w), self.scaled.start(), *numbers, len(self._points))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
     from discreet.problem.problem import Problem
-    from discreet.problem.stored_problem import StoredProblem
+    from discreet.problem.unscaled_problem import UnscaledProblem
 
 
 # Tuned on public tables, and never read from rows: docs/defaults.md.
@@ -138,7 +138,7 @@ class SVRG(Solver[mechanisms.AnchoredGaussian, SVRGSettings]):
         rate = plan.settings.batch / plan.public.rows
         return [BATCHES_OF_A_FILE.format(rate=rate)] if plan.public.stored and rate < 1.0 else []
 
-    def _descend(self, scaled: ScaledProblem | StoredProblem, plan: SVRGPlan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: ScaledProblem | UnscaledProblem, plan: SVRGPlan, run: Run) -> tuple[FloatArray, int]:
         exact = plan.budget.is_infinite and self.anchors is None and self.inner is None
         if exact and not isinstance(scaled, ScaledProblem):
             return until_optimal(scaled, run, full_table_steps(scaled, self.step / curvature_bound(scaled)))

@@ -16,7 +16,7 @@ from discreet.kernels.units import UNROUNDED
 from discreet.privacy import mechanisms
 from discreet.problem.scaled_block import MatrixBlock
 from discreet.problem.scaled_problem import ScaledProblem
-from discreet.problem.stored_problem import StoredProblem
+from discreet.problem.unscaled_problem import UnscaledProblem
 from discreet.solvers._shared.batch_parts import (
     NONE,
     DifferenceSum,
@@ -161,7 +161,7 @@ class StoredSteps(Steps):
     Sums of rounded terms are exact, and w moves by the same kernel, which is given no row and their sum as noise.
     """
 
-    scaled: StoredProblem
+    scaled: UnscaledProblem
 
     def _full_sum(self) -> FloatArray:
         return self.scaled.sum(GradientSum(self.anchor, self.clip, self.full_grid.step, self.compiled, None, 0))

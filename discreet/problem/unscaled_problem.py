@@ -1,4 +1,4 @@
-"""A problem whose rows stay where they are, in memory or stored elsewhere, and are scaled anew in every pass."""
+"""A problem whose rows stay as they are, in memory or elsewhere, and are scaled anew in every pass."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from discreet._common.digest import digest_of
-from discreet.data.rows import block_rows, can_take_tensors
+from discreet.data.rows import block_rows, can_take_tensors, max_over_blocks, sum_over_blocks
 from discreet.problem.blockwise import BlockwiseProblem, scaled_penalty_terms, scaled_start, scaling_for
 from discreet.problem.column_scaling import ColumnScaling
 from discreet.problem.scaled_block import MatrixBlock, ScaledBlock, UnscaledBlock
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class StoredProblem(BlockwiseProblem):
+class UnscaledProblem(BlockwiseProblem):
     """A problem that asks its rows for sums, block by block, and holds no scaled copy of them.
 
-    Blocks of a table in memory and of the same table in a file are the same, and so are the sums, to the last bit.
+    Blocks of a table in memory and of the same table in a file are the same, and so are the sums, to the last bit. What
+    is computed of rows in memory is kept for other passes; of rows elsewhere, where they lie.
     """
 
     source: Rows
@@ -38,10 +39,23 @@ class StoredProblem(BlockwiseProblem):
         return map(self.block_scaling, self.source.blocks())
 
     def sum(self, part: Callable[[ScaledBlock], FloatArray]) -> FloatArray:
+        if self.source.in_memory:
+            return sum_over_blocks(self._held, part, self._jobs)
         return self.source.sum(PartOfScaled(part, self.block_scaling))
 
     def max(self, part: Callable[[ScaledBlock], FloatArray]) -> FloatArray:
+        if self.source.in_memory:
+            return max_over_blocks(self._held, part, self._jobs)
         return self.source.max(PartOfScaled(part, self.block_scaling))
+
+    @cached_property
+    def _held(self) -> list[ScaledBlock]:
+        """The blocks of rows in memory."""
+        return [block.keep(self.block_scaling.key, self.block_scaling) for block in self.source.blocks()]
+
+    @property
+    def _jobs(self) -> int:
+        return getattr(self.source, "jobs", 1)
 
     @cached_property
     def block_scaling(self) -> BlockScaling:
@@ -90,12 +104,12 @@ class PartOfScaled:
         return self.part(block.keep(self.scaled.key, self.scaled))
 
 
-def stored_problem(
+def unscaled_problem(
     problem: Problem, source: Rows, scaling: ColumnScaling, rows: int, start: PublicModel | None = None
-) -> StoredProblem:
+) -> UnscaledProblem:
     """The problem on rows that stay where they are; none is read yet."""
     scaling = scaling_for(problem, scaling)
-    return StoredProblem(
+    return UnscaledProblem(
         problem=problem,
         scaling=scaling,
         rows=rows,
