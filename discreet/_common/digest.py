@@ -113,7 +113,7 @@ def _attributes(value: Any) -> Any:
 
 def _name(kind: Any) -> bytes:
     """A name that stays when a class of this package moves to another module."""
-    module, name = kind.__module__, kind.__qualname__
+    module, name = str(kind.__module__), kind.__qualname__
     if module.partition(".")[0] == "discreet":
         own = vars(kind).get("digest_name") if isinstance(kind, type) else None
         return own.encode() if own else _full_name(name)

@@ -1,0 +1,31 @@
+from discreet import model_selection as model_selection
+from discreet import preprocessing as preprocessing
+from discreet._common.exceptions import BudgetExceededError as BudgetExceededError
+from discreet._common.exceptions import IncompatibleSolverError as IncompatibleSolverError
+from discreet._common.exceptions import InsecureRandomnessWarning as InsecureRandomnessWarning
+from discreet._common.exceptions import NotPrivateWarning as NotPrivateWarning
+from discreet._common.exceptions import PrivacyLeakWarning as PrivacyLeakWarning
+from discreet._common.exceptions import UtilityWarning as UtilityWarning
+from discreet.data.public_inputs import PublicModel as PublicModel
+from discreet.data.public_inputs import PublicTable as PublicTable
+from discreet.estimators import ElasticNet as ElasticNet
+from discreet.estimators import GammaRegressor as GammaRegressor
+from discreet.estimators import HuberRegressor as HuberRegressor
+from discreet.estimators import Lasso as Lasso
+from discreet.estimators import LinearRegression as LinearRegression
+from discreet.estimators import LinearSVC as LinearSVC
+from discreet.estimators import LogisticRegression as LogisticRegression
+from discreet.estimators import PoissonRegressor as PoissonRegressor
+from discreet.estimators import Ridge as Ridge
+from discreet.estimators.model_file import load_model as load_model
+from discreet.estimators.model_file import save_model as save_model
+from discreet.estimators.paused_stream import pause_stream as pause_stream
+from discreet.estimators.paused_stream import resume_stream as resume_stream
+from discreet.privacy.budget import Budget as Budget
+from discreet.privacy.guarantee import Guarantee as Guarantee
+from discreet.privacy.ledger import Ledger as Ledger
+from discreet.privacy.relation import Relation as Relation
+from discreet.problem.problem import Problem as Problem
+from discreet.solvers.run import solve as solve
+
+__version__: str

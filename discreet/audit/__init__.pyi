@@ -1,0 +1,17 @@
+from discreet.audit.low_bits import LowBits as LowBits
+from discreet.audit.low_bits import find_low_bits as find_low_bits
+from discreet.audit.lower_bound import epsilon_lower_bound as epsilon_lower_bound
+from discreet.audit.lower_bound import mu_lower_bound as mu_lower_bound
+from discreet.audit.membership import AttackCurve as AttackCurve
+from discreet.audit.membership import membership_attack as membership_attack
+from discreet.audit.neighbours import hostile_neighbours as hostile_neighbours
+from discreet.audit.one_run import OneRun as OneRun
+from discreet.audit.one_run import one_run_audit as one_run_audit
+from discreet.audit.one_run import one_run_lower_bound as one_run_lower_bound
+from discreet.audit.reconstruction import Reconstruction as Reconstruction
+from discreet.audit.reconstruction import reconstruction_attack as reconstruction_attack
+from discreet.audit.replays import Replay as Replay
+from discreet.audit.replays import replay as replay
+from discreet.audit.solver_cases import solver_case as solver_case
+from discreet.audit.targets import Target as Target
+from discreet.audit.worst_case import AuditCase as AuditCase

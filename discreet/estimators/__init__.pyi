@@ -1,0 +1,12 @@
+from discreet.estimators.base import PrivateLinearModel as PrivateLinearModel
+from discreet.estimators.classifiers import LinearSVC as LinearSVC
+from discreet.estimators.classifiers import LogisticRegression as LogisticRegression
+from discreet.estimators.classifiers import PrivateClassifier as PrivateClassifier
+from discreet.estimators.log_regressors import GammaRegressor as GammaRegressor
+from discreet.estimators.log_regressors import PoissonRegressor as PoissonRegressor
+from discreet.estimators.regressors import ElasticNet as ElasticNet
+from discreet.estimators.regressors import HuberRegressor as HuberRegressor
+from discreet.estimators.regressors import Lasso as Lasso
+from discreet.estimators.regressors import LinearRegression as LinearRegression
+from discreet.estimators.regressors import PrivateRegressor as PrivateRegressor
+from discreet.estimators.regressors import Ridge as Ridge

@@ -1,0 +1,3 @@
+from discreet.report.blocks import Report as Report
+from discreet.report.write import report_of as report_of
+from discreet.report.write import write_report as write_report
