@@ -62,6 +62,6 @@ def distances(solver, problem, X, y, count, plan, reference):
     data, found = array_rows(X, y, None), []
     for seed in range(count):
         solution = solver.solve(problem, data, plan, seeded_generator(seed))
-        law = solver.distance_law(plan, solution.scaling)
+        law = plan.distance_law(solution.scaling)
         found.append(np.sqrt((law.weights * (scaled_weights(problem, solution) - reference) ** 2).sum()))
     return np.array(found), law

@@ -136,7 +136,7 @@ class PrintedSelection(LaplaceGreedy):
 class StopsByTheRows(GradientDescent):
     """Gradient descent that goes on while rows are misclassified: the number of steps is read from the rows."""
 
-    needs_all_rows: ClassVar[bool] = True
+    capabilities = replace(GradientDescent.capabilities, stored=False)
 
     def _descend(self, scaled: Any, plan: Any, run: Run) -> tuple[FloatArray, int]:
         w, gradient = scaled.start(), NoisyGradient(scaled, plan, self.clip)
@@ -151,7 +151,7 @@ class StopsByTheRows(GradientDescent):
 class ShowsExactMean(GradientDescent):
     """Gradient descent whose intercept moves by the exact mean of the targets, beside the noisy steps."""
 
-    needs_all_rows: ClassVar[bool] = True
+    capabilities = replace(GradientDescent.capabilities, stored=False)
 
     def _descend(self, scaled: Any, plan: Any, run: Run) -> tuple[FloatArray, int]:
         w, steps = super()._descend(scaled, plan, run)

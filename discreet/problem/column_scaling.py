@@ -161,6 +161,11 @@ class ColumnScaling:
             ),
         )
 
+    def without_frozen(self) -> ColumnScaling:
+        """Return the same scaling with no column frozen, for sets to whose points every coefficient belongs."""
+        moments = np.where(self.frozen, 0.0, self.second_moment)  # clipped entries of frozen columns are all 0
+        return replace(self, frozen=np.zeros(self.columns, dtype=bool), second_moment=moments)
+
     def from_user(self, coef: FloatArray) -> FloatArray:
         """The scaled weights of user coefficients."""
         return coef * self.scale

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,7 +32,7 @@ from discreet.solvers._shared.clipping import curvature_bound
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.row_clipping import calibrated_output_noise, default_ridge, radius_of, unbounded_slope
 from discreet.solvers._shared.units import COEFFICIENT
-from discreet.solvers.base import Run, Solver
+from discreet.solvers.base import Capabilities, Run, Solver
 from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
@@ -87,12 +87,8 @@ class BoltOn(Solver[OutputNoise, BoltOnSettings]):
         Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
-    name: ClassVar[str] = "bolt-on"
-    order: ClassVar[Literal["C", "F"]] = "C"
-    needs_separable: ClassVar[bool] = False
-    pure: ClassVar[bool] = True
-    takes_start: ClassVar[bool] = True
-    compiled: ClassVar[tuple[str, ...]] = ("slope",)
+    name = "bolt-on"
+    capabilities = Capabilities(pure=True, compiled=("slope",), start=True)
 
     passes: int | None = None
     batches: int | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,7 +27,7 @@ from discreet.solvers._shared.batches import batch_rows
 from discreet.solvers._shared.clipping import curvature_bound, row_threshold
 from discreet.solvers._shared.noise_rules import NoiseRule
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers.base import Run, Solver, calibrated
+from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
@@ -82,13 +82,8 @@ class DualCoordinateDescent(Solver[BatchGaussian, DualSettings]):
         Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
-    name: ClassVar[str] = "dual-cd"
-    order: ClassVar[Literal["C", "F"]] = "C"
-    needs_separable: ClassVar[bool] = True
-    pure: ClassVar[bool] = False
-    takes_start: ClassVar[bool] = True
-    compiled: ClassVar[tuple[str, ...]] = ("slope",)
-    single_output: ClassVar[bool] = True
+    name = "dual-cd"
+    capabilities = Capabilities(separable_only=True, single_output=True, compiled=("slope",), start=True)
 
     passes: float | None = None
     batch_size: int | None = None

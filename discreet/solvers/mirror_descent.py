@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from discreet.solvers._shared.full_batch import (
     iterates,
 )
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers.base import Run, Solver
+from discreet.solvers.base import Capabilities, Run, Solver
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -64,12 +64,8 @@ class MirrorDescent(Solver[mechanisms.Additive, FullBatchSettings]):
         Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
-    name: ClassVar[str] = "mirror-descent"
-    order: ClassVar[Literal["C", "F"]] = "C"
-    needs_separable: ClassVar[bool] = False
-    pure: ClassVar[bool] = True
-    needs_all_rows: ClassVar[bool] = False
-    single_output: ClassVar[bool] = True
+    name = "mirror-descent"
+    capabilities = Capabilities(pure=True, single_output=True, stored=True)
 
     steps: int | None = None
     clip: float | None = None

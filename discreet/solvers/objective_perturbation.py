@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,16 +28,14 @@ from discreet.solvers._shared.certified_minimum import (
     with_linear_term,
 )
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers._shared.perturbation_errors import objective_bound
 from discreet.solvers._shared.row_clipping import MinimiserRelease, radius_of, unbounded_slope
-from discreet.solvers.base import Run, calibrated
+from discreet.solvers.base import Capabilities, Run, calibrated
 from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
     from discreet.problem.problem import Problem
-    from discreet.theory.bound import Bound
 
 
 DETERMINANT_SHARE = 0.1  # of epsilon, for the ratio of the determinants,
@@ -73,9 +71,8 @@ class ObjectivePerturbation(MinimiserRelease[ObjectiveNoise, ObjectivePerturbati
         Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
-    name: ClassVar[str] = "objective-perturbation"
-    needs_separable: ClassVar[bool] = True
-    single_output: ClassVar[bool] = True
+    name = "objective-perturbation"
+    capabilities = Capabilities(pure=True, separable_only=True, single_output=True)
 
     def why_incompatible(self, problem: Problem, budget: Budget) -> str | None:
         reason = super().why_incompatible(problem, budget) or unbounded_slope(problem)
@@ -112,7 +109,7 @@ class ObjectivePerturbation(MinimiserRelease[ObjectiveNoise, ObjectivePerturbati
             row_curvature(problem.loss, radius),
             ridge,
             steepness,
-            0.5 * _distance(mechanism, steepness, public.rows, ridge),
+            0.5 * distance_of_minimum(mechanism, steepness, public.rows, ridge),
         )
         return mechanism, ObjectivePerturbationSettings(radius, ridge, shift, limit.steps)
 
@@ -126,15 +123,6 @@ class ObjectivePerturbation(MinimiserRelease[ObjectiveNoise, ObjectivePerturbati
             planned_releases(hidden, output[0], relation)
         )
 
-    def error_bound(self, plan: ObjectivePerturbationPlan, radius: float) -> Bound | None:
-        """On the objective, in expectation: docs/guarantees/utility.md."""
-        settings, public = plan.settings, plan.public
-        if not plan.is_noisy:
-            return None
-        gradient = perturbations.gradient_sum(public.relation, plan.problem.loss, settings.row_norm)
-        distance = _distance(plan.mechanism, gradient.l2, public.rows, settings.ridge)
-        return objective_bound(plan, radius, settings.row_norm, settings.ridge, distance)
-
     def _descend(self, scaled: ScaledProblem, plan: ObjectivePerturbationPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite:
             return until_optimal(scaled, run, minimising_steps(scaled))
@@ -143,7 +131,7 @@ class ObjectivePerturbation(MinimiserRelease[ObjectiveNoise, ObjectivePerturbati
         gradient = perturbations.gradient_sum(plan.public.relation, plan.problem.loss, settings.row_norm)
         grid, convexity = mechanism.linear.grid(gradient, scaled.columns), float(scaled.penalty_terms.l2.min())
         linear_term = grid.noise(run.rng, scaled.shape) / rows
-        distance = _distance(mechanism, gradient.l2, rows, convexity)
+        distance = distance_of_minimum(mechanism, gradient.l2, rows, convexity)
         # The theorem is about a continuous linear term; rounding it moves the minimiser, by half the distance at most.
         if grid.step * math.sqrt(scaled.columns) / (rows * math.sqrt(convexity)) > distance:
             raise ValueError("objective-perturbation takes no table with so many columns.")
@@ -160,6 +148,6 @@ def _ridge_for(problem: Problem, rows: int, radius: float, shift: float) -> floa
     return row_curvature(problem.loss, radius) / (rows * math.expm1(shift))
 
 
-def _distance(mechanism: ObjectiveNoise, gradient: float, rows: int, convexity: float) -> float:
+def distance_of_minimum(mechanism: ObjectiveNoise, gradient: float, rows: int, convexity: float) -> float:
     """An error of the minimiser that is small against what the noise does to it, in the norm of the penalty."""
     return TOLERANCE * mechanism.multiplier * gradient / (rows * math.sqrt(convexity))

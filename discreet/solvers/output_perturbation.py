@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import perturbations
 from discreet.privacy.mechanisms.perturbations import OutputNoise
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
-from discreet.problem.blockwise import scaled_penalty_terms
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.certified_minimum import (
@@ -28,7 +27,6 @@ from discreet.solvers._shared.certified_minimum import (
     row_curvature,
 )
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers._shared.perturbation_errors import output_bound
 from discreet.solvers._shared.row_clipping import (
     MinimiserRelease,
     calibrated_output_noise,
@@ -37,16 +35,13 @@ from discreet.solvers._shared.row_clipping import (
     unbounded_slope,
 )
 from discreet.solvers._shared.units import COEFFICIENT
-from discreet.solvers.base import Run
+from discreet.solvers.base import Capabilities, Run
 from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
-    from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.problem import Problem
-    from discreet.theory.bound import Bound
-    from discreet.theory.distance import DistanceLaw
 
 
 TOLERANCE = 1e-3  # how much the error of the minimiser may add to the sensitivity
@@ -79,8 +74,8 @@ class OutputPerturbation(MinimiserRelease[OutputNoise, OutputPerturbationSetting
         Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
-    name: ClassVar[str] = "output-perturbation"
-    needs_separable: ClassVar[bool] = False
+    name = "output-perturbation"
+    capabilities = Capabilities(pure=True)
 
     def why_incompatible(self, problem: Problem, budget: Budget) -> str | None:
         reason = super().why_incompatible(problem, budget) or unbounded_slope(problem)
@@ -108,58 +103,19 @@ class OutputPerturbation(MinimiserRelease[OutputNoise, OutputPerturbationSetting
 
     def _releases(self, plan: OutputPerturbationPlan) -> list[PlannedRelease]:
         dimension = plan.problem.loss.outputs * (plan.public.columns + plan.problem.fit_intercept)
-        event, sensitivity = plan.mechanism.event, self._planned_sensitivity(plan)
+        event, sensitivity = plan.mechanism.event, self.planned_sensitivity(plan)
         return planned_releases("minimiser", event, plan.public.relation, sensitivity, COEFFICIENT, dimension)
 
-    def _standard_error(self, plan: OutputPerturbationPlan) -> float | None:
-        """That of its one release."""
-        return self._releases(plan)[0].deviation if plan.problem.loss.classification else None
-
-    def error_bound(self, plan: OutputPerturbationPlan, radius: float) -> Bound | None:
-        """On the objective, in expectation: docs/guarantees/utility.md."""
-        settings = plan.settings
-        if not plan.is_noisy:
-            return None
-        sensitivity = self._planned_sensitivity(plan).l2
-        error = 0.5 * TOLERANCE * sensitivity
-        return output_bound(
-            plan, radius, settings.row_norm, settings.ridge, plan.mechanism.multiplier * sensitivity, error
-        )
-
-    def _planned_sensitivity(self, plan: OutputPerturbationPlan) -> mechanisms.Sensitivity:
+    def planned_sensitivity(self, plan: OutputPerturbationPlan) -> mechanisms.Sensitivity:
         """How far the minimiser can move if no l2 penalty exceeds the planned ridge."""
-        return _sensitivity(plan, plan.settings.ridge)[0] * (1.0 / math.sqrt(plan.settings.ridge))
-
-    def distance_law(self, plan: OutputPerturbationPlan, scaling: ColumnScaling) -> DistanceLaw:
-        """The law of the noise itself, in the norm of the l2 penalties: docs/guarantees/utility.md."""
-        from discreet.theory.distance import ContractionDistance, GaussianDistance, SphericalDistance
-
-        if not plan.is_noisy:
-            raise ValueError("epsilon is infinite: there is no noise whose effect could be bounded.")
-        problem, outputs = plan.problem, plan.problem.loss.outputs
-        terms = scaled_penalty_terms(problem, scaling if problem.separable else scaling.uniform())
-        penalty = np.maximum(terms.l2, plan.settings.ridge)
-        sensitivity, distance = _sensitivity(plan, float(penalty.min()))
-        grid = plan.mechanism.grid(sensitivity, outputs * penalty.size)
-        # Value and noise are rounded to the nearest point of the grid: half a step each, in every entry.
-        error = distance + grid.step * math.sqrt(outputs * penalty.size)
-        reference = (
-            "the minimiser of the same objective on the same scaled columns, with rows shortened to norm "
-            f"{plan.settings.row_norm:.4g} and an l2 penalty of at least {plan.settings.ridge:.4g} on every coordinate"
-        )
-        of = (penalty, outputs, reference)
-        if grid.law == "spherical":
-            return SphericalDistance(*of, scale=grid.scale, error=error)
-        if problem.constraint is not None:  # the result is projected, so that only its norm has a known law
-            return ContractionDistance(*of, contraction=0.0, deviation=grid.scale, steps=1, start=0.0, error=error)
-        return GaussianDistance(*of, deviation=grid.scale, error=error)
+        return sensitivity_of(plan, plan.settings.ridge)[0] * (1.0 / math.sqrt(plan.settings.ridge))
 
     def _descend(self, scaled: ScaledProblem, plan: OutputPerturbationPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite:
             return until_optimal(scaled, run, minimising_steps(scaled))
         mechanism, settings = plan.mechanism, plan.settings
         scaled = clip_rows(scaled, settings.row_norm, settings.ridge)
-        sensitivity, distance = _sensitivity(plan, float(scaled.penalty_terms.l2.min()))
+        sensitivity, distance = sensitivity_of(plan, float(scaled.penalty_terms.l2.min()))
         root = np.sqrt(scaled.penalty_terms.l2)
         minimum = minimum_within(scaled, settings.row_norm, distance)
         w = mechanism.release(run.rng, minimum * root, sensitivity) / root
@@ -168,7 +124,7 @@ class OutputPerturbation(MinimiserRelease[OutputNoise, OutputPerturbationSetting
         return w, settings.steps
 
 
-def _sensitivity(plan: OutputPerturbationPlan, convexity: float) -> tuple[mechanisms.Sensitivity, float]:
+def sensitivity_of(plan: OutputPerturbationPlan, convexity: float) -> tuple[mechanisms.Sensitivity, float]:
     """How far the found minimum can move in the norm of the penalty, and how far from the minimiser it may be."""
     rows = plan.public.rows
     gradient = perturbations.gradient_sum(plan.public.relation, plan.problem.loss, plan.settings.row_norm)

@@ -15,14 +15,18 @@ from discreet.privacy.meaning import weaknesses
 from discreet.privacy.mechanisms.base import Mechanism
 from discreet.privacy.planned_release import PlannedRelease, with_shares
 from discreet.scaling.plan import ScalingPlan
+from discreet.scaling.planned_releases import scaling_releases
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.data.public_inputs import PublicModel
     from discreet.privacy.budget import Budget
+    from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.problem import Problem
     from discreet.solvers.base import Solver
-    from discreet.solvers.plan_theory import PlanTheory
+    from discreet.solvers.theory.plan_theory import PlanTheory
+    from discreet.theory.bound import Bound
+    from discreet.theory.distance import DistanceLaw
 
 
 # The size that a good linear predictor has: a log-odds of 2 is a probability of 0.88, and no predictor explains more
@@ -40,6 +44,11 @@ class Settings:
     def is_constant(self) -> bool:
         """Whether the whole budget goes into a constant prediction, because the rows are too few for more."""
         return False
+
+    @property
+    def passes_over_rows(self) -> int | None:
+        """How often the steps read all rows where these are stored; None: once for each release."""
+        return None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as JSON values: what is None is left out, an infinite number is written as "inf"."""
@@ -101,7 +110,7 @@ class Plan(Generic[M, S]):
         """The most rows of a person that are used, which are drawn at random; 1 where each row is a person."""
         if self.public.unit == "row":
             return 1
-        return self.public.rows_per_person or (MOST_ROWS if self.solver.takes_persons else 1)
+        return self.public.rows_per_person or (MOST_ROWS if self.solver.capabilities.persons else 1)
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -113,7 +122,7 @@ class Plan(Generic[M, S]):
     @property
     def has_public_start(self) -> bool:
         """Whether the solver begins at public coefficients, unless the rows tell that these are worse than none."""
-        return self.solver.takes_start and self.public.has_start
+        return self.solver.capabilities.start and self.public.has_start
 
     @cached_property
     def start(self) -> PublicModel | None:
@@ -140,7 +149,9 @@ class Plan(Generic[M, S]):
         """What will be told about the rows, in order, each with its noise and its share; empty without noise."""
         if self.budget.is_infinite:
             return []
-        return with_shares(self.solver._releases_in_order(self), self.budget)
+        first = self.solver.capabilities.scales_first
+        scales = scaling_releases(self.scaling_plan, self.public) if first else []
+        return with_shares(scales + self.solver._releases(self), self.budget)
 
     @cached_property
     def standard_error(self) -> float | None:
@@ -150,7 +161,9 @@ class Plan(Generic[M, S]):
         """
         if self.budget.is_infinite or self.problem.loss.outputs > 1 or self.scaling_plan.method == "none":
             return None
-        return self.solver._standard_error(self)
+        from discreet.solvers.standard_errors import standard_error_of
+
+        return standard_error_of(self.solver, self)
 
     def warnings(self) -> list[str]:
         """Say what a person should know before the budget is spent; from public facts alone."""
@@ -197,16 +210,34 @@ class Plan(Generic[M, S]):
             An assumed bound on the norm of the optimum in the solver's (scaled) columns. Where the penalty gives a
             smaller one, that is used.
         """
-        from discreet.solvers.plan_theory import theory_of
+        from discreet.solvers.theory.plan_theory import theory_of
 
         return theory_of(self, radius)
+
+    def error_bound(self, radius: float) -> Bound | None:
+        """Return the bound of the literature on the error of the planned run; None where no theorem covers it.
+
+        `radius` is an assumed bound on the norm of the optimum in the scaled columns.
+        """
+        from discreet.solvers.theory import bound_of
+
+        return bound_of(self.solver, self, radius) if self.is_noisy else None
+
+    def distance_law(self, scaling: ColumnScaling) -> DistanceLaw:
+        """Return how far the run can be from its noise-free limit, in the scaled columns (the intercept last).
+
+        From the plan and the released scales alone. A ValueError where no theorem covers the plan.
+        """
+        from discreet.solvers.theory import distance_of
+
+        return distance_of(self.solver, self, scaling)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
         return {
             "solver": self.solver.name,
             "chosen_because": self.chosen_because,
-            "needs_all_rows": self.solver.needs_all_rows,
+            "needs_all_rows": not self.solver.capabilities.stored,
             "public": self.public.to_dict(),
             "budget": self.budget.to_dict(),
             "scaling": self.scaling_plan.to_dict(),

@@ -12,7 +12,7 @@ from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
     from discreet.solvers.plan import Plan
-    from discreet.solvers.plan_theory import PlanTheory
+    from discreet.solvers.theory.plan_theory import PlanTheory
 
 SCALING_WORDS = {
     "declared": "declared bounds; nothing is learned about them",
@@ -95,19 +95,20 @@ def facts_of(plan: Plan) -> dict[str, str]:
 
 
 def _held_told(plan: Plan) -> str:
-    held = plan.solver.needs_all_rows or (plan.solver.copies_rows and not plan.public.stored)
+    takes = plan.solver.capabilities
+    held = not takes.stored or (takes.copied and not plan.public.stored)
     return "all at once" if held else "block by block"
 
 
 def _passes_told(plan: Plan) -> str:
-    passes = plan.solver.passes_over_rows(plan)
+    passes = plan.settings.passes_over_rows
     return f"{passes:,} by the steps, and some for checks and scales" if passes else "one a release, and one for checks"
 
 
 def _rows_used(plan: Plan) -> str:
     if plan.rows_per_person > 1:
         return f"up to {plan.rows_per_person:,}, drawn at random; their gradients are averaged, then clipped"
-    return "one, drawn at random" + ("" if plan.solver.takes_persons else " (newton and gd use more)")
+    return "one, drawn at random" + ("" if plan.solver.capabilities.persons else " (newton and gd use more)")
 
 
 def _value(value: object) -> str:

@@ -21,6 +21,7 @@ from discreet.privacy.release import booked
 from discreet.problem.problem import Problem
 from discreet.solvers import Plan, Solution, Solver
 from discreet.solvers.choose import make_plan
+from discreet.solvers.refusals import check_rows
 
 if TYPE_CHECKING:
     from discreet.data.public_inputs import PublicModel, PublicTable
@@ -41,7 +42,7 @@ def run_plan(
 
     Guarantee: nothing is computed from the rows before the ledger has granted the plan's event.
     """
-    plan.solver.check_rows(plan, rows)
+    check_rows(plan, rows)
     with booked(plan, rng, ledger, dataset, note) as booking:
         solution = plan.solver.solve(plan.problem, rows, plan, rng, progress, trace)
     warn_of_nothing_learned(solution)

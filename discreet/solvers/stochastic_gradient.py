@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING
 
 from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray
@@ -18,18 +18,17 @@ from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.averaging import TailAverage, tail_length
+from discreet.solvers._shared.averaging import TailAverage
 from discreet.solvers._shared.batch_steps import BatchSteps, StoredBatchSteps, full_table_steps
 from discreet.solvers._shared.batches import BATCHES_OF_A_FILE, batch_rows, sampling_lowers_cost
 from discreet.solvers._shared.clipping import curvature_bound, row_threshold
-from discreet.solvers._shared.error_bounds import gradient_run_bound, planned_problem
 from discreet.solvers._shared.full_batch import default_steps
 from discreet.solvers._shared.noise_rules import BATCH_CLIP, GRADIENT_CLIP
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers._shared.public_problem import ProximalSteps, moment_law, public_problem
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
-from discreet.solvers.base import Run, Solver, calibrated
+from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.plan import Plan, Settings
+from discreet.solvers.refusals import refused
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -37,11 +36,8 @@ if TYPE_CHECKING:
     from discreet.privacy.mechanisms.grid import NoisyGrid
     from discreet.privacy.random.generator import RandomGenerator
     from discreet.problem.blockwise import BlockwiseProblem
-    from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.problem import Problem
     from discreet.problem.unscaled_problem import UnscaledProblem
-    from discreet.theory.bound import Bound
-    from discreet.theory.distance import DistanceLaw
 
 
 # Tuned on public tables, and never read from rows: docs/defaults.md.
@@ -62,6 +58,10 @@ class SGDSettings(Settings):
     batch: int
     steps: int
     sampler: str
+
+    @property
+    def passes_over_rows(self) -> int:
+        return self.steps
 
 
 SGDPlan = Plan[SampledMechanism, SGDSettings]
@@ -90,15 +90,8 @@ class StochasticGradientDescent(Solver[SampledMechanism, SGDSettings]):
         Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
-    name: ClassVar[str] = "sgd"
-    order: ClassVar[Literal["C", "F"]] = "C"
-    needs_separable: ClassVar[bool] = False
-    takes_coupled: ClassVar[bool] = True
-    pure: ClassVar[bool] = False
-    takes_start: ClassVar[bool] = True
-    compiled: ClassVar[tuple[str, ...]] = ("slope",)
-    needs_all_rows: ClassVar[bool] = False
-    copies_rows: ClassVar[bool] = True
+    name = "sgd"
+    capabilities = Capabilities(coupled=True, compiled=("slope",), start=True, stored=True, copied=True)
 
     passes: float | None = None
     batch_size: int | None = None
@@ -122,6 +115,8 @@ class StochasticGradientDescent(Solver[SampledMechanism, SGDSettings]):
     ) -> tuple[SampledMechanism, SGDSettings]:
         n = public.rows
         single = self.sampler == "single"
+        if single and public.stored:
+            raise refused(self, ONE_ROW_A_PASS, problem, budget, stored=True)
         if single and public.relation is Relation.ADD_REMOVE:
             raise ValueError('sampler="single" needs a public number of rows; use relation="replace" or "poisson".')
         smallest = max(SMALLEST_BATCH, SMALLEST_RATE * n)
@@ -145,48 +140,6 @@ class StochasticGradientDescent(Solver[SampledMechanism, SGDSettings]):
         what = "mean gradients of all rows" if plan.settings.batch == plan.public.rows else _OF_A_BATCH
         return planned_releases(what, plan.mechanism.event, relation, sensitivity, OF_THE_THRESHOLD)
 
-    def distance_law(self, plan: SGDPlan, scaling: ColumnScaling) -> DistanceLaw:
-        """A bound on the expected squared distance: docs/guarantees/utility.md, "Batches"."""
-        known = public_problem(plan, scaling)
-        clip, grid = _threshold_and_grid(self, known, plan)
-        rows, batch, steps = plan.public.rows, plan.settings.batch, plan.settings.steps
-        rounding = 0.5 * (rows + 1.0) / batch * grid.step * math.sqrt(known.size)  # no batch is larger than the table
-        run = ProximalSteps(known, self.step / curvature_bound(known), clip, rounding)
-        noise = self._noise(plan, known, min(clip, plan.problem.loss.lipschitz * known.row_norm), grid)
-        return moment_law(run, noise, steps, tail_length(steps) if self.average else 1)
-
-    def _noise(self, plan: SGDPlan, known: BlockwiseProblem, steepest: float, grid: NoisyGrid) -> float:
-        """Expected squared norm of the noise in a batch's mean gradient: of the sample and of privacy.
-
-        Rows have gradients of norm at most `steepest`; each joins a Poisson batch with probability batch / rows.
-        """
-        rows, batch = plan.public.rows, plan.settings.batch
-        variance = steepest**2 / batch * (1.0 if self.sampler == "single" else 1.0 - batch / rows)
-        return variance + known.outputs * known.columns * (grid.scale / batch) ** 2
-
-    def error_bound(self, plan: SGDPlan, radius: float) -> Bound | None:
-        """Theorems G1 to G4 of docs/guarantees/utility.md for the planned steps, the batches' variance included."""
-        if not plan.is_noisy:
-            return None
-        known, steps = planned_problem(plan), plan.settings.steps
-        clip, grid = _threshold_and_grid(self, known, plan)
-        return gradient_run_bound(
-            plan,
-            known,
-            step=self.step,
-            clip=clip,
-            noise=self._noise(plan, known, clip, grid),
-            steps=steps,
-            averaged=tail_length(steps) if self.average else 1,
-            radius=radius,
-        )
-
-    def why_not_stored(self) -> str | None:
-        return ONE_ROW_A_PASS if self.sampler == "single" else super().why_not_stored()
-
-    def passes_over_rows(self, plan: SGDPlan) -> int | None:
-        return plan.settings.steps
-
     def _warnings(self, plan: SGDPlan) -> list[str]:
         rate = plan.settings.batch / plan.public.rows
         return [BATCHES_OF_A_FILE.format(rate=rate)] if plan.public.stored and rate < 1.0 else []
@@ -205,7 +158,7 @@ class StochasticGradientDescent(Solver[SampledMechanism, SGDSettings]):
         return (average.mean() if self.average else descent.steps.w), steps
 
 
-def _threshold_and_grid(
+def threshold_and_grid(
     solver: StochasticGradientDescent, scaled: BlockwiseProblem, plan: SGDPlan
 ) -> tuple[float, NoisyGrid]:
     """The clipping norm of a row's gradient, and the grid and noise of the sums; from public numbers."""
@@ -221,8 +174,8 @@ class _Descent:
     def __init__(
         self, solver: StochasticGradientDescent, scaled: ScaledProblem | UnscaledProblem, plan: SGDPlan
     ) -> None:
-        self.mechanism = plan.mechanism
-        clip, self.grid = _threshold_and_grid(solver, scaled, plan)
+        self.solver, self.mechanism, self.budget = solver, plan.mechanism, plan.budget
+        clip, self.grid = threshold_and_grid(solver, scaled, plan)
         settings = (clip, solver.step / curvature_bound(scaled), plan.settings.batch, self.grid.step)
         self.steps: BatchSteps | StoredBatchSteps
         if isinstance(scaled, ScaledProblem):
@@ -241,4 +194,4 @@ class _Descent:
             sample = mechanism.sample(rng, steps.scaled.source.rows)
             steps.run(sample, self.grid.noise(rng, size))
         else:
-            raise TypeError(ONE_ROW_A_PASS)
+            raise refused(self.solver, ONE_ROW_A_PASS, steps.scaled.problem, self.budget, stored=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,7 +29,7 @@ from discreet.scaling.second_moment import SecondMoment, check_columns
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.quadratic_model import QuadraticModel
 from discreet.solvers._shared.units import SQUARED_LENGTH
-from discreet.solvers.base import Run, Solver, calibrated
+from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
@@ -66,12 +66,8 @@ class SufficientStatistics(Solver[BudgetSplit, SufficientStatisticsSettings]):
         Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
-    name: ClassVar[str] = "sufficient-statistics"
-    order: ClassVar[Literal["C", "F"]] = "C"
-    needs_separable: ClassVar[bool] = True
-    pure: ClassVar[bool] = False
-    single_output: ClassVar[bool] = True
-    needs_all_rows: ClassVar[bool] = False
+    name = "sufficient-statistics"
+    capabilities = Capabilities(separable_only=True, single_output=True, stored=True)
 
     radius: float | None = None
     scale_share: float | None = None
@@ -95,22 +91,12 @@ class SufficientStatistics(Solver[BudgetSplit, SufficientStatisticsSettings]):
 
     def _releases(self, plan: SufficientStatisticsPlan) -> list[PlannedRelease]:
         relation, shares = plan.public.relation, plan.mechanism
-        counts, matrix = mechanisms.one_hot_counts(relation, 1), self._moment_sensitivity(plan)
+        counts, matrix = mechanisms.one_hot_counts(relation, 1), moment_sensitivity(plan)
         lengths = shares.part(RADIUS).event if shares.shares[RADIUS] > 0.0 else accounting.no_event()
         what = "second-moment matrix of columns and target"
         return planned_releases("counts of row lengths", lengths, relation, counts, "rows per count") + (
             planned_releases(what, shares.part(MOMENT).event, relation, matrix, SQUARED_LENGTH)
         )
-
-    def _standard_error(self, plan: SufficientStatisticsPlan) -> float:
-        """Noise of the moments with the target, and as much again from those among the columns."""
-        columns = plan.public.columns + plan.problem.fit_intercept + 1
-        radius = self.radius or math.sqrt(columns)
-        return plan.mechanism.part(MOMENT).deviation(self._moment_sensitivity(plan) * radius**2)
-
-    def _moment_sensitivity(self, plan: SufficientStatisticsPlan) -> mechanisms.Sensitivity:
-        columns = plan.public.columns + plan.problem.fit_intercept + 1  # the target's moments are among them
-        return mechanisms.outer_products(plan.public.relation, columns) * (1.0 / plan.public.rows)
 
     def _descend(self, scaled: BlockwiseProblem, plan: SufficientStatisticsPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite:
@@ -132,6 +118,12 @@ class SufficientStatistics(Solver[BudgetSplit, SufficientStatisticsSettings]):
             radius = private_norm_bound(counts, unit, allowed, split.part(RADIUS), relation, run.rng, scaled.rows)
         total = scaled.sum(partial(_moment, scale=scale, radius=radius, table_rows=scaled.rows))
         return second_moment.release(total, radius, scaled.rows, split.part(MOMENT), relation, run.rng)
+
+
+def moment_sensitivity(plan: SufficientStatisticsPlan) -> mechanisms.Sensitivity:
+    """How far one row moves the mean second moment of rows of length at most 1."""
+    columns = plan.public.columns + plan.problem.fit_intercept + 1  # the target's moments are among them
+    return mechanisms.outer_products(plan.public.relation, columns) * (1.0 / plan.public.rows)
 
 
 def _length_counts(block: ScaledBlock, scale: float, unit: float) -> FloatArray:

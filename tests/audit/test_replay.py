@@ -98,7 +98,7 @@ def test_every_form_of_problem_and_table_passes(name, sparse):
         X, y = table(problem.loss, rows, columns)
         changed = X.copy()
         changed[3] = 1e308
-        form = (sp.csc_array if solver.order == "F" else sp.csr_array) if sparse else np.asarray
+        form = (sp.csc_array if solver.capabilities.order == "F" else sp.csr_array) if sparse else np.asarray
         found = replay(plan, Data(form(X), y), Data(form(changed), y))
         assert found.passed, (name_of(problem), str(found))
 

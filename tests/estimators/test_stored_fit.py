@@ -41,7 +41,7 @@ def stored_table(table, path="table.parquet"):
     return ds.dataset(path)
 
 
-OUT_OF_CORE = sorted(name for name, solver in SOLVERS.items() if not solver.needs_all_rows)
+OUT_OF_CORE = sorted(name for name, solver in SOLVERS.items() if solver().capabilities.stored)
 FEW_STEPS = {  # of those for which every step is a pass over the file
     "sgd": StochasticGradientDescent(passes=1, batch_size=50),
     "svrg": SVRG(anchors=2, inner=3, batch_size=50),

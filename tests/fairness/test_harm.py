@@ -225,12 +225,12 @@ def test_scales_that_are_not_known_yet_cannot_add_noise():
     planned = score_noise(plan, 3.0, predicted=False)
     for size in (1e-3, 0.1, 1.0, 10.0):
         scaling = replace(identity_scaling(5), scale=size * np.exp(rng.standard_normal(5)))
-        law = plan.solver.distance_law(plan, scaling)
+        law = plan.distance_law(scaling)
         rows = rng.standard_normal((200, 6))
         rows *= 3.0 / np.linalg.norm(rows, axis=1, keepdims=True)
         assert (law.row_norms(rows) * law.deviation <= planned.deviation * (1.0 + 1e-9)).all()
         assert (law.row_norms(rows) * law.error <= planned.per_distance * planned.law.error * (1.0 + 1e-9)).all()
-    wide = plan.solver.distance_law(plan, replace(identity_scaling(5), scale=np.full(5, 100.0)))
+    wide = plan.distance_law(replace(identity_scaling(5), scale=np.full(5, 100.0)))
     assert wide.row_norms(rows).max() * wide.deviation == pytest.approx(planned.deviation)
 
 

@@ -131,7 +131,7 @@ def test_the_law_is_that_of_the_plan():
         bounds=BOUNDS, classes=["no", "yes"], random_state=0, alpha=0.1, solver="output-perturbation"
     ).fit(X, y)
     law = linear_classifier(model).law
-    wanted = model.plan_.solver.distance_law(model.plan_, model.solution_.scaling)
+    wanted = model.plan_.distance_law(model.solution_.scaling)
     assert isinstance(law, GaussianDistance)
     assert law.radius(0.01) == wanted.radius(0.01)
     found = plain_certificate(model, X, y, np.arange(len(X)) % 2)

@@ -17,8 +17,8 @@ from discreet.data.rows import Data
 from discreet.problem import L2, DirectionalL2, Logistic, Multinomial, Squared, TotalVariation
 from discreet.problem.column_scaling import ColumnScaling
 from discreet.problem.scaled_problem import scale_problem
-from discreet.solvers._shared.error_bounds import planned_problem
 from discreet.solvers.gradient_descent import GradientDescent
+from discreet.solvers.theory.public_problem import planned_problem
 from discreet.testing import check_penalty
 from discreet.testing.laws import LawBrokenError
 

@@ -23,6 +23,7 @@ from discreet.problem.problem import Problem
 from discreet.scaling.learn import declared_scaling
 from discreet.solvers import SOLVERS
 from discreet.solvers._shared.certified_minimum import clip_rows, minimum_within
+from discreet.solvers.base import scaling_of
 from discreet.theory.averaged_distance import AveragedContractionDistance
 from discreet.theory.distance import ContractionDistance, GaussianDistance, MomentDistance, SphericalDistance
 from tests.distance_runs import BUDGET, distances, planned, small_table, twin
@@ -85,8 +86,8 @@ def test_a_constraint_keeps_the_norm_but_not_the_law_of_single_entries():
     X, y = small_table(problem)
     solver = make("output-perturbation")
     plan = planned(solver, problem, X)
-    law = solver.distance_law(plan, _scaling(solver, plan, X, y))
-    free = solver.distance_law(replace(plan, problem=replace(problem, constraint=None)), _scaling(solver, plan, X, y))
+    law = plan.distance_law(_scaling(solver, plan, X, y))
+    free = replace(plan, problem=replace(problem, constraint=None)).distance_law(_scaling(solver, plan, X, y))
     assert not isinstance(law, GaussianDistance)
     assert law.radius(0.1) == pytest.approx(free.radius(0.1), rel=1e-6)
 
@@ -122,7 +123,7 @@ def test_several_classes_are_covered_where_nothing_is_clipped():
     assert law.size == 9
     tight = make("gd", steps=40, clip=1.0)
     with pytest.raises(ValueError, match=r"clip=2\.4494.* or more"):
-        tight.distance_law(planned(tight, problem, X), _scaling(tight, planned(tight, problem, X), X, y))
+        planned(tight, problem, X).distance_law(_scaling(tight, planned(tight, problem, X), X, y))
 
 
 def test_the_law_of_the_last_iterate_is_exact_on_rows_of_zeros():
@@ -211,7 +212,7 @@ def test_what_no_theorem_covers_is_refused_with_a_setting_that_one_covers(name, 
     solver = make(name, **settings)
     plan = planned(solver, problem, X)
     with pytest.raises(ValueError, match=words):
-        solver.distance_law(plan, _scaling(solver, plan, X, y))
+        plan.distance_law(_scaling(solver, plan, X, y))
 
 
 def test_the_setting_that_a_refusal_names_is_covered():
@@ -219,10 +220,10 @@ def test_the_setting_that_a_refusal_names_is_covered():
     for name, settings in (("cd", {"sampling": "uniform", "clip": 0.5}), ("gd", {"step": 2.5})):
         solver = make(name, **settings)
         with pytest.raises(ValueError, match="is covered") as refusal:
-            solver.distance_law(planned(solver, RIDGE, X), _scaling(solver, planned(solver, RIDGE, X), X, y))
+            planned(solver, RIDGE, X).distance_law(_scaling(solver, planned(solver, RIDGE, X), X, y))
         number = float(re.search(r"(?:clip=|divided by )([0-9.]+)", str(refusal.value)).group(1))
         better = make(name, **(settings | ({"clip": number} if name == "cd" else {"step": 2.5 / number})))
-        law = better.distance_law(planned(better, RIDGE, X), _scaling(better, planned(better, RIDGE, X), X, y))
+        law = planned(better, RIDGE, X).distance_law(_scaling(better, planned(better, RIDGE, X), X, y))
         assert law.radius(0.1) > 0.0
 
 
@@ -230,7 +231,7 @@ def test_a_penalty_that_hardly_contracts_has_a_law_all_the_same():
     """In columns as wide as these, 1 / (1 + step length * penalty) is 1 in double precision."""
     solver = make("gd")
     plan = solver.plan(RIDGE, Public.of(100, 2, bounds=(-1e90, 1e90)), BUDGET)
-    law = solver.distance_law(plan, declared_scaling(plan.scaling_plan, plan.public))
+    law = plan.distance_law(declared_scaling(plan.scaling_plan, plan.public))
     assert law.radius(0.1) < math.inf
 
 
@@ -242,10 +243,10 @@ def test_a_private_number_of_rows_and_no_noise_are_refused():
     public = Public.of(*X.shape, bounds=(-1.0, 1.0), relation="add_remove", public_n=300)
     scaling = _scaling(solver, planned(solver, RIDGE, X), X, y)
     with pytest.raises(ValueError, match='relation="replace"'):
-        solver.distance_law(solver.plan(RIDGE, public, BUDGET), scaling)
+        solver.plan(RIDGE, public, BUDGET).distance_law(scaling)
     for name in ("gd", "output-perturbation"):
         with pytest.raises(ValueError, match="epsilon is infinite"):
-            make(name).distance_law(planned(make(name), RIDGE, X, Budget(np.inf, 0.5)), scaling)
+            planned(make(name), RIDGE, X, Budget(np.inf, 0.5)).distance_law(scaling)
 
 
 # --- tools of this file -----------------------------------------------------------------------------------------------
@@ -255,7 +256,7 @@ def _scaling(solver, plan, X, y):
     from discreet.data.validation import array_rows
     from discreet.privacy.random.generator import seeded_generator
 
-    scaling = solver._learn_scaling(plan, array_rows(X, y), seeded_generator(0))
+    scaling = scaling_of(plan, array_rows(X, y), seeded_generator(0))
     return scaling if plan.problem.separable else scaling.uniform()
 
 
@@ -282,7 +283,7 @@ def _clip_of_gd(solver, plan, X, y):
 def _clip_of_sgd(solver, plan, X, y):
     from discreet.data.validation import array_rows
     from discreet.problem.scaled_problem import scale_problem
-    from discreet.solvers.stochastic_gradient import _threshold_and_grid
+    from discreet.solvers.stochastic_gradient import threshold_and_grid
 
     scaling = _scaling(solver, plan, X, y)
-    return _threshold_and_grid(solver, scale_problem(plan.problem, array_rows(X, y), scaling, y.size, "C"), plan)[0]
+    return threshold_and_grid(solver, scale_problem(plan.problem, array_rows(X, y), scaling, y.size, "C"), plan)[0]

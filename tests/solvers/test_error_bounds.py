@@ -17,6 +17,7 @@ from discreet.problem import L1, L2, ElasticNet, Logistic, Multinomial, Smoothed
 from discreet.problem.constraints import L2Ball
 from discreet.problem.problem import Problem
 from discreet.solvers import SOLVERS
+from discreet.solvers.base import scaling_of
 from tests.distance_runs import BUDGET, planned, scaled_weights, small_table, twin
 
 RUNS = 30
@@ -42,12 +43,12 @@ def excess_of_runs(solver, problem, seed, budget=BUDGET):
     """The bound for the true norm of the optimum, and the measured excess of the objective in scaled columns."""
     X, y = small_table(problem, seed=seed)
     y = np.where(np.random.default_rng(seed).uniform(size=y.size) < 0.1, -y, y)  # so that there is an optimum
-    plan, data, found = planned(solver, problem, X, budget), array_rows(X, y, None), []
-    scaled, best = twin(problem, X, y, solver._learn_scaling(plan, data, seeded_generator(0)), tolerance=1e-9)
+    plan, data, found = planned(solver, problem, X, budget), array_rows(X, y), []
+    scaled, best = twin(problem, X, y, scaling_of(plan, data, seeded_generator(0)), tolerance=1e-9)
     for run in range(RUNS):
         solution = solver.solve(problem, data, plan, seeded_generator(run))
         found.append(scaled.value(scaled_weights(problem, solution)) - scaled.value(best))
-    return solver.error_bound(plan, float(np.linalg.norm(best))), np.array(found)
+    return plan.error_bound(float(np.linalg.norm(best))), np.array(found)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: f"{problem.loss.name}-{problem.penalty.name}")

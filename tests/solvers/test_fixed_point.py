@@ -19,7 +19,7 @@ from discreet.solvers._shared.clipping import curvature_bound
 from discreet.solvers._shared.coordinates import smoothness_bounds, thresholds
 from discreet.solvers._shared.full_batch import NoisyGradient
 from discreet.solvers.admm.row_duals import NoisyDuals
-from discreet.solvers.base import Run
+from discreet.solvers.base import Run, scaling_of
 from discreet.solvers.fixed_point import (
     NonExpansive,
     ProximalStep,
@@ -56,8 +56,8 @@ def prepared(solver, problem, budget=BUDGET, relation="replace"):
     data, count = array_rows(X, y), ROWS if relation == "add_remove" else None
     public = public_facts(data, relation=relation, bounds=(-3.0, 3.0), y_bounds=target, public_n=count)
     plan = solver.plan(problem, public, budget)
-    scaling = solver._learn_scaling(plan, data, seeded_generator(0))
-    return plan, scale_problem(problem, data, scaling, ROWS, solver.order)
+    scaling = scaling_of(plan, data, seeded_generator(0))
+    return plan, scale_problem(problem, data, scaling, ROWS, solver.capabilities.order)
 
 
 def solver_path(solver, scaled, plan, seed=7):

@@ -193,7 +193,7 @@ def test_every_plan_spends_its_budget_and_no_more(solver, budget, relation):
     else:
         spent, promised = accounting.epsilon_of(event, budget.delta, relation), budget.epsilon
     assert 0.999 * promised <= spent <= promised
-    if budget.kind == "approximate" and solver.selects:
+    if budget.kind == "approximate" and solver.capabilities.selects:
         # Google's accountants know selections by their rho only: compare with our bound by rho.
         outside = accounting.google_epsilon(event, budget.delta, relation)
         assert outside == pytest.approx(zcdp_epsilon(accounting.rho_of(event, relation), budget.delta), rel=0.001)

@@ -88,7 +88,7 @@ def fit(budget=TINY, seed=0, solver="auto", problem=RIDGE, **inputs):
 
 
 def test_every_solver_that_takes_a_start_is_tested():
-    assert {name for name, kind in SOLVERS.items() if kind.takes_start} == set(SHORT)
+    assert {name for name, kind in SOLVERS.items() if kind().capabilities.start} == set(SHORT)
 
 
 @pytest.mark.parametrize("name", SHORT)
@@ -102,7 +102,7 @@ def test_a_short_run_ends_near_its_start(name):
     assert log_loss(begun) < log_loss(fresh) - gained
 
 
-@pytest.mark.parametrize("name", [name for name, kind in SOLVERS.items() if not kind.takes_start])
+@pytest.mark.parametrize("name", [name for name, kind in SOLVERS.items() if not kind().capabilities.start])
 def test_other_solvers_refuse_a_start_and_name_those_that_take_it(name):
     sets = [Problem(Logistic(), constraint=one(1.0)) for one in (L2Ball, L1Ball)]
     forms = [Problem(Logistic(), L2(0.1)), Problem(Squared(), L2(0.1)), *sets]
@@ -345,7 +345,7 @@ def test_a_distance_law_knows_where_the_run_began():
     for start in (None, PublicModel([0.3, 0.4])):
         public = Public.of(500, 2, bounds=(-1.0, 1.0), start=start)
         plan = GradientDescent(scale_share=0.0, steps=50).plan(problem, public, Budget(5.0, 1e-6))
-        laws.append(plan.solver.distance_law(plan, declared_scaling(plan.scaling_plan, public)))
+        laws.append(plan.distance_law(declared_scaling(plan.scaling_plan, public)))
     assert laws[1].start == pytest.approx(laws[0].start + 0.5)
 
 
@@ -354,7 +354,7 @@ def test_what_no_theorem_covers_is_refused():
     public = Public.of(500, 2, bounds=(-1.0, 1.0), start=PublicModel([0.3, 0.4]))
     plan = CoordinateDescent(scale_share=0.0).plan(problem, public, Budget(5.0, 1e-6))
     with pytest.raises(ValueError, match="a public start is not covered"):
-        plan.solver.distance_law(plan, declared_scaling(plan.scaling_plan, public))
+        plan.distance_law(declared_scaling(plan.scaling_plan, public))
     assert plan.theory().upper is None
     assert "begin at 0" in plan.theory().reasons[-1]
 

@@ -104,7 +104,7 @@ def test_what_is_not_set_is_left_out_and_infinity_has_a_name():
 
 
 def test_the_plan_says_which_solvers_read_the_rows_block_by_block():
-    blockwise = {name for name, kind in SOLVERS.items() if not kind.needs_all_rows}
+    blockwise = {name for name, kind in SOLVERS.items() if kind().capabilities.stored}
     sums = {"newton", "gd", "admm", "mirror-descent", "sufficient-statistics"}
     assert blockwise == sums | {"sgd", "svrg", "frank-wolfe", "greedy-cd"}
     assert "block by block" in str(plan_of("newton"))
@@ -160,7 +160,8 @@ def test_compiled_loops_refuse_losses_they_do_not_know():
     refusing = {
         name for name, kind in SOLVERS.items() if "compiled loop" in str(kind().why_incompatible(problem, budget))
     }
-    assert {name for name, kind in SOLVERS.items() if kind.compiled} >= refusing >= {"cd", "sgd", "svrg", "sketched"}
+    compiled = {name for name, kind in SOLVERS.items() if kind().capabilities.compiled}
+    assert compiled >= refusing >= {"cd", "sgd", "svrg", "sketched"}
     with pytest.raises(IncompatibleSolverError, match="does not know the slope of the squared loss"):
         SOLVERS["cd"]().plan(problem, Public(100, 3), budget)
     SOLVERS["gd"]().plan(problem, Public(100, 3), budget)

@@ -55,6 +55,6 @@ def test_it_costs_nothing_and_has_no_law_of_distance(loss):
     problem, public, budget = Problem(loss, L2(1e-2)), Public(5_000, 4), Budget(1.0, 1e-6)
     plain, shrunk = (GradientDescent(shrink=shrink).plan(problem, public, budget) for shrink in (False, True))
     assert plain.event == shrunk.event
-    assert shrunk.solver.error_bound(shrunk, 1.0) is None
+    assert shrunk.error_bound(1.0) is None
     with pytest.raises(ValueError, match="no theorem bounds"):
-        shrunk.solver.distance_law(shrunk, None)
+        shrunk.distance_law(None)

@@ -125,9 +125,9 @@ def test_solvers_that_need_all_rows_say_so_before_anything_is_read():
     X, y = table(Logistic(), rows=300)
     problem, stored = Problem(Logistic(), L2(1e-3)), StoredTable(Data(X, y))
     for name, kind in SOLVERS.items():
-        assert kind.needs_all_rows == (name not in PLANNED_FOR_BLOCKS)
+        assert kind().capabilities.stored == (name in PLANNED_FOR_BLOCKS)
         solver = kind()
-        if not kind.needs_all_rows or solver.why_incompatible(problem, Budget(1.0, 1e-6)) is not None:
+        if not kind().capabilities.stored or solver.why_incompatible(problem, Budget(1.0, 1e-6)) is not None:
             continue
         with pytest.raises(IncompatibleSolverError, match=r"needs all rows in memory.*'newton'"):
             solver.plan(problem, Public(300, 4, stored=True), Budget(1.0, 1e-6))

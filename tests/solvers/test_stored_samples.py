@@ -82,8 +82,8 @@ def test_the_plan_says_how_often_the_file_is_read(name):
     stored, public = data_and_public()
     plan = solver.plan(problem, public, BUDGET)
     solver.solve(problem, stored, plan, seeded_generator(0))
-    assert stored.passes - plan_of_scales(problem, public) == solver.passes_over_rows(plan)
-    assert f"{solver.passes_over_rows(plan)} by the steps" in describe_plan(plan)
+    assert stored.passes - plan_of_scales(problem, public) == plan.settings.passes_over_rows
+    assert f"{plan.settings.passes_over_rows} by the steps" in describe_plan(plan)
     assert "passes over rows" not in describe_plan(solver.plan(problem, BOUNDS, BUDGET))
     told = [line for line in plan.warnings() if "every step reads the whole table" in line]
     assert bool(told) == (name in ("sgd", "svrg"))
@@ -97,7 +97,7 @@ def plan_of_scales(problem, public):
         solver = FrankWolfe(steps=steps)
         ball = replace(problem, constraint=L1Ball(2.0), penalty=SOLVERS["frank-wolfe"][1].penalty)
         solver.solve(ball, stored, solver.plan(ball, public, BUDGET), seeded_generator(0))
-        passes.append(stored.passes - solver.passes_over_rows(solver.plan(ball, public, BUDGET)))
+        passes.append(stored.passes - solver.plan(ball, public, BUDGET).settings.passes_over_rows)
     assert passes[0] == passes[1]
     return passes[0]
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from discreet._common.exceptions import IncompatibleSolverError
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import secure_generator
 from discreet.privacy.relation import Relation
@@ -65,9 +66,11 @@ class RefusesWithoutAdvice(GradientDescent):
     def why_incompatible(self, problem, budget):
         return "it knows no sets" if problem.constraint is not None else None
 
-    def _refused(self, reason, problem, budget, stored=False):
-        error = super()._refused(reason, problem, budget, stored)
-        return type(error)(f"solver {self.name!r} cannot be used: {reason}.")
+    def plan(self, problem, public, budget):
+        reason = self.why_incompatible(problem, budget)
+        if reason is not None:
+            raise IncompatibleSolverError(f"solver {self.name!r} cannot be used: {reason}.")
+        return super().plan(problem, public, budget)
 
 
 class HalfDraws:

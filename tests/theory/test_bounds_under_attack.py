@@ -109,13 +109,13 @@ def test_every_selection_rule_has_its_own_noise_in_the_units_of_the_theorem():
     for rule in ("gs-s", "gs-q", "gs-r"):
         solver = greedy(clip=2.0, steps=4, scale_share=0.0, rule=rule)
         public = Public(100, 50, low=-np.ones(50), high=np.ones(50))
-        values[rule] = solver.error_bound(solver.plan(RIDGE, public, Budget(1.0, 1e-6)), 1.0).value
+        values[rule] = solver.plan(RIDGE, public, Budget(1.0, 1e-6)).error_bound(1.0).value
     assert values["gs-s"] < values["gs-q"] < values["gs-r"]
     with_intercept = replace(RIDGE, fit_intercept=True)
     mixed = greedy(clip=2.0, scale_share=0.0, rule="gs-r")
-    assert mixed.error_bound(planned(mixed, with_intercept), 1.0) is None  # it ranks the intercept in another way
+    assert planned(mixed, with_intercept).error_bound(1.0) is None  # it ranks the intercept in another way
     uneven = greedy(clip=2.0, smoothness=(0.25, 0.5), rule="gs-q")
-    assert uneven.error_bound(planned(uneven, with_intercept), 1.0) is not None
+    assert planned(uneven, with_intercept).error_bound(1.0) is not None
 
 
 def test_default_thresholds_of_regressions_assume_a_scale_of_the_target():
@@ -126,21 +126,21 @@ def test_default_thresholds_of_regressions_assume_a_scale_of_the_target():
     X, y = np.ones((rows, 1)), np.where(np.arange(rows) % 2, 100.0, -100.0)
     best = problem.optimum(X, y).value
     found = [solver.solve(problem, Data(X.copy(), y.copy()), plan, seeded_generator(seed)) for seed in range(60)]
-    bound = solver.error_bound(plan, 1e-3)
+    bound = plan.error_bound(1e-3)
     assert mean_over([problem.objective(X, y, s.coef, s.intercept) - best for s in found], bound)
     ball = Problem(Squared(), Zero(), L1Ball(1.0), fit_intercept=False)
     for method, task in [(solver, problem), (FTRL(scale_share=0.0), problem), (FrankWolfe(scale_share=0.0), ball)]:
-        bound = method.error_bound(planned(method, task, target=100.0), 1.0)
+        bound = planned(method, task, target=100.0).error_bound(1.0)
         assert any("target has scale 1" in words for words in bound.assumptions)
         own = replace(method, clip=10.0)  # a threshold that was asked for does not depend on it
-        bound = own.error_bound(planned(own, task, target=100.0), 1.0)
+        bound = planned(own, task, target=100.0).error_bound(1.0)
         assert not any("target" in words for words in bound.assumptions)
 
 
 def test_declared_smoothness_is_an_assumption():
     """Constants that are too small make steps that diverge."""
     declared = greedy(clip=2.0, smoothness=(1e-4,), steps=3)
-    bound = declared.error_bound(planned(declared, RIDGE), 1.0)
+    bound = planned(declared, RIDGE).error_bound(1.0)
     assert any("declared smoothness" in words for words in bound.assumptions)
     assert not any("mean square" in words for words in bound.assumptions)
 
@@ -152,7 +152,7 @@ def test_gradient_methods_assume_a_scale_of_a_target_that_is_yet_to_be_learned(s
 
     def assumes_a_scale(method, **bounds):
         plan = method.plan(problem, Public(1_000, 2, **bounds), Budget(1.0, 1e-6))
-        return any("target has scale 1" in words for words in method.error_bound(plan, 1.0).assumptions)
+        return any("target has scale 1" in words for words in plan.error_bound(1.0).assumptions)
 
     declared = {"low": -np.ones(2), "high": np.ones(2), "target_low": -9.0, "target_high": 9.0}
     assert assumes_a_scale(solver)

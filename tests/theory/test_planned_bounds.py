@@ -87,7 +87,7 @@ def test_runs_stay_under_what_their_plan_says(case, epsilon):
     if case == "exponential":
         epsilon = min(epsilon, 0.06)  # more would take too long: cells shrink with the noise
     plan = planned(solver, problem, epsilon)
-    bound = solver.error_bound(plan, radius_of(problem))
+    bound = plan.error_bound(radius_of(problem))
     assert bound.proved
     assert mean_under(excesses(solver, problem, plan), bound)
 
@@ -97,7 +97,7 @@ def test_a_bound_for_a_hundredth_of_the_noise_is_refuted(case):
     """Otherwise the test above could not fail; selections on bounded sets are refuted in test_selection_bounds.py."""
     solver, problem = CASES[case]
     noisy, quiet = planned(solver, problem, 0.05), planned(solver, problem, 5.0)
-    assert mean_over(excesses(solver, problem, noisy), solver.error_bound(quiet, radius_of(problem)))
+    assert mean_over(excesses(solver, problem, noisy), quiet.error_bound(radius_of(problem)))
 
 
 @pytest.mark.parametrize("problem", [RIDGE, PLAIN], ids=["ridge", "intercept"])
@@ -107,9 +107,9 @@ def test_the_regret_of_ftrl_stays_under_what_its_plan_says(problem, aggregation)
     plan, data = planned(solver, problem, 2.0), table()
     best = problem.optimum(data.X, data.y)
     comparator = np.append(best.coef, np.atleast_1d(best.intercept)[: int(problem.fit_intercept)])
-    bound = solver.error_bound(plan, float(np.linalg.norm(comparator)))
+    bound = plan.error_bound(float(np.linalg.norm(comparator)))
     scaling = learn_scaling(plan.scaling_plan, data, plan.public, seeded_generator(0))
-    scaled = scale_problem(problem, data, scaling, ROWS, solver.order)
+    scaled = scale_problem(problem, data, scaling, ROWS, solver.capabilities.order)
     regrets = []
     for seed in range(40):
         rng = seeded_generator(seed)
@@ -131,13 +131,13 @@ def test_plans_with_more_rows_or_epsilon_promise_more():
 
     def noise_part(**change):
         plan = planned(solver, RIDGE, **{"epsilon": 1.0, **change})
-        return solver.error_bound(plan, 1.0).value - 0.5 * 0.1
+        return plan.error_bound(1.0).value - 0.5 * 0.1
 
     assert noise_part() / noise_part(rows=2 * ROWS) == pytest.approx(4.0)
     assert 3.0 < noise_part() / noise_part(epsilon=2.0) < 4.2
     for solver, problem in CASES.values():
         values = [
-            solver.error_bound(planned(solver, problem, epsilon, rows), 1.0).value
+            planned(solver, problem, epsilon, rows).error_bound(1.0).value
             for epsilon, rows in [(0.02, 500), (0.05, 500), (0.05, 1000)]
         ]
         assert values == sorted(values, reverse=True)
@@ -160,18 +160,18 @@ def test_plans_that_no_theorem_covers_have_no_bound():
         (OutputPerturbation(scale_share=0.0), replace(RIDGE, constraint=L2Ball(1.0)), {}),
     ]
     for solver, problem, options in uncovered:
-        assert solver.error_bound(planned(solver, problem, 1.0, **options), 1.0) is None
+        assert planned(solver, problem, 1.0, **options).error_bound(1.0) is None
     for solver, problem in CASES.values():
-        assert solver.error_bound(planned(solver, problem, math.inf), 1.0) is None
+        assert planned(solver, problem, math.inf).error_bound(1.0) is None
 
 
 def test_squared_losses_and_pure_budgets_are_covered_too():
     squares = Problem(Squared(), Zero(), L2Ball(1.0), fit_intercept=False)
     public = Public(ROWS, COLUMNS, low=-np.ones(COLUMNS), high=np.ones(COLUMNS), target_low=-1.0, target_high=1.0)
     solver = ExponentialMechanism(scale_share=0.0)
-    bound = solver.error_bound(solver.plan(squares, public, Budget.pure(0.05)), 1.0)
+    bound = solver.plan(squares, public, Budget.pure(0.05)).error_bound(1.0)
     assert any("target has scale 1" in words for words in bound.assumptions)
     for case in ("output-perturbation", "objective-perturbation"):
         solver, problem = CASES[case]
         plan = planned(solver, problem, 3.0, delta=0.0)
-        assert mean_under(excesses(solver, problem, plan, 20), solver.error_bound(plan, radius_of(problem)))
+        assert mean_under(excesses(solver, problem, plan, 20), plan.error_bound(radius_of(problem)))

@@ -167,7 +167,7 @@ def _columns_and_law(model: Any, columns: int) -> tuple[ColumnScaling, DistanceL
     if scaling is not None:
         try:
             plan = plan_of(model)
-            return scaling, plan.solver.distance_law(plan, scaling), ""
+            return scaling, plan.distance_law(scaling), ""
         except ValueError as refused:
             return scaling, None, str(refused)
     plain = identity_scaling(columns)

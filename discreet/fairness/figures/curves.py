@@ -88,7 +88,7 @@ def law_at(model: Any, rows: int, epsilon: float) -> DistanceLaw:
     again = clone(model).set_params(epsilon=epsilon, ledger=None, dataset=None)
     public = replace(plan_of(model).public, rows=rows)  # with the names and types of the columns, which a clone forgets
     plan = plan_fit(again, public, len(model.classes_))
-    return plan.solver.distance_law(plan, model.scaling_)
+    return plan.distance_law(model.scaling_)
 
 
 def curves_of(model: Any, evaluation: Evaluation, axis: str, progress: Progress | None = None) -> list[Curve]:

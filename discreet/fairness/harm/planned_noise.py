@@ -93,14 +93,14 @@ def planned_law(plan: Plan) -> DistanceLaw:
     """The law of the distance for every scaling that the run may release; a ValueError where no theorem gives one."""
     if plan.scaling_plan.method in ("declared", "none"):
         nothing: Any = None  # such scales follow from the declarations: neither rows nor noise are touched
-        return plan.solver.distance_law(plan, learn_scaling(plan.scaling_plan, nothing, plan.public, nothing))
+        return plan.distance_law(learn_scaling(plan.scaling_plan, nothing, plan.public, nothing))
     if not isinstance(plan.solver, OutputPerturbation):
         raise ValueError(
             f"no theorem bounds the noise of {plan.solver.name} before the scales of the columns are known."
         )
     columns = plan.public.columns
     worst = replace(identity_scaling(columns), scale=np.full(columns, VAST))
-    return plan.solver.distance_law(plan, worst)
+    return plan.distance_law(worst)
 
 
 def score_noise(plan: Plan, row_norm: float | None, predicted: bool) -> ScoreNoise:

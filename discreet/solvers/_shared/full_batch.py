@@ -43,6 +43,10 @@ class FullBatchSettings(Settings):
 
     steps: int
 
+    @property
+    def passes_over_rows(self) -> int:
+        return self.steps
+
 
 FullBatchPlan = Plan[mechanisms.Additive, FullBatchSettings]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING
 
 from discreet._common.checks import check_threshold
 from discreet.privacy import mechanisms
@@ -25,9 +25,6 @@ ROW_NORM = NoiseRule(0.13, 0.38, 1.5)  # of shortened rows, in units of a typica
 @dataclass(frozen=True)
 class MinimiserRelease(Solver[M, S]):
     """What the solvers that release a minimiser share: the length of rows and the least penalty of a coordinate."""
-
-    order: ClassVar[Literal["C", "F"]] = "C"
-    pure: ClassVar[bool] = True
 
     row_norm: float | None = None
     ridge: float | None = None

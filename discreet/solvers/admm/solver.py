@@ -6,7 +6,7 @@ Takes every penalty with a proximal map, separable or not. Theorem and proof: do
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,11 +18,11 @@ from discreet.privacy.relation import Relation
 from discreet.problem.blockwise import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import curvature_bound
-from discreet.solvers._shared.error_bounds import planned_problem
 from discreet.solvers._shared.full_batch import (
     FullBatchPlan,
     FullBatchSettings,
     Move,
+    NoisyGradient,
     descend,
     full_batch_mechanism,
     gradient_releases,
@@ -32,15 +32,14 @@ from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.admm.remote_duals import RemoteDuals
 from discreet.solvers.admm.row_duals import HiddenDuals, NoisyDuals
-from discreet.solvers.base import Run, Solver
-from discreet.theory.fixed_point import printed_rate
+from discreet.solvers.base import Capabilities, Run, Solver
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
     from discreet.problem.problem import Problem
-    from discreet.theory.bound import Bound
 
+TAKEN = Capabilities(pure=True, coupled=True, single_output=True, compiled=("proximal_slope",), start=True, stored=True)
 FORMS = {"hidden-duals": HiddenDuals, "noisy-duals": NoisyDuals}
 
 
@@ -69,15 +68,7 @@ class ADMM(Solver[mechanisms.Additive, FullBatchSettings]):
         Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
-    name: ClassVar[str] = "admm"
-    order: ClassVar[Literal["C", "F"]] = "C"
-    needs_separable: ClassVar[bool] = False
-    takes_coupled: ClassVar[bool] = True
-    pure: ClassVar[bool] = True
-    takes_start: ClassVar[bool] = True
-    single_output: ClassVar[bool] = True
-    compiled: ClassVar[tuple[str, ...]] = ("proximal_slope",)
-    needs_all_rows: ClassVar[bool] = False
+    name = "admm"
 
     rounds: int | None = None
     clip: float | None = None
@@ -95,8 +86,8 @@ class ADMM(Solver[mechanisms.Additive, FullBatchSettings]):
         one_of("form", self.form, tuple(FORMS))
 
     @property
-    def needs_blocks(self) -> bool:  # type: ignore[override]
-        return self.form == "noisy-duals"
+    def capabilities(self) -> Capabilities:  # type: ignore[override]
+        return replace(TAKEN, workers=self.form == "hidden-duals")
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
@@ -112,26 +103,17 @@ class ADMM(Solver[mechanisms.Additive, FullBatchSettings]):
         sensitivity = mechanisms.clipped_sum(relation, columns)
         return planned_releases("gradients of every row", plan.mechanism.event, relation, sensitivity, OF_THE_THRESHOLD)
 
-    def error_bound(self, plan: FullBatchPlan, radius: float) -> Bound | None:
-        """An order of growth only: rows' losses alone are not strongly convex, as the theorem on ADMM needs."""
-        known = planned_problem(plan)
-        convexity = known.strong_convexity if known.problem.penalty.separable else 0.0
-        if not plan.is_noisy or convexity == 0.0:
-            return None
-        gamma = self._length(known)
-        gradient = FORMS[self.form](known, plan, self.clip, gamma, self.relaxation)
-        noise = known.size * (gamma * gradient.deviation) ** 2
-        order = printed_rate(plan.settings.steps, radius**2, 1.0 / (1.0 + gamma * convexity), noise, 1.0, 0.0)
-        return replace(order, assumptions=("the penalty's strong convexity decides the contraction",))
+    def noisy_gradient(self, scaled: BlockwiseProblem, plan: FullBatchPlan) -> NoisyGradient:
+        """What a round releases."""
+        kind = FORMS[self.form] if scaled.gives_blocks else RemoteDuals
+        return kind(scaled, plan, self.clip, self.step_length(scaled), self.relaxation)
 
-    def _length(self, scaled: BlockwiseProblem) -> float:
+    def step_length(self, scaled: BlockwiseProblem) -> float:
         """No length diverges, so a kink in the loss need not shorten the steps: its slopes still change by about 1."""
         return self.gamma * max(1.0, scaled.problem.loss.smoothness) / curvature_bound(scaled)
 
     def _descend(self, scaled: BlockwiseProblem, plan: FullBatchPlan, run: Run) -> tuple[FloatArray, int]:
-        gamma = self._length(scaled)
-        kind = FORMS[self.form] if scaled.gives_blocks else RemoteDuals
-        gradient = kind(scaled, plan, self.clip, gamma, self.relaxation)
+        gamma, gradient = self.step_length(scaled), self.noisy_gradient(scaled, plan)
         start = scaled.prox(scaled.start(), gamma)
         move = self._consensus(scaled, gamma)
         if plan.budget.is_infinite and self.rounds is None:

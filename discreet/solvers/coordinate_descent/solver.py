@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,14 +20,10 @@ from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.coordinate_state import CoordinateState
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.clipping import planned_slope
 from discreet.solvers._shared.coordinates import default_steps, scaling_for_declared, smoothness_bounds, thresholds
-from discreet.solvers._shared.error_bounds import planned_problem
-from discreet.solvers._shared.noise_rules import COORDINATE_CLIP, averaged_noise
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers._shared.public_problem import public_problem
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
-from discreet.solvers.base import Run, Solver, calibrated
+from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.coordinate_descent.screening import Screening
 from discreet.solvers.plan import Plan, Settings
 
@@ -37,10 +33,7 @@ if TYPE_CHECKING:
     from discreet.privacy.mechanisms.grid import NoisyGrid
     from discreet.privacy.random.generator import RandomGenerator
     from discreet.problem.blockwise import BlockwiseProblem
-    from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.problem import Problem
-    from discreet.theory.bound import Bound
-    from discreet.theory.distance import DistanceLaw
 
 
 @dataclass(frozen=True)
@@ -85,12 +78,8 @@ class CoordinateDescent(Solver[mechanisms.Additive, CoordinateDescentSettings]):
         Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
-    name: ClassVar[str] = "cd"
-    order: ClassVar[Literal["C", "F"]] = "F"
-    needs_separable: ClassVar[bool] = True
-    pure: ClassVar[bool] = True
-    takes_start: ClassVar[bool] = True
-    compiled: ClassVar[tuple[str, ...]] = ("slope",)
+    name = "cd"
+    capabilities = Capabilities(order="F", pure=True, separable_only=True, compiled=("slope",), start=True)
 
     passes: float | None = None
     clip: float | None = None
@@ -132,28 +121,14 @@ class CoordinateDescent(Solver[mechanisms.Additive, CoordinateDescentSettings]):
             "mean gradients in one coordinate", plan.mechanism.event, relation, sensitivity, OF_THE_THRESHOLD
         )
 
-    def _standard_error(self, plan: CoordinateDescentPlan) -> float | None:
-        """Each visit goes all the way to the minimum of its coordinate; the visits of the last loop are averaged."""
-        if self.smoothness is not None or (self.clip is not None and not plan.problem.loss.classification):
-            return None
-        coordinates, public = plan.public.columns + plan.problem.fit_intercept, plan.public
-        level = plan.mechanism.deviation(mechanisms.clipped_sum(public.relation)) / public.rows
-        usual = COORDINATE_CLIP.at(level) * planned_slope(plan.problem)
-        clip = usual if self.clip is None else self.clip / math.sqrt(coordinates)
-        visits = max(1, round(plan.settings.passes / min(plan.settings.outer, plan.settings.steps)))
-        memory = 1.0 - self.step
-        return (
-            level * clip / plan.problem.loss.smoothness * averaged_noise(visits, visits if self.average else 1, memory)
-        )
-
-    def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
+    def _plan_scaling(self, problem: Problem, public: Public, budget: Budget) -> ScalingPlan:
         if self.smoothness is None:
-            return super()._plan_scaling(problem, public, budget, target)
+            return super()._plan_scaling(problem, public, budget)
         return scaling_for_declared(self.smoothness, self.clip, problem, public)
 
     def _descend(self, scaled: ScaledProblem, plan: CoordinateDescentPlan, run: Run) -> tuple[FloatArray, int]:
         mechanism = plan.mechanism
-        bound, clip, unit, grid = self._sizes(scaled, plan)
+        bound, clip, unit, grid = self.sizes(scaled, plan)
         state = CoordinateState(scaled, clip, self.step / bound, grid.step)
         if plan.budget.is_infinite and self.passes is None:
             return until_optimal(scaled, run, _sweeps(scaled, state), every=10, bound=bound)
@@ -177,7 +152,7 @@ class CoordinateDescent(Solver[mechanisms.Additive, CoordinateDescentSettings]):
                 state.restart(state.average())
         return state.w, steps
 
-    def _sizes(
+    def sizes(
         self, scaled: BlockwiseProblem, plan: CoordinateDescentPlan
     ) -> tuple[FloatArray, FloatArray, mechanisms.Sensitivity, NoisyGrid]:
         """M_j and C_j, then the sensitivity and the grid of sums that are counted in thresholds; all public."""
@@ -187,24 +162,6 @@ class CoordinateDescent(Solver[mechanisms.Additive, CoordinateDescentSettings]):
         clip = thresholds(self.clip, noise_level, scaled, plan, bound)
         unit = mechanisms.clipped_sum(relation, scaled.outputs)
         return bound, clip, unit, plan.mechanism.grid(unit, scaled.outputs, rows)
-
-    def distance_law(self, plan: CoordinateDescentPlan, scaling: ColumnScaling) -> DistanceLaw:
-        """From the expected objective after random coordinates: docs/guarantees/utility.md, "Coordinate descent"."""
-        from discreet.solvers.coordinate_descent.distance import law_of_random_coordinates
-
-        known = public_problem(plan, scaling)
-        bound, clip, _, grid = self._sizes(known, plan)
-        return law_of_random_coordinates(self, plan.settings, known, bound, clip, grid)
-
-    def error_bound(self, plan: CoordinateDescentPlan, radius: float) -> Bound | None:
-        """Theorems G5 and G6 of docs/guarantees/utility.md for the planned loops."""
-        from discreet.solvers.coordinate_descent.planned_error import planned_error
-
-        if not plan.is_noisy:
-            return None
-        known = planned_problem(plan)
-        bound, clip, _, grid = self._sizes(known, plan)
-        return planned_error(self, plan, known, bound, clip, grid, radius)
 
     def _coordinates(self, rng: RandomGenerator, bound: FloatArray, active: IntArray, done: int, size: int) -> IntArray:
         """The next coordinates, by released numbers and the generator alone."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +26,11 @@ from discreet.problem.penalties import Zero
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers._shared.planned_penalty import rows_are_counted
-from discreet.solvers.base import Run, Solver, calibrated
+from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.exponential.cell_sampler import CellSampler, Energy
 from discreet.solvers.exponential.cells import best_pieces, box_excess, covering, log_tries
 from discreet.solvers.plan import Plan, Settings
+from discreet.solvers.refusals import refused
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from discreet.problem.constraints import Constraint
     from discreet.problem.losses import Loss
     from discreet.problem.problem import Problem
-    from discreet.theory.bound import Bound
 
 
 LABEL_REACH, TARGET_REACH = 2.0, 1.0  # what the weights of scaled columns seldom exceed
@@ -83,12 +82,8 @@ class ExponentialMechanism(Solver[PointSelection, ExponentialSettings]):
         Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
-    name: ClassVar[str] = "exponential"
-    order: ClassVar[Literal["C", "F"]] = "C"
-    needs_separable: ClassVar[bool] = False
-    pure: ClassVar[bool] = True
-    single_output: ClassVar[bool] = True
-    selects: ClassVar[bool] = True
+    name = "exponential"
+    capabilities = Capabilities(pure=True, single_output=True, selects=True)
 
     reach: float | None = None
     row_size: float = 1.0
@@ -118,7 +113,7 @@ class ExponentialMechanism(Solver[PointSelection, ExponentialSettings]):
         mechanism = calibrated(PointSelection, scaling_plan, budget, public)
         if budget.is_infinite:
             return mechanism, ExponentialSettings(1, 0.0, 1, 0.0)
-        shape, columns, extra = _unit_set(problem, public.columns), public.columns, problem.fit_intercept
+        shape, columns, extra = unit_set(problem, public.columns), public.columns, problem.fit_intercept
         weight = public.rows * mechanism.rate(mechanisms.clipped_sum(public.relation))
         ratio = self._curvature_ratio(problem, shape, columns) * box_excess(shape, columns) ** 2
         slack = 0.0 if isinstance(shape, Box) else SURFACE_TRIES / (weight + columns)
@@ -127,29 +122,13 @@ class ExponentialMechanism(Solver[PointSelection, ExponentialSettings]):
         cells = covering(shape, columns, extra, pieces, slack, MOST_CELLS)
         if cells is None or public.rows * (cells.count + tries) > MOST_WORK:
             reason = f"an exact draw for {public.rows} rows and {columns} columns would take too long under this budget"
-            raise self._refused(reason, problem, budget)
+            raise refused(self, reason, problem, budget)
         return mechanism, ExponentialSettings(pieces, slack, cells.count, tries)
 
     def _releases(self, plan: ExponentialPlan) -> list[PlannedRelease]:
         return planned_releases("draw of the coefficients", plan.mechanism.event, plan.public.relation)
 
-    def error_bound(self, plan: ExponentialPlan, radius: float) -> Bound | None:
-        """On the mean loss over the region, in expectation, for the largest region: docs/guarantees/utility.md."""
-        from discreet.theory.exponential import exponential_bound
-
-        problem, public = plan.problem, plan.public
-        if not rows_are_counted(plan):
-            return None
-        labels = problem.loss.classification
-        margin = self._largest_margin(problem, _unit_set(problem, public.columns), public.columns)
-        largest = loss_range(problem.loss, margin, 0.0 if labels else TARGET_SPREADS)
-        rate = public.rows * plan.mechanism.rate(mechanisms.clipped_sum(public.relation) * largest)
-        bound = exponential_bound(rate, columns=public.columns + problem.fit_intercept, objective="mean")
-        clipped = f"rows have margins as those with entries of at most {self.row_size:g}, and the optimum is in reach"
-        target = () if labels else (f"the target has scale 1 and is clipped at {TARGET_SPREADS:g}",)
-        return replace(bound, assumptions=(*bound.assumptions, clipped, *target))
-
-    def _largest_margin(self, problem: Problem, shape: SetAroundZero, columns: int) -> float:
+    def largest_margin(self, problem: Problem, shape: SetAroundZero, columns: int) -> float:
         """In the largest region, for regressions in units of the target's scale."""
         reach = self.reach or (LABEL_REACH if problem.loss.classification else TARGET_REACH)
         return reach * (self.row_size * float(shape.supports(np.ones(columns))) + problem.fit_intercept)
@@ -158,7 +137,7 @@ class ExponentialMechanism(Solver[PointSelection, ExponentialSettings]):
         """A bound on smoothness * (largest margin)^2 / (range of the loss), for every set within the reach."""
         if not problem.loss.classification:
             return 2.0  # the range of the squared loss is at least half the square of the margin
-        margin = self._largest_margin(problem, shape, columns)
+        margin = self.largest_margin(problem, shape, columns)
         return problem.loss.smoothness * margin**2 / loss_range(problem.loss, margin, 0.0)
 
     def _descend(self, scaled: ScaledProblem, plan: ExponentialPlan, run: Run) -> tuple[FloatArray, int]:
@@ -179,7 +158,7 @@ class ExponentialMechanism(Solver[PointSelection, ExponentialSettings]):
         if isinstance(problem.constraint, (L1Ball, L2Ball)):
             radius = min(reach, problem.constraint.radius * float(scaling.scale[0]))
             low[: scaling.columns], high[: scaling.columns] = -radius, radius
-        return Region(_unit_set(problem, scaling.columns), scaling.columns, 0.5 * (low + high), 0.5 * (high - low))
+        return Region(unit_set(problem, scaling.columns), scaling.columns, 0.5 * (low + high), 0.5 * (high - low))
 
     def density(
         self, scaled: ScaledProblem, region: Region, plan: ExponentialPlan
@@ -273,7 +252,7 @@ def _clipped_target(scaled: ScaledProblem) -> tuple[FloatArray, float]:
     return np.clip(scaled.y, -largest, largest), largest
 
 
-def _unit_set(problem: Problem, columns: int) -> SetAroundZero:
+def unit_set(problem: Problem, columns: int) -> SetAroundZero:
     """The unit set of the constraint's form; in one dimension all sets are intervals."""
     if columns == 1 or not isinstance(problem.constraint, (L1Ball, L2Ball)):
         return Box(-1.0, 1.0)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,7 +22,7 @@ from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import VertexSelections
 from discreet.privacy.planned_release import Kind, PlannedRelease, planned_releases
 from discreet.problem.blockwise import BlockwiseProblem
-from discreet.problem.column_scaling import ColumnScaling, identity_scaling
+from discreet.problem.column_scaling import identity_scaling
 from discreet.problem.constraints import AxisPolytope, Simplex
 from discreet.problem.penalties import Zero
 from discreet.problem.scaled_problem import ScaledProblem
@@ -31,19 +31,16 @@ from discreet.solvers._shared.clipping import typical_slope
 from discreet.solvers._shared.noise_rules import NoiseRule
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
-from discreet.solvers.base import Run, Solver, calibrated
-from discreet.solvers.frank_wolfe.planned_error import planned_bound
+from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.frank_wolfe.vertex_path import Path, begin
 from discreet.solvers.frank_wolfe.vertex_selection import Hull, Polytope
 from discreet.solvers.plan import Plan, Settings
+from discreet.solvers.refusals import refused
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
-    from discreet.data.rows import Rows
     from discreet.privacy.budget import Budget
-    from discreet.privacy.random.generator import RandomGenerator
     from discreet.problem.problem import Problem
-    from discreet.theory.bound import Bound
 
 
 FEWEST_STEPS, MOST_STEPS = 5, 300  # limits of the default number of steps: docs/defaults.md
@@ -62,6 +59,10 @@ class FrankWolfeSettings(Settings):
     steps: int
     schedule: str
     vertices: int
+
+    @property
+    def passes_over_rows(self) -> int:
+        return 1 + self.steps
 
 
 FrankWolfePlan = Plan[VertexSelections, FrankWolfeSettings]
@@ -88,15 +89,17 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
         Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
-    name: ClassVar[str] = "frank-wolfe"
-    order: ClassVar[Literal["C", "F"]] = "F"
-    needs_separable: ClassVar[bool] = False
-    pure: ClassVar[bool] = True
-    compiled: ClassVar[tuple[str, ...]] = ("slope",)
-    single_output: ClassVar[bool] = True
-    selects: ClassVar[bool] = True
-    needs_all_rows: ClassVar[bool] = False
-    copies_rows: ClassVar[bool] = True
+    name = "frank-wolfe"
+    capabilities = Capabilities(
+        order="F",
+        pure=True,
+        single_output=True,
+        selects=True,
+        compiled=("slope",),
+        stored=True,
+        copied=True,
+        freezes=False,
+    )
 
     steps: int | None = None
     clip: float | None = None
@@ -136,10 +139,6 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
         sensitivity = mechanisms.clipped_sum(plan.public.relation) * (1.0 / plan.public.rows)
         return planned_releases(what, plan.mechanism.event, plan.public.relation, sensitivity, OF_THE_THRESHOLD)
 
-    def error_bound(self, plan: FrankWolfePlan, radius: float) -> Bound | None:
-        """On the mean loss, in expectation; the radius is the set's, in the L1 norm: docs/guarantees/utility.md."""
-        return planned_bound(self, plan, radius, ENTRY_CLIP)
-
     def _count_vertices(self, problem: Problem, public: Public) -> int:
         if self.vertices is None:
             constraint = problem.constraint
@@ -147,17 +146,6 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
         if len(self.vertices[0]) != public.columns:
             raise ValueError(f"vertices have {len(self.vertices[0])} entries, but X has {public.columns} columns.")
         return len(self.vertices)
-
-    def _learn_scaling(self, plan: FrankWolfePlan, data: Rows, rng: RandomGenerator) -> ColumnScaling:
-        """No column is frozen: its coefficient belongs to a point of the set like any other."""
-        scaling = super()._learn_scaling(plan, data, rng)
-        if self.vertices is None:
-            scaling = scaling.uniform()
-        moments = np.where(scaling.frozen, 0.0, scaling.second_moment)  # its clipped entries are all 0
-        return replace(scaling, frozen=np.zeros(scaling.columns, dtype=bool), second_moment=moments)
-
-    def passes_over_rows(self, plan: FrankWolfePlan) -> int | None:
-        return 1 + plan.settings.steps
 
     def _descend(self, scaled: BlockwiseProblem, plan: FrankWolfePlan, run: Run) -> tuple[FloatArray, int]:
         polytope, steps = self._polytope(scaled), plan.settings.steps
@@ -203,7 +191,7 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
         """
         if not isinstance(scaled, ScaledProblem):
             if isinstance(polytope, Hull):
-                raise self._refused(NOT_OF_STORED_ROWS, scaled.problem, plan.budget, stored=True)
+                raise refused(self, NOT_OF_STORED_ROWS, scaled.problem, plan.budget, stored=True)
             return until_optimal(scaled, run, (), most=0)
         if isinstance(polytope, Hull):
             points = polytope.points

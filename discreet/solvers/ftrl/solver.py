@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING
 
 from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray, IndexArray
@@ -22,9 +22,8 @@ from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.batches import assign_rows
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
-from discreet.solvers.base import Run, Solver, calibrated
+from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.ftrl.leaf_loop import LeafLoop
-from discreet.solvers.ftrl.planned_error import planned_bound
 from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
     from discreet.problem.problem import Problem
-    from discreet.theory.bound import Bound
 
 
 LEAVES, EPOCHS = 128, 8  # updates in a pass, and passes: docs/defaults.md
@@ -78,11 +76,8 @@ class FTRL(Solver[RunningSumGaussian, FTRLSettings]):
         Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
-    name: ClassVar[str] = "ftrl"
-    order: ClassVar[Literal["C", "F"]] = "C"
-    needs_separable: ClassVar[bool] = False
-    pure: ClassVar[bool] = False
-    takes_start: ClassVar[bool] = True
+    name = "ftrl"
+    capabilities = Capabilities(start=True)
 
     leaves: int | None = None
     epochs: int | None = None
@@ -121,10 +116,6 @@ class FTRL(Solver[RunningSumGaussian, FTRLSettings]):
         sensitivity = mechanisms.clipped_sum(relation) * (length**2 / plan.public.rows)
         what = "running mean gradients, a pass each"
         return planned_releases(what, plan.mechanism.event, relation, sensitivity, OF_THE_THRESHOLD)
-
-    def error_bound(self, plan: FTRLPlan, radius: float) -> Bound | None:
-        """On the average regret, in expectation: docs/guarantees/utility.md."""
-        return planned_bound(self, plan, radius)
 
     def _descend(self, scaled: ScaledProblem, plan: FTRLPlan, run: Run) -> tuple[FloatArray, int]:
         loop = LeafLoop(self, plan, scaled, lambda _: run.rng)

@@ -243,7 +243,9 @@ class Stream:
         return min(left, self.plan.public.rows - self.position) if self.capped else left
 
     def _scale(self, data: Data) -> ScaledProblem:
-        return scale_problem(self.plan.problem, data, self.scaling, self.plan.public.rows, self.solver.order)
+        return scale_problem(
+            self.plan.problem, data, self.scaling, self.plan.public.rows, self.solver.capabilities.order
+        )
 
     def _check_open(self) -> None:
         if os.getpid() != self.process:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,17 +25,15 @@ from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.coordinates import scaling_for_declared, smoothness_bounds, thresholds
 from discreet.solvers._shared.noiseless import affordable_steps, until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD, SQUARED_RANGE
-from discreet.solvers.base import Run, Solver, calibrated
+from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.greedy_coordinate_descent.coordinate_gradients import Gradients, gradients_of
 from discreet.solvers.greedy_coordinate_descent.measured_smoothness import MeasuredSmoothness
-from discreet.solvers.greedy_coordinate_descent.planned_error import planned_bound
 from discreet.solvers.plan import Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
     from discreet.problem.problem import Problem
-    from discreet.theory.bound import Bound
 
 
 # The default number of steps: docs/guarantees/greedy-cd.md, "Defaults".
@@ -60,6 +58,10 @@ class GreedySettings(Settings):
     signed: bool
     selection: str
     measures_columns: bool  # the mean square of a chosen column, from which its step length follows
+
+    @property
+    def passes_over_rows(self) -> int:
+        return 1 + self.steps + self.measures_columns
 
 
 GreedyPlan = Plan[Greedy, GreedySettings]
@@ -94,16 +96,17 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
     smoothness, scale_share : as for coordinate descent
     """
 
-    name: ClassVar[str] = "greedy-cd"
-    order: ClassVar[Literal["C", "F"]] = "F"
-    needs_separable: ClassVar[bool] = True
-    pure: ClassVar[bool] = False
-    takes_start: ClassVar[bool] = True
-    compiled: ClassVar[tuple[str, ...]] = ("slope",)
-    single_output: ClassVar[bool] = True
-    selects: ClassVar[bool] = True
-    needs_all_rows: ClassVar[bool] = False
-    copies_rows: ClassVar[bool] = True
+    name = "greedy-cd"
+    capabilities = Capabilities(
+        order="F",
+        separable_only=True,
+        single_output=True,
+        selects=True,
+        compiled=("slope",),
+        start=True,
+        stored=True,
+        copied=True,
+    )
 
     steps: int | None = None
     clip: float | None = None
@@ -160,17 +163,10 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
         told = "mean squares of the chosen column"
         return pairs + planned_releases(told, squares, relation, mechanisms.bounded_fractions(1) * one, SQUARED_RANGE)
 
-    def error_bound(self, plan: GreedyPlan, radius: float) -> Bound | None:
-        """On the objective, in expectation: docs/guarantees/utility.md."""
-        return planned_bound(self, plan, radius)
-
-    def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
+    def _plan_scaling(self, problem: Problem, public: Public, budget: Budget) -> ScalingPlan:
         if self.smoothness is None:
-            return super()._plan_scaling(problem, public, budget, target)
+            return super()._plan_scaling(problem, public, budget)
         return scaling_for_declared(self.smoothness, self.clip, problem, public)
-
-    def passes_over_rows(self, plan: GreedyPlan) -> int | None:
-        return 1 + plan.settings.steps + plan.settings.measures_columns
 
     def _descend(self, scaled: BlockwiseProblem, plan: GreedyPlan, run: Run) -> tuple[FloatArray, int]:
         mechanism = plan.mechanism

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from discreet.solvers._shared.clipping import planned_slope
 from discreet.solvers._shared.constant_score import counts_labels, learn_label_scores, wanted_share
 from discreet.solvers._shared.noise_rules import NoiseRule
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers.base import Run, Solver, calibrated
+from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.newton.calibration import check_share
 from discreet.solvers.newton.descent import Descent
 from discreet.solvers.newton.log_intercept import CALIBRATION_SHARE, calibrated_intercept
@@ -109,13 +109,8 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
-    name: ClassVar[str] = "newton"
-    order: ClassVar[Literal["C", "F"]] = "C"
-    needs_separable: ClassVar[bool] = True
-    pure: ClassVar[bool] = False
-    takes_start: ClassVar[bool] = True
-    takes_persons: ClassVar[bool] = True
-    needs_all_rows: ClassVar[bool] = False
+    name = "newton"
+    capabilities = Capabilities(separable_only=True, start=True, persons=True, stored=True)
 
     steps: int | None = None
     clip: float | None = None
@@ -170,11 +165,11 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         hessian = hessian if halfway else 0.0
         return mechanism, NewtonSettings(steps, learned, halfway, moment, hessian, True if known else None)
 
-    def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
+    def _plan_scaling(self, problem: Problem, public: Public, budget: Budget) -> ScalingPlan:
         if self.fits_constant(problem, public, budget):
             facts = facts_for_scales(public, problem.loss.log_link)
-            return plan_target(facts, budget) if target else unscaled(target)
-        return super()._plan_scaling(problem, public, budget, target)
+            return unscaled(False) if problem.loss.classification else plan_target(facts, budget)
+        return super()._plan_scaling(problem, public, budget)
 
     def fits_constant(self, problem: Problem, public: Public, budget: Budget) -> bool:
         """Whether the constant alone needs so much of the budget that nothing can be told about the columns.
@@ -202,29 +197,6 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
 
     def _releases(self, plan: NewtonPlan) -> list[PlannedRelease]:
         return releases_of(plan)
-
-    def _standard_error(self, plan: NewtonPlan) -> float | None:
-        """Every step goes all the way to the minimum; those of the second half are averaged by their shares."""
-        if plan.settings.is_constant or (self.clip is not None and not plan.problem.loss.classification):
-            return None
-        columns = plan.public.columns + plan.problem.fit_intercept
-        usual = math.sqrt(columns) * planned_slope(plan.problem)
-        learned = 1.0 if plan.problem.loss.classification else LONG_RESIDUALS
-        clip = self.clip or usual * (learned if plan.settings.learns_norm_bounds else first_slope(plan.problem))
-        return float(np.linalg.norm(self._weights(plan) * self._step_noise(plan, clip)))
-
-    def _weights(self, plan: NewtonPlan) -> FloatArray:
-        """With which weight the iterate after each step is part of the result."""
-        weights = np.array(plan.mechanism.shares[GRADIENTS:])
-        weights[: plan.settings.steps // 2 if self.average else -1] = 0.0
-        return weights / weights.sum()
-
-    def _step_noise(self, plan: NewtonPlan, clip: float) -> FloatArray:
-        """Standard deviation of the noise that each step adds to the weights, in the metric."""
-        sensitivity = mechanisms.clipped_sum(plan.public.relation) * clip
-        parts = (plan.mechanism.part(GRADIENTS + t) for t in range(plan.settings.steps))
-        deviations = np.array([part.deviation(sensitivity) for part in parts])
-        return deviations / (plan.public.rows * plan.problem.loss.usual_curvature)
 
     def _quiet(self, loss: Loss, public: Public, budget: Budget, columns: int) -> bool:
         """Whether the Hessian, or with several outputs the curvature of each, stands out of its noise."""
@@ -267,11 +239,18 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
             descent.step(t)
             average.add(descent.w, shares[GRADIENTS + t])
             run.report(t + 1, steps, scaled, descent.w)
-        w = settled(descent, average.mean() if self.average else descent.w, self._weights(plan))
+        w = settled(descent, average.mean() if self.average else descent.w, weights_of_iterates(self, plan))
         if plan.problem.loss.log_link and shares[LABELS] > 0.0:
             variance = Columns(descent.metric.matrix, descent.mean_noise).variance_of(w[:-1])
             w = calibrated_intercept(scaled, w, variance, plan.mechanism.part(LABELS), run.rng)
         return w, steps
+
+
+def weights_of_iterates(solver: Newton, plan: NewtonPlan) -> FloatArray:
+    """With which weight the iterate after each step is part of the result."""
+    weights = np.array(plan.mechanism.shares[GRADIENTS:])
+    weights[: plan.settings.steps // 2 if solver.average else -1] = 0.0
+    return weights / weights.sum()
 
 
 def only_constant(scaled: BlockwiseProblem, plan: NewtonPlan, run: Run) -> FloatArray:

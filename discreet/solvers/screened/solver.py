@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -23,8 +23,9 @@ from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.column_scaling import ColumnScaling
 from discreet.scaling.plan import ScalingPlan
 from discreet.scaling.shares import binary
-from discreet.solvers.base import Run, Solution, Solver
+from discreet.solvers.base import Capabilities, Run, Solution, Solver, planned_rows
 from discreet.solvers.plan import Plan, Settings
+from discreet.solvers.refusals import refused
 from discreet.solvers.screened.planning import SHARE, found_columns
 from discreet.solvers.screened.scores import concordance_scores
 
@@ -70,11 +71,8 @@ class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
         Share of what is left to the fit for learning scales of the chosen columns (default 0.1).
     """
 
-    name: ClassVar[str] = "screened"
-    order: ClassVar[Literal["C", "F"]] = "F"
-    needs_separable: ClassVar[bool] = False
-    pure: ClassVar[bool] = True
-    selects: ClassVar[bool] = True
+    name = "screened"
+    capabilities = Capabilities(order="F", pure=True, selects=True, scales_first=False)
 
     columns: int | None = None
     share: float = SHARE
@@ -138,14 +136,14 @@ class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
         wanted = self.columns or max(1, math.floor(found_columns(problem, public, budget, self.share)))
         return min(wanted, public.columns)
 
-    def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
+    def _plan_scaling(self, problem: Problem, public: Public, budget: Budget) -> ScalingPlan:
         """The scales that the fit will learn, of the chosen columns."""
         if public.table is not None:  # what it says depends on which columns are chosen, and plans must not
-            raise self._refused("it takes no public table", problem, budget, started=True)
+            raise refused(self, "it takes no public table", problem, budget, start=True)
         mechanism = self._mechanism(problem, public, budget)
         chosen, rest = _public_of_fit(public, mechanism.count), mechanism.rest
         then = _solver_of_fit(self.then, self.scale_share, problem, chosen, rest)
-        return then._plan_scaling(problem, chosen, rest, target)
+        return then._plan_scaling(problem, chosen, rest)
 
     def fit_plan(self, plan: ScreenedPlan, chosen: IntArray | None = None) -> Plan[Any, Any]:
         """Return the plan of the fit on the chosen columns; which ones they are changes nothing but their bounds."""
@@ -157,17 +155,9 @@ class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
     def _event(self, plan: ScreenedPlan) -> Any:
         return accounting.compose([plan.mechanism.selections.event, self.fit_plan(plan).event])
 
-    def _releases_in_order(self, plan: ScreenedPlan) -> list[PlannedRelease]:
+    def _releases(self, plan: ScreenedPlan) -> list[PlannedRelease]:
         chosen = planned_releases("choices of a column", plan.mechanism.selections.event, plan.public.relation)
         return chosen + self.fit_plan(plan).releases
-
-    def _standard_error(self, plan: ScreenedPlan) -> float | None:
-        """The root mean square over all columns; those that are not chosen have a coefficient of 0."""
-        fit = self.fit_plan(plan)
-        if fit.standard_error is None:
-            return None
-        intercept = plan.problem.fit_intercept
-        return fit.standard_error * math.sqrt((fit.public.columns + intercept) / (plan.public.columns + intercept))
 
     def _warnings(self, plan: ScreenedPlan) -> list[str]:
         if plan.budget.is_infinite or found_columns(plan.problem, plan.public, plan.budget, self.share) >= 1.0:
@@ -175,24 +165,24 @@ class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
         told = f"even a column that tells everything about the target cannot be found among {plan.public.columns:,}"
         return [f"{told} with this noise, so that a constant may predict better; use more rows or a larger epsilon."]
 
-    def _run(
+    def solve(
         self,
         problem: Problem,
         data: Rows,
         plan: ScreenedPlan,
         rng: RandomGenerator,
-        progress: Progress | None,
-        trace: Literal["non-private"] | None,
+        progress: Progress | None = None,
+        trace: Literal["non-private"] | None = None,
     ) -> Solution:
         """Choose the columns, then fit on them as planned.
 
         Guarantee: the result costs exactly `plan.event` under the plan's relation, unless `rng` is seeded.
         """
-        assert isinstance(data, Data)
-        chosen = self._choose(problem, data, plan, rng)
-        inner = self.fit_plan(plan, chosen)
-        rows = Data(data.X[:, chosen], data.y, data.weight)
-        fit = inner.solver.solve(problem, rows, inner, rng, progress, trace)
+        with planned_rows(self, problem, data, plan, rng) as rows:
+            chosen = self._choose(problem, rows, plan, rng)
+            inner = self.fit_plan(plan, chosen)
+            table = Data(rows.X[:, chosen], rows.y, rows.weight)
+            fit = inner.solver.solve(problem, table, inner, rng, progress, trace)
         coef = np.zeros((*np.shape(fit.coef)[:-1], data.columns))
         coef[..., chosen] = fit.coef
         coef = _feasible(problem, coef)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,11 +20,10 @@ from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan, plan_scaling
 from discreet.solvers._shared.coordinates import default_steps, scaling_for_declared, smoothness_bounds, thresholds
-from discreet.solvers._shared.error_bounds import planned_problem
 from discreet.solvers._shared.noise_rules import COORDINATE_CLIP, GRADIENT_CLIP
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
-from discreet.solvers.base import Run, Solver, calibrated
+from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.plan import Plan, Settings
 from discreet.solvers.sketched.block_state import BlockState, limit_support
 from discreet.solvers.sketched.sketches import (
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from discreet.privacy.mechanisms.grid import NoisyGrid
     from discreet.problem.blockwise import BlockwiseProblem
     from discreet.problem.problem import Problem
-    from discreet.theory.bound import Bound
 
 
 SKETCHES = ("single", "importance", "nice", "independent", "blocks", "full")
@@ -113,13 +111,8 @@ class SketchedDescent(Solver[mechanisms.Gaussian, SketchedSettings]):
     average, outer, smoothness, scale_share : as for coordinate descent
     """
 
-    name: ClassVar[str] = "sketched"
-    order: ClassVar[Literal["C", "F"]] = "F"
-    needs_separable: ClassVar[bool] = True
-    pure: ClassVar[bool] = False
-    takes_start: ClassVar[bool] = True
-    compiled: ClassVar[tuple[str, ...]] = ("slope",)
-    single_output: ClassVar[bool] = True
+    name = "sketched"
+    capabilities = Capabilities(order="F", separable_only=True, single_output=True, compiled=("slope",), start=True)
 
     sketch: str = "nice"
     size: int | None = None
@@ -204,17 +197,18 @@ class SketchedDescent(Solver[mechanisms.Gaussian, SketchedSettings]):
         """The most non-zeros of a scaled row, the intercept's 1 among them."""
         return coordinates if self.omega is None else min(coordinates, int(self.omega) + intercept)
 
-    def _plan_scaling(self, problem: Problem, public: Public, budget: Budget, target: bool) -> ScalingPlan:
+    def _plan_scaling(self, problem: Problem, public: Public, budget: Budget) -> ScalingPlan:
         if self.smoothness is not None:
             return scaling_for_declared(self.smoothness, self.clip, problem, public)
         if self.omega is None:
-            return super()._plan_scaling(problem, public, budget, target)
+            return super()._plan_scaling(problem, public, budget)
+        target = not problem.loss.classification
         return plan_scaling(public, budget, self.scale_share, False, target)  # a centred zero is not a zero
 
     def _descend(self, scaled: ScaledProblem, plan: SketchedPlan, run: Run) -> tuple[FloatArray, int]:
         if self.omega is not None:
             scaled = limit_support(scaled, int(self.omega))
-        sizes = self._sizes(scaled, plan)
+        sizes = self.sizes(scaled, plan)
         sketch, bound, clip, grid = sizes.sketch, sizes.bound, sizes.clip, sizes.grid
         state = BlockState(scaled, clip, sizes.step / sizes.curvature, grid.step)
         per_pass = max(1, round(scaled.columns / sketch.mean_size))
@@ -235,7 +229,7 @@ class SketchedDescent(Solver[mechanisms.Gaussian, SketchedSettings]):
                 state.restart(state.average())
         return state.w, steps
 
-    def _sizes(self, scaled: BlockwiseProblem, plan: SketchedPlan) -> SketchSizes:
+    def sizes(self, scaled: BlockwiseProblem, plan: SketchedPlan) -> SketchSizes:
         """All public numbers of the steps."""
         mechanism, intercept = plan.mechanism, scaled.problem.fit_intercept
         bound = smoothness_bounds(self.smoothness, scaled)
@@ -250,15 +244,6 @@ class SketchedDescent(Solver[mechanisms.Gaussian, SketchedSettings]):
         clip = thresholds(self.clip, float(noise_level), scaled, plan, bound, rule)
         grid = mechanism.grid(unit, sketch.largest_size, plan.public.rows)
         return SketchSizes(sketch, bound, bound * inflation, step, clip, grid)
-
-    def error_bound(self, plan: SketchedPlan, radius: float) -> Bound | None:
-        """Theorem G6 of docs/guarantees/utility.md for the planned loops."""
-        from discreet.solvers.sketched.planned_error import planned_error
-
-        if not plan.is_noisy:
-            return None
-        known = planned_problem(plan)
-        return planned_error(self, plan, known, self._sizes(known, plan), radius)
 
     def _passes(self, state: BlockState, sketch: Sketch, per_pass: int, run: Run) -> Iterator[FloatArray]:
         """The weights after each pass of random sets, without noise and without end."""

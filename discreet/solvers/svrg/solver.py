@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING
 
 from discreet._common.checks import check_threshold, positive
 from discreet._common.types import FloatArray
@@ -23,7 +23,7 @@ from discreet.solvers._shared.batches import BATCHES_OF_A_FILE, batch_rows
 from discreet.solvers._shared.clipping import curvature_bound
 from discreet.solvers._shared.noiseless import affordable_steps, until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
-from discreet.solvers.base import Run, Solver, calibrated
+from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.plan import Plan, Settings
 from discreet.solvers.svrg.steps import MemorySteps, StoredSteps
 
@@ -48,6 +48,10 @@ class SVRGSettings(Settings):
     anchors: int
     inner: int
     batch: int
+
+    @property
+    def passes_over_rows(self) -> int:
+        return self.anchors * self.inner  # at the anchor itself, differences are 0
 
 
 SVRGPlan = Plan[mechanisms.AnchoredGaussian, SVRGSettings]
@@ -80,15 +84,8 @@ class SVRG(Solver[mechanisms.AnchoredGaussian, SVRGSettings]):
         Share of the budget for learning scales (default 0.1, more on small tables; 0 needs declared bounds).
     """
 
-    name: ClassVar[str] = "svrg"
-    order: ClassVar[Literal["C", "F"]] = "C"
-    needs_separable: ClassVar[bool] = False
-    takes_coupled: ClassVar[bool] = True
-    pure: ClassVar[bool] = False
-    takes_start: ClassVar[bool] = True
-    compiled: ClassVar[tuple[str, ...]] = ("slope",)
-    needs_all_rows: ClassVar[bool] = False
-    copies_rows: ClassVar[bool] = True
+    name = "svrg"
+    capabilities = Capabilities(coupled=True, compiled=("slope",), start=True, stored=True, copied=True)
 
     anchors: int | None = None
     inner: int | None = None
@@ -130,9 +127,6 @@ class SVRG(Solver[mechanisms.AnchoredGaussian, SVRGSettings]):
         return planned_releases(
             "mean gradients of all rows", plan.mechanism.full.event, relation, full, OF_THE_THRESHOLD
         ) + planned_releases(change, plan.mechanism.sampled.event, relation, sampled, OF_THE_THRESHOLD)
-
-    def passes_over_rows(self, plan: SVRGPlan) -> int | None:
-        return plan.settings.anchors * plan.settings.inner  # at the anchor itself, differences are 0
 
     def _warnings(self, plan: SVRGPlan) -> list[str]:
         rate = plan.settings.batch / plan.public.rows

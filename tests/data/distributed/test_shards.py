@@ -370,7 +370,7 @@ def test_shards_are_cut_between_blocks(shards):
 
 
 def test_solvers_that_need_only_sums_are_known():
-    assert set(SUMS) <= {name for name, solver in SOLVERS.items() if not solver.needs_all_rows}
+    assert set(SUMS) <= {name for name, solver in SOLVERS.items() if solver().capabilities.stored}
 
 
 def test_rows_that_are_read_anew_in_another_order_give_no_sum(monkeypatch, tmp_path):

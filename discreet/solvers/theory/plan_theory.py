@@ -11,8 +11,8 @@ from discreet.theory.bound import Bound
 from discreet.theory.lower import lower_bound
 
 if TYPE_CHECKING:
-    from discreet.solvers._shared.public_problem import PublicProblem
     from discreet.solvers.plan import Plan
+    from discreet.solvers.theory.public_problem import PublicProblem
 
 NOTHING_PROVED = "no theorem covers this solver as planned"
 PUBLIC_START = "the theorems begin at 0, and this run at public coefficients"
@@ -68,7 +68,7 @@ class PlanTheory:
 
 def theory_of(plan: Plan, radius: float) -> PlanTheory:
     """Compare a plan with the bounds of the literature, from public facts alone."""
-    from discreet.solvers._shared.error_bounds import planned_problem
+    from discreet.solvers.theory.public_problem import planned_problem
 
     radius, known = number_in("radius", radius, 0.0, above=True), planned_problem(plan)
     if not plan.is_noisy:
@@ -89,7 +89,7 @@ def theory_of(plan: Plan, radius: float) -> PlanTheory:
         )
     except ValueError as reason:
         why = (f"no lower bound: {reason}",)
-    upper = None if plan.has_public_start else plan.solver.error_bound(plan, used)
+    upper = None if plan.has_public_start else plan.error_bound(used)
     if upper is None:
         why = (*why, f"no upper bound: {PUBLIC_START if plan.has_public_start else NOTHING_PROVED}")
     return PlanTheory(used, by_penalty > radius, lower, upper, why)

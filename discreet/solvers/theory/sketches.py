@@ -1,27 +1,27 @@
-"""What theorems say of the objective after planned descent on random sets of coordinates."""
+"""What is proved of descent on random sets of coordinates: docs/guarantees/utility.md, theorem G6."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.solvers._shared.error_bounds import assumptions_of, gap_after_loops, start_gap
-from discreet.solvers._shared.public_problem import PublicProblem
 from discreet.solvers.sketched.sketches import Independent, Nice, Partition, Sketch
+from discreet.solvers.sketched.solver import SketchedDescent, SketchedPlan
+from discreet.solvers.theory.assumptions import assumptions_of
+from discreet.solvers.theory.coordinates import gap_after_loops
+from discreet.solvers.theory.lookup import bound_of
+from discreet.solvers.theory.public_problem import planned_problem, start_gap
 from discreet.theory.bound import Bound
 from discreet.theory.coordinate_steps import NoisyCoordinateSteps
 
-if TYPE_CHECKING:
-    from discreet.solvers.sketched.solver import SketchedDescent, SketchedPlan, SketchSizes
 
-
-def planned_error(
-    solver: SketchedDescent, plan: SketchedPlan, known: PublicProblem, sizes: SketchSizes, radius: float
-) -> Bound | None:
-    """Theorem G6 of docs/guarantees/utility.md; as an order only, where the run is not the one of the theorem."""
+@bound_of.register(SketchedDescent)
+def _(solver: SketchedDescent, plan: SketchedPlan, radius: float) -> Bound | None:
+    """As an order only, where the run is not the one of the theorem."""
+    known = planned_problem(plan)
+    sizes = solver.sizes(known, plan)
     if sizes.step >= 2.0 or (sizes.step > 1.0 and not solver.average):
         return None
     chances, clip = sizes.sketch.probabilities(), sizes.clip

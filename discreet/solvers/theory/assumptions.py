@@ -1,4 +1,4 @@
-"""The penalty of a planned run, before the scales of its columns are known."""
+"""What theorems assume of a planned run, before the scales of its columns are known."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from discreet.privacy.relation import Relation
 if TYPE_CHECKING:
     from discreet.solvers.plan import Plan
 
+UNIT_COLUMNS = "scaled columns have mean squares of at most 1, as their released scales aim at"
+AS_MANY_ROWS = "the table has no more rows than the public number"
 UNIT_SCALES = "the scaled columns have a mean square of at most 1, and the penalty is that of columns of scale 1"
-
 UNIT_TARGET = "the target has scale 1, declared or learned"
 
 
@@ -50,3 +51,17 @@ def least_gain(plan: Plan) -> float | None:
     if not loss.classification or loss.outputs > 1:
         return None
     return float(loss.value(np.zeros(2), np.array([-1.0, 1.0])).max())  # losses of labels are never negative
+
+
+def has_known_scales(plan: Plan) -> bool:
+    """Whether the scales follow from declared bounds alone."""
+    scaling = plan.scaling_plan
+    return scaling.histogram is None and scaling.moments is None
+
+
+def assumptions_of(plan: Plan) -> tuple[str, ...]:
+    """What must hold beside the assumptions of a theorem."""
+    found: tuple[str, ...] = ()
+    if not has_known_scales(plan):
+        found = (UNIT_COLUMNS, *scales_of_clipping(plan, getattr(plan.solver, "clip", None)))
+    return (*found, AS_MANY_ROWS) if plan.public.relation is Relation.ADD_REMOVE else found

@@ -1,14 +1,15 @@
-"""What is known of a scaled problem without its rows, and how proximal steps with noise behave on it.
+"""What is known of a scaled problem without its rows: from a plan alone, or with the scales that were released.
 
-Theorems and proofs: docs/guarantees/utility.md. Everything here is a function of the plan and the released scales.
+Theorems and proofs: docs/guarantees/utility.md. Where scales will be learned, scaled columns are taken to have mean
+square 1, which is what the scales are for, and nothing is known of the penalty in their units but that it is convex.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,12 +17,12 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.privacy.relation import Relation
 from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock, scaled_penalty_terms, scaled_start
-from discreet.solvers.plan import Plan
-from discreet.theory.distance import ContractionDistance, MomentDistance
-from discreet.theory.fixed_point import NoisyContraction
+from discreet.problem.column_scaling import ColumnScaling, identity_scaling
+from discreet.scaling.learn import declared_scaling
+from discreet.solvers.theory.assumptions import has_known_scales
 
 if TYPE_CHECKING:
-    from discreet.problem.column_scaling import ColumnScaling
+    from discreet.solvers.plan import Plan
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -122,94 +123,23 @@ def check_unclipped(clip: FloatArray, largest: FloatArray, needed: float, why: s
         raise ValueError(f"{why}; clip={enough:.9g} or more clips nothing, and is covered.")
 
 
-def gaussian_law(run: ProximalSteps, deviation: float, steps: int, averaged: int) -> ContractionDistance:
-    """The distance of the last iterate, or of the mean of the last ones; `deviation` is that of a mean gradient."""
-    from discreet.theory.averaged_distance import AveragedContractionDistance
-
-    known = run.known
-    law = ContractionDistance if averaged == 1 else partial(AveragedContractionDistance, averaged=averaged)
-    return law(
-        np.ones(known.columns),
-        known.outputs,
-        run.reference,
-        contraction=run.contraction,
-        deviation=run.contraction * run.length * deviation,
-        steps=steps,
-        start=run.start,
-        error=run.error,
-    )
+def planned_problem(plan: Plan) -> PublicProblem:
+    """The problem in the columns in which it will be solved, as far as the plan tells."""
+    problem, public = plan.problem, plan.public
+    known = has_known_scales(plan)
+    scaling = declared_scaling(plan.scaling_plan, public) if known else _unit_columns(public.columns)
+    if problem.common_scale:
+        scaling = scaling.uniform()
+    terms = scaled_penalty_terms(problem, scaling)
+    if not known:
+        terms = terms._replace(l2=np.zeros_like(terms.l2))  # in units that are not known yet
+    return PublicProblem(problem=problem, scaling=scaling, rows=public.rows, penalty_terms=terms)
 
 
-def moment_law(run: ProximalSteps, noise: float, steps: int, averaged: int) -> MomentDistance:
-    """The same from the expected squared norm of the noise in a mean gradient, whatever its law."""
-    known, first = run.known, steps - averaged + 1
-    moved = NoisyContraction(run.contraction, (run.contraction * run.length) ** 2 * noise)
-    squares = [moved.after(step, run.start**2) for step in range(first, steps + 1)]
-    expected = math.sqrt(math.fsum(squares) / averaged) + run.error
-    return MomentDistance(np.ones(known.columns), known.outputs, run.reference, expected_square=expected**2)
+def _unit_columns(columns: int) -> ColumnScaling:
+    return replace(identity_scaling(columns), low=np.full(columns, -1.0), high=np.full(columns, 1.0))
 
 
-@dataclass(frozen=True)
-class ProximalSteps:
-    """w <- prox(w - length (clipped mean gradient + rounding + noise)), from the start of the problem on.
-
-    Attributes
-    ----------
-    known : PublicProblem
-    length : float
-        Step length.
-    clip : float
-        Norm to which each row's gradient is clipped.
-    rounding : float
-        Largest norm of the rounding errors in a mean gradient.
-    """
-
-    known: PublicProblem
-    length: float
-    clip: float
-    rounding: float
-
-    def __post_init__(self) -> None:
-        known = self.known
-        excess = self.length * known.curvature / 2.0
-        if excess > 1.0:
-            raise ValueError(
-                "the step is longer than 2 over the largest curvature that rows inside their limits can have; "
-                f"step divided by {1.001 * excess:.4g} is covered, and so is every step below 2 "
-                "with declared bounds and scale_share=0."
-            )
-        if known.outputs > 1:
-            most = known.problem.loss.lipschitz * known.row_norm
-            why = "with several classes, clipped gradients are no gradients of a convex loss"
-            check_unclipped(np.array([self.clip]), np.array([most]), most, why)
-
-    @property
-    def contraction(self) -> float:
-        """By how much a step without noise brings two points closer together."""
-        return 1.0 / (1.0 + self.length * self.known.strong_convexity)
-
-    @property
-    def start(self) -> float:
-        """A bound on the distance of the start from the optimum: that of the point nearest to 0, and from there on."""
-        known, convexity = self.known, self.known.strong_convexity
-        steepest = min(self.clip, known.problem.loss.lipschitz * known.row_norm)
-        nearest = min(steepest / convexity, math.sqrt(2.0 * known.loss_at_zero() / convexity))
-        return nearest + known.start_distance
-
-    @property
-    def error(self) -> float:
-        """How far the rounding of all steps can move an iterate.
-
-        A step moves it by at most length * kept * rounding, and kept / (1 - kept) is 1 / (length * convexity).
-        """
-        return self.rounding / self.known.strong_convexity
-
-    @property
-    def reference(self) -> str:
-        most = self.known.problem.loss.lipschitz * self.known.row_norm
-        if self.clip >= most:
-            return "the minimiser of the same objective on the same clipped and scaled columns"
-        return (
-            "the minimiser of the same objective on the same clipped and scaled columns, with the gradient of every "
-            f"row clipped to norm {self.clip:.4g} (a loss that grows linearly from there on)"
-        )
+def start_gap(known: PublicProblem, steepest: float, radius: float) -> float:
+    """A bound on the excess of the objective at the start, where the penalty is least."""
+    return min(known.loss_at_zero(), steepest * radius)

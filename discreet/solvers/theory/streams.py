@@ -1,26 +1,24 @@
-"""What the theorem on the regret of FTRL says of a planned run."""
+"""What is proved of the regret of FTRL: docs/guarantees/utility.md."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.aggregation import row_norm
 from discreet.solvers._shared.clipping import planned_slope
 from discreet.solvers._shared.noise_rules import BATCH_CLIP
-from discreet.solvers._shared.planned_penalty import UNIT_SCALES, planned_ridge, scales_of_clipping
+from discreet.solvers.ftrl.solver import FTRL, FTRLPlan
+from discreet.solvers.theory.assumptions import UNIT_SCALES, planned_ridge, scales_of_clipping
+from discreet.solvers.theory.lookup import bound_of
+from discreet.theory.bound import Bound
+from discreet.theory.ftrl import ftrl_bound
 
-if TYPE_CHECKING:
-    from discreet.solvers.ftrl.solver import FTRL, FTRLPlan
-    from discreet.theory.bound import Bound
 
-
-def planned_bound(solver: FTRL, plan: FTRLPlan, radius: float) -> Bound | None:
+@bound_of.register(FTRL)
+def _(solver: FTRL, plan: FTRLPlan, radius: float) -> Bound | None:
     """The bound on the expected average regret; None for several outputs, other penalties, a private number of rows."""
-    from discreet.theory.ftrl import ftrl_bound
-
     ridge, problem, settings, public = planned_ridge(plan), plan.problem, plan.settings, plan.public
     if ridge is None or problem.loss.outputs > 1:
         return None

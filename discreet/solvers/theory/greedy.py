@@ -1,31 +1,29 @@
-"""What the theorem on greedy coordinate descent says of a planned run."""
+"""What is proved of greedy coordinate descent: docs/guarantees/utility.md."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet.privacy import mechanisms
 from discreet.solvers._shared.clipping import planned_slope
 from discreet.solvers._shared.noise_rules import COORDINATE_CLIP
-from discreet.solvers._shared.planned_penalty import UNIT_SCALES, least_gain, planned_ridge, scales_of_clipping
+from discreet.solvers.greedy_coordinate_descent.solver import GreedyCoordinateDescent, GreedyPlan
+from discreet.solvers.theory.assumptions import UNIT_SCALES, least_gain, planned_ridge, scales_of_clipping
+from discreet.solvers.theory.lookup import bound_of
+from discreet.theory.bound import Bound
+from discreet.theory.greedy_cd import greedy_cd_bound
 
-if TYPE_CHECKING:
-    from discreet.solvers.greedy_coordinate_descent.solver import GreedyCoordinateDescent, GreedyPlan
-    from discreet.theory.bound import Bound
 
-
-def planned_bound(solver: GreedyCoordinateDescent, plan: GreedyPlan, radius: float) -> Bound | None:
+@bound_of.register(GreedyCoordinateDescent)
+def _(solver: GreedyCoordinateDescent, plan: GreedyPlan, radius: float) -> Bound | None:
     """The bound on the expected excess of the objective; None for other steps, penalties and selections.
 
     With an l2 penalty the update divides by M_j plus the penalty. Except for the scores of "gs-q" that constant is
     taken for all coordinates, the intercept too, whose noise stays that of its own, smaller one.
     """
-    from discreet.theory.greedy_cd import greedy_cd_bound
-
     ridge, coordinates = planned_ridge(plan), plan.public.columns + plan.problem.fit_intercept
     plain = solver.selection == "gumbel" and solver.step == 1.0 and solver.least_entry == 0.0
     if ridge is None or not plain or plan.settings.measures_columns:

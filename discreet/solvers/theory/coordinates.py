@@ -1,35 +1,41 @@
-"""How far coordinate descent with random coordinates can be from its optimum: the expected objective tells.
-
-Theorem and proof: docs/guarantees/utility.md, section "Coordinate descent".
-"""
+"""What is proved of coordinate descent: docs/guarantees/utility.md, "Coordinate descent", theorems G5 and G6."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.privacy.mechanisms.grid import NoisyGrid
-from discreet.solvers._shared.error_bounds import gap_after_loops
-from discreet.solvers._shared.public_problem import PublicProblem, check_unclipped
+from discreet.solvers.coordinate_descent.solver import (
+    CoordinateDescent,
+    CoordinateDescentPlan,
+    CoordinateDescentSettings,
+)
+from discreet.solvers.theory.assumptions import assumptions_of
+from discreet.solvers.theory.lookup import bound_of, distance_of
+from discreet.solvers.theory.public_problem import (
+    PublicProblem,
+    check_unclipped,
+    planned_problem,
+    public_problem,
+    start_gap,
+)
+from discreet.theory.bound import Bound
 from discreet.theory.coordinate_steps import NoisyCoordinateSteps
 from discreet.theory.distance import MomentDistance
 
 if TYPE_CHECKING:
-    from discreet.solvers.coordinate_descent.solver import CoordinateDescent, CoordinateDescentSettings
+    from discreet.problem.column_scaling import ColumnScaling
 
 
-def law_of_random_coordinates(
-    solver: CoordinateDescent,
-    loops: CoordinateDescentSettings,
-    known: PublicProblem,
-    bound: FloatArray,
-    clip: FloatArray,
-    grid: NoisyGrid,
-) -> MomentDistance:
+@distance_of.register(CoordinateDescent)
+def _(solver: CoordinateDescent, plan: CoordinateDescentPlan, scaling: ColumnScaling) -> MomentDistance:
     """E |w - w*|^2 in the norm of the l2 penalties is at most twice the expected excess of the objective."""
+    known, loops = public_problem(plan, scaling), plan.settings
+    bound, clip, _, grid = solver.sizes(known, plan)
     _check(solver, loops, known, bound, clip)
     moved = coordinate_steps(solver, known, bound, clip, grid)
     convexity = float((known.penalty_terms.l2 * solver.step / bound).min())
@@ -88,3 +94,66 @@ def _check(
     needed = float((steepest / np.sqrt(bound / bound.sum())).max())
     why = "clipped entries of gradients are no gradient of a convex loss"
     check_unclipped(clip, steepest, needed, why)
+
+
+class LoopSettings(Protocol):
+    """How many steps there are, in how many loops."""
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def outer(self) -> int: ...
+
+
+def gap_after_loops(
+    moved: NoisyCoordinateSteps,
+    loops: LoopSettings,
+    average: bool,
+    half_square: float,
+    gap: float,
+    convexity: float,
+) -> float:
+    """The expected excess of the objective after all loops, each of which ends at its mean or last iterate.
+
+    `half_square` and `gap` are those of the start; `convexity` is the strong convexity in the norm of the steps.
+    """
+    done, outer = 0, min(loops.outer, loops.steps)
+    for loop in range(outer):
+        end = loops.steps * (loop + 1) // outer
+        if not average:
+            gap = moved.last(end - done, gap)
+        else:
+            half_square = min(half_square, gap / convexity if convexity > 0.0 else math.inf)
+            half_square, gap = moved.mean(end - done, half_square, gap)
+        done = end
+    return gap
+
+
+@bound_of.register(CoordinateDescent)
+def _(solver: CoordinateDescent, plan: CoordinateDescentPlan, radius: float) -> Bound | None:
+    """As an order only, where the run is not that of a theorem."""
+    if solver.step >= 2.0 or (solver.step > 1.0 and not solver.average):
+        return None
+    known = planned_problem(plan)
+    bound, clip, _, grid = solver.sizes(known, plan)
+    moved = coordinate_steps(solver, known, bound, clip, grid)
+    curvature = bound / solver.step
+    half_square = 0.5 * float(curvature.max()) * radius**2
+    gap = start_gap(known, float((clip**2).sum() ** 0.5), radius)
+    convexity = float((known.penalty_terms.l2 / curvature).min())
+    value = gap_after_loops(moved, plan.settings, solver.average, half_square, gap, convexity)
+    if math.isinf(value):
+        return None
+    proved = plan.settings.sampling != "cyclic" and plan.settings.screening is None
+    told = ["no entry of a row's gradient is larger than its threshold, where it would be clipped"]
+    if not proved:
+        told.append('proved for random coordinates (sampling="uniform") without screening; here they are taken as such')
+    return Bound(
+        value,
+        "expected excess of the objective",
+        "docs/guarantees/utility.md, theorems G5 and G6, after Mangold's thesis (A.3.28)",
+        proved,
+        (*told, *assumptions_of(plan)),
+        {"steps": float(plan.settings.steps)},
+    )

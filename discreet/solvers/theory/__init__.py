@@ -1,0 +1,20 @@
+"""What theorems say of planned runs: looked up by the type of the solver, so that no solver knows them.
+
+A theorem about a solver is registered in the file of its family; for a solver of your own, `distance_of.register` and
+`bound_of.register` do the same. Proofs: docs/guarantees/utility.md.
+"""
+
+from discreet.solvers.theory import coordinates, gradients, greedy, perturbations, selections, sketches, streams
+from discreet.solvers.theory.lookup import bound_of, distance_of
+
+__all__ = [
+    "bound_of",
+    "coordinates",
+    "distance_of",
+    "gradients",
+    "greedy",
+    "perturbations",
+    "selections",
+    "sketches",
+    "streams",
+]
