@@ -113,7 +113,7 @@ def test_several_outputs_of_an_added_loss_reach_the_optimum():
 
 def test_compiled_loops_refuse_by_name_what_they_do_not_know():
     complete = problem_with(LogCosh())
-    compiled = {name for name, kind in SOLVERS.items() if kind.compiled}
+    compiled = {name for name, kind in SOLVERS.items() if kind().capabilities.compiled}
     without_slope = refusals(variant(slope=None))
     assert set(without_slope) == {n for n in compiled if SOLVERS[n]().why_incompatible(complete, BUDGET) is None}
     assert without_slope.pop("admm") == "proximal slope of the log-cosh loss"
