@@ -127,7 +127,7 @@ def test_solvers_that_need_all_rows_say_so_before_anything_is_read():
     for name, kind in SOLVERS.items():
         assert kind().capabilities.stored == (name in PLANNED_FOR_BLOCKS)
         solver = kind()
-        if not kind().capabilities.stored or solver.why_incompatible(problem, Budget(1.0, 1e-6)) is not None:
+        if kind().capabilities.stored or solver.why_incompatible(problem, Budget(1.0, 1e-6)) is not None:
             continue
         with pytest.raises(IncompatibleSolverError, match=r"needs all rows in memory.*'newton'"):
             solver.plan(problem, Public(300, 4, stored=True), Budget(1.0, 1e-6))
