@@ -79,7 +79,7 @@ def problems(client: Any, rows: int) -> dict[str, Any]:
     from discreet.data.validation import encode_labels
     from discreet.problem import L2, Logistic, Problem
     from discreet.problem.column_scaling import identity_scaling
-    from discreet.problem.unscaled_problem import unscaled_problem
+    from discreet.problem.scaled_problem import unscaled_problem
 
     problem, classes = Problem(Logistic(), L2(1e-5)), np.array([0, 1])
     table = table_of_dask(dask_table(rows), "y", classes)

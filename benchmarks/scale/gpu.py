@@ -23,7 +23,7 @@ from discreet.estimators.fitting import declarations, plan_fit, run_fit
 from discreet.kernels import tensors
 from discreet.problem.column_scaling import identity_scaling
 from discreet.problem.losses import Huber, Logistic, SmoothedHinge, Squared
-from discreet.problem.unscaled_problem import BlockScaling, PartOfScaled
+from discreet.problem.scaled_block import BlockScaling, PartOfScaled
 from discreet.solvers._shared.full_batch import clipped_sum
 
 COLUMNS, CLIP, STEP = 50, 2.0, 2.0**-20

@@ -14,21 +14,7 @@ from discreet._common.types import FloatArray, IntArray
 from discreet.data.rows import TERM_STEP, Data, block_rows
 
 if TYPE_CHECKING:
-    from discreet.data.public import Public
     from discreet.privacy.random.generator import RandomGenerator
-
-MOST_ROWS = 1_024  # of a person that are used: more would tell little, and rounding of each must stay far below noise
-
-
-def check_rows_per_person(rows_per_person: Any, persons: bool) -> None:
-    """Refuse a number of rows that is not whole and positive, too large, or given without persons."""
-    if rows_per_person is None:
-        return
-    whole = isinstance(rows_per_person, (int, np.integer)) and not isinstance(rows_per_person, bool)
-    if not whole or not 1 <= rows_per_person <= MOST_ROWS:
-        raise ValueError(f"rows_per_person must be a whole number from 1 to {MOST_ROWS}; got {rows_per_person!r}.")
-    if not persons:
-        raise ValueError("rows_per_person is for rows with ids: pass fit(X, y, groups=ids), or leave it out.")
 
 
 def person_numbers(groups: Any, rows: int) -> IntArray:
@@ -147,8 +133,3 @@ def person_slices(persons: IntArray, columns: int) -> list[slice]:
         slices.append(slice(start, stop))
         start = stop
     return slices
-
-
-def rounded_rows(public: Public) -> int:
-    """How many rows of a person may be rounded, one by one, in a sum over rows."""
-    return public.rows_per_person or MOST_ROWS if public.persons else 1

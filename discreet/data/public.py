@@ -16,7 +16,6 @@ import numpy as np
 from discreet._common.searches import leaks_of_search
 from discreet._common.types import BoolArray, FloatArray
 from discreet.data.bounds import check_complete_bounds, declared_bounds, refuse_open_sides
-from discreet.data.people import check_rows_per_person
 from discreet.data.public_inputs import check_overlap
 from discreet.data.rows import Data
 from discreet.data.validation import bounds_from_rows, check_sparse_bounds
@@ -25,6 +24,9 @@ from discreet.privacy.relation import Relation, Unit, relation_from
 if TYPE_CHECKING:
     from discreet.data.public_inputs import PublicModel, PublicTable
     from discreet.data.rows import Rows
+
+
+MOST_ROWS = 1_024  # of a person that are used: more would tell little, and rounding of each must stay far below noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +109,8 @@ class Public:
         rows_per_person : int, optional
             The most rows of a person that are used.
         """
-        check_rows_per_person(rows_per_person, persons)
+        if rows_per_person is not None:
+            _check_rows_per_person(rows_per_person, persons)
         for what, given in (("start", start), ("public_table", table)):
             if given is not None and given.columns != columns:
                 raise ValueError(f"{what} has {given.columns} columns, but the private table has {columns}.")
@@ -139,6 +142,11 @@ class Public:
     def unit(self) -> Unit:
         """What one neighbouring table differs in: a row, or a person with all of their rows."""
         return "person" if self.persons else "row"
+
+    @property
+    def rounded_rows(self) -> int:
+        """How many rows of a person may be rounded, one by one, in a sum over rows."""
+        return self.rows_per_person or MOST_ROWS if self.persons else 1
 
     @property
     def declared(self) -> BoolArray:
@@ -263,3 +271,12 @@ def _public_rows(relation: Relation, rows: int, public_n: int | None) -> int:
     if isinstance(public_n, bool) or int(public_n) != public_n or public_n < 1:
         raise ValueError(f"public_n must be a positive whole number; got {public_n!r}.")
     return int(public_n)
+
+
+def _check_rows_per_person(rows_per_person: Any, persons: bool) -> None:
+    """Refuse a number of rows of a person that is not whole and positive, too large, or given without persons."""
+    whole = isinstance(rows_per_person, (int, np.integer)) and not isinstance(rows_per_person, bool)
+    if not whole or not 1 <= rows_per_person <= MOST_ROWS:
+        raise ValueError(f"rows_per_person must be a whole number from 1 to {MOST_ROWS}; got {rows_per_person!r}.")
+    if not persons:
+        raise ValueError("rows_per_person is for rows with ids: pass fit(X, y, groups=ids), or leave it out.")

@@ -279,11 +279,6 @@ class Data:
     def max(self, part: Callable[[Data], FloatArray]) -> FloatArray:
         return max_over_blocks(self._blocks, part, self.jobs)
 
-    def forget(self) -> None:
-        """Drop what was computed of the rows: it refers back to them, and would hold them after a run."""
-        for block in self._blocks:
-            block.kept.clear()
-
     def keep(self, key: Hashable, compute: Callable[[Data], Any]) -> Any:
         """What was computed of these rows under the same key last time; that of another key is forgotten."""
         if key not in self.kept:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet._common.digest import digest_of
 from discreet._common.types import FloatArray, IndexArray, IntArray
-from discreet.data.rows import takes_tensors
+from discreet.data.rows import can_take_tensors, takes_tensors
 from discreet.kernels.gradient import clipped_gradient_sum, mapped_row_norms, margins_of, row_norms
 
 if TYPE_CHECKING:
@@ -193,3 +194,44 @@ class UnscaledBlock(ScaledBlock):
         if not self._knows("slope"):
             return super().gradient_sum(w, norms, clip, step)
         return self._rows.gradient_sum(w, self.y, self._loss_code, norms, clip, self.weight, step)
+
+
+@dataclass(frozen=True, eq=False)
+class BlockScaling:
+    """Blocks of rows in scaled columns; `key` is equal for equal scalings, copies in other processes included."""
+
+    scaling: ColumnScaling
+    loss: Loss
+    fit_intercept: bool
+    keeps_matrix: bool  # whether the scaled rows may be held beside the rows, as there are few
+
+    def __call__(self, block: Data) -> ScaledBlock:
+        y = block.y if self.loss.classification else self.scaling.target(block.y)
+        if block.sparse:
+            X = self.scaling.matrix(block, "C", self.fit_intercept)
+            return MatrixBlock(X, y, block.weight, self.loss, start=block.start)
+        if block.on_device:
+            from discreet.problem.gpu_block import GpuBlock
+
+            return GpuBlock(block, self.scaling, y, self.loss, self.fit_intercept, keeps_matrix=False)
+        return UnscaledBlock(block, self.scaling, y, self.loss, self.fit_intercept, self.keeps_matrix)
+
+    @cached_property
+    def key(self) -> bytes:
+        return digest_of("scaled block", self.scaling, self.loss, self.fit_intercept, self.keeps_matrix)
+
+
+@dataclass(frozen=True, eq=False)
+class PartOfScaled:
+    """A part that is written for scaled blocks, as one of the rows as they are: it may be computed where they lie."""
+
+    part: Callable[[ScaledBlock], FloatArray]
+    scaled: BlockScaling
+
+    @property
+    def takes_tensors(self) -> bool:
+        """Whether the part asks a block for what it computes itself, so that it may lie on a GPU."""
+        return can_take_tensors(self.part)
+
+    def __call__(self, block: Data) -> FloatArray:
+        return self.part(block.keep(self.scaled.key, self.scaled))

@@ -1,7 +1,8 @@
-"""A problem with all its rows in memory, as a copy in scaled columns."""
+"""A problem with its rows: as a copy in scaled columns, or as they are, each block scaled when it is read."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,15 +12,15 @@ import scipy.sparse as sp
 
 from discreet._common.types import FloatArray, IntArray
 from discreet.data.people import person_slices
-from discreet.data.rows import block_slices
+from discreet.data.rows import block_rows, block_slices, max_over_blocks, sum_over_blocks
 from discreet.kernels.gradient import margins_of, row_norms
 from discreet.problem.blockwise import BlockwiseProblem, scaled_penalty_terms, scaled_start, scaling_for
 from discreet.problem.column_scaling import ColumnScaling
-from discreet.problem.scaled_block import MatrixBlock, ScaledBlock
+from discreet.problem.scaled_block import BlockScaling, MatrixBlock, PartOfScaled, ScaledBlock
 
 if TYPE_CHECKING:
     from discreet.data.public_inputs import PublicModel
-    from discreet.data.rows import Data
+    from discreet.data.rows import Data, Rows
     from discreet.problem.problem import Problem
 
 
@@ -88,4 +89,61 @@ def scale_problem(
         y=data.y if problem.loss.classification else scaling.target(data.y),
         weight=data.weight,
         persons=data.persons,
+    )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class UnscaledProblem(BlockwiseProblem):
+    """A problem that asks its rows for sums, block by block, and holds no scaled copy of them.
+
+    Blocks of a table in memory and of the same table in a file are the same, and so are the sums, to the last bit. What
+    is computed of rows in memory is kept for other passes; of rows elsewhere, where they lie.
+    """
+
+    source: Rows
+
+    @property
+    def gives_blocks(self) -> bool:
+        return self.source.gives_blocks
+
+    def blocks(self) -> Iterator[ScaledBlock]:
+        return map(self.block_scaling, self.source.blocks())
+
+    def sum(self, part: Callable[[ScaledBlock], FloatArray]) -> FloatArray:
+        if self.source.in_memory:
+            return sum_over_blocks(self._held, part, self._jobs)
+        return self.source.sum(PartOfScaled(part, self.block_scaling))
+
+    def max(self, part: Callable[[ScaledBlock], FloatArray]) -> FloatArray:
+        if self.source.in_memory:
+            return max_over_blocks(self._held, part, self._jobs)
+        return self.source.max(PartOfScaled(part, self.block_scaling))
+
+    @cached_property
+    def _held(self) -> list[ScaledBlock]:
+        """The blocks of rows in memory, with what is computed of them."""
+        return list(self.blocks())
+
+    @property
+    def _jobs(self) -> int:
+        return getattr(self.source, "jobs", 1)
+
+    @cached_property
+    def block_scaling(self) -> BlockScaling:
+        one_block = self.source.rows <= block_rows(self.source.columns)
+        return BlockScaling(self.scaling, self.problem.loss, self.problem.fit_intercept, one_block)
+
+
+def unscaled_problem(
+    problem: Problem, source: Rows, scaling: ColumnScaling, rows: int, start: PublicModel | None = None
+) -> UnscaledProblem:
+    """The problem on rows that stay where they are; none is read yet."""
+    scaling = scaling_for(problem, scaling)
+    return UnscaledProblem(
+        problem=problem,
+        scaling=scaling,
+        rows=rows,
+        penalty_terms=scaled_penalty_terms(problem, scaling),
+        origin=scaled_start(problem, scaling, start),
+        source=source,
     )

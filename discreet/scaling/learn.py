@@ -5,6 +5,7 @@ Everything here but the planned releases is post-processing. Sensitivities and p
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,6 @@ import numpy.typing as npt
 
 from discreet._common.types import FloatArray
 from discreet.data import moments
-from discreet.data.people import rounded_rows
 from discreet.data.public import Public
 from discreet.data.rows import TERM_STEP, Rows
 from discreet.privacy import mechanisms
@@ -21,7 +21,7 @@ from discreet.problem.column_scaling import SMALLEST_SPREAD, ColumnScaling, iden
 from discreet.scaling import ranges
 from discreet.scaling.public_scales import public_ranges, with_public_scales
 from discreet.scaling.shares import binary
-from discreet.scaling.target import cut_target, expected_mean
+from discreet.scaling.target import cut_target
 
 if TYPE_CHECKING:
     from discreet.privacy.random.generator import RandomGenerator
@@ -86,6 +86,8 @@ def _scaling_of(
         frozen=~limits.known[:p] | lost,  # of a target that is not found, columns can tell nothing
         **target_fields,
     )
+    if public.table is None:
+        return scaling
     return with_public_scales(
         scaling,
         public,
@@ -180,7 +182,7 @@ def _learn_moments(
     """Means, spreads and the means' noise (in units of the radius) of the measured columns, from one joint release."""
     sums = moments.moment_sums(source[0], limits, measured, rounded=mechanism.multiplier > 0.0)
     sensitivity = mechanisms.bounded_moments(public.relation, sums.shape[1])
-    sensitivity = sensitivity.rounded(rounded_rows(public) * TERM_STEP, sums.size)
+    sensitivity = sensitivity.rounded(public.rounded_rows * TERM_STEP, sums.size)
     sums = mechanism.release(source[1], sums, sensitivity)
     noise = mechanism.deviation(sensitivity) / public.rows
     mean = expected_mean(sums[0] / public.rows, noise)
@@ -191,3 +193,17 @@ def _learn_moments(
         mean = np.zeros_like(mean)
     # Below twice the noise the estimate says only "small": the floor keeps the steps safe (within 2/M).
     return mean, np.sqrt(np.maximum(square, 2.0 * noise + SMALLEST_SPREAD**2)), noise
+
+
+def expected_mean(noisy: FloatArray, deviation: float) -> FloatArray:
+    """The means of numbers in [-1, 1] given their noisy values, all numbers there being equally likely before."""
+    from scipy.special import log_ndtr
+
+    if deviation == 0.0:
+        return np.clip(noisy, -1.0, 1.0)
+    size = np.abs(noisy)
+    below, above = (-1.0 - size) / deviation, (1.0 - size) / deviation
+    inside = log_ndtr(above) + np.log1p(-np.exp(log_ndtr(below) - log_ndtr(above)))
+    log_root = 0.5 * math.log(2.0 * math.pi)
+    push = np.exp(-0.5 * below**2 - log_root - inside) - np.exp(-0.5 * above**2 - log_root - inside)
+    return np.asarray(np.copysign(np.clip(size + deviation * push, 0.0, 1.0), noisy))

@@ -36,13 +36,12 @@ def with_public_scales(
     scaling: ColumnScaling, public: Public, centred: bool, target: bool, least_spread: float = 0.0,
     target_centred: bool = False,
 ) -> ColumnScaling:  # fmt: skip
-    """The scaling with ranges, centres and widths of a public table, if there is one, inside the declared bounds.
+    """The scaling with ranges, centres and widths of the public table, inside the declared bounds.
 
     No width is below `least_spread` radii of the bulk of its column.
     """
     table = public.table
-    if table is None:
-        return scaling
+    assert table is not None
     low, high = public_ranges(table)
     mean, spread = _moments(table.X, centred, table.rows)
     spread = np.maximum(spread, 0.5 * least_spread * (high - low))

@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet._common.digest import digest_of
 from discreet._common.exceptions import IncompatibleSolverError
 from discreet._common.types import FloatArray
 from discreet.kernels.gradient import mapped_row_norms
@@ -141,7 +141,7 @@ class Metric:
     @cached_property
     def key(self) -> bytes:
         """Equal for equal metrics, copies in other processes included: under it norms of rows are kept."""
-        return digest_of("metric", self.values, self.vectors)
+        return sha256(self.values.tobytes() + self.vectors.tobytes()).digest()
 
     @classmethod
     def from_second_moment(cls, moment: SecondMoment) -> Metric:

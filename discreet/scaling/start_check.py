@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.data.people import rounded_rows
 from discreet.data.rows import TERM_STEP, on_term_grid, takes_tensors
 from discreet.privacy import mechanisms
 
@@ -34,7 +33,7 @@ def plan_start_check(public: Public, budget: Budget) -> mechanisms.Additive | No
     if budget.is_infinite:
         return None
     mechanism = mechanisms.additive(budget, START_SHARE)
-    noise = mechanism.deviation(check_sensitivity(public.relation, rounded_rows(public))) / public.rows
+    noise = mechanism.deviation(check_sensitivity(public.relation, public.rounded_rows)) / public.rows
     return mechanism if noise <= NOISIEST_CHECK else None
 
 

@@ -78,17 +78,3 @@ def signed_range(noisy_counts: FloatArray, noise: ranges.Noise) -> tuple[float, 
     if ends and noisy_counts[zero] > ranges.TAIL * deviation:
         ends.append(0.0)
     return (min(ends), max(ends)) if ends else (0.0, 0.0)
-
-
-def expected_mean(noisy: FloatArray, deviation: float) -> FloatArray:
-    """The means of numbers in [-1, 1] given their noisy values, all numbers there being equally likely before."""
-    from scipy.special import log_ndtr
-
-    if deviation == 0.0:
-        return np.clip(noisy, -1.0, 1.0)
-    size = np.abs(noisy)
-    below, above = (-1.0 - size) / deviation, (1.0 - size) / deviation
-    inside = log_ndtr(above) + np.log1p(-np.exp(log_ndtr(below) - log_ndtr(above)))
-    log_root = 0.5 * math.log(2.0 * math.pi)
-    push = np.exp(-0.5 * below**2 - log_root - inside) - np.exp(-0.5 * above**2 - log_root - inside)
-    return np.asarray(np.copysign(np.clip(size + deviation * push, 0.0, 1.0), noisy))

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal
 
 from discreet._common.exceptions import PrivacyLeakWarning
 from discreet._common.types import FloatArray, Progress
-from discreet.data.people import gather_persons, rounded_rows
+from discreet.data.people import gather_persons
 from discreet.data.rows import Data
 from discreet.privacy import accounting
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
-from discreet.problem.scaled_problem import ScaledProblem, scale_problem
-from discreet.problem.unscaled_problem import unscaled_problem
+from discreet.problem.scaled_problem import ScaledProblem, scale_problem, unscaled_problem
 from discreet.scaling.learn import learn_scaling
 from discreet.scaling.plan import ScalingPlan, facts_for_scales, plan_scaling
 from discreet.scaling.start_check import plan_start_check, start_is_better
@@ -93,13 +91,12 @@ class Solver(ABC, Generic[M, S]):
 
         Guarantee: the result costs exactly `plan.event` under the plan's relation and unit, unless `rng` is seeded.
         """
-        with planned_rows(self, problem, data, plan, rng) as rows:
-            scaled = scaled_problem(plan, rows, rng)
-            if trace == "non-private":
-                told = "the objective trace is read from the rows without noise."
-                warnings.warn(told, PrivacyLeakWarning, stacklevel=2)
-            run = Run(rng, progress, trace == "non-private")
-            w, iterations = self._descend(scaled, plan, run)
+        scaled = scaled_problem(plan, planned_rows(self, problem, data, plan, rng), rng)
+        if trace == "non-private":
+            told = "the objective trace is read from the rows without noise."
+            warnings.warn(told, PrivacyLeakWarning, stacklevel=2)
+        run = Run(rng, progress, trace == "non-private")
+        w, iterations = self._descend(scaled, plan, run)
         coef, intercept = scaled.to_user(w)
         return Solution(coef, intercept, iterations, plan, scaled.scaling, run.trace, seeded=not rng.secure)
 
@@ -133,22 +130,14 @@ class Solver(ABC, Generic[M, S]):
         return []
 
 
-@contextmanager
-def planned_rows(
-    solver: Solver[M, S], problem: Problem, data: Rows, plan: Plan[M, S], rng: RandomGenerator
-) -> Iterator[Any]:
+def planned_rows(solver: Solver[M, S], problem: Problem, data: Rows, plan: Plan[M, S], rng: RandomGenerator) -> Any:
     """The rows that the plan will use: checked, with those of a person gathered; seeded noise is keyed by the plan."""
     refusals.check_plan(solver, problem, data, plan)
     if not rng.secure:
         rng.rekey(plan.digest)
-    if not isinstance(data, Data):
-        yield data
-        return
-    gathered = gather_persons(data, plan.rows_per_person, rng)
-    try:
-        yield gathered
-    finally:
-        gathered.forget()
+    if not isinstance(data, Data) or data.persons is None:
+        return data
+    return gather_persons(data, plan.rows_per_person, rng)
 
 
 def scaled_problem(plan: Plan, rows: Rows, rng: RandomGenerator) -> Any:
@@ -164,7 +153,7 @@ def scaled_problem(plan: Plan, rows: Rows, rng: RandomGenerator) -> Any:
     else:  # sums over dense rows scale them on the way
         scaled = unscaled_problem(problem, rows, scaling, public.rows, plan.start)
     check = plan.scaling_plan.start_check
-    if check is not None and not start_is_better(scaled, check, public.relation, rng, rounded_rows(public)):
+    if check is not None and not start_is_better(scaled, check, public.relation, rng, public.rounded_rows):
         return replace(scaled, origin=None)
     return scaled
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from discreet._common.digest import digest_of
-from discreet.data.people import MOST_ROWS
+from discreet.data.public import MOST_ROWS
 from discreet.privacy import accounting
 from discreet.privacy.guarantee import Guarantee, guarantee_for
 from discreet.privacy.meaning import weaknesses

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from discreet.privacy.random.generator import RandomGenerator
     from discreet.problem.blockwise import BlockwiseProblem
     from discreet.problem.problem import Problem
-    from discreet.problem.unscaled_problem import UnscaledProblem
+    from discreet.problem.scaled_problem import UnscaledProblem
 
 
 # Tuned on public tables, and never read from rows: docs/defaults.md.

@@ -14,8 +14,8 @@ import pytest
 import scipy.sparse as sp
 
 from discreet.audit import replay
-from discreet.data.people import MOST_ROWS, gather_persons, person_numbers, person_slices, person_weights
-from discreet.data.public import Public
+from discreet.data.people import gather_persons, person_numbers, person_slices, person_weights
+from discreet.data.public import MOST_ROWS, Public
 from discreet.data.public_inputs import PublicModel
 from discreet.data.rows import TERM_STEP, Data, block_rows
 from discreet.privacy.budget import Budget

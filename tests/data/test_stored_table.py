@@ -24,7 +24,7 @@ from discreet.problem.column_scaling import identity_scaling
 from discreet.problem.constraints import L2Ball
 from discreet.problem.losses import Logistic, Squared
 from discreet.problem.problem import Problem
-from discreet.problem.unscaled_problem import unscaled_problem
+from discreet.problem.scaled_problem import unscaled_problem
 from discreet.solvers.choose import make_solver
 
 ROWS = 1_003

@@ -19,9 +19,9 @@ from discreet.privacy import accounting, mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
 from discreet.scaling import histograms, ranges, shares
-from discreet.scaling.learn import learn_scaling
+from discreet.scaling.learn import expected_mean, learn_scaling
 from discreet.scaling.plan import plan_scaling
-from discreet.scaling.target import expected_mean, signed_range
+from discreet.scaling.target import signed_range
 from discreet.solvers.gradient_descent import GradientDescent
 from discreet.solvers.newton import Newton
 from tests.neighbours import CASE, neighbours

@@ -18,7 +18,7 @@ from discreet.privacy.random.generator import RandomGenerator, seeded_generator
 from discreet.privacy.random.poisson_sample import PoissonSample
 from discreet.problem import L1, L2, L1Ball, Logistic, Problem
 from discreet.problem.column_scaling import identity_scaling
-from discreet.problem.unscaled_problem import UnscaledProblem, unscaled_problem
+from discreet.problem.scaled_problem import UnscaledProblem, unscaled_problem
 from discreet.solvers import SVRG, FrankWolfe
 from discreet.solvers import GreedyCoordinateDescent as Greedy
 from discreet.solvers import StochasticGradientDescent as Stochastic

@@ -17,7 +17,7 @@ from discreet.solvers._shared.batch_parts import NONE, GradientSum
 if TYPE_CHECKING:
     from discreet.privacy.random.poisson_sample import PoissonSample
     from discreet.problem.blockwise import BlockwiseProblem
-    from discreet.problem.unscaled_problem import UnscaledProblem
+    from discreet.problem.scaled_problem import UnscaledProblem
 
 
 class BatchSteps:

@@ -13,8 +13,8 @@ import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.kernels.gradient import clipped_gradient_sum, clipped_slopes
-from discreet.problem.scaled_block import ScaledBlock
-from discreet.problem.unscaled_problem import BlockScaling, UnscaledProblem
+from discreet.problem.scaled_block import BlockScaling, ScaledBlock
+from discreet.problem.scaled_problem import UnscaledProblem
 from discreet.solvers.admm.row_duals import CHANGED, HiddenDuals, checksum, moved, proximal_step
 
 if TYPE_CHECKING:

@@ -178,11 +178,11 @@ class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
 
         Guarantee: the result costs exactly `plan.event` under the plan's relation, unless `rng` is seeded.
         """
-        with planned_rows(self, problem, data, plan, rng) as rows:
-            chosen = self._choose(problem, rows, plan, rng)
-            inner = self.fit_plan(plan, chosen)
-            table = Data(rows.X[:, chosen], rows.y, rows.weight)
-            fit = inner.solver.solve(problem, table, inner, rng, progress, trace)
+        rows = planned_rows(self, problem, data, plan, rng)
+        chosen = self._choose(problem, rows, plan, rng)
+        inner = self.fit_plan(plan, chosen)
+        table = Data(rows.X[:, chosen], rows.y, rows.weight)
+        fit = inner.solver.solve(problem, table, inner, rng, progress, trace)
         coef = np.zeros((*np.shape(fit.coef)[:-1], data.columns))
         coef[..., chosen] = fit.coef
         coef = _feasible(problem, coef)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
     from discreet.problem.problem import Problem
-    from discreet.problem.unscaled_problem import UnscaledProblem
+    from discreet.problem.scaled_problem import UnscaledProblem
 
 
 # Tuned on public tables, and never read from rows: docs/defaults.md.

@@ -15,8 +15,7 @@ from discreet.kernels.gradient import clipped_gradient_sum, clipped_slopes, marg
 from discreet.kernels.units import UNROUNDED
 from discreet.privacy import mechanisms
 from discreet.problem.scaled_block import MatrixBlock
-from discreet.problem.scaled_problem import ScaledProblem
-from discreet.problem.unscaled_problem import UnscaledProblem
+from discreet.problem.scaled_problem import ScaledProblem, UnscaledProblem
 from discreet.solvers._shared.batch_parts import (
     NONE,
     DifferenceSum,
