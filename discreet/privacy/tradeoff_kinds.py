@@ -13,13 +13,19 @@ from discreet._common.types import FloatArray
 from discreet.privacy import accounting
 from discreet.privacy.accounting.certificates import deltas_of
 from discreet.privacy.accounting.composition import read_composition
-from discreet.privacy.accounting.renyi import renyi_advantage, renyi_delta, renyi_epsilon, renyi_false_negatives
+from discreet.privacy.accounting.renyi import (
+    renyi_advantage,
+    renyi_delta,
+    renyi_epsilon,
+    renyi_false_negatives,
+    zcdp_delta,
+    zcdp_epsilon,
+)
 from discreet.privacy.accounting.tradeoff_curve import (
     event_false_negatives,
     gaussian_false_negatives,
     line_false_negatives,
 )
-from discreet.privacy.accounting.zcdp import zcdp_delta, zcdp_epsilon
 from discreet.privacy.budget import Budget
 from discreet.privacy.promise import Renyi
 from discreet.privacy.relation import Relation

@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike
 
 from discreet._common.checks import at_least_zero, fraction
 from discreet._common.types import FloatArray
-from discreet.privacy.accounting.attacker import excess_bound
-from discreet.privacy.accounting.tradeoff_curve import epsilon_grid, line_true_positives
+from discreet.privacy.accounting.tradeoff_curve import epsilon_grid, excess_bound, line_true_positives
 from discreet.privacy.meaning import belief_after
 
 _PARTS = np.geomspace(0.01, 0.9, 12)  # of a probability of failure, that go to delta

@@ -12,7 +12,7 @@ from discreet.data.public import MOST_ROWS
 from discreet.privacy import accounting
 from discreet.privacy.guarantee import Guarantee, guarantee_for
 from discreet.privacy.meaning import weaknesses
-from discreet.privacy.mechanisms.base import Mechanism
+from discreet.privacy.mechanisms.additive import Mechanism
 from discreet.privacy.planned_release import PlannedRelease, with_shares
 from discreet.scaling.plan import ScalingPlan
 from discreet.scaling.planned_releases import scaling_releases

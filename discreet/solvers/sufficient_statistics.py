@@ -18,7 +18,7 @@ from discreet._common.checks import check_threshold
 from discreet._common.types import FloatArray
 from discreet.kernels.gradient import row_norms
 from discreet.privacy import accounting, mechanisms
-from discreet.privacy.mechanisms.budget_split import BudgetSplit
+from discreet.privacy.mechanisms.additive import BudgetSplit
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock
 from discreet.problem.losses import Squared

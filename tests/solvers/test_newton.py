@@ -24,7 +24,7 @@ from discreet.kernels.gradient import clipped_gradient_sum, row_norms
 from discreet.privacy import mechanisms
 from discreet.privacy.accounting import mu_of
 from discreet.privacy.budget import Budget
-from discreet.privacy.mechanisms.budget_split import BudgetSplit
+from discreet.privacy.mechanisms.additive import BudgetSplit
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
 from discreet.problem.constraints import Box

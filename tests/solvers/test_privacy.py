@@ -20,7 +20,7 @@ from discreet.data.rows import Data
 from discreet.kernels.gradient import clipped_gradient_sum
 from discreet.kernels.stochastic import steps_dense, steps_sparse
 from discreet.privacy import accounting, mechanisms
-from discreet.privacy.accounting.zcdp import zcdp_epsilon
+from discreet.privacy.accounting.renyi import zcdp_epsilon
 from discreet.privacy.budget import Budget
 from discreet.problem.coordinate_state import CoordinateState
 from discreet.problem.losses import Huber, Logistic, SmoothedHinge, Squared

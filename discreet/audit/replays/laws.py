@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.privacy import accounting, mechanisms
-from discreet.privacy.mechanisms.base import noise_scale
+from discreet.privacy.mechanisms.additive import noise_scale
 from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.privacy.relation import Relation
 

@@ -14,7 +14,7 @@ from discreet.federated.vertical.schedule import Turn, default_sweeps, own_steps
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.mechanisms.budget_split import BudgetSplit
+from discreet.privacy.mechanisms.additive import BudgetSplit
 from discreet.privacy.relation import Relation, relation_from
 from discreet.privacy.release import ReleasePlan
 from discreet.problem.problem import Problem

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from discreet.privacy.accounting.attacker import excess_probability, guess_accuracy
 from discreet.privacy.accounting.calibration import calibrate
 from discreet.privacy.accounting.certificates import (
     Certificate,
@@ -21,7 +20,7 @@ from discreet.privacy.accounting.certificates import (
     pure_epsilon_of,
     rho_of,
 )
-from discreet.privacy.accounting.event_tree import flatten, has_best_of_trials
+from discreet.privacy.accounting.composition import flatten, has_best_of_trials
 from discreet.privacy.accounting.events import (
     best_of_trials_event,
     compose,
@@ -40,7 +39,7 @@ from discreet.privacy.accounting.events import (
 from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
 from discreet.privacy.accounting.google import google_epsilon
 from discreet.privacy.accounting.serialise import event_from_dict, event_to_dict
-from discreet.privacy.accounting.tradeoff_curve import tradeoff
+from discreet.privacy.accounting.tradeoff_curve import excess_probability, guess_accuracy, tradeoff
 from discreet.privacy.accounting.trials_law import TrialsLaw
 from discreet.privacy.budget import Budget
 

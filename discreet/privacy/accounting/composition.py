@@ -1,17 +1,241 @@
-"""A plan's releases under a relation, sorted by what the accounting can do with them."""
+"""What an event is made of: elementary releases under a relation, sorted by how the accounting treats them."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from discreet.privacy.accounting.event_tree import length, releases_in_order, total_releases
+from discreet._common.checks import at_least_zero, fraction, whole
+from discreet.privacy.accounting import releases
 from discreet.privacy.accounting.releases import GaussianNoise, NonPrivate, Release, Selection
+from discreet.privacy.accounting.trials_law import TrialsLaw
 from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
+
+_LONGEST = 1_000_000
+_MOST_RELEASES = 10**18
+_MOST_PARTS = 1_000  # of a mixture
+# Beyond these a release counts as one without noise, which is never too little and keeps all sums finite.
+_LEAST_NOISE, _LARGEST_EPSILON = 1e-10, 1e10
+
+
+def flatten(event: DpEvent) -> list[tuple[DpEvent, int]]:
+    """Return the elementary events of a tree in the order executed, equal neighbours counted together.
+
+    Raises
+    ------
+    ValueError
+        If the tree holds an event that this package cannot account for; the message names it.
+    """
+    if length(event) > _LONGEST:
+        raise ValueError(f"the event has more than {_LONGEST} changes of release; it cannot be listed in order")
+    runs: list[tuple[DpEvent, int]] = []
+    for leaf, count in _walk(event):
+        if runs and runs[-1][0] == leaf:
+            runs[-1] = (leaf, runs[-1][1] + count)
+        else:
+            runs.append((leaf, count))
+    return runs
+
+
+def releases_in_order(event: DpEvent, relation: Relation) -> list[tuple[Release, int]]:
+    """Return the releases in the order executed, without those that cost nothing."""
+    found = ((read_release(leaf), count) for leaf, count in flatten(event))
+    return [(release.resolve(relation), count) for release, count in found if release is not None]
+
+
+def total_releases(event: DpEvent, relation: Relation) -> dict[Release, int]:
+    """Return how often each distinct release happens; cheap even where the order is very long."""
+    totals: dict[Release, int] = {}
+    _count(event, 1, totals)
+    resolved: dict[Release, int] = {}
+    for release, count in totals.items():
+        simpler = release.resolve(relation)
+        resolved[simpler] = resolved.get(simpler, 0) + count
+    return resolved
+
+
+def length(event: DpEvent) -> int:
+    """Return the number of runs that `flatten` would list, at most."""
+    kind = type(event).__name__
+    if kind == "ComposedDpEvent":
+        return sum(length(part) for part in event.events)
+    if kind == "SelfComposedDpEvent":
+        inside = length(event.event)
+        return inside if inside <= 1 else inside * event.count
+    return 1
+
+
+def has_best_of_trials(event: DpEvent) -> bool:
+    """Whether somewhere the best of a random number of trials is released, so that their number must stay unknown."""
+    kind = type(event).__name__
+    if kind == "ComposedDpEvent":
+        return any(has_best_of_trials(part) for part in event.events)
+    return has_best_of_trials(event.event) if kind == "SelfComposedDpEvent" else kind == "BestOfTrialsDpEvent"
+
+
+def read_release(event: DpEvent) -> Release | None:
+    """Return what an elementary event costs, or None if it is free; refuse what is not known."""
+    reader = _readers().get(type(event))
+    if reader is None:
+        raise ValueError(f"cannot account for the event {event!r}; write it with the constructors of discreet")
+    release: Release | None = reader(event)
+    return release
+
+
+def _walk(event: DpEvent) -> list[tuple[DpEvent, int]]:
+    from dp_accounting import ComposedDpEvent, NoOpDpEvent, SelfComposedDpEvent
+
+    if type(event) is NoOpDpEvent:
+        return []
+    if type(event) is ComposedDpEvent:
+        return [run for part in event.events for run in _walk(part)]
+    if type(event) is SelfComposedDpEvent:
+        inside, count = _walk(event.event), whole("count", event.count, least=0)
+        return [(inside[0][0], inside[0][1] * count)] if len(inside) == 1 and count else inside * count
+    read_release(event)
+    return [(event, 1)]
+
+
+def _count(event: DpEvent, times: int, totals: dict[Release, int]) -> None:
+    from dp_accounting import ComposedDpEvent, SelfComposedDpEvent
+
+    if type(event) is ComposedDpEvent:
+        for part in event.events:
+            _count(part, times, totals)
+    elif type(event) is SelfComposedDpEvent:
+        _count(event.event, times * whole("count", event.count, least=0), totals)
+    else:
+        if times > _MOST_RELEASES:
+            raise ValueError(f"the event repeats a release more than {_MOST_RELEASES:g} times")
+        release = read_release(event)
+        if release is not None and times:
+            totals[release] = totals.get(release, 0) + times
+
+
+@cache
+def _readers() -> dict[Any, Any]:
+    """Return the table of known elementary events; a subclass is not its parent, so it is unknown."""
+    from dp_accounting import dp_event as dp
+
+    from discreet.privacy.accounting import custom_events as own
+
+    return {
+        dp.NoOpDpEvent: lambda event: None,
+        dp.NonPrivateDpEvent: lambda event: releases.NonPrivate(),
+        dp.GaussianDpEvent: lambda event: _noisy(releases.GaussianNoise, event.noise_multiplier),
+        dp.LaplaceDpEvent: lambda event: _noisy(releases.LaplaceNoise, event.noise_multiplier),
+        own.BoundedRangeDpEvent: _read_selection,
+        own.PureDpEvent: lambda event: _pure(event.epsilon),
+        own.ObjectiveDpEvent: _read_objective,
+        own.BestOfTrialsDpEvent: _read_best,
+        dp.PoissonSampledDpEvent: _read_poisson,
+        dp.SampledWithoutReplacementDpEvent: _read_fixed_size,
+        dp.RandomizedResponseDpEvent: _read_response,
+        dp.MixtureOfGaussiansDpEvent: _read_mixture,
+    }
+
+
+def _noisy(kind: Any, multiplier: Any, *before: float) -> Release | None:
+    number = at_least_zero("noise multiplier", multiplier)
+    if number < _LEAST_NOISE:
+        return releases.NonPrivate()
+    release: Release = kind(*before, number)
+    return None if number == math.inf else release
+
+
+def _read_selection(event: Any) -> Release | None:
+    epsilon = at_least_zero("epsilon", event.epsilon)
+    if epsilon > _LARGEST_EPSILON:
+        return releases.NonPrivate()
+    return releases.Selection(epsilon) if epsilon else None
+
+
+def _pure(epsilon: Any) -> Release | None:
+    number = at_least_zero("epsilon", epsilon)
+    if number > _LARGEST_EPSILON:
+        return releases.NonPrivate()
+    return releases.PureNoise(number) if number else None
+
+
+def _read_objective(event: Any) -> Release | None:
+    shift, multiplier = at_least_zero("shift", event.shift), at_least_zero("noise multiplier", event.noise_multiplier)
+    tails = whole("tails", event.tails, least=1)
+    if multiplier == math.inf:  # the determinants remain, however much noise there is
+        return _pure(shift)
+    if multiplier < _LEAST_NOISE or shift > _LARGEST_EPSILON:
+        return releases.NonPrivate()
+    return releases.Objective(shift, multiplier, tails)
+
+
+def _read_best(event: Any) -> Release | None:
+    """Nothing is released if no trial releases anything; one without noise makes the whole so."""
+    law = TrialsLaw(event.eta, event.gamma)
+    if not event.events or len(event.events) > _MOST_PARTS:
+        raise ValueError(f"a trial must cost one of 1 to {_MOST_PARTS} events, got {len(event.events)}")
+    trials = []
+    for part in event.events:
+        totals: dict[Release, int] = {}
+        _count(part, 1, totals)
+        if any(isinstance(release, releases.BestOfTrials) for release in totals):
+            raise ValueError("cannot account for a search inside the trials of a search")
+        if any(isinstance(release, releases.NonPrivate) for release in totals):
+            return releases.NonPrivate()
+        trials.append(tuple(totals.items()))
+    kept = tuple(trial for trial in trials if trial)
+    return releases.BestOfTrials(kept, law) if kept else None
+
+
+def _inner_multiplier(event: Any) -> Any:
+    from dp_accounting import GaussianDpEvent
+
+    if type(event.event) is not GaussianDpEvent:
+        raise ValueError(f"cannot account for sampling around {event.event!r}; only a Gaussian event can be inside")
+    return event.event.noise_multiplier
+
+
+def _read_poisson(event: Any) -> Release | None:
+    rate = fraction("sampling probability", event.sampling_probability)
+    multiplier = _inner_multiplier(event)
+    return _noisy(releases.PoissonGaussianNoise, multiplier, rate) if rate else None
+
+
+def _read_fixed_size(event: Any) -> Release | None:
+    n = whole("source dataset size", event.source_dataset_size, least=1)
+    batch = whole("sample size", event.sample_size, least=0)
+    multiplier = _inner_multiplier(event)
+    if batch > n:
+        raise ValueError(f"cannot draw {batch} of {n} rows without replacement")
+    return _noisy(releases.FixedSizeGaussianNoise, multiplier, batch / n) if batch else None
+
+
+def _read_response(event: Any) -> Release | None:
+    noise = fraction("noise parameter", event.noise_parameter)
+    buckets = whole("number of buckets", event.num_buckets, least=1)
+    if buckets == 1 or noise == 1.0:
+        return None
+    return releases.Response(noise, buckets) if noise > _LEAST_NOISE * buckets else releases.NonPrivate()
+
+
+def _read_mixture(event: Any) -> Release | None:
+    deviation = at_least_zero("standard deviation", event.standard_deviation)
+    if len(event.sensitivities) > _MOST_PARTS:
+        raise ValueError(f"a mixture may have at most {_MOST_PARTS} sensitivities, got {len(event.sensitivities)}")
+    moves = [at_least_zero("sensitivity", s) for s in event.sensitivities]
+    weights = [fraction("sampling probability", p) for p in event.sampling_probs]
+    if len(moves) != len(weights) or abs(math.fsum(weights) - 1.0) > 1e-9:
+        raise ValueError(f"the probabilities of a mixture must match its sensitivities and sum to 1: {event!r}")
+    kept = sorted((s, p) for s, p in zip(moves, weights, strict=True) if p > 0.0)
+    if kept[-1][0] == 0.0 or deviation == math.inf:
+        return None
+    if deviation < _LEAST_NOISE * kept[-1][0]:
+        return releases.NonPrivate()
+    return releases.GaussianMixture(tuple(s / deviation for s, _ in kept), tuple(p for _, p in kept))
+
 
 # Above this many changes between selections and Gaussians their order is not kept.
 LONGEST_ORDER = 20_000

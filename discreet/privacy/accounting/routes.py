@@ -17,7 +17,7 @@ from discreet.privacy.accounting.pairs import Array, SampledGaussianPair
 from discreet.privacy.accounting.pld.convolution import compose, tightest_delta, tightest_epsilon
 from discreet.privacy.accounting.pld.moments import Parts
 from discreet.privacy.accounting.pld.selections import Profile, profile
-from discreet.privacy.accounting.zcdp import zcdp_delta, zcdp_epsilon
+from discreet.privacy.accounting.renyi import zcdp_delta, zcdp_epsilon
 
 # Larger losses are not put on a grid: discretisation.loss_range.
 _LARGEST_LOSS = 1e6

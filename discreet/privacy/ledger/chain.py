@@ -15,10 +15,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from discreet.privacy.ledger.address import absolute_url
-from discreet.privacy.ledger.records import GENESIS, ChainError, Record, Tip, problems
-from discreet.privacy.ledger.store import store_at
-from discreet.privacy.ledger.tables import add_totals, has_totals, tables
+from discreet.privacy.ledger.records import GENESIS, ChainError, Record, Tip, add_totals, has_totals, problems, tables
+from discreet.privacy.ledger.store import absolute_url, store_at
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

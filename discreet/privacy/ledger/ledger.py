@@ -11,13 +11,12 @@ import os
 from typing import Self
 
 from discreet._common.text import LONGEST, one_line
-from discreet.privacy.ledger.account import Account, account_in, terms_of, total_problems
-from discreet.privacy.ledger.address import MEMORY, file_of, without_password
-from discreet.privacy.ledger.allowance import Allowance
+from discreet.privacy.ledger.account import Account, Allowance, account_in, terms_of, total_problems
 from discreet.privacy.ledger.chain import Chain
-from discreet.privacy.ledger.forks import FORKS
+from discreet.privacy.ledger.locks import FORKS
 from discreet.privacy.ledger.records import GENESIS, KINDS, ChainError
 from discreet.privacy.ledger.reservation import Entry, Reservation, current_user, entries_of
+from discreet.privacy.ledger.store import MEMORY, file_of, without_password
 from discreet.privacy.ledger.total import Event, Total, event_text
 from discreet.privacy.relation import Relation, Unit, unit_from
 

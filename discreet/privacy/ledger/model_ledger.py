@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from discreet.privacy.ledger.forks import FORKS
 from discreet.privacy.ledger.ledger import Ledger
+from discreet.privacy.ledger.locks import FORKS
 from discreet.privacy.ledger.reservation import Reservation
 from discreet.privacy.ledger.total import Event
 from discreet.privacy.relation import Relation, Unit

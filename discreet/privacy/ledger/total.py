@@ -167,7 +167,7 @@ def _length(runs: Sequence[Run]) -> int:
 @lru_cache(maxsize=4096)
 def _length_of(text: str) -> int:
     from discreet.privacy.accounting import event_from_dict
-    from discreet.privacy.accounting.event_tree import length
+    from discreet.privacy.accounting.composition import length
 
     return length(event_from_dict(json.loads(text)))
 

@@ -10,8 +10,13 @@ import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.privacy import accounting
-from discreet.privacy.mechanisms.additive import Gaussian, Laplace
-from discreet.privacy.mechanisms.base import AdditiveMechanism, event_unless_noiseless, noise_scale
+from discreet.privacy.mechanisms.additive import (
+    AdditiveMechanism,
+    Gaussian,
+    Laplace,
+    event_unless_noiseless,
+    noise_scale,
+)
 from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.privacy.mechanisms.sensitivity import Sensitivity
 

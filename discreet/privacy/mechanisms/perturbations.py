@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.mechanisms import Sensitivity
-from discreet.privacy.mechanisms.base import AdditiveMechanism, event_unless_noiseless
+from discreet.privacy.mechanisms.additive import AdditiveMechanism, event_unless_noiseless
 from discreet.privacy.mechanisms.grid import NoisyGrid, noisy_grid
 from discreet.privacy.relation import Relation
 

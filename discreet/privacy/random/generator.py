@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet._common.exceptions import InsecureRandomnessWarning
-from discreet.privacy.random import exact_rounding, exact_selection
-from discreet.privacy.random.draw_lock import DrawLock
-from discreet.privacy.random.keystream import BLOCK, Keystream
+from discreet.privacy.random import exact
+from discreet.privacy.random.keystream import BLOCK, DrawLock, Keystream
 from discreet.privacy.random.poisson_sample import PoissonSample
 
 Shape: TypeAlias = int | tuple[int, ...]
@@ -141,11 +140,11 @@ class RandomGenerator:
 
         An integer k comes with probability P(k - 1/2 < scale Z < k + 1/2), Z being standard normal.
         """
-        return self._rounded(_kernels().round_normal, exact_rounding.settle_normals, scale, size)
+        return self._rounded(_kernels().round_normal, exact.settle_normals, scale, size)
 
     def rounded_laplace(self, scale: float, size: Shape) -> Floats:
         """The integers nearest to Laplace draws of this scale, exact like those of `rounded_normal`."""
-        return self._rounded(_kernels().round_laplace, exact_rounding.settle_laplaces, scale, size)
+        return self._rounded(_kernels().round_laplace, exact.settle_laplaces, scale, size)
 
     def _rounded(self, kernel: Callable[..., int], settle: Callable[..., None], scale: float, size: Shape) -> Floats:
         """Draw and round in double precision; the few draws that this leaves open are settled by further digits."""
@@ -185,11 +184,11 @@ class RandomGenerator:
         noisy = np.empty(values.size)
         _kernels().fill_gumbel(words, noisy)
         noisy += values
-        places = exact_selection.leaders(noisy, words)
+        places = exact.leaders(noisy, words)
         if places.size == 1:
             return int(places[0])
         with self._lock:
-            return int(places[exact_selection.largest(values[places].tolist(), words[places].tolist(), self._digits)])
+            return int(places[exact.largest(values[places].tolist(), words[places].tolist(), self._digits)])
 
     def integers(self, high: int, size: Shape) -> Integers:
         """Unbiased draws from 0, 1, ..., high - 1, for high up to 2^62."""

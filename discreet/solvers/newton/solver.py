@@ -17,7 +17,7 @@ import numpy as np
 from discreet._common.checks import check_threshold, number_in, positive
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
-from discreet.privacy.mechanisms.budget_split import BudgetSplit
+from discreet.privacy.mechanisms.additive import BudgetSplit
 from discreet.privacy.planned_release import PlannedRelease
 from discreet.privacy.relation import Relation
 from discreet.problem.blockwise import BlockwiseProblem

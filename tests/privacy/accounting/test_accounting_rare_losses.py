@@ -14,7 +14,7 @@ from discreet.privacy.accounting import delta_of, epsilon_of, gaussian_epsilon, 
 from discreet.privacy.accounting.pairs import LaplacePair, SampledGaussianPair
 from discreet.privacy.accounting.pld.moments import certified_renyi_delta, certified_renyi_epsilon, roughly
 from discreet.privacy.accounting.pld.selections import moving_sums
-from discreet.privacy.accounting.zcdp import zcdp_epsilon
+from discreet.privacy.accounting.renyi import zcdp_epsilon
 from tests.exact_privacy import (
     Profile,
     attained_delta,

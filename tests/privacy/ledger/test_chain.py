@@ -16,8 +16,8 @@ import pytest
 
 from discreet._common.exceptions import BudgetExceededError
 from discreet.privacy.accounting import event_to_dict, laplace_event
-from discreet.privacy.ledger import Ledger, file_lock
-from discreet.privacy.ledger.allowance import Allowance
+from discreet.privacy.ledger import Ledger, locks
+from discreet.privacy.ledger.account import Allowance
 from discreet.privacy.ledger.chain import Chain
 from discreet.privacy.ledger.records import GENESIS, ChainError, Record
 from discreet.privacy.ledger.total import Total
@@ -117,7 +117,7 @@ def test_a_failed_transaction_leaves_nothing(ledger: Ledger) -> None:
 
 
 def test_a_busy_ledger_grants_nothing(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_lock, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(locks, "WAIT_SECONDS", 0.1)
     with Chain(ledger.url).writing(), pytest.raises(TimeoutError, match="nothing was written"):
         Ledger(ledger.url).reserve("t", QUARTER, relation="replace")
     assert ledger.spent("t") == 0.0

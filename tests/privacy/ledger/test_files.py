@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from discreet.privacy.accounting import laplace_event
-from discreet.privacy.ledger import Ledger, file_lock, transaction
+from discreet.privacy.ledger import Ledger, locks, store
 from discreet.privacy.ledger.records import ChainError
 
 QUARTER = laplace_event(4.0)  # epsilon 0.25 at delta 0
@@ -95,7 +95,7 @@ def test_mounts_are_read_from_the_kernels_list(
     mounts = tmp_path / "mountinfo"
     escaped = str(path).replace(" ", r"\040")
     line = "42 27 254:0 /srv/budget.db {} rw,relatime - ext4 /dev/vda rw\n"
-    monkeypatch.setattr(file_lock, "_MOUNTS", mounts)
+    monkeypatch.setattr(locks, "_MOUNTS", mounts)
     mounts.write_text(line.format(tmp_path))
     assert ledger.verify() == []
     for place in (escaped, f"{escaped}-journal"):
@@ -116,9 +116,9 @@ def test_a_file_that_was_replaced_during_a_write_grants_nothing(ledger: Ledger, 
 def test_closing_the_file_elsewhere_in_the_process_gives_no_lock_away(ledger: Ledger, path: Path) -> None:
     """SQLite's locks are gone once any thread has closed the file; another process must be kept out all the same."""
     script = (
-        "import sys\nfrom discreet.privacy.ledger import Ledger, file_lock\n"
+        "import sys\nfrom discreet.privacy.ledger import Ledger, locks\n"
         "from discreet.privacy.accounting import laplace_event\n"
-        "file_lock.WAIT_SECONDS = 0.2\nLedger(sys.argv[1]).reserve('t', laplace_event(4.0), relation='replace')"
+        "locks.WAIT_SECONDS = 0.2\nLedger(sys.argv[1]).reserve('t', laplace_event(4.0), relation='replace')"
     )
     with ledger._chain.writing() as writer:
         writer.append("commit", "t", {"entry": 2})
@@ -129,7 +129,7 @@ def test_closing_the_file_elsewhere_in_the_process_gives_no_lock_away(ledger: Le
 
 
 def test_a_reader_outside_the_library_keeps_a_write_waiting(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_lock, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(locks, "WAIT_SECONDS", 0.1)
     ledger = Ledger(path)
     ledger.open("t", 1.0, 0.0)
     reader = sqlite3.connect(path, isolation_level=None)
@@ -315,24 +315,24 @@ class FailsAtFirst:
 
 
 def test_opening_is_tried_again_while_another_process_undoes_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transaction, "PAUSES", (0.0, 0.0))
-    assert transaction.patiently_opened(FailsAtFirst(2, "disk I/O error")) == "connection"
+    monkeypatch.setattr(store, "PAUSES", (0.0, 0.0))
+    assert store.patiently_opened(FailsAtFirst(2, "disk I/O error")) == "connection"
     for engine in (FailsAtFirst(3, "disk I/O error"), FailsAtFirst(1, "unable to open database file")):
         with pytest.raises(OperationalError):
-            transaction.patiently_opened(engine)
+            store.patiently_opened(engine)
 
 
 def test_a_reader_holds_the_file_alone_while_a_write_is_undone(
     ledger: Ledger, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = []
-    plain = file_lock.locked
+    plain = locks.locked
 
     def locked(of: Path, exclusive: bool) -> Any:
         held.append(exclusive)
         return plain(of, exclusive)
 
-    monkeypatch.setattr(file_lock, "locked", locked)
+    monkeypatch.setattr(locks, "locked", locked)
     ledger.spent("t")
     assert held == [False]
     path.with_name(path.name + "-journal").touch()

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from discreet.privacy.accounting import laplace_event
-from discreet.privacy.ledger import Ledger, forks
-from discreet.privacy.ledger.forks import FORKS, ForkGuard
+from discreet.privacy.ledger import Ledger, locks
+from discreet.privacy.ledger.locks import FORKS, ForkGuard
 
 QUARTER = laplace_event(4.0)
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
@@ -131,7 +131,7 @@ def test_who_comes_during_a_fork_waits_for_its_end() -> None:
 
 
 def test_a_fork_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forks, "LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(locks, "LONGEST_WAIT", 0.05)
     guard, ready, until = ForkGuard(), threading.Event(), threading.Event()
 
     def use() -> None:

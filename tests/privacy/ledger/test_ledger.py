@@ -28,7 +28,7 @@ from discreet.privacy.accounting import (
 )
 from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import Ledger, Reservation
-from discreet.privacy.ledger.allowance import Allowance
+from discreet.privacy.ledger.account import Allowance
 from discreet.privacy.relation import Relation
 
 DELTA = 1e-6

@@ -12,8 +12,7 @@ import pytest
 from scipy import stats
 
 from discreet.kernels import sampling
-from discreet.privacy.random.exact_rounding import Fraction
-from discreet.privacy.random.exact_selection import ends_of, largest, leaders
+from discreet.privacy.random.exact import Fraction, ends_of, largest, leaders
 from discreet.privacy.random.generator import seeded_generator
 from tests.statistics import LEVEL
 

@@ -16,8 +16,8 @@ import pytest
 from scipy import stats
 
 from discreet.kernels import sampling
-from discreet.privacy.random import exact_rounding
-from discreet.privacy.random.exact_rounding import Fraction, rounded_laplace, rounded_normals
+from discreet.privacy.random import exact
+from discreet.privacy.random.exact import Fraction, rounded_laplace, rounded_normals
 from discreet.privacy.random.generator import LARGEST_SCALE, seeded_generator
 from tests.statistics import LEVEL
 
@@ -143,7 +143,7 @@ def test_both_numbers_of_a_pair_come_from_the_same_digits():
         plain = np.empty(size)
         sampling.fill_normal(words, plain)
         found = np.zeros(size)
-        exact_rounding.settle_normals(words, np.arange(size), 1e6, found, Digits())
+        exact.settle_normals(words, np.arange(size), 1e6, found, Digits())
         np.testing.assert_allclose(found, 1e6 * plain, atol=0.51)
 
 

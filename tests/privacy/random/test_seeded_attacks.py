@@ -20,8 +20,8 @@ from sklearn.base import clone
 from discreet import InsecureRandomnessWarning, LogisticRegression
 from discreet.preprocessing import private_means
 from discreet.privacy.random import keystream
-from discreet.privacy.random.draw_lock import DrawLock, _Turn
 from discreet.privacy.random.generator import RandomGenerator, secure_generator, seeded_generator
+from discreet.privacy.random.keystream import DrawLock, _Turn
 from tests.forks import fork_below_python, in_child
 
 TRIALS, ROWS, COLUMNS = 200, 2_000, 8  # so many rows that no mean is cut off at the bounds
