@@ -39,9 +39,7 @@ def account(
     epsilon: Annotated[float | None, typer.Option(help="Ask for delta at this epsilon instead.")] = None,
     relation: options.RelationName = None,
     meaning: Annotated[bool, typer.Option("--meaning", help="Say in plain words what it means for a person.")] = False,
-    plot: Annotated[
-        Path | None, typer.Option(help="A picture of what it means; needs Matplotlib.", show_default="none")
-    ] = None,
+    plot: options.Plot = None,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:

@@ -41,7 +41,7 @@ app = typer.Typer(
 @app.callback()
 def discreet(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Show the version and leave.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
     if version:
         print(__version__)

@@ -11,28 +11,16 @@ import typer
 
 from discreet._common.plotting import pyplot
 from discreet.cli import options
-from discreet.cli.console import check_plot, print_json
+from discreet.cli.console import answer, check_plot, group, print_json
 from discreet.privacy.relation import Relation
 
 FAILED_CODE = 1
 EXAMPLE = "Example: discreet audit replay --rows 200 --columns 5 --bounds 0,1"
 
-audit = typer.Typer(
-    invoke_without_command=True,
-    rich_markup_mode="markdown",
-    help="Attack the library, and compare with what is promised. Exit code 1: a promise was broken.",
-    epilog=EXAMPLE,
-)
+audit = group("Attack the library, and compare with what is promised. Exit code 1: a promise was broken.", EXAMPLE)
 
 Epsilons = Annotated[list[float], typer.Option("--epsilon", help="Privacy budgets, as often as wanted.")]
-Plot = Annotated[Path | None, typer.Option(help="A picture to write; needs Matplotlib.", show_default="none")]
 Runs = Annotated[int, typer.Option(min=100, help="Runs on each of two tables.")]
-
-
-@audit.callback()
-def choose(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        print(context.get_help())
 
 
 def _finish(passed: bool) -> None:
@@ -40,11 +28,10 @@ def _finish(passed: bool) -> None:
         raise typer.Exit(FAILED_CODE)
 
 
-def _number(value: Any) -> Any:
-    """A number as JSON has it: infinity as a text, and what was not measured as null."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return "inf" if value > 0.0 else None
-    return value
+def _numbers(result: Any) -> dict[str, Any]:
+    """The fields of a result as JSON has them: infinity as a text, and what was not measured as null."""
+    odd = {name: x for name, x in asdict(result).items() if isinstance(x, float) and not math.isfinite(x)}
+    return asdict(result) | {name: "inf" if x > 0.0 else None for name, x in odd.items()}
 
 
 @audit.command("replay", epilog=EXAMPLE)
@@ -77,12 +64,10 @@ def replay_command(
     }
     results = replay_estimator(estimator or "LogisticRegression", settings, rows, columns, pairs)
     passed = all(found.passed for _, found in results)
-    if json:
-        print_json({"passed": passed, "replays": [_replay_json(change, found) for change, found in results]})
-    else:
-        for change, found in results:
-            print(f"row changed ({change}): " + str(found).replace("\n", "\n    "))
-        print("every replay passed" if passed else "NOT every replay passed")
+    lines = [f"row changed ({change}): " + str(found).replace("\n", "\n    ") for change, found in results]
+    lines.append("every replay passed" if passed else "NOT every replay passed")
+    replays = [_replay_json(change, found) for change, found in results]
+    answer(json, {"passed": passed, "replays": replays}, "\n".join(lines))
     _finish(passed)
 
 
@@ -119,7 +104,7 @@ def solvers_command(
             if not json:
                 print(_solver_line(results[-1]))
     if json:
-        print_json([{name: _number(value) for name, value in asdict(result).items()} for result in results])
+        print_json([_numbers(result) for result in results])
     _finish(all(result.passed for result in results))
 
 
@@ -136,15 +121,11 @@ def _solver_line(result: Any) -> str:
 @audit.command("faults", epilog="Example: discreet audit faults")
 def faults_command(json: options.Json = False) -> None:
     """Plant faults into the library, each beside the right implementation, and look for them."""
+    from discreet.audit.page import planted_table
     from discreet.audit.planted import planted_faults
 
     results = planted_faults()
-    if json:
-        print_json({name: asdict(result) for name, result in results.items()})
-    else:
-        for name, result in results.items():
-            right, wrong = "accepted" if result.right else "REJECTED", "found" if result.wrong else "MISSED"
-            print(f"{name:<40} right one {right}, fault {wrong}: {result.shown}")
+    answer(json, {name: asdict(result) for name, result in results.items()}, planted_table(results))
     _finish(all(result.passed for result in results.values()))
 
 
@@ -160,10 +141,7 @@ def one_run_command(
     from discreet.audit.command_runs import one_run_of_gradient_descent
 
     result = one_run_of_gradient_descent(epsilon, canaries, relation or Relation.REPLACE, noise)
-    if json:
-        print_json({name: _number(value) for name, value in asdict(result).items()} | {"passed": result.passed})
-    else:
-        print(result)
+    answer(json, _numbers(result) | {"passed": result.passed}, result)
     _finish(result.passed)
 
 
@@ -173,7 +151,7 @@ def membership_command(
     rows: Annotated[int, typer.Option(min=2, help="Rows of the training table.")] = 40,
     columns: Annotated[int, typer.Option(min=1, help="Columns; more columns than rows remember more.")] = 80,
     models: Annotated[int, typer.Option(min=1, help="Models that are trained and attacked at each epsilon.")] = 30,
-    plot: Plot = None,
+    plot: options.Plot = None,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
@@ -187,11 +165,8 @@ def membership_command(
     if plot is not None:
         plot_membership(curves, plot)
     passed = all(curve.excess() <= 0.0 for curve in curves.values())
-    if json:
-        found = {name: {"area": c.area, "advantage": c.advantage, "excess": c.excess()} for name, c in curves.items()}
-        print_json({"passed": passed, "models": found})
-    else:
-        print(membership_table(curves))
+    found = {name: {"area": c.area, "advantage": c.advantage, "excess": c.excess()} for name, c in curves.items()}
+    answer(json, {"passed": passed, "models": found}, lambda: membership_table(curves))
     _finish(passed)
 
 
@@ -201,7 +176,7 @@ def reconstruction_command(
     rows: Annotated[int, typer.Option(min=2, help="Rows, all but one of which the attacker knows.")] = 40,
     attributes: Annotated[int, typer.Option(min=2, help="Yes-or-no attributes: a power of two.")] = 16,
     trials: Annotated[int, typer.Option(min=10, help="Records that are looked for at each epsilon.")] = 300,
-    plot: Plot = None,
+    plot: options.Plot = None,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
@@ -215,11 +190,8 @@ def reconstruction_command(
     if plot is not None:
         plot_reconstruction(found, plot)
     passed = all(result.passed for result in found.values())
-    if json:
-        shown = {f"{e:g}": {"found": r.rate, "allowed": r.allowed, "trials": r.trials} for e, r in found.items()}
-        print_json({"passed": passed, "epsilons": shown})
-    else:
-        print(reconstruction_table(found))
+    shown = {f"{e:g}": {"found": r.rate, "allowed": r.allowed, "trials": r.trials} for e, r in found.items()}
+    answer(json, {"passed": passed, "epsilons": shown}, lambda: reconstruction_table(found))
     _finish(passed)
 
 

@@ -22,7 +22,7 @@ ERROR_CODE = 2
 INTERRUPTED_CODE = 130
 LONGEST_MESSAGE = 2_000
 # Raised for things a person can mend; the message says how. Anything else is named by its type.
-MENDABLE = (ValueError, OSError, RuntimeError)
+USER_ERRORS = (ValueError, OSError, RuntimeError)
 
 
 class OneLineErrors(TyperGroup):
@@ -43,13 +43,25 @@ class OneLineErrors(TyperGroup):
         sys.exit(code if isinstance(code, int) else 0)
 
 
+def group(help: str, example: str) -> typer.Typer:
+    """Commands under a common name; without one of them, its help is shown."""
+    made = typer.Typer(invoke_without_command=True, rich_markup_mode="markdown", help=help, epilog=example)
+
+    @made.callback()
+    def choose(context: typer.Context) -> None:
+        if context.invoked_subcommand is None:
+            print(context.get_help())
+
+    return made
+
+
 def explain(error: Exception) -> str:
     """What went wrong, in one line."""
     if hasattr(error, "format_message"):  # an option or argument that the command line itself refuses
         return str(error.format_message())
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'file'}: {error.strerror}"
-    if isinstance(error, MENDABLE):
+    if isinstance(error, USER_ERRORS):
         return str(error) or type(error).__name__
     hint = "set DISCREET_TRACEBACK=1 to see where"
     return f"{type(error).__name__}: {str(error) or 'no message'} ({hint})"
@@ -79,6 +91,14 @@ def tidy_warnings() -> Iterator[None]:
         warnings.simplefilter("always", DiscreetWarning)
         warnings.showwarning = show
         yield
+
+
+def answer(json: bool, values: Any, text: Any) -> None:
+    """Print what was found as one JSON object for machines, or as text for people; functions are called first."""
+    if json:
+        print_json(values() if callable(values) else values)
+    else:
+        print(text() if callable(text) else text)
 
 
 def print_json(content: Any) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options
-from discreet.cli.console import print_json, wants_progress
+from discreet.cli.console import answer, wants_progress
 
 if TYPE_CHECKING:
     from discreet.demo import DemoResult
@@ -26,10 +26,7 @@ def demo(
 
     with progress_bar("training", wants_progress(json)) as progress:
         result = run_demo(runs=runs, progress=progress)
-    if json:
-        print_json(summary(result))
-    else:
-        print(describe(result))
+    answer(json, lambda: summary(result), lambda: describe(result))
 
 
 def summary(result: DemoResult) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options
-from discreet.cli.console import check_free, complain, print_json
+from discreet.cli.console import answer, check_free, complain
+from discreet.cli.fit import opened
 
 if TYPE_CHECKING:
-    from discreet.data.files import TableFile
-    from discreet.data.schema import Schema
+    pass
 
 ROWS_ALONE = (
     "The model protects whole persons, and an evaluation protects single rows: a person with several rows in this "
@@ -25,7 +23,7 @@ EXAMPLE = "Example: discreet evaluate model.json test.csv --epsilon 0.5"
 
 
 def evaluate(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file written by discreet fit.")],
+    model: options.ModelFile,
     table: Annotated[Path, typer.Argument(metavar="TABLE", help="Rows with the target, as CSV or Parquet.")],
     epsilon: options.Epsilon,
     delta: options.Delta = None,
@@ -83,35 +81,15 @@ def evaluate(
     too_large = partial(
         exceeds_memory, schema=stored.schema, relation=settings["relation"], public_n=settings["public_n"]
     )
-    with _rows(table, stored.schema, too_large, not no_header, dask) as (rows, labels):
+    with opened(table, not no_header, dask) as file:
+        if dask is not None or too_large(file):
+            rows, labels = file.stored(stored.schema), None
+        else:
+            rows = file.read(stored.schema, target=True)
+            labels = rows.y
         found = evaluate_model(stored.estimator, rows, labels, epsilon, delta, **settings)
     if out is not None:
         save_evaluation(found, out, overwrite=force)
     if stored.estimator.guarantee_.unit == "person":
         complain("warning", ROWS_ALONE)
-    if json:
-        print_json(found.to_dict())
-    else:
-        print(found)
-
-
-@contextmanager
-def _rows(
-    table: Path, schema: Schema, too_large: Callable[[TableFile], bool], header: bool, dask: str | None
-) -> Iterator[tuple[Any, Any]]:
-    """The rows and their targets: in memory, in files too large for it, or on the workers of a cluster."""
-    if dask is None:
-        from discreet.data.files import open_table
-
-        with open_table(table, header=header) as file:
-            if too_large(file):
-                yield file.stored(schema), None
-                return
-            rows = file.read(schema, target=True)
-        yield rows, rows.y
-        return
-    from discreet.data.distributed.cluster import connected
-    from discreet.data.distributed.parquet_files import ParquetFiles
-
-    with connected(dask) as client:
-        yield ParquetFiles(table, client).stored(schema), None
+    answer(json, found.to_dict, found)

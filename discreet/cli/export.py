@@ -14,7 +14,7 @@ EXAMPLE = "Example: discreet export model.json --sql patients --keep id --proba"
 
 
 def export(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file written by discreet fit or save_model.")],
+    model: options.ModelFile,
     sql: Annotated[
         str | None, typer.Option(metavar="TABLE", help="Print a query that scores this table, or SCHEMA.TABLE.")
     ] = None,

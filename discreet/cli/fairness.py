@@ -11,7 +11,8 @@ import typer
 from discreet._common.exceptions import PrivacyLeakWarning
 from discreet._common.plotting import pyplot
 from discreet.cli import options
-from discreet.cli.console import check_free, print_json, wants_progress
+from discreet.cli.console import answer, check_free, wants_progress
+from discreet.cli.fairness_table import as_json, as_text
 
 if TYPE_CHECKING:
     from discreet.data.table import Table
@@ -39,9 +40,9 @@ def fairness(
     twin: Annotated[Path | None, typer.Option(help="The model without noise, if you have it.")] = None,
     favourable: Annotated[
         str | None,
-        typer.Option(help="The label that people hope for.", show_default="the larger of two labels, or the last"),
+        typer.Option(help="The favourable label.", show_default="the larger of two labels, or the last"),
     ] = None,
-    failure: Annotated[float, typer.Option(help="Probability with which a line may be wrong.")] = 0.01,
+    failure: Annotated[float, typer.Option(help="Failure probability of each bound.")] = 0.01,
     reference: Annotated[
         Literal["private", "twin"], typer.Option(help="Around which model bounds are computed; twin needs --twin.")
     ] = "private",
@@ -60,7 +61,7 @@ def fairness(
     ] = None,
     models: Annotated[int, typer.Option(min=2, help="Number of models in the band.")] = 100,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Draw bound and band against rows and epsilon.")
+        Path | None, typer.Option(metavar="FOLDER", help="Plot the bound and the range of refitted models.")
     ] = None,
     no_header: options.NoHeader = False,
     json: options.Json = False,
@@ -93,7 +94,7 @@ def fairness(
     found = _plain(stored.estimator, evaluation, twin, reference, public_rows, asked)
     if plot is not None:
         found["figures"] = _draw(stored.estimator, evaluation, plot, not json)
-    _show(found, json)
+    answer(json, lambda: as_json(found), lambda: as_text(found))
 
 
 def _check_options(epsilon: float | None, reference: str, paid: dict[str, Any], unpaid: dict[str, Any]) -> None:
@@ -162,10 +163,7 @@ def _paid(stored: ModelFile, rows: Table, values: Any, groups: list[str], settin
     made = linear_classifier(stored.estimator)
     law = made.law or unknown_distance(made)
     found = private_certificate(stored.estimator, rows, rows.y, values, groups=groups, distance=law, **settings)
-    if json:
-        print_json({"certificate": found.to_dict()})
-    else:
-        print(found)
+    answer(json, lambda: {"certificate": found.to_dict()}, found)
 
 
 def _evaluation(rows: Table, values: Any, failure: float, models: int, train: tuple[Any, Any] | None) -> Evaluation:
@@ -265,12 +263,3 @@ def _check_folder(folder: Path, force: bool) -> None:
         for name in FIGURES.values():
             check_free(folder / name, force, "--plot")
     pyplot()
-
-
-def _show(found: dict[str, Any], json: bool) -> None:
-    from discreet.cli.fairness_table import as_json, as_text
-
-    if json:
-        print_json(as_json(found))
-    else:
-        print(as_text(found))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from discreet.cli import options
-from discreet.cli.console import check_plot, print_json
+from discreet.cli.console import answer, check_plot
 from discreet.fairness.notions import NOTIONS
 from discreet.privacy.relation import Relation
 
@@ -26,7 +26,7 @@ Pairs = list[str]
 def fairness_plan(
     columns: Annotated[int, typer.Option(min=1, help="Number of columns without the target.")],
     group: Annotated[
-        Pairs, typer.Option(metavar="NAME=ROWS", help="A group and its rows on which harm is counted; once per group.")
+        Pairs, typer.Option(metavar="NAME=ROWS", help="Group name and its number of rows; once per group.")
     ],
     rows: Annotated[
         int | None, typer.Option(min=2, help="Number of training rows; without it, it is looked for at --epsilon.")
@@ -87,7 +87,7 @@ def fairness_plan(
     alpha: options.Alpha = None,
     bounds: options.Bounds = None,
     relation: options.RelationName = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw a picture into this PNG file.")] = None,
+    plot: options.Plot = None,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
@@ -112,10 +112,7 @@ def fairness_plan(
     }
     target: dict[str, Any] = {"at_most": at_most, "of": "aggregate" if aggregate else "groups"}
     found = _answer(model, rows, columns, epsilon, plot, target, question)
-    if json:
-        print_json(found.to_dict())
-    else:
-        print(found)
+    answer(json, found.to_dict, found)
 
 
 def _answer(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from discreet.cli import federated_flower, federated_network, federated_vertical, options
-from discreet.cli.console import check_free, print_json, wants_progress
+from discreet.cli.console import answer, check_free, group, print_json, wants_progress
 
 if TYPE_CHECKING:
     from discreet.federated import FederatedPlan, SimulatedRun
@@ -17,11 +17,8 @@ if TYPE_CHECKING:
 
 PLAN_EXAMPLE = "Example: discreet federated plan --clients 100 --columns 20 --epsilon 2 --model central"
 SIMULATE_EXAMPLE = "Example: discreet federated simulate --clients 100 --epsilon 4 --model central --dropout 0.05"
-federated_app = typer.Typer(
-    invoke_without_command=True,
-    rich_markup_mode="markdown",
-    help="Train over many data holders, each of which adds its own noise: plan a run, try it out.",
-    epilog=SIMULATE_EXAMPLE,
+federated_app = group(
+    "Train over many data holders, each of which adds its own noise: plan a run, try it out.", SIMULATE_EXAMPLE
 )
 
 Clients = Annotated[int, typer.Option("--clients", "--num-clients", min=1, help="Number of data holders.")]
@@ -59,12 +56,6 @@ Clip = Annotated[
 ]
 RunName = Annotated[str, typer.Option("--run", help="Name of the run; clients count their answers by it.")]
 PlanOut = Annotated[Path | None, typer.Option("--plan", help="Where to write the plan, as JSON.")]
-
-
-@federated_app.callback()
-def federated_command(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        print(context.get_help())
 
 
 @federated_app.command(epilog=PLAN_EXAMPLE)
@@ -107,10 +98,7 @@ def plan(
         rows_per_client=rows_per_client or 1,
     )
     _write(made, plan, force)
-    if json:
-        print_json(made.to_dict())
-    else:
-        print(made)
+    answer(json, made.to_dict, made)
 
 
 @federated_app.command(epilog=SIMULATE_EXAMPLE)

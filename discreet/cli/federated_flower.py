@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from discreet.cli import options
+from discreet.cli.console import check_free, print_json
+from discreet.cli.fit import schema_of
 
 CLIENT_EXAMPLE = (
     "Example: discreet federated client rows.csv --target y --plan plan.json --name clinic-a --state clinic-a.state "
@@ -19,7 +21,7 @@ APP_EXAMPLE = (
 )
 LOOPBACK_EXAMPLE = "Example: discreet federated loopback --clients 3"
 
-Timeout = Annotated[float, typer.Option(min=1.0, help="Seconds until a round goes on without those who are late.")]
+Timeout = Annotated[float, typer.Option(min=1.0, help="Round timeout in seconds.")]
 PlanFile = Annotated[Path, typer.Option(help="The plan of the run.")]
 
 
@@ -45,7 +47,7 @@ def client(
         typer.Option(help="Limits and ledger are about all rows, or about each.", show_default="as the plan"),
     ] = None,
     trust_server: Annotated[
-        bool, typer.Option("--trust-server", help="Limit and ledger are about what the models tell, not the messages.")
+        bool, typer.Option("--trust-server", help="Account for the released models only (requires a trusted server).")
     ] = False,
     ledger: options.LedgerUrl = None,
     dataset: options.DatasetName = None,
@@ -98,7 +100,6 @@ def app(
     force: options.Force = False,
 ) -> None:
     """Write the folder that `flwr run` submits to a SuperLink, to train with the clients that are connected to it."""
-    from discreet.cli.console import check_free
     from discreet.federated.flower.app_folder import write_app
     from discreet.federated.flower.server_settings import ServerSettings
     from discreet.federated.plan_file import read_plan
@@ -147,7 +148,6 @@ def loopback(
 
     import numpy as np
 
-    from discreet.cli.console import print_json
     from discreet.federated.demo_tables import made_up
     from discreet.federated.flower.loopback import deployment_of
     from discreet.federated.planning import plan_federated
@@ -188,13 +188,12 @@ def _labelled_rows(
     import numpy as np
 
     from discreet.data.files import open_table
-    from discreet.data.schema import load_schema, skeleton
 
     labels = options.parse_labels(classes)
     if labels is not None and len(labels) != 2:
         raise ValueError(f"--classes must be two labels A,B; got {classes!r}.")
     with open_table(table, header=not no_header) as file:
-        known = skeleton(dict.fromkeys(file.kinds, "number")) if schema is None else load_schema(schema)
+        known = schema_of(file, schema)
         wanted = known.target if target is None else replace(known.target, name=target)
         if labels is not None:
             wanted = replace(wanted, classes=labels, low=None, high=None)

@@ -55,15 +55,13 @@ def network(
     way: Annotated[
         Literal["tour", "random"], typer.Option(help="A token's way: each node once in every pass, or a random walk.")
     ] = "tour",
-    graph_seed: Annotated[int, typer.Option(min=0, help="For random graphs and ways of a token; no secret.")] = 0,
+    graph_seed: Annotated[int, typer.Option(min=0, help="Seed for graphs and walks; not secret.")] = 0,
     table: TrialTable = None,
     target: options.TargetName = None,
     bounds: options.Bounds = None,
     classes: options.Classes = None,
     seed: options.Seed = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="A picture to write; needs Matplotlib.", show_default="none")
-    ] = None,
+    plot: options.Plot = None,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:

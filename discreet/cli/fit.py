@@ -66,8 +66,8 @@ def fit(
     parameters = {"epsilon": epsilon, "delta": delta, "solver": solver, "public_n": public_rows, "ledger": book}
     parameters |= {"dataset": dataset, "random_state": seed, "verbose": int(wants_progress(quiet or json))}
     parameters |= {"rows_per_person": rows_per_person} | ({} if alpha is None else {"alpha": alpha})
-    with _opened(table, not no_header, dask) as file:
-        declared = _declare(_schema_of(file, schema), target, bounds, y_bounds, classes, relation, person_column)
+    with opened(table, not no_header, dask) as file:
+        declared = _declare(schema_of(file, schema), target, bounds, y_bounds, classes, relation, person_column)
         if rows_per_person is not None and declared.person is None:
             raise ValueError("--rows-per-person needs --person-column: the column with the id of each row's person.")
         if declared.target.name is not None:
@@ -92,7 +92,7 @@ def fit(
 
 
 @contextmanager
-def _opened(table: Path, header: bool, dask: str | None) -> Iterator[Any]:
+def opened(table: Path, header: bool, dask: str | None) -> Iterator[Any]:
     """The table file, or the files that the workers of a cluster read."""
     if dask is None:
         from discreet.data.files import open_table
@@ -154,7 +154,7 @@ def in_ledger(budget: dict[str, Any]) -> str:
     return facts([("ledger", f"{budget['dataset']!r}: {left} at delta {budget['delta']:.3g}"), ("", booked)])
 
 
-def _schema_of(file: TableFile, schema: Path | None) -> Schema:
+def schema_of(file: TableFile, schema: Path | None) -> Schema:
     """The schema that was given, or one in which all columns are numbers."""
     from discreet.data.schema import load_schema, skeleton
 

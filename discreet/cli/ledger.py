@@ -9,7 +9,7 @@ import typer
 
 from discreet._common.text import facts
 from discreet.cli import options
-from discreet.cli.console import check_free, print_json
+from discreet.cli.console import answer, check_free, group, print_json
 from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
@@ -19,22 +19,14 @@ EXAMPLE = "Example: discreet ledger show --ledger budget.db"
 Url = Annotated[
     str, typer.Option("--ledger", metavar="URL", help="The ledger: a file, sqlite:///FILE or postgresql://...")
 ]
+NO_BUDGET = "no budget was opened in this ledger"
 OneDataset = Annotated[str, typer.Option("--dataset", help="The table's name in the ledger.")]
 AnyDataset = Annotated[
     str | None, typer.Option("--dataset", help="The table's name in the ledger.", show_default="all")
 ]
-ledger_app = typer.Typer(
-    invoke_without_command=True,
-    rich_markup_mode="markdown",
-    help="Keep the privacy budgets of tables: set them, see who spent what, check and copy the records.",
-    epilog=EXAMPLE,
+ledger_app = group(
+    "Keep the privacy budgets of tables: set them, see who spent what, check and copy the records.", EXAMPLE
 )
-
-
-@ledger_app.callback()
-def ledger_command(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        print(context.get_help())
 
 
 def command(name: str, example: str) -> Any:
@@ -57,7 +49,8 @@ def open_budget(
     """Set the total budget of a table. The same numbers again have no effect; others are refused."""
     book = _ledger(ledger)
     book.open(dataset, epsilon, delta, relation or Relation.REPLACE, unit)
-    _print(_budget(book, dataset), json)
+    budget = _budget(book, dataset)
+    answer(json, budget, lambda: _as_lines(budget))
 
 
 @command("show", "--ledger budget.db")
@@ -65,10 +58,8 @@ def show(ledger: Url, dataset: AnyDataset = None, json: options.Json = False) ->
     """Show what is promised for each table, what was spent and what is left."""
     book = _existing(ledger)
     found = [_budget(book, name) for name in _chosen(book, dataset)]
-    if json:
-        print_json({"datasets": found, "head": book.head()})
-        return
-    print("\n\n".join(_as_lines(budget) for budget in found) or "no budget was opened in this ledger")
+    text = "\n\n".join(map(_as_lines, found)) or NO_BUDGET
+    answer(json, lambda: {"datasets": found, "head": book.head()}, text)
 
 
 @command("entries", "--ledger budget.db --dataset patients")
@@ -83,11 +74,9 @@ def entries(
 
     book = _existing(ledger)
     found = {name: entry_rows(book, name)[-(last or 0) :] for name in _chosen(book, dataset)}
-    if json:
-        print_json({"datasets": [_budget(book, name) | {"entries": rows} for name, rows in found.items()]})
-        return
-    parts = [_entry_lines(_budget(book, name), rows) for name, rows in found.items()]
-    print("\n\n".join(parts) or "no budget was opened in this ledger")
+    budgets = {name: _budget(book, name) for name in found}
+    values = {"datasets": [budgets[name] | {"entries": rows} for name, rows in found.items()]}
+    answer(json, values, "\n\n".join(_entry_lines(budgets[name], rows) for name, rows in found.items()) or NO_BUDGET)
 
 
 @command("verify", "--ledger budget.db --head HASH")
@@ -141,10 +130,7 @@ def backup(
 ) -> None:
     """Copy a ledger while others go on using it. Never copy its file by other means."""
     head = _existing(ledger).backup(out)
-    if json:
-        print_json({"out": str(out), "head": head})
-        return
-    print(f"copied to {out}\nhead  {head}")
+    answer(json, {"out": str(out), "head": head}, f"copied to {out}\nhead  {head}")
 
 
 def _ledger(url: str) -> Ledger:
@@ -165,13 +151,6 @@ def _budget(book: Ledger, dataset: str) -> dict[str, Any]:
     from discreet.privacy.ledger.statement import budget_of
 
     return budget_of(book, dataset)
-
-
-def _print(budget: dict[str, Any], json: bool) -> None:
-    if json:
-        print_json(budget)
-    else:
-        print(_as_lines(budget))
 
 
 def _as_lines(budget: dict[str, Any]) -> str:

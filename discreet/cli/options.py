@@ -44,10 +44,15 @@ PersonColumn = Annotated[
 ]
 RowsPerPerson = Annotated[
     int | None,
-    typer.Option(min=1, help="With --person-column: use so many rows of a person.", show_default="all, if possible"),
+    typer.Option(
+        min=1, help="With --person-column: maximum number of rows used per person.", show_default="all, if possible"
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Plot = Annotated[Path | None, typer.Option(help="A picture to write; needs Matplotlib.", show_default="none")]
+Columns = Annotated[int, typer.Option(min=0, help="Maximum number of columns to show, largest effect first.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output file.")]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A file written by discreet fit or save_model.")]
 TableFile = Annotated[
     Path,
     typer.Argument(
@@ -65,7 +70,7 @@ TaskName = Annotated[
 ]
 SchemaFile = Annotated[Path | None, typer.Option(help="What is public about the columns; see discreet schema.")]
 Classes = Annotated[str | None, typer.Option(metavar="A,B,...", help="All labels of the target.")]
-LedgerUrl = Annotated[str | None, typer.Option(metavar="URL", help="The ledger that pays, a file or a database.")]
+LedgerUrl = Annotated[str | None, typer.Option(metavar="URL", help="Ledger to charge, a file or a database.")]
 DatasetName = Annotated[str | None, typer.Option(help="The table's name in the ledger.")]
 StartFile = Annotated[
     Path | None,
@@ -103,7 +108,10 @@ DaskAddress = Annotated[
     ),
 ]
 ModelOut = Annotated[Path, typer.Option(help="Where to write the model.")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Reproducible noise, which the seed removes: for tests only.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(min=0, help="For tests: makes the noise reproducible; anyone with the seed can remove it."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")]
 
 

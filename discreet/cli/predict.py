@@ -16,7 +16,7 @@ EXAMPLE = "Example: discreet predict model.json new_patients.csv --out predictio
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file written by discreet fit.")],
+    model: options.ModelFile,
     table: options.TableFile,
     out: Annotated[Path | None, typer.Option(help="A CSV file to write.", show_default="stdout")] = None,
     no_header: options.NoHeader = False,

@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from discreet.cli import options
-from discreet.cli.console import check_free, print_json
+from discreet.cli.console import answer, check_free
 
 EXAMPLE = "Example: discreet report model.json --evaluation evaluation.json -o report.html"
 
 
 def report(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file written by discreet fit or save_model.")],
+    model: options.ModelFile,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where to write the page.", show_default="report.html")
     ] = None,
@@ -22,20 +22,19 @@ def report(
         Path | None, typer.Option(metavar="FILE", help="An evaluation of this model, from discreet evaluate --out.")
     ] = None,
     ledger: Annotated[
-        str | None, typer.Option(metavar="URL", help="The ledger that paid: show its entries, and check its records.")
+        str | None,
+        typer.Option(metavar="URL", help="The ledger that was charged: show its entries, and check its records."),
     ] = None,
     dataset: options.DatasetName = None,
     purpose: Annotated[str, typer.Option(help="What the model is for.", show_default="lines to fill in by hand")] = "",
-    columns: Annotated[
-        int, typer.Option(min=0, help="Show so many columns at most, those that can move the prediction most.")
-    ] = 30,
+    columns: options.Columns = 30,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Write Markdown, without pictures; also if --out ends in .md.")
     ] = False,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
-    """Write one page about a model: what was trained, what is promised, what it says, how good it is, who signs.
+    """Write one page about a model: what was trained, the guarantee, coefficients, performance, sign-off.
 
     Everything comes from the model file and, if given, its evaluation and its ledger. No row is read: it costs nothing.
     """
@@ -59,7 +58,5 @@ def report(
         purpose=purpose,
         columns=columns,
     )
-    if json:
-        print_json({"out": str(page), "title": made.title, "numbers": dict(made.numbers)})
-    else:
-        print(f"report written to {page}")
+    values = {"out": str(page), "title": made.title, "numbers": dict(made.numbers)}
+    answer(json, values, f"report written to {page}")

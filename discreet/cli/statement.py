@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
 from discreet.cli import options
-from discreet.cli.console import print_json
+from discreet.cli.console import answer
 
 EXAMPLE = "Example: discreet statement model.json"
 
 
 def statement(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file written by discreet fit or save_model.")],
+    model: options.ModelFile,
     json: options.Json = False,
 ) -> None:
     """Show the privacy statement of a model file.
@@ -24,7 +19,4 @@ def statement(
     from discreet.estimators.model_file import read_model
 
     guarantee = read_model(model).estimator.guarantee_
-    if json:
-        print_json(guarantee.to_dict())
-    else:
-        print(guarantee)
+    answer(json, guarantee.to_dict, guarantee)
