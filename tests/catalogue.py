@@ -60,9 +60,9 @@ def every_loss():
     for module in pkgutil.iter_modules(losses.__path__):
         importlib.import_module(f"{losses.__name__}.{module.name}")
     classes = sorted(_subclasses(losses.Loss), key=lambda kind: kind.__name__)
+    own = [kind for kind in classes if kind.__module__.startswith(losses.__name__) and not inspect.isabstract(kind)]
     # Slots make a dataclass twice; the class that its module knows by name is the one in use.
-    own = [kind for kind in classes if getattr(sys.modules[kind.__module__], kind.__name__, None) is kind]
-    own = [kind for kind in own if kind.__module__.startswith(losses.__name__) and not inspect.isabstract(kind)]
+    own = [kind for kind in own if getattr(sys.modules[kind.__module__], kind.__name__, None) is kind]
     return [loss for kind in own for loss in _examples(kind, own)]
 
 

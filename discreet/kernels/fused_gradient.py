@@ -127,15 +127,20 @@ def clipped_gradient_steps(X, y, norms, weight, columns, w, loss, clip, step):
 
     Guarantee: every row contributes a vector of norm at most weight_i * clip before it is rounded.
     """
-    rows, (code, parameter) = X.shape[0], loss
-    numbers = torch.tensor([parameter, clip, 1.0 / step], dtype=torch.float64).to(X.device)
     with torch.cuda.device(X.device) if X.is_cuda else torch.no_grad():
-        factors = mapped_rows(X, columns, w[None])[0]
-        _margins_to_factors[(triton.cdiv(rows, FACTORS),)](
-            factors, y, norms, norms if weight is None else weight, numbers, rows,
-            CODE=code, WEIGHTED=weight is not None, SIZE=FACTORS, enable_fp_fusion=False,
-        )  # fmt: skip
-        return rounded_row_sum(X, columns, factors)
+        margins = mapped_rows(X, columns, w[None])[0]
+        return rounded_row_sum(X, columns, row_factors(margins, y, norms, weight, loss, clip, step))
+
+
+def row_factors(margins, y, norms, weight, loss, clip, step):
+    """The margins, overwritten by the slopes of the rows, which are clipped, weighted and counted in steps."""
+    rows, (code, parameter) = margins.shape[0], loss
+    numbers = torch.tensor([parameter, clip, 1.0 / step], dtype=torch.float64).to(margins.device)
+    _margins_to_factors[(triton.cdiv(rows, FACTORS),)](
+        margins, y, norms, norms if weight is None else weight, numbers, rows,
+        CODE=code, WEIGHTED=weight is not None, SIZE=FACTORS, enable_fp_fusion=False,
+    )  # fmt: skip
+    return margins
 
 
 def mapped_rows(X, columns, matrix, entries=MAP_ENTRIES, warps=MAP_WARPS):

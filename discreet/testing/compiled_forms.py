@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
@@ -93,11 +94,32 @@ def tensors_give_the_same_slope(case: CompiledLoss) -> None:
         _compare(line, t, line.gradient(t), np.asarray(slopes_of(*_code(line), margins, y).numpy())[:, None])
 
 
+def fused_kernel_gives_the_same_slope(case: CompiledLoss) -> None:
+    """The kernel that sums gradients on a GPU computes the slope that the loss states."""
+    _needs(case, "tensor_slope")
+    try:
+        import torch
+
+        from discreet.kernels import fused_gradient
+    except ImportError:
+        skipped("PyTorch or Triton is not installed; pip install discreet[gpu]")
+    if case.loss.code not in fused_gradient.CODES:
+        skipped("the fused kernel is for losses with a number; slopes of others are computed on tensors")
+    if not (torch.cuda.is_available() or fused_gradient.INTERPRETED):
+        skipped("there is no GPU")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    for line, t in case.far_lines:
+        margins, y = (torch.as_tensor(each, device=device) for each in (line.margins(t), line.targets(t)))
+        factors = fused_gradient.row_factors(margins, y, torch.ones_like(y), None, _code(line), math.inf, 1.0)
+        _compare(line, t, line.gradient(t), factors.cpu().numpy()[:, None])
+
+
 COMPILED_LAWS = (
     kernel_computes_the_same_slope,
     kernel_computes_the_same_curvature,
     kernel_solves_for_the_proximal_slope,
     tensors_give_the_same_slope,
+    fused_kernel_gives_the_same_slope,
 )
 
 

@@ -14,6 +14,7 @@ from discreet.testing.laws import broken, skipped
 from discreet.testing.lines import FAR, Line
 
 EPS = float(np.finfo(float).eps)
+SMALLEST_NORMAL = float(np.finfo(float).tiny)  # smaller numbers lose digits
 STEP = 1e-5  # of differences of values, relative to the margin
 FINE_STEP = 1e-6  # of differences of slopes, whose rounding is smaller
 DUALS = 25  # slopes on each line at which the conjugate is looked at
@@ -102,7 +103,7 @@ def slope_is_the_derivative_of_value(case: LossLines) -> None:
         rise, left, right = line.value(b) - line.value(a), line.slope(a), line.slope(b)
         width = _along(line, b) - _along(line, a)
         size = np.abs(line.value(a)) + np.abs(line.value(b)) + (np.abs(left) + np.abs(right)) * _size(line, t)
-        slack = 16.0 * EPS * size
+        slack = 16.0 * EPS * size + SMALLEST_NORMAL * width
         with np.errstate(invalid="ignore"):
             wrong = ~((width * left - slack <= rise) & (rise <= width * right + slack))
         if wrong.any():

@@ -12,7 +12,7 @@ from discreet import Budget, IncompatibleSolverError, Problem, solve
 from discreet.data.public import Public
 from discreet.federated.plan_checks import check_problem
 from discreet.kernels import proximal, slopes
-from discreet.problem.losses import CompiledForms, Loss, OneVsRest
+from discreet.problem.losses import CompiledForms, Huber, Loss, OneVsRest
 from discreet.problem.penalties import L2
 from discreet.solvers import SOLVERS
 from discreet.testing import LawBrokenError, check_loss
@@ -177,6 +177,19 @@ def test_a_wrong_form_on_tensors_is_named():
     pytest.importorskip("torch", reason="PyTorch is not installed; pip install discreet[gpu]")
     with pytest.raises(LawBrokenError, match="tensors_give_the_same_slope"):
         check_loss(variant(tensor_slope=half_tensor))
+
+
+def test_a_wrong_form_of_the_fused_kernel_is_named(monkeypatch):
+    fused = pytest.importorskip("discreet.kernels.fused_gradient", reason="PyTorch or Triton is not installed")
+    if not (fused.INTERPRETED or fused.torch.cuda.is_available()):
+        pytest.skip("there is no GPU")
+    assert {result.law: result.status for result in check_loss(Huber())}[
+        "fused_kernel_gives_the_same_slope"
+    ] == "passed"
+    factors = fused.row_factors
+    monkeypatch.setattr(fused, "row_factors", lambda *arguments: 0.5 * factors(*arguments))
+    with pytest.raises(LawBrokenError, match="fused_kernel_gives_the_same_slope"):
+        check_loss(Huber())
 
 
 def test_a_number_that_no_loop_knows_gives_no_slope():
