@@ -1,14 +1,34 @@
 """Docstrings that list inherited parameters and attributes too, so that `help()` shows all of them.
 
-Each parameter is described once, in the docstring of the class that declares it.
+Each parameter is described once: in the docstring of the class that declares it, or here for the options of releases.
 """
 
 from __future__ import annotations
 
-import inspect
 import re
-from typing import Any
+from collections.abc import Callable
+from inspect import cleandoc, signature
+from typing import Any, TypeVar
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# The options that most functions take that release something.
+OPTIONS = """
+relation : {"replace", "zero_out", "add_remove"}, default="replace"
+    Which tables count as neighbours.
+delta : float, optional
+    Failure probability of the promise; None means 1/n^2, 0 asks for pure epsilon-DP.
+public_n : int, optional
+    With relation="add_remove": a public estimate of the number of rows.
+sample_weight : array of shape (n_samples,), optional
+    Weights between 0 and 1, as private as the rows.
+ledger : Ledger or str, optional
+    Where the cost is booked before any row is used.
+dataset : str, optional
+    The name under which the data set's budget was opened in the ledger.
+random_state : int, optional
+    None draws secure noise; a seed makes it reproducible, hence removable, and is named in the guarantee's leaks.
+"""
 INHERITED_SECTIONS = ("Parameters", "Attributes")
 _HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
 
@@ -25,6 +45,15 @@ class InheritedDocstring:
             return
         parents = [base.__doc__ for base in cls.__bases__ if issubclass(base, InheritedDocstring) and base.__doc__]
         cls.__doc__ = completed(str(cls.__doc__), parents)
+
+
+def with_options(function: Function) -> Function:
+    """Describe those of `OPTIONS` that a function takes, and does not describe itself, in its docstring."""
+    if function.__doc__ is not None:
+        taken = [entry for entry in entries_of(OPTIONS.strip()) if names_in(entry) <= {*signature(function).parameters}]
+        parent = "\n".join(["Parameters", "----------", *taken])
+        function.__doc__ = completed(function.__doc__, [parent])
+    return function
 
 
 def completed(docstring: str, parents: list[str]) -> str:
@@ -56,7 +85,7 @@ def completed(docstring: str, parents: list[str]) -> str:
 
 def sections_of(docstring: str) -> tuple[str, dict[str, str]]:
     """The text before the first heading of a NumPy docstring, and the body below each heading."""
-    text, *rest = _HEADING.split(inspect.cleandoc(docstring))
+    text, *rest = _HEADING.split(cleandoc(docstring))
     return text.strip(), {title: body.strip() for title, body in zip(rest[::2], rest[1::2], strict=True)}
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
 from discreet._common.checks import number_in
+from discreet._common.docstrings import with_options
 from discreet._common.types import FloatArray
 from discreet.data.bounds import check_complete_bounds
 from discreet.data.public import Public
@@ -35,6 +36,7 @@ from discreet.privacy.release import booked
 LARGEST_FLOOR = 0.5  # of `least_probability`: above it, every prediction for two classes would have the same loss
 
 
+@with_options
 def evaluate(
     model: Any,
     X: Any,
@@ -73,8 +75,6 @@ def evaluate(
         not know counts as predicted wrongly.
     epsilon : float or Budget, default=1.0
         Privacy budget of this release.
-    delta : float, optional
-        Failure probability of the promise; None means 1/n^2, 0 asks for pure epsilon-DP.
     figures : list of str, optional
         For classifiers, some of "accuracy", "log_loss" and "curves" (ROC and calibration, two classes): fewer have
         less noise. The accuracy and the confusion matrix are always there. None takes all that the model has.
@@ -92,18 +92,6 @@ def evaluate(
         For regressors: errors are clipped to this, in the unit of the target, which makes the noise smaller and the
         figures those of clipped errors: R2 without clipping may be lower. None clips none. Must not be chosen by
         looking at the rows.
-    relation : {"replace", "zero_out", "add_remove"}, default="replace"
-        Which tables count as neighbours.
-    public_n : int, optional
-        With relation="add_remove": a public estimate of the number of rows.
-    sample_weight : array of shape (n_samples,), optional
-        Weights between 0 and 1, as private as the rows.
-    ledger : Ledger or str, optional
-        Where the cost is booked before any row is used.
-    dataset : str, optional
-        The name under which the data set's budget was opened in the ledger.
-    random_state : int, optional
-        None draws secure noise; a seed makes it reproducible, hence removable, and is named in the guarantee's leaks.
 
     Returns
     -------

@@ -16,6 +16,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing
 
 from discreet._common.checks import number_in, whole
+from discreet._common.docstrings import with_options
 from discreet._common.types import FloatArray, IndexArray
 from discreet.estimators.fitting import load_for
 from discreet.estimators.task import SHRINK
@@ -90,6 +91,7 @@ def _text(limits: Limits) -> str:
     return f"{limits.value:.4g} ({limits.low:.4g} to {limits.high:.4g})"
 
 
+@with_options
 def cross_val_score_private(
     estimator: Any,
     X: Any,
@@ -128,18 +130,12 @@ def cross_val_score_private(
         default) or "neg_mean_squared_error", with errors limited to the width of `y_bounds`.
     epsilon : float or Budget, default=1.0
         Privacy budget of the whole: all fits and all scores.
-    delta : float, optional
-        Failure probability of the promise; None means 1/n^2, 0 asks for pure epsilon-DP.
     score_share : float, default=0.1
         Share of the budget for the scores; the rest is for the fits.
     confidence : float, default=0.95
         The probability with which an interval holds.
     ledger : Ledger or str, optional
         Where the cost of the whole is booked, once, before any row is used. Needs `dataset`.
-    dataset : str, optional
-        The name under which the data set's budget was opened in the ledger.
-    random_state : int, optional
-        None draws secure noise; a seed makes it reproducible, hence removable, and is named in the guarantee's leaks.
 
     Returns
     -------

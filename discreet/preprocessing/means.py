@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet._common.docstrings import with_options
 from discreet.data import moments
 from discreet.preprocessing.release import FloatArray, Released, sums_and_facts
 from discreet.privacy import mechanisms
@@ -35,6 +36,7 @@ def learn_means(plan: ReleasePlan, data: Rows, rng: RandomGenerator) -> FloatArr
     return np.clip(limits.centre + limits.radius * sums / public.rows, limits.low, limits.high)
 
 
+@with_options
 def private_means(
     X: Any,
     bounds: Any,
@@ -63,20 +65,6 @@ def private_means(
         Public limits of the columns, two numbers or two sequences with one number per column.
     epsilon : float or Budget, default=1.0
         Privacy budget.
-    delta : float, optional
-        Failure probability of the promise; None means 1/n^2, 0 asks for pure epsilon-DP.
-    relation : {"replace", "zero_out", "add_remove"}, default="replace"
-        Which tables count as neighbours.
-    public_n : int, optional
-        With relation="add_remove": a public estimate of the number of rows.
-    sample_weight : array of shape (n_samples,), optional
-        Weights between 0 and 1, as private as the rows.
-    ledger : Ledger or str, optional
-        Where the cost is booked before any row is used.
-    dataset : str, optional
-        The name under which the data set's budget was opened in the ledger.
-    random_state : int, optional
-        None draws secure noise; a seed makes it reproducible, hence removable, and is named in the guarantee's leaks.
 
     Returns
     -------

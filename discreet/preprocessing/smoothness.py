@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet._common.docstrings import with_options
 from discreet.data import moments
 from discreet.preprocessing.release import FloatArray, Released, rows_and_facts
 from discreet.privacy import mechanisms
@@ -63,6 +64,7 @@ def learn_smoothness(plan: ReleasePlan, data: Data, rng: RandomGenerator) -> Flo
     return np.append(np.maximum(found, least_smoothness(plan)), np.full(int(plan.intercept), plan.curvature))
 
 
+@with_options
 def private_smoothness(
     X: Any,
     loss: Loss,
@@ -95,22 +97,8 @@ def private_smoothness(
         Public limits of the columns, which must not be 0 on both sides.
     budget : float or Budget, default=1.0
         Privacy budget; a number is an epsilon, which goes with `delta`.
-    relation : {"replace", "zero_out", "add_remove"}, default="replace"
-        Which tables count as neighbours.
     fit_intercept : bool, default=True
         Whether to append the constant of an intercept, which is public.
-    delta : float, optional
-        Failure probability of the promise; None means 1/n^2, 0 asks for pure epsilon-DP.
-    public_n : int, optional
-        With relation="add_remove": a public estimate of the number of rows.
-    sample_weight : array of shape (n_samples,), optional
-        Weights between 0 and 1, as private as the rows.
-    ledger : Ledger or str, optional
-        Where the cost is booked before any row is used.
-    dataset : str, optional
-        The name under which the data set's budget was opened in the ledger.
-    random_state : int, optional
-        None draws secure noise; a seed makes it reproducible, hence removable, and is named in the guarantee's leaks.
 
     Returns
     -------

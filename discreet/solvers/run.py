@@ -9,6 +9,7 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from discreet._common.docstrings import with_options
 from discreet._common.exceptions import UtilityWarning
 from discreet._common.threads import thread_count
 from discreet._common.types import Progress
@@ -69,6 +70,7 @@ def warn_of_nothing_learned(solution: Solution) -> None:
         )
 
 
+@with_options
 def solve(
     problem: Problem,
     X: Any,
@@ -113,32 +115,22 @@ def solve(
         reads them from the rows and warns.
     y_bounds : tuple (low, high) or "data", optional
         The same for a regression target.
-    sample_weight : array of shape (n_samples,), optional
-        Weights between 0 and 1, as private as the rows.
     groups : array of shape (n_samples,), optional
         The id of each row's person: the promise is then for a person and all of their rows.
     rows_per_person : int, optional
         With `groups`: the most rows of a person that are used; None: as many as the solver can.
-    relation : {"replace", "zero_out", "add_remove"}, default="replace"
-        Which tables count as neighbours.
-    public_n : int, optional
-        With relation="add_remove": a public estimate of the number of rows.
     start : PublicModel, optional
         Public coefficients at which the solver begins.
     public_table : PublicTable, optional
         A public table with the same columns, its target coded like y: scales and a start come from it.
     n_jobs : int, optional
         Number of threads for sums over the rows of large tables; None and -1 use all cores. It changes no bit.
-    random_state : int, optional
-        None draws secure noise; a seed makes it reproducible, hence removable, and is named in the guarantee's leaks.
     callback : callable, optional
         Called as callback(done, total) while the solver runs.
     trace : "non-private", optional
         Records the objective after every pass, outside the guarantee.
     ledger : Ledger or str, optional
         Where the cost is booked before any row is used. Needs `dataset`.
-    dataset : str, optional
-        The name under which the data set's budget was opened in the ledger.
 
     Returns
     -------

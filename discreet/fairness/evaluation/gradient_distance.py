@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.checks import check_threshold
+from discreet._common.docstrings import with_options
 from discreet._common.exceptions import PrivacyLeakWarning
 from discreet._common.types import FloatArray
 from discreet.data.rows import Data
@@ -119,6 +120,7 @@ def learn_gradient(plan: ReleasePlan, objective: Objective, data: Data, rng: Ran
     return grid.release(rng, objective.gradient_sum(data, grid.step)) / plan.public.rows
 
 
+@with_options
 def gradient_distance(
     model: Any,
     X: Any,
@@ -153,8 +155,6 @@ def gradient_distance(
         Their labels, each one of the model's classes.
     epsilon : float or Budget, optional
         Privacy budget of this release; None computes the bound without noise, which is not private.
-    delta : float, optional
-        Failure probability of the promise; None means 1/n^2, 0 asks for pure epsilon-DP.
     row_norm : float, optional
         A public bound on the Euclidean norm of a row, its entries clipped to the model's ranges; longer rows are
         shortened, and the optimum is that of the shortened rows. None takes the farthest corner of the ranges, which
@@ -165,12 +165,6 @@ def gradient_distance(
         With relation="add_remove": a public estimate of the number of rows; None takes that of the model.
     sample_weight : array of shape (n_samples,), optional
         The weights that the model was trained with, as private as the rows.
-    ledger : Ledger or str, optional
-        Where the cost is booked before any row is used.
-    dataset : str, optional
-        The name under which the data set's budget was opened in the ledger.
-    random_state : int, optional
-        None draws secure noise; a seed makes it reproducible, hence removable, and is named in the guarantee's leaks.
 
     Returns
     -------

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet._common.checks import number_in
+from discreet._common.docstrings import with_options
 from discreet._common.types import FloatArray
 from discreet.data.rows import Data, on_term_grid
 from discreet.data.validation import check_weights
@@ -74,6 +75,7 @@ class EvaluationRows:
         return np.bincount(places, weights=weight, minlength=bins.size).astype(np.float64)
 
 
+@with_options
 def private_certificate(
     model: Any,
     X: Any,
@@ -114,8 +116,6 @@ def private_certificate(
         Their sensitive values; what is none of the declared groups is counted as "other".
     epsilon : float or Budget, default=1.0
         Privacy budget of this release.
-    delta : float, optional
-        Failure probability of the promise; None means 1/n^2, 0 asks for pure epsilon-DP.
     groups : sequence
         The public list of sensitive values, such as [0, 1].
     notions : list of str, optional
@@ -126,18 +126,6 @@ def private_certificate(
         How far the model can be from its twin, from public facts; None takes the law of the model's own solver.
     failure : float, default=0.01
         Probability with which some statement may be wrong, over the noise of the training and of this release.
-    relation : {"replace", "zero_out", "add_remove"}, default="replace"
-        Which tables count as neighbours.
-    public_n : int, optional
-        With relation="add_remove": a public estimate of the number of rows.
-    sample_weight : array of shape (n_samples,), optional
-        Weights between 0 and 1, as private as the rows.
-    ledger : Ledger or str, optional
-        Where the cost is booked before any row is used.
-    dataset : str, optional
-        The name under which the data set's budget was opened in the ledger.
-    random_state : int, optional
-        None draws secure noise; a seed makes it reproducible, hence removable, and is named in the guarantee's leaks.
 
     Returns
     -------

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet._common.docstrings import with_options
 from discreet._common.exceptions import UtilityWarning
 from discreet._common.types import FloatArray
 from discreet.data.public import public_facts
@@ -92,6 +93,7 @@ def mean_differences(
     return directions_between(cells, CellSums(sums, counts), limits.radius)[0]
 
 
+@with_options
 def private_directions(
     X: Any,
     y: Any,
@@ -132,8 +134,6 @@ def private_directions(
         Public limits of the columns, two numbers or two sequences with one number per column.
     epsilon : float or Budget, default=1.0
         Privacy budget.
-    delta : float, optional
-        Failure probability of the promise; None means 1/n^2, 0 asks for pure epsilon-DP.
     groups : sequence
         The groups to compare, from public knowledge; at least two.
     notion : {"demographic parity", "equality of opportunity", "equalised odds"}, default="demographic parity"
@@ -142,18 +142,6 @@ def private_directions(
         The label that people hope for, for equality of opportunity.
     classes : sequence, optional
         The labels of y, for equalised odds.
-    relation : {"replace", "zero_out", "add_remove"}, default="replace"
-        Which tables count as neighbours.
-    public_n : int, optional
-        With relation="add_remove": a public estimate of the number of rows.
-    sample_weight : array of shape (n_samples,), optional
-        Weights between 0 and 1, as private as the rows.
-    ledger : Ledger or str, optional
-        Where the cost is booked before any row is used.
-    dataset : str, optional
-        The name under which the data set's budget was opened in the ledger.
-    random_state : int, optional
-        None draws secure noise; a seed makes it reproducible, hence removable, and is named in the guarantee's leaks.
 
     Returns
     -------
