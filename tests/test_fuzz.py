@@ -58,6 +58,10 @@ def repeated(event, count):
     return json.dumps({"type": "SelfComposedDpEvent", "event": event, "count": count}).encode()
 
 
+def composed(events):
+    return {"type": "ComposedDpEvent", "events": events}
+
+
 POISSON = {
     "type": "PoissonSampledDpEvent",
     "sampling_probability": 0.01,
@@ -66,6 +70,7 @@ POISSON = {
 MIXTURE = {"type": "MixtureOfGaussiansDpEvent", "standard_deviation": 1.0}
 MIXTURE |= {"sensitivities": [1.0] * 50_000, "sampling_probs": [1.0 / 50_000] * 50_000}
 
+MANY = [POISSON | {"sampling_probability": 0.01 + 1e-6 * i} for i in range(2_000)]
 MUCH_NOISE = POISSON | {"event": {"type": "GaussianDpEvent", "noise_multiplier": 1e200}}
 EVENT, SCALE_SHARE = ["guarantee", "event"], ["parameters", "solver", "solver", "scale_share"]
 
@@ -89,6 +94,8 @@ REFUSED = {
     "model: a number beyond floats": lambda: edited(models()[0], ["intercept", 0], 0.5).replace(b"[0.5]", b"[1e400]"),
     "guarantee: epsilon as a text": lambda: edited(models()[0]["guarantee"], ["epsilon"], "1_0"),
     "guarantee: a release of 100 kB": lambda: edited(models()[0]["guarantee"], ["release", "result"], [0] * 50_000),
+    "guarantee: 2,000 different releases": lambda: edited(models()[0]["guarantee"], ["event"], composed(MANY)),
+    "event: 2,000 different releases": lambda: json.dumps(composed(MANY)).encode(),
     "stream: no tree": lambda: edited(streams()[0], ["state", "tree"], MISSING),
     "stream: a tree of 2^9007199254740993 rows": lambda: edited(streams()[0], ["state", "tree"], 9007199254740993),
     "stream: rows forgotten": lambda: edited(streams()[0], ["state", "position"], 0),

@@ -142,7 +142,9 @@ def _read_event(path: Path) -> tuple[Any, Relation | None]:
     def build(content: Any) -> tuple[Any, Relation | None]:
         guarantee = content.get("guarantee", {})
         relation = Relation(guarantee["relation"]) if guarantee else None
-        return accounting.event_from_dict(guarantee.get("event", content)), relation
+        event = accounting.event_from_dict(guarantee.get("event", content))
+        accounting.check_distinct(event)
+        return event, relation
 
     return read_json_file(path, build, f"--event {path} holds no event")
 

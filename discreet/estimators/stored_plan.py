@@ -22,6 +22,8 @@ from discreet.problem.column_scaling import ColumnScaling
 if TYPE_CHECKING:
     from discreet.solvers import Plan
 
+# What decides how long planning takes; a file may hold any number.
+COUNTS, MOST_STEPS = ("steps", "passes", "anchors", "inner", "epochs", "rounds"), 10_000
 TARGET = ("target_low", "target_high", "target_shift", "target_scale")
 VECTORS = ("shift", "scale", "second_moment", "frozen")
 
@@ -129,6 +131,10 @@ def plan_of(estimator: Any) -> Plan:
 
 def _planned_again(estimator: Any, facts: PlanFacts, classes: int) -> Plan:
     columns, booleans = estimator.n_features_in_, None
+    for name in COUNTS:
+        count = getattr(estimator.solver, name, None)
+        if isinstance(count, (int, float)) and count > MOST_STEPS:
+            raise ValueError(f"its solver has {name} = {count:g}; plans of models from files may have {MOST_STEPS:,}.")
     if facts.booleans:
         if max(facts.booleans) >= columns:
             raise ValueError("the booleans of its plan are not columns of the model.")

@@ -166,6 +166,7 @@ class Guarantee:
         found = built(cls, FORMAT.body(content), "the guarantee")
         if not (found.epsilon > 0.0 and 0.0 <= found.delta < 1.0):
             raise ValueError(f"it has epsilon {found.epsilon} and delta {found.delta}.")
+        accounting.check_distinct(found.event)
         if not accounting.fits(found.event, Budget(found.epsilon, found.delta), found.relation):
             raise ValueError(f"its event does not prove epsilon {found.epsilon:g} at delta {found.delta:g}.")
         return found

@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 
 import numpy as np
 import pytest
@@ -138,6 +139,21 @@ def test_a_refit_forgets_what_the_file_said(tmp_path):
 @pytest.fixture(scope="module")
 def good():
     return model_file.to_dict(fitted({}))
+
+
+@pytest.mark.parametrize(
+    ("solver", "name"), [("newton", "steps"), ("greedy-cd", "steps"), ("sgd", "passes"), ("svrg", "inner")]
+)
+def test_a_file_cannot_make_planning_take_long(good, solver, name):
+    """Planning takes time and memory for every step; the model predicts all the same, without its plan."""
+    content = json.loads(json.dumps(good))
+    content["parameters"]["solver"] = {"solver": {"name": solver, name: 10**9}}
+    begin = time.process_time()
+    loaded = model_file.from_dict(content).estimator
+    with pytest.raises(ValueError, match=f"its solver has {name} = 1e.09"):
+        plan_of(loaded)
+    assert "its solver has" in str(loaded.summary())
+    assert time.process_time() - begin < 2.0
 
 
 DAMAGES = [

@@ -20,7 +20,7 @@ from discreet.privacy.accounting.certificates import (
     pure_epsilon_of,
     rho_of,
 )
-from discreet.privacy.accounting.composition import flatten, has_best_of_trials
+from discreet.privacy.accounting.composition import check_distinct, flatten, has_best_of_trials
 from discreet.privacy.accounting.events import (
     best_of_trials_event,
     compose,
@@ -52,6 +52,7 @@ __all__ = [
     "best_of_trials_event",
     "calibrate",
     "certify",
+    "check_distinct",
     "compose",
     "delta_of",
     "epsilon_of",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _LONGEST = 1_000_000
 _MOST_RELEASES = 10**18
 _MOST_PARTS = 1_000  # of a mixture
+_MOST_DISTINCT = 250  # releases with other than normal noise in a file: each takes milliseconds to account for
 # Beyond these a release counts as one without noise, which is never too little and keeps all sums finite.
 _LEAST_NOISE, _LARGEST_EPSILON = 1e-10, 1e10
 
@@ -57,6 +58,17 @@ def total_releases(event: DpEvent, relation: Relation) -> dict[Release, int]:
         simpler = release.resolve(relation)
         resolved[simpler] = resolved.get(simpler, 0) + count
     return resolved
+
+
+def check_distinct(event: DpEvent) -> None:
+    """Refuse an event from a file whose many different releases would take long to account for."""
+    totals: dict[Release, int] = {}
+    _count(event, 1, totals)
+    searches = [release for release in totals if isinstance(release, releases.BestOfTrials)]
+    inside = [release for search in searches for trial in search.trials for release, _ in trial]
+    found = {release for release in (*totals, *inside) if not isinstance(release, releases.GaussianNoise)}
+    if len(found) > _MOST_DISTINCT:
+        raise ValueError(f"its event has {len(found)} different releases; files may have {_MOST_DISTINCT}.")
 
 
 def length(event: DpEvent) -> int:
