@@ -31,7 +31,6 @@ from discreet.metrics.rows_elsewhere import rows_elsewhere, totals
 from discreet.preprocessing.pipeline import pipeline_guarantee
 from discreet.privacy.budget import budget_from
 from discreet.privacy.relation import Relation
-from discreet.privacy.release import booked
 
 LARGEST_FLOOR = 0.5  # of `least_probability`: above it, every prediction for two classes would have the same loss
 
@@ -132,10 +131,9 @@ def evaluate(
         y = _numbers(y) if elsewhere is None else None
         measure = _regressor_measure(model, figures, (y_bounds, largest_error), counted)
     plan = plan_sums(public, budget_from(epsilon, delta, public.rows), measure.parts)
-    rng = plan.generator(random_state, "evaluate", _asked(measure))
-    with booked(plan, rng, ledger, dataset, "evaluate") as booking:
+    with plan.booked("evaluate", ledger, dataset, random_state, _asked(measure)) as booking:
         exact = _exact_sums(measure, X, y, weight) if elsewhere is None else totals(measure, elsewhere)
-        sums = release_sums(plan, exact, None if counted else float(public.rows), rng)
+        sums = release_sums(plan, exact, None if counted else float(public.rows), booking.rng)
     shown = _classification if is_classifier(model) else _regression
     about = {"confidence": float(confidence), "rows": public.rows, "guarantee": booking.guarantee}
     about |= {"weighted": weight is not None, "model": _which(model)}

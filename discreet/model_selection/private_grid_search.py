@@ -20,7 +20,7 @@ from discreet.privacy.mechanisms import bounded_fractions
 from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.random.pickling import NoGeneratorInPickles
 from discreet.privacy.relation import Relation
-from discreet.privacy.release import ReleasePlan, booked
+from discreet.privacy.release import ReleasePlan
 
 
 class PrivateGridSearch(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEstimator):
@@ -171,9 +171,8 @@ class PrivateGridSearch(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEs
         table = load_for(clone(self.estimator), X, y, metadata)  # refuses a bad table before any release
         rows = table.rows
         plan = self._planned(rows.rows, rows.columns, rows.sparse, table.names, table.booleans)
-        name = type(self).__name__
-        rng = plan.generator(self.random_state, name)
-        with booked(plan, rng, self.ledger, self.dataset, name) as booking:
+        with plan.booked(type(self).__name__, self.ledger, self.dataset, self.random_state) as booking:
+            rng = booking.rng
             scores = self._scores(plan, X, y, only_weights(metadata, rows.rows), rng)
             # A selection among runs of one place each is the exponential mechanism on the candidates.
             chosen, _ = plan.selection.choose(rng, -scores, np.ones(scores.size, dtype=np.int64), bounded_fractions(1))

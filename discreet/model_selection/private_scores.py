@@ -30,7 +30,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms import Additive, Laplace, additive, bounded_fractions
 from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.relation import Relation
-from discreet.privacy.release import ReleasePlan, booked
+from discreet.privacy.release import ReleasePlan
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,8 +173,9 @@ def cross_val_score_private(
     told: dict[str, Any] = {"names": table.names, "booleans": table.booleans}
     shapes = [TableShape(rows.rows, size, rows.columns, classes, rows.sparse, **told) for size in sizes]
     plan = plan_scores(estimator, shapes, budget, share)
-    rng = plan.generator(random_state, "cross_val_score_private", score)  # two scores: two noises
-    with booked(plan, rng, ledger, dataset, "cross_val_score_private") as booking:
+    # Two scores have two noises.
+    with plan.booked("cross_val_score_private", ledger, dataset, random_state, score) as booking:
+        rng = booking.rng
         models, totals = _run(estimator, X, y, fold_positions(rows.rows, folds, rng), plan, score, rng)
     leaks = dict.fromkeys(leak for model in models for leak in model.guarantee_.leaks)
     promise = replace(plan.guarantee, leaks=tuple(leaks), release=booking.record)

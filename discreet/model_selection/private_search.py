@@ -24,7 +24,7 @@ from discreet.privacy.mechanisms import RandomTrials, bounded_fractions
 from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.random.pickling import NoGeneratorInPickles
 from discreet.privacy.relation import Relation
-from discreet.privacy.release import ReleasePlan, booked
+from discreet.privacy.release import ReleasePlan
 
 
 class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEstimator):
@@ -205,9 +205,8 @@ class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEsti
         table = load_for(clone(self.estimator), X, y, metadata)  # refuses a bad table before any release
         rows = table.rows
         plan = self._planned(rows.rows, rows.columns, rows.sparse, table.names, table.booleans)
-        name = type(self).__name__
-        rng = plan.generator(self.random_state, name)
-        with booked(plan, rng, self.ledger, self.dataset, name) as booking:
+        with plan.booked(type(self).__name__, self.ledger, self.dataset, self.random_state) as booking:
+            rng = booking.rng
             best = self._best_trial(plan, X, y, only_weights(metadata, rows.rows), rng)
             for warning in best.warnings:
                 warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)

@@ -20,7 +20,7 @@ from discreet.preprocessing.release import facts_of
 from discreet.privacy.budget import budget_from
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.random.pickling import NoGeneratorInPickles
-from discreet.privacy.release import ReleasePlan, booked
+from discreet.privacy.release import ReleasePlan
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
@@ -120,10 +120,8 @@ class PrivateTransformer(
         booleans = table.booleans if hasattr(self, "bounds") and self._types_bound else None
         promised = {name: getattr(self, name) for name in ("epsilon", "delta", "relation", "public_n")}
         plan = self._plan(*facts_of(data, getattr(self, "bounds", None), table.names, booleans, **promised))
-        name = type(self).__name__
-        rng = plan.generator(self.random_state, name)
-        with booked(plan, rng, self.ledger, self.dataset, name) as booking:
-            self._learn(plan, data, rng)
+        with plan.booked(type(self).__name__, self.ledger, self.dataset, self.random_state) as booking:
+            self._learn(plan, data, booking.rng)
         self.weighted_ = table.weighted
         self.guarantee_: Guarantee = booking.guarantee
         return self

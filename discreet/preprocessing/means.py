@@ -10,7 +10,7 @@ from discreet._common.docstrings import with_options
 from discreet.data import moments
 from discreet.preprocessing.release import FloatArray, Released, sums_and_facts
 from discreet.privacy import mechanisms
-from discreet.privacy.release import WHOLE, ReleasePlan, booked
+from discreet.privacy.release import WHOLE, ReleasePlan
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -83,7 +83,6 @@ def private_means(
     promised = {"epsilon": epsilon, "delta": delta, "relation": relation, "public_n": public_n}
     data, public, budget = sums_and_facts(X, bounds, sample_weight, **promised)
     plan = plan_means(public, budget)
-    rng = plan.generator(random_state, "private_means")
-    with booked(plan, rng, ledger, dataset, "private_means") as booking:
-        means = learn_means(plan, data, rng)
+    with plan.booked("private_means", ledger, dataset, random_state) as booking:
+        means = learn_means(plan, data, booking.rng)
     return Released(means, booking.guarantee, sample_weight is not None)

@@ -14,7 +14,7 @@ from discreet._common.docstrings import with_options
 from discreet.data import moments
 from discreet.preprocessing.release import FloatArray, Released, rows_and_facts
 from discreet.privacy import mechanisms
-from discreet.privacy.release import WHOLE, ReleasePlan, booked
+from discreet.privacy.release import WHOLE, ReleasePlan
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -118,7 +118,6 @@ def private_smoothness(
     promised = {"epsilon": budget, "delta": delta, "relation": relation, "public_n": public_n}
     data, public, granted = rows_and_facts(X, bounds, sample_weight, **promised)
     plan = plan_smoothness(public, granted, float(loss.smoothness), fit_intercept)
-    rng = plan.generator(random_state, "private_smoothness")
-    with booked(plan, rng, ledger, dataset, "private_smoothness") as booking:
-        constants = learn_smoothness(plan, data, rng)
+    with plan.booked("private_smoothness", ledger, dataset, random_state) as booking:
+        constants = learn_smoothness(plan, data, booking.rng)
     return Released(constants, booking.guarantee, data.weight is not None)

@@ -14,7 +14,7 @@ from discreet._common.json_file import described
 from discreet._common.types import FloatArray
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
-from discreet.privacy.meaning import Meaning
+from discreet.privacy.meaning import Meaning, belief_after, percent_at_most
 from discreet.privacy.relation import Relation, Unit
 from discreet.privacy.release_record import ReleaseRecord
 from discreet.privacy.statement import SEEDED, statement_of
@@ -24,6 +24,9 @@ FORMAT = Format("discreet guarantee", 1, derived=("meaning", "statement"))
 
 def _read_event(what: str, content: Any) -> Any:
     return accounting.event_from_dict(content)
+
+
+LARGE_EPSILON = 10.0  # above it a belief of 50 % may become one of more than 99.99 %
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +88,23 @@ class Guarantee:
     def meaning(self) -> Meaning:
         """What an attacker can come to believe about one row, and how often a guess about it can be right."""
         return Meaning.of(self.epsilon, self.delta, self.event, self.relation)
+
+    def weaknesses(self, rows: int | None) -> list[str]:
+        """Say why the promise protects little, from public numbers; `rows` is None where their number is not known."""
+        found = []
+        if LARGE_EPSILON < self.epsilon < math.inf:
+            found.append(
+                f"epsilon = {self.epsilon:.6g} protects little: a belief of 50 % that somebody's row was used may "
+                f"become {percent_at_most(belief_after(0.5, self.epsilon))}; up to 1 is usual, above 10 nobody should "
+                "rely on it."
+            )
+        if rows is not None and self.delta * rows > 1.0 and self.epsilon < math.inf:
+            found.append(
+                f"delta = {self.delta:.3g} is more than one over the {rows:,} rows: publishing the row of a randomly "
+                "chosen person would keep such a promise; use a delta far below it, such as 1 / rows squared "
+                "(delta=None)."
+            )
+        return found
 
     def with_seed(self) -> Guarantee:
         """Return the same guarantee for a run whose noise came from a seed, which is named as a leak."""

@@ -12,7 +12,6 @@ from discreet.privacy.relation import Relation
 if TYPE_CHECKING:
     from discreet.privacy.tradeoffs import TradeOff
 
-LARGE_EPSILON = 10.0  # above it a belief of 50 % may become one of more than 99.99 %
 PRIORS = (0.5, 0.1, 0.01)  # beliefs before, of which a statement tells the belief after
 
 
@@ -63,22 +62,6 @@ class Meaning:
 def belief_after(before: float, epsilon: float) -> float:
     """Return the most that a belief can become when its odds grow by at most exp(epsilon): Bayes' theorem."""
     return before / (before + (1.0 - before) * math.exp(min(-epsilon, 700.0)))
-
-
-def weaknesses(epsilon: float, delta: float, rows: int | None) -> list[str]:
-    """Say why a promise protects little, from public numbers; `rows` is None where their number is not known."""
-    found = []
-    if LARGE_EPSILON < epsilon < math.inf:
-        found.append(
-            f"epsilon = {epsilon:.6g} protects little: a belief of 50 % that somebody's row was used may become "
-            f"{percent_at_most(belief_after(0.5, epsilon))}; up to 1 is usual, above 10 nobody should rely on it."
-        )
-    if rows is not None and delta * rows > 1.0 and epsilon < math.inf:
-        found.append(
-            f"delta = {delta:.3g} is more than one over the {rows:,} rows: publishing the row of a randomly chosen "
-            "person would keep such a promise; use a delta far below it, such as 1 / rows squared (delta=None)."
-        )
-    return found
 
 
 def percent_at_most(fraction: float) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,10 +14,9 @@ from discreet._common.digest import digest_of
 from discreet._common.exceptions import NotPrivateWarning, UtilityWarning
 from discreet.privacy import accounting
 from discreet.privacy.guarantee import Guarantee, guarantee_for
-from discreet.privacy.meaning import weaknesses
 from discreet.privacy.random.generator import RandomGenerator, generator_from
 from discreet.privacy.relation import Relation, Unit
-from discreet.privacy.release_record import ReleaseRecord, RowsAre, record_of
+from discreet.privacy.release_record import LedgerReceipt, ReleaseRecord, RowsAre
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -112,8 +112,7 @@ class ReleasePlan:
 
     def weaknesses(self, rows_are_known: bool = True) -> list[str]:
         """Say why the promise itself protects little; from public facts alone."""
-        rows = self.public.rows if rows_are_known else None
-        return weaknesses(self.guarantee.epsilon, self.guarantee.delta, rows)
+        return self.guarantee.weaknesses(self.public.rows if rows_are_known else None)
 
     def warnings(self) -> list[str]:
         """Say what a person should know before the budget is spent."""
@@ -128,6 +127,12 @@ class ReleasePlan:
         public = replace(self.public, leaks=(), stored=False)
         rng.rekey(digest_of(name, (self, *beside) if beside else self, public, self.budget))
         return rng
+
+    def booked(
+        self, name: str, ledger: Ledger | str | None, dataset: str | None, random_state: Any, *beside: Any
+    ) -> AbstractContextManager[Booking]:
+        """A block that makes the release, as the function `booked` has it; arguments are those of `generator` too."""
+        return booked(self, self.generator(random_state, name, *beside), ledger, dataset, name)
 
     def digested(self) -> tuple[str, dict[str, Any]]:
         """Under which name and by which parts the plan enters a digest; the public facts and the budget come beside."""
@@ -164,12 +169,15 @@ class Booking:
 
     Attributes
     ----------
+    rng : RandomGenerator
+        Draws the noise of the release.
     guarantee : Guarantee
         What is promised, a seed named as a leak; after the block with the record of the release.
     record : ReleaseRecord or None
         When it was released and where it was booked; None inside the block.
     """
 
+    rng: Any
     guarantee: Guarantee
     record: ReleaseRecord | None = None
 
@@ -206,7 +214,7 @@ def booked(
     """
     warn_about(plan, rows_are_known=capped is not False)
     promise = plan.guarantee if noise.secure else plan.guarantee.with_seed()
-    booking, public = Booking(promise), plan.public
+    booking, public = Booking(noise, promise), plan.public
     reservation = None
     if ledger is not None:
         event, relation, unit, seeded = promise.event, public.relation, public.unit, not noise.secure
@@ -214,17 +222,23 @@ def booked(
     yield booking
     if reservation is not None:
         reservation.commit()
-    booking.record = table_record(public, note, dataset, reservation, capped)
+    receipt = None if reservation is None else LedgerReceipt.of(reservation)
+    booking.record = _record(note, public, dataset, receipt, capped)
     booking.guarantee = promise.about(booking.record)
 
 
-def table_record(
-    public: Public, note: str, dataset: str | None, reservation: Reservation | None, capped: bool | None = None
+def _record(
+    result: str, public: Public, table: str | None, receipt: LedgerReceipt | None, capped: bool | None
 ) -> ReleaseRecord:
-    """The record of a release that has just been made from a table, or from a stream."""
-    counted: RowsAre = "estimate" if public.relation is Relation.ADD_REMOVE else "exact"
-    rows, rows_are = None if capped is False else public.rows, counted if capped is None else "maximum"
-    return record_of(note, rows, public.columns, rows_are, dataset, reservation)
+    """The record of a release that is made now, from a table or from a stream."""
+    from discreet import __version__
+
+    rows_are: RowsAre = "estimate" if public.relation is Relation.ADD_REMOVE else "exact"
+    rows: int | None = public.rows
+    if capped is not None:
+        rows, rows_are = rows if capped else None, "maximum"
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    return ReleaseRecord(result, rows, rows_are, public.columns, date, __version__, table, receipt)
 
 
 def reserve(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from discreet._common.codec import Amount, Count, written
@@ -100,22 +99,6 @@ class ReleaseRecord:
     def to_dict(self) -> dict[str, Any]:
         """Return the record as JSON values."""
         return written(self)
-
-
-def record_of(
-    result: str,
-    rows: int | None,
-    columns: int,
-    rows_are: RowsAre,
-    table: str | None = None,
-    reservation: Reservation | None = None,
-) -> ReleaseRecord:
-    """The record of a release that is made now; a reservation must have been committed."""
-    from discreet import __version__
-
-    receipt = None if reservation is None else LedgerReceipt.of(reservation)
-    date = datetime.now(UTC).isoformat(timespec="seconds")
-    return ReleaseRecord(result, rows, rows_are, columns, date, __version__, table, receipt)
 
 
 def record_of_parts(parts: Sequence[ReleaseRecord | None]) -> ReleaseRecord | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from discreet._common.text import LABEL, facts, one_line, paragraph
 from discreet.privacy import accounting
-from discreet.privacy.meaning import Meaning, percent_at_most, weaknesses
+from discreet.privacy.meaning import Meaning, percent_at_most
 from discreet.privacy.relation import Relation, Unit
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def meaning_of(guarantee: Guarantee) -> list[str]:
         "result afterwards weakens it."
     )
     rows = None if guarantee.release is None else guarantee.release.rows
-    weak = [f"ATTENTION: {reason}" for reason in weaknesses(guarantee.epsilon, guarantee.delta, rows)]
+    weak = [f"ATTENTION: {reason}" for reason in guarantee.weaknesses(rows)]
     caveat = [_CAVEAT] if guarantee.leaks else []
     return [*caveat, *in_words(guarantee.meaning, guarantee.relation, guarantee.unit), holds, *weak]
 

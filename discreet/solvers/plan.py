@@ -11,7 +11,6 @@ from discreet._common.digest import digest_of
 from discreet.data.public import MOST_ROWS
 from discreet.privacy import accounting
 from discreet.privacy.guarantee import Guarantee, guarantee_for
-from discreet.privacy.meaning import weaknesses
 from discreet.privacy.mechanisms.additive import Mechanism
 from discreet.privacy.planned_release import PlannedRelease, with_shares
 from discreet.scaling.plan import ScalingPlan
@@ -185,8 +184,7 @@ class Plan(Generic[M, S]):
 
     def weaknesses(self, rows_are_known: bool = True) -> list[str]:
         """Say why the promise itself protects little: epsilon > 10, or delta > 1/rows; from public facts alone."""
-        rows = self.public.rows if rows_are_known else None
-        return weaknesses(self.guarantee.epsilon, self.guarantee.delta, rows)
+        return self.guarantee.weaknesses(self.public.rows if rows_are_known else None)
 
     def _warn_of_noise(self) -> str | None:
         """Compare the noise of a prediction, sqrt(columns) times that of a coefficient, with usual predictions."""

@@ -21,7 +21,8 @@ from discreet.privacy.accounting import (
     randomised_response_event,
     selection_event,
 )
-from discreet.privacy.meaning import Meaning, belief_after, percent_at_most, weaknesses
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.meaning import Meaning, belief_after, percent_at_most
 from discreet.privacy.relation import Relation
 
 EVENTS = {
@@ -110,7 +111,7 @@ def test_percentages_are_rounded_up(fraction, text):
     ],
 )
 def test_weak_promises_are_named(epsilon, delta, rows, words):
-    assert [reason.split()[0] for reason in weaknesses(epsilon, delta, rows)] == words
+    assert [reason.split()[0] for reason in Guarantee(epsilon, delta, Relation.REPLACE, None).weaknesses(rows)] == words
 
 
 def test_gaussian_quantiles_are_not_confused():

@@ -24,7 +24,7 @@ from discreet.kernels.gradient import clipped_gradient_sum, margins_of, row_norm
 from discreet.preprocessing.release import facts_of
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.perturbations import OutputNoise, SphericalLaplace, gradient_sum
-from discreet.privacy.release import WHOLE, ReleasePlan, booked
+from discreet.privacy.release import WHOLE, ReleasePlan
 from discreet.problem.blockwise import scaled_penalty_terms
 from discreet.problem.penalties import PenaltyTerms, signed_subgradient_distance
 
@@ -209,9 +209,8 @@ def gradient_distance(
         mean = objective.gradient_sum(data, 0.0) / public.rows
         return PlainGradientDistance(**facts, distance=objective.residual(mean))
     plan = plan_gradient(public, budget, objective)
-    rng = plan.generator(random_state, "gradient_distance", objective.point)
-    with booked(plan, rng, ledger, dataset, "gradient_distance") as booking:
-        mean = learn_gradient(plan, objective, data, rng)
+    with plan.booked("gradient_distance", ledger, dataset, random_state, objective.point) as booking:
+        mean = learn_gradient(plan, objective, data, booking.rng)
     return GradientDistance(
         **facts,
         residual=objective.residual(mean),

@@ -28,7 +28,7 @@ from discreet.metrics.label_codes import codes_of
 from discreet.preprocessing.release import facts_of
 from discreet.privacy import mechanisms
 from discreet.privacy.relation import Relation
-from discreet.privacy.release import WHOLE, ReleasePlan, booked
+from discreet.privacy.release import WHOLE, ReleasePlan
 from discreet.theory.distance import DistanceLaw
 
 if TYPE_CHECKING:
@@ -165,9 +165,9 @@ def private_certificate(
     public, budget = facts_of(Data(table, np.zeros(table.shape[0]), weight), None, **promised)
     radius = _radius(classifier, law, 0.5 * failure, public)
     plan = plan_counts(public, budget, Bins(len(classifier.classes), len(declared)), radius)
-    rng = plan.generator(random_state, "private_certificate", declared, classifier.weights, law.weights)
-    with booked(plan, rng, ledger, dataset, "private_certificate") as booking:
-        counts = learn_counts(plan, rows, rng)
+    depends_on = declared, classifier.weights, law.weights
+    with plan.booked("private_certificate", ledger, dataset, random_state, *depends_on) as booking:
+        counts = learn_counts(plan, rows, booking.rng)
     statements = statements_of(questions, counts, 0.5 * failure)
     about = failure, law.reference, radius, public.rows
     return PrivateCertificate.of_statements(statements, *about, booking.guarantee)

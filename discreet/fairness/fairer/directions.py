@@ -15,7 +15,6 @@ from discreet.data.public import public_facts
 from discreet.data.validation import load_features
 from discreet.fairness.fairer.cell_sums import Cells, CellSums, exact_sums, learn_cells, limits_of, plan_cells
 from discreet.preprocessing.release import Released, rows_and_facts
-from discreet.privacy.release import booked
 
 FLOOR_DEVIATIONS = 2.0  # of the noise of a count: a smaller count says only "few"
 MOSTLY_NOISE = 0.5  # of a direction's squared length
@@ -164,9 +163,8 @@ def private_directions(
     data, public, budget = rows_and_facts(X, bounds, sample_weight, **promised)
     cell = cells.numbers(sensitive, y, data.rows)
     plan = plan_cells(public, budget, cells)
-    rng = plan.generator(random_state, "private_directions")
-    with booked(plan, rng, ledger, dataset, "private_directions") as booking:
-        known = learn_cells(plan, data, cell, rng)
+    with plan.booked("private_directions", ledger, dataset, random_state) as booking:
+        known = learn_cells(plan, data, cell, booking.rng)
     values, share = directions_between(cells, known, limits_of(public).radius)
     names = direction_names(cells)
     for name, part in zip(names, share, strict=True):
