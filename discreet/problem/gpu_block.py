@@ -72,14 +72,14 @@ class GpuBlock(UnscaledBlock):
         return RowVector.of(self._on_device.margins(w))
 
     def slopes(self, w: FloatArray) -> FloatArray:
-        if not self._knows("tensor_slope"):
+        if "tensor_slope" not in self.forms:
             return self.loss.slope(np.asarray(self.margins(w)), self.y)
-        return RowVector.of(self._on_device.slopes(w, self._targets, self._loss_code))
+        return RowVector.of(self._on_device.slopes(w, self._targets, self.code))
 
     def gradient_sum(self, w: FloatArray, norms: FloatArray, clip: float, step: float = 0.0) -> FloatArray:
         rows = self._on_device
-        if self._knows("tensor_slope"):
-            return rows.gradient_sum(w, self._targets, self._loss_code, self._tensor(norms), clip, self._weights, step)
+        if "tensor_slope" in self.forms:
+            return rows.gradient_sum(w, self._targets, self.code, self._tensor(norms), clip, self._weights, step)
         factors = clipped_slopes(self.slopes(w), np.asarray(norms), clip, self.weight)
         sums = rows.factor_sum(self._tensor(factors.reshape(self.y.size, -1)), step)
         return sums if w.ndim > 1 else sums[0]

@@ -109,7 +109,8 @@ class MatrixBlock(ScaledBlock):
 class UnscaledBlock(ScaledBlock):
     """Dense rows as they are, scaled whenever they are read: no copy of them is held.
 
-    `keeps_matrix` says that the scaled rows are few enough to be held beside them.
+    `keeps_matrix` says that the scaled rows are few enough to be held beside them, `forms` which kernels know the loss,
+    by its code and parameter.
     """
 
     data: Data
@@ -118,6 +119,8 @@ class UnscaledBlock(ScaledBlock):
     loss: Loss
     intercept: bool
     keeps_matrix: bool
+    forms: frozenset[str]
+    code: tuple[Any, float]
     persons: IntArray | None = None
     kept: dict[Hashable, FloatArray] = field(default_factory=dict)
 
@@ -166,34 +169,28 @@ class UnscaledBlock(ScaledBlock):
     def margins(self, w: FloatArray) -> FloatArray:
         return self._rows.margins(w) if w.ndim == 1 else super().margins(w)
 
-    def _knows(self, form: str) -> bool:
-        """Whether the kernels have this form of the loss."""
-        return self.loss.outputs == 1 and form in self.loss.forms
-
-    @property
-    def _loss_code(self) -> tuple[Any, float]:
-        return self.loss.code, float(self.loss.parameter)
-
     def slopes_at(self, margins: FloatArray) -> FloatArray:
         from discreet.kernels.slopes import fill_slopes
 
-        return self._filled(fill_slopes, margins) if self._knows("slope") else super().slopes_at(margins)
+        if "slope" not in self.forms:
+            return super().slopes_at(margins)
+        slopes = np.empty(self.y.size)
+        fill_slopes(*self.code, np.asarray(margins), self.y, slopes)
+        return slopes
 
     def curvatures_at(self, margins: FloatArray) -> FloatArray:
         from discreet.kernels.slopes import fill_curvatures
 
-        return self._filled(fill_curvatures, margins) if self._knows("curvature") else super().curvatures_at(margins)
-
-    def _filled(self, kernel: Callable[..., None], margins: FloatArray) -> FloatArray:
-        """One number per row, by a kernel that knows the loss."""
-        values = np.empty(self.y.size)
-        kernel(*self._loss_code, np.asarray(margins), self.y, values)
-        return values
+        if "curvature" not in self.forms:
+            return super().curvatures_at(margins)
+        curvatures = np.empty(self.y.size)
+        fill_curvatures(*self.code, np.asarray(margins), self.y, curvatures)
+        return curvatures
 
     def gradient_sum(self, w: FloatArray, norms: FloatArray, clip: float, step: float = 0.0) -> FloatArray:
-        if not self._knows("slope"):
+        if "slope" not in self.forms:
             return super().gradient_sum(w, norms, clip, step)
-        return self._rows.gradient_sum(w, self.y, self._loss_code, norms, clip, self.weight, step)
+        return self._rows.gradient_sum(w, self.y, self.code, norms, clip, self.weight, step)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,8 +210,14 @@ class BlockScaling:
         if block.on_device:
             from discreet.problem.gpu_block import GpuBlock
 
-            return GpuBlock(block, self.scaling, y, self.loss, self.fit_intercept, keeps_matrix=False)
-        return UnscaledBlock(block, self.scaling, y, self.loss, self.fit_intercept, self.keeps_matrix)
+            return GpuBlock(block, self.scaling, y, self.loss, self.fit_intercept, False, *self._compiled)
+        return UnscaledBlock(block, self.scaling, y, self.loss, self.fit_intercept, self.keeps_matrix, *self._compiled)
+
+    @cached_property
+    def _compiled(self) -> tuple[frozenset[str], tuple[Any, float]]:
+        """Which kernels know the loss, and by what."""
+        known = self.loss.forms if self.loss.outputs == 1 else frozenset()
+        return known, (self.loss.code, float(self.loss.parameter)) if known else (None, 0.0)
 
     @cached_property
     def key(self) -> bytes:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from discreet.data.public import Public
@@ -70,7 +71,7 @@ class ScalingPlan:
     @property
     def event(self) -> Any:
         parts = (*self.parts.values(), self.start_check)
-        return accounting.compose([part.event for part in parts if part is not None])
+        return accounting.compose(list(map(attrgetter("event"), filter(None, parts))))
 
     @property
     def learns(self) -> bool:

@@ -169,7 +169,9 @@ class Metric:
 
     def norms_of(self, block: ScaledBlock) -> FloatArray:
         """The norms of the rows of a block; kept, as every gradient needs them."""
-        return block.keep(self.key, lambda: block.mapped_norms(self.whitening))
+        if self.key not in block.kept:
+            block.kept[self.key] = block.mapped_norms(self.whitening)
+        return block.kept[self.key]
 
     def unwhitened(self, matrix: FloatArray) -> FloatArray:
         """A sum of outer products of whitened rows, as it would be outside the metric."""

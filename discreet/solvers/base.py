@@ -91,7 +91,8 @@ class Solver(ABC, Generic[M, S]):
 
         Guarantee: the result costs exactly `plan.event` under the plan's relation and unit, unless `rng` is seeded.
         """
-        scaled = scaled_problem(plan, planned_rows(self, problem, data, plan, rng), rng)
+        rows = planned_rows(self, problem, data, plan, rng)
+        scaled = scaled_problem(plan, rows, scaling_of(plan, rows, rng), rng)
         if trace == "non-private":
             told = "the objective trace is read from the rows without noise."
             warnings.warn(told, PrivacyLeakWarning, stacklevel=2)
@@ -140,13 +141,12 @@ def planned_rows(solver: Solver[M, S], problem: Problem, data: Rows, plan: Plan[
     return gather_persons(data, plan.rows_per_person, rng)
 
 
-def scaled_problem(plan: Plan, rows: Rows, rng: RandomGenerator) -> Any:
-    """The problem in columns of planned scales, from its public start if that is better than none.
+def scaled_problem(plan: Plan, rows: Rows, scaling: ColumnScaling, rng: RandomGenerator) -> Any:
+    """The problem in scaled columns, from its public start if that is better than none.
 
-    Guarantee: costs the planned scales and the planned check of the start.
+    Guarantee: costs the planned check of the start.
     """
     problem, public, takes = plan.problem, plan.public, plan.solver.capabilities
-    scaling = scaling_of(plan, rows, rng)
     scaled: Any
     if isinstance(rows, Data) and (not takes.stored or takes.copied or rows.sparse or rows.persons is not None):
         scaled = scale_problem(problem, rows, scaling, public.rows, takes.order, plan.start)
@@ -159,7 +159,10 @@ def scaled_problem(plan: Plan, rows: Rows, rng: RandomGenerator) -> Any:
 
 
 def scaling_of(plan: Plan, rows: Rows, rng: RandomGenerator) -> ColumnScaling:
-    """The planned scales of the columns, learned from the rows."""
+    """The planned scales of the columns, learned from the rows.
+
+    Guarantee: costs the planned scales.
+    """
     scaling = learn_scaling(plan.scaling_plan, rows, plan.public, rng)
     if plan.solver.capabilities.freezes:
         return scaling

@@ -51,8 +51,7 @@ def releases_in_order(event: DpEvent, relation: Relation) -> list[tuple[Release,
 
 def total_releases(event: DpEvent, relation: Relation) -> dict[Release, int]:
     """Return how often each distinct release happens; cheap even where the order is very long."""
-    totals: dict[Release, int] = {}
-    _count(event, 1, totals)
+    totals = _counted(event)
     resolved: dict[Release, int] = {}
     for release, count in totals.items():
         simpler = release.resolve(relation)
@@ -62,8 +61,7 @@ def total_releases(event: DpEvent, relation: Relation) -> dict[Release, int]:
 
 def check_distinct(event: DpEvent) -> None:
     """Refuse an event from a file whose many different releases would take long to account for."""
-    totals: dict[Release, int] = {}
-    _count(event, 1, totals)
+    totals = _counted(event)
     searches = [release for release in totals if isinstance(release, releases.BestOfTrials)]
     inside = [release for search in searches for trial in search.trials for release, _ in trial]
     found = {release for release in (*totals, *inside) if not isinstance(release, releases.GaussianNoise)}
@@ -113,20 +111,23 @@ def _walk(event: DpEvent) -> list[tuple[DpEvent, int]]:
     return [(event, 1)]
 
 
-def _count(event: DpEvent, times: int, totals: dict[Release, int]) -> None:
+def _counted(event: DpEvent) -> dict[Release, int]:
+    """How often each release of a tree happens, those that are found first coming first."""
     from dp_accounting import ComposedDpEvent, SelfComposedDpEvent
 
-    if type(event) is ComposedDpEvent:
-        for part in event.events:
-            _count(part, times, totals)
-    elif type(event) is SelfComposedDpEvent:
-        _count(event.event, times * whole("count", event.count, least=0), totals)
-    else:
-        if times > _MOST_RELEASES:
+    totals: dict[Release, int] = {}
+    waiting = [(event, 1)]
+    while waiting:
+        part, times = waiting.pop()
+        if type(part) is ComposedDpEvent:
+            waiting += [(inside, times) for inside in reversed(part.events)]
+        elif type(part) is SelfComposedDpEvent:
+            waiting.append((part.event, times * whole("count", part.count, least=0)))
+        elif times > _MOST_RELEASES:
             raise ValueError(f"the event repeats a release more than {_MOST_RELEASES:g} times")
-        release = read_release(event)
-        if release is not None and times:
+        elif (release := read_release(part)) is not None and times:
             totals[release] = totals.get(release, 0) + times
+    return totals
 
 
 @cache
@@ -191,8 +192,7 @@ def _read_best(event: Any) -> Release | None:
         raise ValueError(f"a trial must cost one of 1 to {_MOST_PARTS} events, got {len(event.events)}")
     trials = []
     for part in event.events:
-        totals: dict[Release, int] = {}
-        _count(part, 1, totals)
+        totals = _counted(part)
         if any(isinstance(release, releases.BestOfTrials) for release in totals):
             raise ValueError("cannot account for a search inside the trials of a search")
         if any(isinstance(release, releases.NonPrivate) for release in totals):

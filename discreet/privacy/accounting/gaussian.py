@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
+from operator import mul
 
 import numpy as np
 from scipy.special import erfcx
@@ -22,7 +24,8 @@ _ROOT_HALF = math.sqrt(0.5)
 _ROOT_HALF_PI = math.sqrt(math.pi / 2)
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 _SMALLEST = 5e-324
-_NODES, _WEIGHTS = (tuple(float(v) for v in part) for part in np.polynomial.legendre.leggauss(12))
+_NODES = np.polynomial.legendre.leggauss(12)[0]
+_WEIGHTS = np.polynomial.legendre.leggauss(12)[1].tolist()
 # Beyond this point 1 - x R(x) would cancel, and its asymptotic series has 14 digits.
 _SERIES_FROM = 12.0
 
@@ -63,6 +66,7 @@ def gaussian_epsilon(delta: float, mu: float) -> float:
     return _nudge(root, lambda epsilon: log_gaussian_delta(epsilon, mu) <= target, upwards=True)
 
 
+@lru_cache(maxsize=256)  # a plan asks for that of its budget a dozen times
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """Return the largest mu for which mu-GDP implies (epsilon, delta)-DP, rounded down.
 
@@ -115,13 +119,14 @@ def _mills_gap(s: float, mu: float) -> float:
     if mu > 0.05 * max(1.0, s):
         return _mills(s) - _mills(s + mu)
     half = 0.5 * mu
-    return half * sum(w * _mills_descent(s + half * (1.0 + node)) for node, w in zip(_NODES, _WEIGHTS, strict=True))
+    points = (s + half * (1.0 + _NODES)).tolist()
+    return half * sum(map(mul, _WEIGHTS, map(_mills_descent, points)))
 
 
 def _mills_descent(x: float) -> float:
     """Return -R'(x) = 1 - x R(x), which is positive and falls like 1 / x^2."""
     if x < _SERIES_FROM:
-        return 1.0 - x * _mills(x)
+        return 1.0 - x * (_ROOT_HALF_PI * float(erfcx(x * _ROOT_HALF)))
     inverse_square = 1.0 / (x * x)
     term = total = inverse_square
     for odd in range(3, 31, 2):

@@ -21,6 +21,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from discreet._common.types import FloatArray, IndexArray
@@ -222,7 +223,8 @@ class BudgetSplit:
 
     @property
     def event(self) -> Any:
-        return accounting.compose([self.part(k).event for k, share in enumerate(self.shares) if share > 0.0])
+        used = (k for k, share in enumerate(self.shares) if share > 0.0)
+        return accounting.compose(list(map(attrgetter("event"), map(self.part, used))))
 
     @property
     def whole(self) -> Gaussian:

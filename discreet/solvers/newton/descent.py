@@ -75,7 +75,7 @@ class Descent:
             if self.split.shares[NEW_CLIP] > 0.0:
                 self.clip = max(self._learn_clip(NEW_CLIP), self.clip * least_shrinkage(self.scaled.problem))
             if self.split.shares[HESSIAN] > 0.0:
-                self.models = self._learn_models()
+                self.models = self._learn_hessian() if self.scaled.outputs == 1 else self._learn_curvatures()
         self._move(self._noisy_gradient(t))
 
     def exact_steps(self) -> Iterator[FloatArray]:
@@ -96,10 +96,8 @@ class Descent:
         made = {h: QuadraticModel(h * matrix, self.scaled.penalty_terms) for h in set(curvatures.tolist())}
         return [made[h] for h in curvatures.tolist()]
 
-    def _learn_models(self) -> list[QuadraticModel]:
-        """With one output the Hessian in the metric, with several one curvature for each."""
-        if self.scaled.outputs == 1:
-            return [QuadraticModel(self._learn_hessian(), self.scaled.penalty_terms)]
+    def _learn_curvatures(self) -> list[QuadraticModel]:
+        """With several outputs one curvature for each."""
         found = learn_curvatures(self.scaled, self.w, self.split.part(HESSIAN), self.relation, self.run.rng)
         return self._models(np.maximum(found, LEAST_CURVATURE * self.scaled.problem.loss.smoothness))
 
@@ -171,7 +169,7 @@ class Descent:
         found = public_metric(self.scaled, table, noise)
         # A radius that the caller chose is not one in this metric, and no budget is planned to learn another.
         if self.plan.settings.learns_norm_bounds and self.solver.radius is None:
-            radius = self._learn_radius(RADIUS, partial(parts.metric_norms, metric=found.metric))
+            radius = self._learn_radius(RADIUS, found.metric.norms_of)
         else:
             radius = float(np.quantile(found.metric.norms(public_rows(self.scaled, table)), 1.0 - LONG_ROWS))
         moment = partial(parts.metric_moment, metric=found.metric, radius=radius, table_rows=self._table_rows)
@@ -181,7 +179,7 @@ class Descent:
         self._keep_curvature(found.moments / metric.values, 1.0 / math.sqrt(table.rows))
         return metric
 
-    def _learn_hessian(self) -> FloatArray:
+    def _learn_hessian(self) -> list[QuadraticModel]:
         """Two releases: a bound on the norms of the rows times their root curvatures, and the Hessian in the metric."""
         here: dict[str, Any] = {"w": self.w, "metric": self.metric, "clip": self.clip}
         radius = self._learn_radius(CURVATURE_RADIUS, partial(parts.curved_norms, **here))
@@ -189,7 +187,8 @@ class Descent:
         total = self.scaled.sum(partial(parts.hessian, **here, radius=radius, table_rows=self._table_rows))
         moment = self._release(total, radius, HESSIAN)
         self.curvature = safe_curvature(moment)
-        return self.scaled.problem.loss.smoothness * self.metric.unwhitened(self.curvature.matrix)
+        matrix = self.scaled.problem.loss.smoothness * self.metric.unwhitened(self.curvature.matrix)
+        return [QuadraticModel(matrix, self.scaled.penalty_terms)]
 
     @property
     def _table_rows(self) -> int | None:
@@ -209,7 +208,8 @@ class Descent:
         if not self.plan.settings.learns_norm_bounds:
             return UNLEARNED_RADIUS * unit
         allowed = min(LONG_ROWS * self.scaled.rows, self.clipped_rows)
-        return self._norm_bound(which, norms, unit, allowed)
+        counts = self.scaled.sum(partial(parts.counts_of_norms, norms=norms, unit=unit))
+        return self._norm_bound(which, counts, unit, allowed)
 
     def _learn_clip(self, which: int) -> float:
         """The clipping threshold of the gradients, from noisy counts of their norms at the current weights."""
@@ -222,11 +222,11 @@ class Descent:
             usual = math.sqrt(max(self.mean_square, 1.0)) * typical_slope(self.plan.problem, self.scaled.scaling)
             return first_slope(self.plan.problem) * usual
         norms = partial(parts.gradient_norms, w=self.w, metric=self.metric)
-        return self._norm_bound(which, norms, unit, self.clipped_rows)
-
-    def _norm_bound(self, which: int, norms: NormsOf, unit: float, allowed: float) -> float:
-        """A bound that about the allowed number of rows, or of persons, exceed."""
         counts = self.scaled.sum(partial(parts.counts_of_norms, norms=norms, unit=unit))
+        return self._norm_bound(which, counts, unit, self.clipped_rows)
+
+    def _norm_bound(self, which: int, counts: FloatArray, unit: float, allowed: float) -> float:
+        """A bound that about the allowed number of rows, or of persons, exceed, from the counts of their norms."""
         part, rows = self.split.part(which), self.scaled.rows
         return private_norm_bound(counts, unit, allowed, part, self.relation, self.run.rng, rows)
 

@@ -32,16 +32,11 @@ def plain_norms(block: ScaledBlock) -> FloatArray:
     return block.norms
 
 
-def metric_norms(block: ScaledBlock, metric: Metric) -> FloatArray:
-    """The norms of the rows in the metric; kept, as every gradient needs them."""
-    return metric.norms_of(block)
-
-
 def gradient_norms(block: ScaledBlock, w: FloatArray, metric: Metric) -> FloatArray:
     """The norms, in the metric, of the gradients that are clipped: of the rows, or of persons."""
     if block.persons is not None:
         return person_gradient_norms(person_gradients(block, w), metric.norms)
-    return slope_norms(block.slopes(w)) * metric_norms(block, metric)
+    return slope_norms(block.slopes(w)) * metric.norms_of(block)
 
 
 @takes_tensors
@@ -49,7 +44,7 @@ def gradient_sum(block: ScaledBlock, w: FloatArray, metric: Metric, clip: float,
     """The sum of the gradients, clipped in the metric and rounded to multiples of the step."""
     if block.persons is not None:
         return person_gradient_sum(block, w, metric.norms, clip, step)
-    return block.gradient_sum(w, metric_norms(block, metric), clip, step)
+    return block.gradient_sum(w, metric.norms_of(block), clip, step)
 
 
 @takes_tensors
@@ -85,13 +80,13 @@ def hessian(
     block: ScaledBlock, w: FloatArray, metric: Metric, clip: float, radius: float, table_rows: int | None
 ) -> FloatArray:
     """The same of the rows in the metric, times the roots of their curvatures."""
-    factor, norms = root_curvatures(block, w, metric, clip), metric_norms(block, metric)
+    factor, norms = root_curvatures(block, w, metric, clip), metric.norms_of(block)
     return second_moment.whitened_second_moment(block, metric, factor, norms, radius, block.weight, table_rows)
 
 
 def curved_norms(block: ScaledBlock, w: FloatArray, metric: Metric, clip: float) -> FloatArray:
     """The norms of the rows in the metric, times the roots of their curvatures."""
-    return root_curvatures(block, w, metric, clip) * metric_norms(block, metric)
+    return root_curvatures(block, w, metric, clip) * metric.norms_of(block)
 
 
 def root_curvatures(block: ScaledBlock, w: FloatArray, metric: Metric, clip: float) -> FloatArray:
@@ -102,7 +97,7 @@ def root_curvatures(block: ScaledBlock, w: FloatArray, metric: Metric, clip: flo
     """
     margins = block.margins(w)
     if block.persons is None:
-        clipped = np.abs(block.slopes_at(margins)) * metric_norms(block, metric) > clip
+        clipped = np.abs(block.slopes_at(margins)) * metric.norms_of(block) > clip
     else:
         clipped = of_each_row(gradient_norms(block, w, metric) > clip, block)
     curvature = np.clip(np.nan_to_num(block.curvatures_at(margins)) / block.loss.smoothness, 0.0, 1.0)
