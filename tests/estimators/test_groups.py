@@ -99,7 +99,7 @@ def test_the_promise_names_persons_everywhere(panel, relation, tmp_path):
     content = promise.to_dict()
     del content["unit"]  # a file of an earlier version
     assert Guarantee.from_dict(json.loads(json.dumps(content))).unit == "row"
-    with pytest.raises(ValueError, match="unit must be"):
+    with pytest.raises(ValueError, match="unit of the guarantee must be one of"):
         Guarantee.from_dict(content | {"unit": "household"})
 
 

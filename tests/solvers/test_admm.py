@@ -276,7 +276,7 @@ def test_what_does_not_fit_is_refused_before_rows_are_read():
         ADMM(form="noisy-duals").plan(Problem(Logistic()), Public(100, 3, Relation.ADD_REMOVE), BUDGET)
     with pytest.raises(ValueError, match="groups names the groups of 4 columns, but there are 3"):
         ADMM().plan(Problem(Logistic(), GROUPS), Public(100, 3), BUDGET)
-    with pytest.raises(IncompatibleSolverError, match="several classes"):
+    with pytest.raises(IncompatibleSolverError, match="proximal slope of the multinomial loss"):
         ADMM().plan(Problem(Multinomial(3)), Public(100, 3), BUDGET)
     with pytest.raises(ValueError, match="cannot be combined with a constraint"):
         Problem(Logistic(), GROUPS, L2Ball(1.0))
