@@ -15,8 +15,26 @@ import numpy as np
 
 from discreet._common.codec import checked
 from discreet._common.types import FloatArray
-from discreet.metrics.bisection import last_rejected
 from discreet.metrics.released_sums import NoisySums
+
+HALVINGS = 60
+
+
+def last_rejected(rejected: Callable[[float], bool], halvings: int = HALVINGS) -> float:
+    """How far the points from 0 on are rejected; those that are rejected form an interval.
+
+    Bisection ends at a point that is rejected, so that rounding can only widen an interval of accepted points.
+    """
+    if not rejected(0.0):
+        return 0.0
+    if rejected(1.0):
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(halvings):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if rejected(middle) else (low, middle)
+    return low
+
 
 Function = Callable[[float], float]
 UNKNOWN = {"value": math.nan, "low": -math.inf, "high": math.inf, "noise_std": math.inf}  # what null stands for

@@ -16,8 +16,7 @@ from discreet.estimators.fitting import load_for
 from discreet.model_selection.candidates import Candidates
 from discreet.model_selection.row_scores import RowScore
 from discreet.model_selection.search_plan import TableShape
-from discreet.model_selection.trials import Parts, Split, Trial
-from discreet.model_selection.trials_plan import TrialsTerms, check_fit, plan_trials
+from discreet.model_selection.trials import Parts, Split, Trial, TrialsTerms, check_fit, plan_trials
 from discreet.model_selection.winner import Winner, check_searchable
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.mechanisms import RandomTrials, bounded_fractions

@@ -8,13 +8,13 @@ docs/guarantees/preprocessing.md.
 from __future__ import annotations
 
 from discreet.estimators.reading.column_clipper import ColumnClipper
-from discreet.preprocessing.bounds import PrivateBounds
-from discreet.preprocessing.encoder import DeclaredOneHotEncoder
+from discreet.preprocessing.categories import DeclaredOneHotEncoder
 from discreet.preprocessing.frequent_categories import PrivateFrequentCategories
 from discreet.preprocessing.imputer import DeclaredImputer, PrivateImputer
 from discreet.preprocessing.means import private_means
 from discreet.preprocessing.pipeline import check_pipeline, pipeline_guarantee
 from discreet.preprocessing.quantiles import PrivateQuantiles
+from discreet.preprocessing.ranges import PrivateBounds
 from discreet.preprocessing.release import Released
 from discreet.preprocessing.scaler import PrivateScaler
 from discreet.preprocessing.smoothness import private_smoothness

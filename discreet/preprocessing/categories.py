@@ -1,18 +1,19 @@
-"""Declared categories: how they are given, which of them a value is, and the columns of zeros and ones they become.
-
-A value is compared as text, so that 1, 1.0 and "1" are the same category, and a value that is not listed is "other",
-whatever it is: an error would tell that such a row exists.
-"""
+"""DeclaredOneHotEncoder, and what all encoders of categories share: lists of values, their codes, names of columns."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.types import BoolArray, IntArray
 from discreet.data.schema import as_text
+from discreet.data.validation import validate_values
+from discreet.preprocessing.row_by_row import allow_row_by_row
 
 OTHER, MISSING = -1, -2  # codes of values that are not listed, and of missing ones
 _MISSING_KINDS = ("NAType", "NaTType")  # pandas' own; by name, since pandas need not be there
@@ -98,3 +99,79 @@ def _text(value: Any) -> str:
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DeclaredOneHotEncoder(TransformerMixin, BaseEstimator):
+    """Turn categories that are known in advance into columns of zeros and ones, with one for all other values.
+
+    Every row is encoded on its own, from the declared categories: `fit` reads the names of columns and nothing else. A
+    value that is not listed is no error, which would tell that such a row exists: it counts as "other". Values are
+    compared as text, so that 1, 1.0 and "1" are the same.
+
+    Guarantee: releases nothing, so it costs nothing; neighbouring tables are mapped to neighbouring tables.
+
+    Parameters
+    ----------
+    categories : list of values, list of such lists, or dict
+        All categories, from public knowledge: one list for all columns, one for each, or lists by name of column.
+    other : bool, default=True
+        Whether values that are not listed get a column; without one all columns of such a row are 0.
+    missing_indicator : bool, default=False
+        Whether missing values (None, NaN, empty texts) get a column; else they count as other values.
+
+    Attributes
+    ----------
+    categories_ : list of list of str
+        The categories of each column.
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the columns; only if X was a table whose column names are all strings.
+
+    See Also
+    --------
+    PrivateFrequentCategories : Learns privately which of many candidates are frequent.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from discreet.preprocessing import DeclaredOneHotEncoder
+    >>> rows = pd.DataFrame({"colour": ["red", "green", "mauve"]})
+    >>> encoder = DeclaredOneHotEncoder(categories={"colour": ["red", "green"]}).fit(rows)
+    >>> encoder.transform(rows).astype(int).tolist()
+    [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    >>> encoder.get_feature_names_out().tolist()
+    ['colour_red', 'colour_green', 'colour_other']
+    """
+
+    categories: Any
+    other: bool = True
+    missing_indicator: bool = False
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check the declarations; of X only the number and the names of columns are used."""
+        table = validate_values(self, X, reset=True)
+        self.categories_ = category_lists(self.categories, table.shape[1], getattr(self, "feature_names_in_", None))
+        self.get_feature_names_out()
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the columns of zeros and ones, of type bool, so that estimators know their bounds."""
+        check_is_fitted(self, "categories_")
+        codes = category_codes(validate_values(self, X, reset=False), self.categories_)
+        return one_hot(codes, [len(each) for each in self.categories_], self.other, self.missing_indicator)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Return the names of the columns, `column_category`."""
+        check_is_fitted(self, "categories_")
+        names = input_names(self, input_features)
+        return np.array(one_hot_names(self.categories_, names, self.other, self.missing_indicator), dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
+        return tags
+
+
+allow_row_by_row(DeclaredOneHotEncoder)

@@ -1,9 +1,10 @@
-"""Where each column begins and ends, from one noisy histogram of signed binary exponents per column."""
+"""Where each column begins and ends, from one noisy histogram of signed binary exponents, and PrivateBounds."""
 
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -11,8 +12,9 @@ from discreet._common.exceptions import UtilityWarning
 from discreet._common.types import FloatArray
 from discreet.data.rows import columns_of
 from discreet.data.validation import ends_of_columns
+from discreet.preprocessing.base import PrivateTransformer
 from discreet.privacy import mechanisms
-from discreet.privacy.release import ReleasePlan
+from discreet.privacy.release import WHOLE, ReleasePlan
 from discreet.scaling import histograms
 from discreet.scaling.ranges import FALSE_BINS
 
@@ -102,3 +104,53 @@ def _exact_range(data: Rows) -> Ends:
     """Minima and maxima. Not private: for infinite budgets only."""
     below, high = data.max(ends_of_columns)
     return 0.0 - below, high
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateBounds(PrivateTransformer):
+    """Learn a range of every column privately, and clip to it.
+
+    The ends are powers of two (or 0). They are up to a factor of 2 too wide, and they cut off tails of so few rows
+    that these cannot be told from noise. A column in which nothing can be told from noise gets the range (0, 0). Use
+    it as a step of a pipeline, or to find `bounds=(step.low_, step.high_)` for an estimator.
+
+    Guarantee: `low_` and `high_` are differentially private as `guarantee_` states.
+
+    Attributes
+    ----------
+    low_, high_ : ndarray of shape (n_features,)
+        The ends of the ranges.
+
+    See Also
+    --------
+    PrivateScaler : Centres and scales as well.
+    PrivateQuantiles : Ranges by quantiles.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet.preprocessing import PrivateBounds
+    >>> ages = np.random.default_rng(0).uniform(18.0, 90.0, (20_000, 1))
+    >>> step = PrivateBounds(epsilon=1.0, random_state=0).fit(ages)
+    >>> step.low_, step.high_  # a seed, so that this example repeats; leave it out
+    (array([16.]), array([128.]))
+    >>> step.transform([[200.0]])
+    array([[128.]])
+    """
+
+    _needs_sums_only: ClassVar[bool] = True
+
+    def _plan(self, public: Public, budget: Budget) -> ReleasePlan:
+        return plan_range(public, budget, WHOLE)
+
+    def _learn(self, plan: ReleasePlan, data: Rows, rng: RandomGenerator) -> None:
+        self.low_, self.high_ = declared_or_learned(plan, data, plan.public, rng)
+
+    def transform(self, X: Any) -> Any:
+        """Return the rows with every entry clipped to the range of its column."""
+        return self._clipped(self._validated(X, reset=False), self.low_, self.high_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -19,10 +19,9 @@ from discreet.audit.lower_bound import epsilon_lower_bound
 from discreet.data import moments
 from discreet.data.public import Public
 from discreet.data.rows import Data, on_term_grid
-from discreet.preprocessing import PrivateBounds, PrivateQuantiles, PrivateScaler, intervals
-from discreet.preprocessing.intervals import POINTS, Runs, place_of, value_of
+from discreet.preprocessing import PrivateBounds, PrivateQuantiles, PrivateScaler, quantiles
 from discreet.preprocessing.means import learn_means, plan_means
-from discreet.preprocessing.quantiles import learn_quantiles, plan_quantiles
+from discreet.preprocessing.quantiles import POINTS, Runs, learn_quantiles, place_of, plan_quantiles, value_of
 from discreet.preprocessing.ranges import learn_ranges, plan_range
 from discreet.preprocessing.scaler import learn_moments, plan_scaler
 from discreet.preprocessing.smoothness import largest_smoothness, learn_smoothness, least_smoothness, plan_smoothness
@@ -280,7 +279,7 @@ def chosen_point(selection, rng, runs, quantile, sensitivity):
 @pytest.mark.parametrize("quantile", [0.5, 0.8])
 def test_cells_are_selected_by_the_exponential_mechanism(relation, quantile, monkeypatch):
     """A chi-square test against the definition; noise of 2/3 of the planned size is rejected."""
-    monkeypatch.setattr(intervals, "POINTS", 16)
+    monkeypatch.setattr(quantiles, "POINTS", 16)
     places = np.array([2, 2, 2, 5, 6, 7, 11, 15])
     move = mechanisms.rank_error(relation, quantile)
     stream = seeded_generator(5)

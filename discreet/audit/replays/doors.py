@@ -12,7 +12,7 @@ from discreet._common.types import IntArray
 from discreet.audit.replays.laws import DensityLaw, Law, SelectionLaw, claim_of, selection_of
 from discreet.audit.replays.tape import DivergedError, Tape
 from discreet.data.rows import Data
-from discreet.preprocessing.intervals import Runs
+from discreet.preprocessing.quantiles import Runs
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import AdditiveMechanism
 from discreet.privacy.mechanisms.grid import NoisyGrid
