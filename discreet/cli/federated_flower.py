@@ -100,8 +100,7 @@ def app(
     force: options.Force = False,
 ) -> None:
     """Write the folder that `flwr run` submits to a SuperLink, to train with the clients that are connected to it."""
-    from discreet.federated.flower.app_folder import write_app
-    from discreet.federated.flower.server_settings import ServerSettings
+    from discreet.federated.flower.app import ServerSettings, write_app
     from discreet.federated.plan_file import read_plan
 
     check_free(out, force)

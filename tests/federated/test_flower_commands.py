@@ -12,8 +12,8 @@ import pytest
 
 pytest.importorskip("flwr", reason="needs Flower: pip install 'discreet[flower]'")
 
-from discreet.federated.flower import app_folder, data_holder
-from discreet.federated.flower.server_settings import ServerSettings
+from discreet.federated.flower import app, data_holder
+from discreet.federated.flower.app import ServerSettings
 from tests.cli_tools import run
 
 
@@ -62,7 +62,7 @@ def test_app_wants_as_many_names_as_the_plan_has_clients(tmp_path, plan, monkeyp
 
 def test_the_folder_for_flower_quotes_any_path(tmp_path):
     path = tmp_path / 'a "strange" \\ name.json'
-    app_folder.write_app(tmp_path / "app", path)
+    app.write_app(tmp_path / "app", path)
     project = tomllib.loads((tmp_path / "app" / "pyproject.toml").read_text())
     assert project["tool"]["flwr"]["app"]["config"]["settings"] == str(path)
 

@@ -12,10 +12,10 @@ import pytest
 
 pytest.importorskip("flwr", reason="needs Flower: pip install 'discreet[flower]'")
 
-from discreet.federated.flower import data_holder, executor
+from discreet.federated.flower import data_holder, internals
 from discreet.federated.flower.certificates import make_client_key, make_server_certificate
+from discreet.federated.flower.internals import EarlierConnection
 from discreet.federated.flower.processes import ProgramEndedError, free_port
-from discreet.federated.flower.reconnect import EarlierConnection
 from tests.federated_tools import make_clients, make_plan, request_of
 
 
@@ -87,12 +87,12 @@ def test_an_executor_outlives_a_request_that_goes_wrong(tmp_path, monkeypatch, c
             raise RuntimeError("objects are missing")
         return "message", "context", None, None
 
-    monkeypatch.setattr(executor.RuntimeHttpClient, "from_server_address", lambda **_: FakeConnection())
-    monkeypatch.setattr(executor, "pull_task_input", pull)
-    monkeypatch.setattr(executor, "push_message", lambda connection, reply, context: answered.append(reply))
-    monkeypatch.setattr(executor, "push_task_output", lambda **_: None)
+    monkeypatch.setattr(internals.RuntimeHttpClient, "from_server_address", lambda **_: FakeConnection())
+    monkeypatch.setattr(internals, "pull_task_input", pull)
+    monkeypatch.setattr(internals, "push_message", lambda connection, reply, context: answered.append(reply))
+    monkeypatch.setattr(internals, "push_task_output", lambda **_: None)
     authority = make_server_certificate(tmp_path).authority
-    made = executor.Executor(lambda message, context: "reply", "127.0.0.1:1", authority=authority, secret=b"s")
+    made = internals.Executor(lambda message, context: "reply", "127.0.0.1:1", authority=authority, secret=b"s")
     assert [made.answer_one() for _ in range(4)] == [False, False, False, True]
     assert answered == ["reply"]
     assert "objects are missing" in caplog.text

@@ -23,7 +23,7 @@ from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
 from discreet.federated import Server, plan_federated
 from discreet.federated.flower import loopback
-from discreet.federated.flower.app_folder import write_app
+from discreet.federated.flower.app import write_app
 from discreet.federated.flower.data_holder import only_process
 from discreet.federated.flower.in_process import run_in_process
 from discreet.federated.flower.loopback import deployment_of

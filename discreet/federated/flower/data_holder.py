@@ -18,7 +18,7 @@ from flwr.app import Context
 from discreet.federated.client import Client
 from discreet.federated.flower.certificates import ServerCertificate, make_server_certificate, write_private
 from discreet.federated.flower.client_app import make_client_app
-from discreet.federated.flower.executor import Executor
+from discreet.federated.flower.internals import EarlierConnection, Executor
 from discreet.federated.flower.processes import (
     LOOPBACK,
     Program,
@@ -27,7 +27,6 @@ from discreet.federated.flower.processes import (
     free_port,
     stop,
 )
-from discreet.federated.flower.reconnect import EarlierConnection
 
 _log = logging.getLogger(__name__)
 

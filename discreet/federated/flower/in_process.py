@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from flwr.app import Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.proto.node_pb2 import NodeInfo
 from flwr.serverapp import Grid
-from flwr.supercore.task_identity import TaskIdentity
 
 from discreet.federated.client import Client
 from discreet.federated.flower.client_app import make_client_app
+from discreet.federated.flower.internals import task_identity
 from discreet.federated.flower.server_app import make_server_app
 from discreet.federated.server import Server
 
@@ -93,17 +92,3 @@ class InProcessGrid(Grid):
     def create_message(self, *_: Any, **__: Any) -> Message:
         """Deprecated in Flower: call `Message`."""
         raise NotImplementedError
-
-
-@contextmanager
-def task_identity() -> Iterator[None]:
-    """Give this process the identity that Flower's `Message` asks for, and take it back at the end."""
-    names = ("_run_id", "_node_id", "_task_id")
-    before = {name: getattr(TaskIdentity, name) for name in names}
-    try:
-        for name, value in zip(names, (1, 0, 1), strict=True):
-            setattr(TaskIdentity, name, value)
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(TaskIdentity, name, value)

@@ -12,10 +12,9 @@ from types import TracebackType
 from typing import Any
 
 from discreet._common.types import FloatArray, IndexArray
-from discreet.federated.flower.app_folder import write_app
+from discreet.federated.flower.app import ServerSettings, write_app
 from discreet.federated.flower.certificates import make_client_key, make_server_certificate
 from discreet.federated.flower.processes import LOOPBACK, Program, flower_environment, free_port, stop, tail
-from discreet.federated.flower.server_settings import ServerSettings
 from discreet.federated.plan import FederatedPlan
 
 CONNECTION = "discreet"

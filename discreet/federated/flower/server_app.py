@@ -9,8 +9,8 @@ from typing import Any
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
+from discreet.federated.flower.app import ServerSettings
 from discreet.federated.flower.sender import GridSender
-from discreet.federated.flower.server_settings import ServerSettings
 from discreet.federated.messages import Request
 from discreet.federated.rounds import run_rounds
 from discreet.federated.server import Server

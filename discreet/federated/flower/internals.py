@@ -1,9 +1,10 @@
-"""A client's own process beside its SuperNode: it answers with the installed library, never with code from the server.
+"""All that discreet uses of Flower and Flower does not call public: no public interface keeps the server's code out.
 
 Flower sends the code of an app from the server to the clients. A client that ran it would hand its rows to whoever
 runs the server, and no statement about its noise would hold. So a SuperNode of this library is started with
-`--isolation process`, and this process takes the requests from it: of the app that came with a request nothing is
-loaded. It also stays up between rounds, where Flower starts a new Python for each message.
+`--isolation process`, and `Executor` takes the requests from it: of the app that came with a request nothing is loaded.
+It also stays up between rounds, where Flower starts a new Python for each message. Why nothing public does this:
+docs/flower.md, "Which Flower".
 """
 
 from __future__ import annotations
@@ -11,13 +12,17 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.serialization import load_ssh_private_key
 from flwr.clientapp import ClientApp
 from flwr.common.constant import SubStatus
+from flwr.proto.fleet_pb2 import DeactivateNodeRequest
 from flwr.proto.runtime_pb2 import AcquireTaskRequest, SendTaskHeartbeatRequest
 from flwr.supercore.constant import TaskType
 from flwr.supercore.heartbeat import HeartbeatSender
@@ -27,6 +32,9 @@ from flwr.supercore.interceptors import (
     SuperExecAuthHttpInterceptor,
 )
 from flwr.supercore.runtime import RuntimeHttpClient
+from flwr.supercore.task_identity import TaskIdentity
+from flwr.supernode.fleet_http_client import FleetHttpClient
+from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 from flwr.supernode.runtime.run_clientapp import pull_task_input, push_message, push_task_output
 
 _log = logging.getLogger(__name__)
@@ -116,3 +124,63 @@ def _beat(connection: RuntimeHttpClient) -> bool:
     with contextlib.suppress(httpx.HTTPError):
         connection.SendTaskHeartbeat(SendTaskHeartbeatRequest())
     return True
+
+
+class EarlierConnection:
+    """The number of a client at its SuperLink, in a file: so a client that was killed comes back at once.
+
+    A SuperLink takes a client for connected until its signs of life are 60 seconds old, and turns a second connection
+    with the same key away until then. A client that starts again first says, signed with its key, that the earlier
+    connection has ended.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def remember(self, node: int) -> None:
+        """Keep the number."""
+        if self._number() != node:
+            self.path.write_text(str(node))
+
+    def end(self, superlink: str, authority: Path, key: Path) -> None:
+        """Tell the SuperLink that the connection has ended; without a number or an answer, it finds out by itself."""
+        node = self._number()
+        if node is None:
+            return
+        private = load_ssh_private_key(key.read_bytes(), None)
+        if not isinstance(private, EllipticCurvePrivateKey):
+            raise ValueError(f"{key} is not a key on an elliptic curve; make one with: ssh-keygen -t ecdsa -b 384")
+        signature = NodeAuthHttpInterceptor(private, private.public_key())
+        version = RuntimeVersionHttpInterceptor(component_name="SuperNode")
+        with (
+            contextlib.suppress(httpx.HTTPError),
+            FleetHttpClient.from_server_address(
+                superlink, False, authority.read_bytes(), interceptors=[version, signature]
+            ) as connection,
+        ):
+            connection.DeactivateNode(DeactivateNodeRequest(node_id=node))
+
+    def _number(self) -> int | None:
+        try:
+            return int(self.path.read_text())
+        except (FileNotFoundError, ValueError):
+            return None
+
+
+@contextmanager
+def task_identity() -> Iterator[None]:
+    """Give this process the identity that Flower's `Message` asks for, and take it back at the end."""
+    names = ("_run_id", "_node_id", "_task_id")
+    before = {name: getattr(TaskIdentity, name) for name in names}
+    try:
+        for name, value in zip(names, (1, 0, 1), strict=True):
+            setattr(TaskIdentity, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(TaskIdentity, name, value)

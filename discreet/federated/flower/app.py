@@ -1,15 +1,58 @@
-"""What the server's process is told: a file on its own machine, named in the run configuration."""
+"""The app that `flwr run` submits: a folder that names the library's apps, and the settings of the server's process."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import discreet
+from discreet._common.codec import built, written
+from discreet._common.json_file import read_json_file, write_json_file
 from discreet.federated.client_state import write_durably
 from discreet.federated.plan_file import read_plan
 from discreet.federated.server import Server
+
+APP = """[project]
+name = "discreet-federated"
+version = {version}
+description = "Federated training with differential privacy"
+license = "Apache-2.0"
+dependencies = []
+
+[tool.flwr.app]
+publisher = "discreet"
+
+[tool.flwr.app.components]
+serverapp = "discreet.federated.flower.server_app:app"
+clientapp = "discreet.federated.flower.client_app:app"
+
+[tool.flwr.app.config]
+settings = {settings}
+"""
+
+
+def write_app(folder: Path, settings_file: Path) -> Path:
+    """Write the folder for `flwr run`.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it does not exist.
+    settings_file : Path
+        The server's settings, on the machine of the SuperLink. Clients see this path and nothing more of them.
+
+    Returns
+    -------
+    Path
+        The folder.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    # A JSON string is a TOML string too.
+    text = APP.format(version=json.dumps(discreet.__version__), settings=json.dumps(str(settings_file)))
+    (folder / "pyproject.toml").write_text(text)
+    return folder
 
 
 @dataclass(frozen=True)
@@ -45,12 +88,11 @@ class ServerSettings:
     @classmethod
     def read(cls, path: Path) -> ServerSettings:
         """Return what `write` wrote."""
-        content = json.loads(path.read_text())
-        return cls(**content | {"clients": tuple(content["clients"])})
+        return read_json_file(path, lambda content: built(cls, content), f"{path} holds no settings of a server")
 
     def write(self, path: Path) -> None:
-        """Write the settings to a file."""
-        path.write_text(json.dumps(asdict(self), indent=2))
+        """Write the settings to a file on the server's machine, which the run configuration names."""
+        write_json_file(path, written(self))
 
     def server(self) -> Server:
         """Return the server, new or as an earlier one left it."""
