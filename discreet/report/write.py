@@ -16,9 +16,8 @@ from discreet.report.sections.card import card, signature
 from discreet.report.sections.coefficients import says
 from discreet.report.sections.evaluated import evaluated
 from discreet.report.sections.ledger import booked
-from discreet.report.sections.plan import planned
 from discreet.report.sections.promise import key_numbers, notices, promise
-from discreet.report.sections.trained import trained
+from discreet.report.sections.trained import planned, trained
 
 if TYPE_CHECKING:
     from discreet.metrics import Evaluation

@@ -16,7 +16,7 @@ from discreet.estimators.reading.summary_text import (
     ranges_told,
 )
 from discreet.report.blocks import Block, Figure, Heading, Section, Table, Text
-from discreet.report.svg.coefficients import Bar, coefficients
+from discreet.report.pictures import Bar, coefficients
 
 if TYPE_CHECKING:
     from discreet.estimators.reading.summary import ModelSummary

@@ -8,7 +8,7 @@ from discreet._common.text import one_line
 from discreet.metrics.record import NAMES
 from discreet.privacy.statement import release_facts, rounded_up
 from discreet.report.blocks import Block, Facts, Figure, Notice, Section, Table, Text
-from discreet.report.svg.evaluation import calibration, roc
+from discreet.report.pictures import calibration, roc
 
 if TYPE_CHECKING:
     from discreet.metrics import Evaluation, Limits

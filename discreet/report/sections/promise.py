@@ -9,7 +9,7 @@ from discreet.privacy.relation import Relation, Unit
 from discreet.privacy.statement import rounded_up, sections_of
 from discreet.privacy.tradeoffs import trade_off
 from discreet.report.blocks import Block, Figure, Heading, Notice, Section, Table, Text, paragraphs
-from discreet.report.svg.promise import beliefs, errors
+from discreet.report.pictures import beliefs, errors
 
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee

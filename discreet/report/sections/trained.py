@@ -1,4 +1,4 @@
-"""What was trained, on what, and from what the page was made."""
+"""What was trained and on what, and what was decided before any row was read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from discreet._common.text import one_line
 from discreet.privacy.statement import release_facts
-from discreet.report.blocks import Facts, Section, Text
+from discreet.report.blocks import Block, Facts, Items, Section, Table, Text
+from discreet.solvers.plan_text import HEADER, error_told, facts_of, share_told, spending_of
 
 if TYPE_CHECKING:
     from discreet.report.material import Material
@@ -46,3 +47,23 @@ def _origin(material: Material) -> str:
     if not material.is_private:
         return f"{told}, but it shows results without privacy protection: guard it as the table is guarded."
     return f"{told}: it is post-processing, costs no privacy, and may be shown to whoever may see {listed}."
+
+
+def planned(material: Material) -> Section:
+    """The plan, or why it is not known."""
+    plan = material.plan
+    if plan is None:
+        return Section("plan", "The plan", (Text(f"The plan is not known: {material.why_no_plan}"),))
+    blocks: list[Block] = [
+        Text("All of this was decided before any row was read, from public facts alone."),
+        Facts((*facts_of(plan).items(), ("standard error", error_told(plan)))),
+    ]
+    if plan.is_noisy:
+        blocks += [
+            Table("What the budget was spent on", HEADER, tuple(spending_of(plan)), (1, 2, 3)),
+            Text(f"Share: {share_told(plan)}."),
+        ]
+    warnings = plan.weaknesses() + plan.warnings()
+    if warnings:
+        blocks += [Text("What the plan warned of:"), Items(tuple(warnings))]
+    return Section("plan", "The plan", tuple(blocks))
