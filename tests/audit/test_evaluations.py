@@ -6,13 +6,13 @@ A replay tests the size of the noise at level 1e-6: 24 of them raise a false ala
 import pytest
 
 from discreet.audit import replay
-from discreet.audit.evaluations import BUDGET, counts_case, gradient_case
 from discreet.audit.faults import halved_sensitivity
 from discreet.fairness.evaluation.private_certificate import EvaluationRows
 from discreet.fairness.evaluation.record import PrivateCertificate
 from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.relation import Relation
+from tests.evaluation_cases import BUDGET, counts_case, gradient_case
 
 CASES = [counts_case, gradient_case]
 

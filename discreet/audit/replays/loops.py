@@ -35,10 +35,10 @@ def loop_patches() -> list[Patch]:
     return [
         (CoordinateState, "run", _coordinate_steps),
         (BlockState, "run_sets", _set_steps),
-        (BatchSteps, "run", _batch_steps),
-        (MemorySteps, "_with_kernel", _difference_steps),
-        (MemorySteps, "_with_matrix_products", _difference_steps),
-        (dual_coordinate_descent._Ascent, "_steps", _dual_steps),
+        (BatchSteps, "run", _batches(_batch, ("w",))),
+        (MemorySteps, "_with_kernel", _batches(_difference, ("w",))),
+        (MemorySteps, "_with_matrix_products", _batches(_difference, ("w",))),
+        (dual_coordinate_descent._Ascent, "_steps", _batches(_dual, ("v", "w", "centre"))),
     ]
 
 
@@ -149,100 +149,54 @@ def _set_steps(original: Any, tape: Tape) -> Any:
     return run_sets
 
 
-def _one(indptr: Any, t: int) -> Any:
-    return np.array([indptr[t], indptr[t + 1]])
+Measure = tuple[Callable[[], FloatArray], float, bool]  # the statistic once the probe has moved, grid, whether it moves
 
 
-def _batch_steps(original: Any, tape: Tape) -> Any:
-    def run(self: Any, indptr: Any, indices: Any, noise: FloatArray, *rest: Any) -> None:
-        draw = tape.claim(noise)
-        if draw is None:
-            return original(self, indptr, indices, noise, *rest)
-        total = np.zeros_like(self.total)
-        for t in range(indptr.size - 1):
-            batch, z = _one(indptr, t), noise[t : t + 1]
-            probe = copy.copy(self)
-            probe.scaled, probe.length, probe.batch = _free(self.scaled), 1.0, 1.0
-            probe.w, probe.total = self.w.copy(), np.zeros_like(self.total)
-            original(probe, batch, indices, np.zeros_like(z), *rest)
-            before = self.w.copy()
-            _step(
-                tape,
-                draw,
-                before - probe.w,
-                z[0],
-                self.grid_step,
-                lambda n: original(self, batch, indices, n[None], *rest),
-                self,
-                ("w",),
-            )
-            total += self.w
-        self.total[...] = total
-        return None
+def _batches(prepare: Callable[[Any, Any], Measure], names: tuple[str, ...]) -> Callable[[Any, Tape], Any]:
+    """Intercept a loop over batches of rows; `prepare` makes a probe of it whose step shows the statistic."""
 
-    return run
+    def patched(original: Any, tape: Tape) -> Any:
+        def run(self: Any, indptr: Any, indices: Any, noise: FloatArray, *rest: Any) -> None:
+            draw = tape.claim(noise)
+            if draw is None:
+                return original(self, indptr, indices, noise, *rest)
+            total = np.zeros_like(self.total)
+            for t in range(indptr.size - 1):
+                batch, z, probe = indptr[t : t + 2].copy(), noise[t : t + 1], copy.copy(self)
+                statistic, grid_step, moves = prepare(self, probe)
+                original(probe, batch, indices, np.zeros_like(z), *rest)
+
+                def step(n: FloatArray) -> None:
+                    original(self, batch, indices, n[None], *rest)
+
+                _step(tape, draw, statistic(), z[0], grid_step, step, self, names, moves)
+                total += self.w
+            self.total[...] = total
+            return None
+
+        return run
+
+    return patched
 
 
-def _difference_steps(original: Any, tape: Tape) -> Any:
-    def run(self: Any, indptr: Any, indices: Any, noise: FloatArray) -> None:
-        draw = tape.claim(noise)
-        if draw is None:
-            return original(self, indptr, indices, noise)
-        total = np.zeros_like(self.total)
-        for t in range(indptr.size - 1):
-            batch, z = _one(indptr, t), noise[t : t + 1]
-            distance = float(np.linalg.norm(self.w - self.anchor))
-            limit = min(self.difference_clip * distance, 2.0 * self.clip) if distance > 0.0 else 0.0
-            probe = copy.copy(self)
-            probe.scaled, probe.length = _free(self.scaled), 1.0
-            probe.settings = replace(self.settings, batch=1)
-            probe.gradient = np.zeros_like(self.gradient)
-            probe.w, probe.total = self.w.copy(), np.zeros_like(self.total)
-            original(probe, batch, indices, np.zeros_like(z))
-            statistic = self.w - probe.w
-            _step(
-                tape,
-                draw,
-                statistic / (limit or 1.0),
-                z[0],
-                self.batch_grid.step,
-                lambda n: original(self, batch, indices, n[None]),
-                self,
-                ("w",),
-                limit > 0.0,
-            )
-            total += self.w
-        self.total[...] = total
-        return None
-
-    return run
+def _batch(state: Any, probe: Any) -> Measure:
+    probe.scaled, probe.length, probe.batch = _free(state.scaled), 1.0, 1.0
+    probe.w, probe.total = state.w.copy(), np.zeros_like(state.total)
+    return lambda: state.w - probe.w, state.grid_step, True
 
 
-def _dual_steps(original: Any, tape: Tape) -> Any:
-    def run(self: Any, indptr: Any, indices: Any, noise: FloatArray) -> None:
-        draw = tape.claim(noise)
-        if draw is None:
-            return original(self, indptr, indices, noise)
-        total = np.zeros_like(self.total)
-        for t in range(indptr.size - 1):
-            batch, z = _one(indptr, t), noise[t : t + 1]
-            probe = copy.copy(self)
-            for name in ("alpha", "centre", "w", "total"):
-                setattr(probe, name, getattr(self, name).copy())
-            probe.v = np.zeros_like(self.v)
-            original(probe, batch, indices, np.zeros_like(z))
-            _step(
-                tape,
-                draw,
-                probe.v,
-                z[0],
-                self.grid.step,
-                lambda n: original(self, batch, indices, n[None]),
-                self,
-                ("v", "w", "centre"),
-            )
-            total += self.w
-        self.total[...] = total
-        return None
+def _difference(state: Any, probe: Any) -> Measure:
+    """Differences of gradients at the weights and at the anchor, clipped to what their distance allows."""
+    distance = float(np.linalg.norm(state.w - state.anchor))
+    limit = min(state.difference_clip * distance, 2.0 * state.clip) if distance > 0.0 else 0.0
+    probe.scaled, probe.length = _free(state.scaled), 1.0
+    probe.settings, probe.gradient = replace(state.settings, batch=1), np.zeros_like(state.gradient)
+    probe.w, probe.total = state.w.copy(), np.zeros_like(state.total)
+    return lambda: (state.w - probe.w) / (limit or 1.0), state.batch_grid.step, limit > 0.0
 
-    return run
+
+def _dual(state: Any, probe: Any) -> Measure:
+    for name in ("alpha", "centre", "w", "total"):
+        setattr(probe, name, getattr(state, name).copy())
+    probe.v = np.zeros_like(state.v)
+    return lambda: probe.v, state.grid.step, True
