@@ -90,13 +90,13 @@ def test_a_regret_is_over_the_value_that_is_best_on_all_tables():
 
 
 def test_a_scan_replaces_a_constant_wherever_it_was_imported_and_puts_it_back(scans):
-    from discreet.solvers.newton import solver
+    from discreet.solvers.newton import planning
 
-    scan, before = scans.SCANS["solvers.newton.solver.GROWTH"], solver.GROWTH
+    scan, before = scans.SCANS["solvers.newton.planning.GROWTH"], planning.GROWTH
     with load("replaced").replaced(scan, 7.5) as settings:
-        assert solver.GROWTH == 7.5
+        assert planning.GROWTH == 7.5
         assert settings == {}
-    assert before == solver.GROWTH
+    assert before == planning.GROWTH
 
 
 def test_every_constant_has_a_comment_beside_it(register):

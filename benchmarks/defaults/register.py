@@ -31,7 +31,7 @@ ROW = re.compile(r"\| `(?P<name>[^`]+)` \| `(?P<value>[^`]+)` \| (?P<kind>[^|]+)
 class Row(NamedTuple):
     """One line of the page."""
 
-    name: str  # as in "solvers.newton.solver.MOMENT_SHARE", without the name of the package
+    name: str  # as in "solvers.newton.planning.MOMENT_SHARE", without the name of the package
     value: str  # the expression of the source
     kind: str
     reason: str

@@ -159,7 +159,7 @@ def _free(solver: str, **settings: Any) -> FitError:
     return FitError(solver, unconstrained, **settings)
 
 
-_NEWTON, _SHARED = "solvers.newton.solver", "solvers._shared"
+_NEWTON, _SHARED = "solvers.newton.planning", "solvers._shared"
 _SGD, _DUAL = "solvers.stochastic_gradient", "solvers.dual_coordinate_descent"
 _STREAM = (("aggregation", "tree"), ("epochs", 1))
 SCANS = {

@@ -10,7 +10,7 @@ figures result:
 
 Each comes with its standard error. Both are somewhat too large, the second one more: the best of several noisy means
 owes a part of its place to luck. The optimum is read from the rows: scans are not private, and no user's rows are part
-of them. Each constant is an experiment of its name: `run.py defaults --only solvers.newton.solver.STEPS`.
+of them. Each constant is an experiment of its name: `run.py defaults --only solvers.newton.planning.STEPS`.
 """
 
 from __future__ import annotations

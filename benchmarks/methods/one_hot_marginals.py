@@ -19,7 +19,7 @@ from discreet import Budget, Problem
 from discreet.data.public import Public
 from discreet.problem.losses import Logistic
 from discreet.solvers._shared.noise_rules import GRADIENT_CLIP
-from discreet.solvers.newton.solver import default_steps
+from discreet.solvers.newton.planning import default_steps
 
 MOMENT_SHARE = 0.4  # of the budget, in mu^2; the rest is divided equally between the gradient steps
 LEAST_CURVATURE = 0.15  # of the logistic loss, in the step length

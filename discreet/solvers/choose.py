@@ -10,8 +10,8 @@ from discreet.privacy.budget import Budget
 from discreet.problem.problem import Problem
 from discreet.solvers import SOLVERS, Plan, Solver
 from discreet.solvers.gradient_descent import GradientDescent
-from discreet.solvers.newton.planned_metric import hidden_part
-from discreet.solvers.newton.solver import MOMENT_SHARE, Newton, moved_by_noise
+from discreet.solvers.newton.planning import MOMENT_SHARE, fits_constant, hidden_part, moved_by_noise
+from discreet.solvers.newton.solver import Newton
 from discreet.solvers.screened.planning import worth_screening
 
 # Measured: docs/defaults.md.
@@ -69,7 +69,7 @@ def _automatic(problem: Problem, public: Public, budget: Budget) -> tuple[str, s
 
 
 def _why_constant(problem: Problem, public: Public, budget: Budget) -> str | None:
-    fits = Newton().fits_constant(problem, public, budget)
+    fits = fits_constant(Newton(), problem, public, budget)
     return "rows are too few for anything but a constant" if fits else None
 
 

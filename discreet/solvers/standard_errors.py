@@ -13,9 +13,10 @@ from discreet.solvers._shared.clipping import planned_slope
 from discreet.solvers._shared.noise_rules import COORDINATE_CLIP, GRADIENT_CLIP, averaged_noise
 from discreet.solvers.coordinate_descent.solver import CoordinateDescent, CoordinateDescentPlan
 from discreet.solvers.gradient_descent import GradientDescent
+from discreet.solvers.newton.curvature import first_slope
+from discreet.solvers.newton.planning import LONG_RESIDUALS, NewtonPlan
 from discreet.solvers.newton.releases import GRADIENTS
-from discreet.solvers.newton.solver import LONG_RESIDUALS, Newton, NewtonPlan, weights_of_iterates
-from discreet.solvers.newton.start import first_slope
+from discreet.solvers.newton.solver import Newton, weights_of_iterates
 from discreet.solvers.output_perturbation import OutputPerturbation, OutputPerturbationPlan
 from discreet.solvers.screened.solver import Screened, ScreenedPlan
 from discreet.solvers.sufficient_statistics import (

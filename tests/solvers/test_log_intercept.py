@@ -18,9 +18,8 @@ from discreet.problem.column_scaling import exact_scaling
 from discreet.problem.optimum import newton
 from discreet.problem.scaled_problem import scale_problem
 from discreet.solvers.newton import Newton
-from discreet.solvers.newton.log_intercept import CALIBRATION_SHARE, calibrated_intercept, mean_curvature
 from discreet.solvers.newton.releases import LABELS
-from discreet.solvers.newton.settling import within_belief
+from discreet.solvers.newton.settling import CALIBRATION_SHARE, calibrated_intercept, mean_curvature, within_belief
 from discreet.solvers.newton.shrinkage import Columns, Estimate
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning")

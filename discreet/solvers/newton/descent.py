@@ -24,7 +24,15 @@ from discreet.solvers._shared.clipping import typical_slope
 from discreet.solvers._shared.constant_score import ConstantScore, learn_label_scores
 from discreet.solvers._shared.quadratic_model import QuadraticModel
 from discreet.solvers.newton import parts
-from discreet.solvers.newton.curvature import LEAST_CURVATURE, Curvature, likely_values, safe_curvature
+from discreet.solvers.newton.curvature import (
+    LEAST_CURVATURE,
+    Curvature,
+    first_curvature,
+    first_slope,
+    least_shrinkage,
+    likely_values,
+    safe_curvature,
+)
 from discreet.solvers.newton.public_metric import largest_eigenvalue, public_metric, public_rows, unresolved
 from discreet.solvers.newton.releases import (
     CLIP,
@@ -36,8 +44,6 @@ from discreet.solvers.newton.releases import (
     NEW_CLIP,
     RADIUS,
 )
-from discreet.solvers.newton.several_outputs import learn_curvatures
-from discreet.solvers.newton.start import first_curvature, first_slope, least_shrinkage
 
 if TYPE_CHECKING:
     from discreet.solvers.base import Run
@@ -95,11 +101,6 @@ class Descent:
         matrix = self.metric.matrix
         made = {h: QuadraticModel(h * matrix, self.scaled.penalty_terms) for h in set(curvatures.tolist())}
         return [made[h] for h in curvatures.tolist()]
-
-    def _learn_curvatures(self) -> list[QuadraticModel]:
-        """With several outputs one curvature for each."""
-        found = learn_curvatures(self.scaled, self.w, self.split.part(HESSIAN), self.relation, self.run.rng)
-        return self._models(np.maximum(found, LEAST_CURVATURE * self.scaled.problem.loss.smoothness))
 
     def _noisy_gradient(self, t: int) -> FloatArray:
         """The mean of the gradients at the current weights, clipped in the metric, with noise that is white in it.
@@ -190,6 +191,22 @@ class Descent:
         matrix = self.scaled.problem.loss.smoothness * self.metric.unwhitened(self.curvature.matrix)
         return [QuadraticModel(matrix, self.scaled.penalty_terms)]
 
+    def _learn_curvatures(self) -> list[QuadraticModel]:
+        """With several outputs a curvature for each, so large that steps do not overshoot; at most its bound.
+
+        The mean of the rows' curvatures is released, lifted by about as much as the lowest of as many normal numbers
+        lies below 0, and multiplied by `COUPLING`.
+
+        Guarantee: costs the planned share of the Hessian.
+        """
+        scaled, loss, part = self.scaled, self.scaled.problem.loss, self.split.part(HESSIAN)
+        sensitivity = mechanisms.clipped_sum(self.relation, loss.outputs) * parts.row_curvature_bound(loss)
+        total = scaled.sum(partial(parts.curvature_sum, w=self.w, table_rows=self._table_rows))
+        mean = part.release(self.run.rng, total, sensitivity) / scaled.rows
+        lift = math.sqrt(2.0 * math.log(loss.outputs)) * part.deviation(sensitivity) / scaled.rows
+        found = np.clip(parts.COUPLING * (mean + lift), 0.0, loss.smoothness)
+        return self._models(np.maximum(found, LEAST_CURVATURE * loss.smoothness))
+
     @property
     def _table_rows(self) -> int | None:
         """The public number of rows, by which rows are rounded; None: no noise, and no rounding."""
@@ -239,3 +256,13 @@ class Descent:
         """
         noise = self.split.whole.deviation(mechanisms.clipped_sum(self.relation))
         return CLIPPED_ROWS * noise * math.sqrt(self.scaled.outputs * self.scaled.columns)
+
+
+def only_constant(scaled: BlockwiseProblem, plan: NewtonPlan, run: Run) -> FloatArray:
+    """Weights that predict the constant alone: the labels' shares, or the mean to which the target was shifted."""
+    w = scaled.start()
+    if plan.mechanism.shares[LABELS] > 0.0:
+        found = learn_label_scores(scaled, plan.mechanism.part(LABELS), plan.public.relation, run.rng).value
+        w[..., -1] = found if scaled.outputs > 1 else found[0]
+    run.report(1, 1, scaled, w)
+    return w

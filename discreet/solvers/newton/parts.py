@@ -5,7 +5,9 @@ They may be computed on another machine, so none of them knows the run, its gene
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,8 +24,14 @@ from discreet.problem.person_gradients import (
 from discreet.scaling import second_moment
 from discreet.scaling.norm_bound import norm_counts
 from discreet.scaling.second_moment import Metric
-from discreet.solvers.newton.several_outputs import slope_norms
 
+if TYPE_CHECKING:
+    from discreet.problem.losses import Loss
+
+# The Hessian of the softmax loss is a graph's Laplacian, the curvatures being its degrees: it is at most twice the
+# diagonal matrix of them. One-against-the-rest losses have no other entries, and a margin of 2 for directions that
+# have more curvature than the mean of all.
+COUPLING = 2.0
 NormsOf = Callable[[ScaledBlock], FloatArray]  # one norm per row of a block, or per person
 
 
@@ -102,3 +110,35 @@ def root_curvatures(block: ScaledBlock, w: FloatArray, metric: Metric, clip: flo
         clipped = of_each_row(gradient_norms(block, w, metric) > clip, block)
     curvature = np.clip(np.nan_to_num(block.curvatures_at(margins)) / block.loss.smoothness, 0.0, 1.0)
     return np.sqrt(np.where(clipped, 0.0, curvature))
+
+
+def slope_norms(slopes: FloatArray) -> FloatArray:
+    """The absolute value of each row's slope; with several outputs the Euclidean norm of its slopes."""
+    return np.abs(slopes) if slopes.ndim == 1 else np.linalg.norm(slopes, axis=1)
+
+
+def row_curvature_bound(loss: Loss) -> float:
+    """The norm to which the curvatures of a row, one per output, are shortened; no row of these losses exceeds it.
+
+    Each curvature is at most the smoothness. Those of the softmax loss are p (1 - p) <= 1/4 and sum to less than 1, so
+    that their squares sum to less than 1/4.
+    """
+    return 0.5 if loss.name == "multinomial" else loss.smoothness * math.sqrt(loss.outputs)
+
+
+@takes_tensors
+def curvature_sum(block: ScaledBlock, w: FloatArray, table_rows: int | None) -> FloatArray:
+    """The weighted sum over rows of their curvatures, each row shortened to the bound on its norm.
+
+    With `table_rows`, the public number of rows, entries are cut towards 0 to multiples of a power of two: sums of up
+    to 8 times as many rows are then exact.
+    """
+    bound = row_curvature_bound(block.loss)
+    rows = np.clip(np.nan_to_num(block.loss.curvature(block.margins(w), block.y)), 0.0, bound)
+    rows *= (bound / np.maximum(np.linalg.norm(rows, axis=1), bound))[:, None]
+    if block.weight is not None:
+        rows *= block.weight[:, None]
+    if table_rows is not None:
+        unit = math.ldexp(1.0, math.ceil(math.log2(max(table_rows, 1))) + math.ceil(math.log2(bound)) - 49)
+        rows = np.trunc(rows / unit) * unit
+    return np.asarray(rows.sum(axis=0))

@@ -1,20 +1,23 @@
 """The result of a run: the mean of its iterates, shrunk towards the constant by what is known about their noise.
 
-Post-processing of released numbers: it costs nothing. Derivation: docs/guarantees/newton.md, step 4.
+That is post-processing of released numbers and costs nothing: docs/guarantees/newton.md, step 4. With a log link, one
+noisy mean over the rows then moves the intercept: docs/guarantees/counts.md.
 """
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet._common.types import FloatArray
+from discreet.data.rows import TERM_STEP, on_term_grid, takes_tensors
 from discreet.privacy import mechanisms
 from discreet.solvers._shared.clipping import typical_slope
 from discreet.solvers.newton.calibration import calibrated
-from discreet.solvers.newton.releases import CALIBRATION, GRADIENTS
+from discreet.solvers.newton.releases import CALIBRATION, GRADIENTS, LABELS
 from discreet.solvers.newton.shrinkage import (
     SMALLEST_NOISE,
     Columns,
@@ -32,14 +35,33 @@ WEAK_NOISE = 0.05  # variance of the noise in scores of a log link, over the usu
 EXCESS = 8.0  # of a clipped gradient over its threshold, in usual gradients: counts have long tails
 LEAST_LEFT = 0.01  # of the target's variance: nothing is explained completely, whatever the noise says
 
+CALIBRATION_SHARE = 0.05  # of the budget, for the intercept of a log link
+LEAST_ERROR, MOST_ERROR = 0.05, 0.5  # of an intercept that follows the released mean: more if scores vary more
+LARGEST_MOVE = 3.0  # a factor of 20: what is further away is noise
+
 if TYPE_CHECKING:
+    from discreet.privacy.mechanisms import Gaussian
+    from discreet.privacy.random.generator import RandomGenerator
+    from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock
     from discreet.problem.losses import Loss
     from discreet.solvers._shared.quadratic_model import QuadraticModel
     from discreet.solvers.newton.descent import Descent
 
 
 def settled(descent: Descent, w: FloatArray, weights: FloatArray) -> FloatArray:
-    """The mean of the iterates by these weights, shrunk output by output; weights with bounds are left as they are."""
+    """The mean of the iterates by these weights, shrunk; with a log link the intercept is measured, if planned.
+
+    Guarantee: costs the planned share of the mean curvature, if there is one.
+    """
+    w = shrunk(descent, w, weights)
+    if not descent.plan.problem.loss.log_link or descent.split.shares[LABELS] == 0.0:
+        return w
+    variance = Columns(descent.metric.matrix, descent.mean_noise).variance_of(w[:-1])
+    return calibrated_intercept(descent.scaled, w, variance, descent.split.part(LABELS), descent.run.rng)
+
+
+def shrunk(descent: Descent, w: FloatArray, weights: FloatArray) -> FloatArray:
+    """The mean of the iterates shrunk output by output; weights with bounds are left as they are."""
     scaled = descent.scaled
     terms = scaled.penalty_terms
     free = np.isneginf(terms.low).all() and np.isposinf(terms.high).all()
@@ -65,9 +87,9 @@ def settled_output(
     damped = few and constant is not None and descent.scaled.origin is None
     slopes = NoisyWeights(w[:-1] - origin[:-1], noise[:-1, :-1])
 
-    def completed(shrunk: FloatArray) -> FloatArray:
-        shrunk = origin[:-1] + shrunk
-        slopes = columns.undamped(shrunk) if damped else shrunk
+    def completed(short: FloatArray) -> FloatArray:
+        short = origin[:-1] + short
+        slopes = columns.undamped(short) if damped else short
         if problem.loss.log_link:
             slopes = within_belief(slopes, noise[:-1, :-1], columns, usual)
         return with_intercept(w, slopes, noise, columns, constant, link_of(problem.loss), clipping_bias(descent))
@@ -152,3 +174,56 @@ def constants(descent: Descent) -> list[Estimate | None]:
     if descent.scaled.problem.loss.classification:
         return [None] * descent.scaled.outputs
     return [Estimate(0.0, descent.scaled.scaling.target_noise**2)]
+
+
+def mean_curvature(
+    scaled: BlockwiseProblem, w: FloatArray, mechanism: Gaussian, rng: RandomGenerator
+) -> tuple[float, float] | None:
+    """The mean over the rows of the curvature of their loss, and the standard deviation of its noise.
+
+    None with weights, whose sum is not the public number of rows. It is planned only where all rows are there
+    (`replace`), and there neighbours have weights both or neither.
+
+    Guarantee: reads the rows only through one sum of numbers between 0 and 1, which costs one event of the mechanism.
+    """
+    bound, sensitivity = scaled.problem.loss.smoothness, mechanisms.bounded_fractions(1).rounded(TERM_STEP, 1)
+    total, weighted = scaled.sum(partial(_curvature_sum, w=w, bound=bound))
+    if weighted:
+        return None
+    released = float(mechanism.release(rng, np.array([total]), sensitivity)[0])
+    return bound * released / scaled.rows, bound * mechanism.deviation(sensitivity) / scaled.rows
+
+
+@takes_tensors
+def _curvature_sum(block: ScaledBlock, w: FloatArray, bound: float) -> FloatArray:
+    """The sum of the rows' curvatures, in units of their bound, and whether rows have weights."""
+    part = np.clip(np.nan_to_num(block.loss.curvature(block.margins(w), block.y)) / bound, 0.0, 1.0)
+    return np.array([on_term_grid(part).sum(), float(block.weight is not None)])
+
+
+def calibrated_intercept(
+    scaled: BlockwiseProblem, w: FloatArray, variance: float, mechanism: Gaussian, rng: RandomGenerator
+) -> FloatArray:
+    """The weights with the intercept, the last of them, moved to where the mean curvature is 1, as far as it is told.
+
+    Clipping moves the intercept of skewed targets far more than noise does. At the optimum of either deviance, with the
+    target in units of its mean, the mean curvature is 1, and an intercept that is too low or too high by t makes it
+    exp(-t) or exp(t) times as large.
+
+    `variance` is that of the scores: so wrong may the rule be by which the intercept follows from the released mean.
+
+    Guarantee: costs one event of the mechanism; everything else is post-processing.
+    """
+    measured = mean_curvature(scaled, w, mechanism, rng)
+    if measured is None:
+        return w
+    found, noise = measured
+    level = max(found, noise)
+    doubt = (noise / level) ** 2 + min(scaled.scaling.target_noise, 1.0) ** 2
+    error = min(LEAST_ERROR + variance, MOST_ERROR)
+    believed = error**2 / (error**2 + doubt)
+    # The curvature of counts grows with the intercept, that of amounts falls.
+    missing = -math.log(level) if scaled.problem.loss.target_power else math.log(level)
+    moved = w.copy()
+    moved[-1] += float(np.clip(believed * missing, -LARGEST_MOVE, LARGEST_MOVE))
+    return moved

@@ -1,0 +1,234 @@
+"""What newton decides from public facts: its releases, their shares of the budget, and the number of its steps.
+
+Rules and derivations: docs/guarantees/newton.md, "The plan".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.privacy import mechanisms
+from discreet.privacy.mechanisms.additive import BudgetSplit
+from discreet.privacy.relation import Relation
+from discreet.problem.losses import ClassWeighted
+from discreet.scaling.norm_bound import noticeable
+from discreet.scaling.plan import facts_for_scales
+from discreet.scaling.second_moment import noise_edge
+from discreet.scaling.shares import hides_target
+from discreet.solvers._shared.clipping import planned_slope
+from discreet.solvers._shared.constant_score import counts_labels, wanted_share
+from discreet.solvers._shared.noise_rules import NoiseRule
+from discreet.solvers.newton.calibration import check_share
+from discreet.solvers.newton.curvature import first_curvature, first_slope, is_free
+from discreet.solvers.newton.parts import COUPLING, row_curvature_bound
+from discreet.solvers.newton.public_metric import EIGENVALUE_SHARE, uses_public_metric
+from discreet.solvers.newton.releases import GRADIENTS, LABELS, MOMENT, with_share
+from discreet.solvers.newton.settling import CALIBRATION_SHARE
+from discreet.solvers.plan import LABEL_MARGIN, TARGET_MARGIN, Plan, Settings
+
+if TYPE_CHECKING:
+    from discreet.data.public import Public
+    from discreet.privacy.budget import Budget
+    from discreet.problem.losses import Loss
+    from discreet.problem.problem import Problem
+    from discreet.solvers.newton.solver import Newton
+
+# Tuned on public tables (electricity, california, adult, acsincome), and never read from rows: docs/defaults.md.
+STEPS, FEW_STEPS, FEWEST_STEPS = NoiseRule(0.6, 0.5, 30.0), NoiseRule(0.6, 1.0, 14.0), 4
+FEWEST_LABEL_STEPS = 2  # the same for labels, which a single step follows part of the way only
+STEPS_SHARE = 0.5  # of the budget: about what scales and limits leave to the steps of small tables
+GROWTH, MOST_GROWTH = 1.2, 100.0  # of the share from step to step, and in all: early steps need not be exact
+MOST_LABELS = 0.5  # of the budget, for the counts of the labels; if they need more, they get all of it
+NORM_BOUND_SHARE, MOST_NORM_BOUND_SHARE = 0.03, 0.1  # for each of the up to four histograms of sizes
+MOMENT_SHARE = 0.1  # for the second-moment matrix
+HESSIAN_SHARE = 0.03  # for the Hessian halfway
+LEAST_SHARE, MOST_SHARE = 1e-6, 0.8  # of the moment, and of both together
+NOISIEST_HESSIAN = 0.5  # the edge of its noise, over the bound on the curvature; noisier ones are left out
+LONG_RESIDUALS = 2.5  # what all but a few residuals keep below, in units of the usual one; normal ones: 2 to 3
+FULL_BIN = 0.25  # of the rows, in the fullest bin of a histogram of sizes: it must stand out of the noise
+
+
+@dataclass(frozen=True)
+class NewtonSettings(Settings):
+    """The gradient steps, and what is learned beside them."""
+
+    steps: int  # 0: the model is a constant
+    learns_norm_bounds: bool  # from noisy counts of lengths; else usual lengths are used
+    halfway: int  # the step before which threshold and curvature are learned anew; 0: never
+    moment_share: float
+    hessian_share: float
+    public_metric: bool | None = field(default=None, metadata={"digest": "if given"})
+
+    @property
+    def is_constant(self) -> bool:
+        return self.steps == 0
+
+
+NewtonPlan = Plan[BudgetSplit, NewtonSettings]
+
+
+def planned(
+    solver: Newton, problem: Problem, public: Public, budget: Budget
+) -> tuple[tuple[float, ...], NewtonSettings]:
+    """The shares of the releases in their order, and the settings."""
+    if fits_constant(solver, problem, public, budget):
+        # Of a target all is spent on its mean, which the scales learn; of labels on their counts.
+        shares = tuple(float(k == LABELS and problem.loss.classification) for k in range(GRADIENTS))
+        return shares, NewtonSettings(0, False, 0, 0.0, 0.0)
+    columns = public.columns + problem.fit_intercept
+    steps = int(solver.steps) if solver.steps is not None else default_steps(problem, budget, public, columns)
+    limit = norm_bound_share(budget, public)
+    learned = limit <= MOST_NORM_BOUND_SHARE
+    smooth = not problem.loss.discontinuous_curvature
+    halfway = _halfway(steps)
+    wanted = halfway > 0 and learned and smooth and _quiet(solver, problem.loss, public, budget, columns)
+    hessian = solver.hessian_share if wanted else 0.0
+    labels, check = _label_shares(problem, public, budget)
+    shares = _shares(solver, steps, limit if learned else 0.0, hessian, labels, check, problem.loss.outputs)
+    known = uses_public_metric(public, budget, columns, solver.moment_share)
+    if known:  # only its largest eigenvalue is looked at
+        shares = with_share(shares, MOMENT, min(shares[MOMENT], EIGENVALUE_SHARE))
+    moment = EIGENVALUE_SHARE if known else solver.moment_share
+    return shares, NewtonSettings(steps, learned, halfway, moment, hessian, True if known else None)
+
+
+def _label_shares(problem: Problem, public: Public, budget: Budget) -> tuple[float, float]:
+    """The shares of the counts of the labels, or of the mean curvature of a log link, and of the scores by label."""
+    free = is_free(problem.penalty_terms(public.columns))  # weights with bounds are left where the gradients put them
+    complete = public.relation is Relation.REPLACE and not public.persons
+    if not budget.is_infinite and problem.loss.log_link and problem.fit_intercept and free and complete:
+        return CALIBRATION_SHARE, 0.0
+    if not _counts_labels(problem, public, budget):
+        return 0.0, 0.0
+    # Counts of scores by label speak for a scale of labels that all weigh the same.
+    plain = problem.loss.outputs == 1 and not isinstance(problem.loss, ClassWeighted)
+    check = check_share(public, budget) if plain and not public.has_start else 0.0
+    return min(wanted_share(public, budget), MOST_LABELS), check
+
+
+def fits_constant(solver: Newton, problem: Problem, public: Public, budget: Budget) -> bool:
+    """Whether the constant alone needs so much of the budget that nothing can be told about the columns.
+
+    A public start tells something about them already.
+    """
+    asked = (solver.steps, solver.clip, solver.radius, solver.scale_share)
+    if any(setting is not None for setting in asked) or solver.why_incompatible(problem, budget) is not None:
+        return False
+    if public.has_start or budget.is_infinite or not problem.fit_intercept:
+        return False
+    if not problem.loss.classification:
+        return hides_target(facts_for_scales(public, problem.loss.log_link), budget)
+    return _counts_labels(problem, public, budget) and wanted_share(public, budget) > MOST_LABELS
+
+
+def _counts_labels(problem: Problem, public: Public, budget: Budget) -> bool:
+    """Whether the labels are counted; weights with bounds are left where the gradients put them."""
+    return not budget.is_infinite and counts_labels(problem) and is_free(problem.penalty_terms(public.columns))
+
+
+def _shares(
+    solver: Newton, steps: int, limit: float, hessian: float, labels: float, check: float, outputs: int
+) -> tuple[float, ...]:
+    """Shares of the budget in the order of the releases, summing to 1; what is not learned costs 0.
+
+    The labels' share is taken first, then that of the check; the others are of what they leave. The curvatures of
+    several outputs have a bound that is known, the Hessian of one has not.
+    """
+    later = _halfway(steps) > 0
+    before = (
+        limit if solver.radius is None else 0.0,
+        solver.moment_share,
+        limit if solver.clip is None else 0.0,
+        limit if solver.clip is None and later and limit == NORM_BOUND_SHARE else 0.0,
+        limit if hessian > 0.0 and outputs == 1 else 0.0,
+        hessian,
+    )
+    growing = min(GROWTH, MOST_GROWTH ** (1.0 / steps)) ** np.arange(steps)
+    check *= 1.0 - labels
+    left = 1.0 - labels - check
+    others = left * np.array(before)
+    return (*others.tolist(), labels, check, *((left - others.sum()) * growing / growing.sum()).tolist())
+
+
+def norm_bound_share(budget: Budget, public: Public) -> float:
+    """The share of the budget with which a histogram shows where most rows are, as far as possible a few of them."""
+    if budget.is_infinite:
+        return NORM_BOUND_SHARE
+    whole = mechanisms.Gaussian(1.0 / budget.gaussian_mu())
+    return max(NORM_BOUND_SHARE, (noticeable(whole, public.relation) / (FULL_BIN * public.rows)) ** 2)
+
+
+def default_steps(problem: Problem, budget: Budget, public: Public, columns: int) -> int:
+    """Directions of little curvature need many steps and collect noise in each: the noise level decides.
+
+    T steps share the budget, so that the noise of each is sqrt(T) times that of a single one. The steps of a squared
+    loss undo the noise of those before them: each may move scores by half of what is usual. Labels lose their curvature
+    as scores grow, and nothing is undone: all steps together, sqrt(T) sqrt(T) of that noise, may move them by what is
+    usual.
+    """
+    noise, moved = noise_level(budget, public, columns), moved_by_noise(problem, budget, public, columns)
+    most = max(STEPS.at(noise), FEW_STEPS.at(noise))
+    if moved == 0.0:
+        return round(most)
+    if problem.loss.classification:
+        return max(FEWEST_LABEL_STEPS, round(min(LABEL_MARGIN * math.sqrt(STEPS_SHARE) / moved, most)))
+    return max(FEWEST_STEPS, round(min((0.5 * TARGET_MARGIN / moved) ** 2, most)))
+
+
+def noise_level(budget: Budget, public: Public, columns: int) -> float:
+    """The noise of a mean of vectors of norm 1 with the whole budget, over all columns."""
+    unit = mechanisms.clipped_sum(public.relation)
+    return mechanisms.additive(budget, 1.0).deviation(unit) * math.sqrt(columns) / public.rows
+
+
+def moved_by_noise(problem: Problem, budget: Budget, public: Public, columns: int) -> float:
+    """How far the noise of a single step with the whole budget moves scores."""
+    clip = math.sqrt(columns) * planned_slope(problem) * first_slope(problem)
+    return clip * noise_level(budget, public, columns) / problem.loss.usual_curvature
+
+
+def _quiet(solver: Newton, loss: Loss, public: Public, budget: Budget, columns: int) -> bool:
+    """Whether the Hessian, or with several outputs the curvature of each, stands out of its noise."""
+    if loss.outputs == 1:
+        part = first_curvature(loss) / loss.smoothness
+        return quiet_hessian(solver.hessian_share, budget, public, columns, part)
+    return quiet_curvatures(solver.hessian_share, budget, public, loss)
+
+
+def quiet_hessian(share: float, budget: Budget, public: Public, columns: int, part: float = 1.0) -> bool:
+    """Whether the Hessian of rows of typical length, being this part of its bound, would stand out of its noise."""
+    if share == 0.0 or budget.is_infinite:
+        return False
+    sensitivity = mechanisms.outer_products(public.relation, columns) * float(columns)
+    deviation = mechanisms.additive(budget, share).deviation(sensitivity) / public.rows
+    return noise_edge(columns, deviation) <= part * NOISIEST_HESSIAN
+
+
+def quiet_curvatures(share: float, budget: Budget, public: Public, loss: Loss) -> bool:
+    """Whether the curvatures of balanced outputs would be told from the bound of the loss."""
+    if share == 0.0 or budget.is_infinite:
+        return False
+    sensitivity = mechanisms.clipped_sum(public.relation) * row_curvature_bound(loss)
+    deviation = mechanisms.additive(budget, share).deviation(sensitivity) / public.rows
+    lift = math.sqrt(2.0 * math.log(loss.outputs)) * deviation
+    return COUPLING * lift < loss.smoothness
+
+
+def hidden_part(share: float, budget: Budget, public: Public, columns: int) -> float:
+    """The edge of the noise's eigenvalues over the trace of the second moment, for rows of typical length.
+
+    Scaled columns have mean square 1, so that the trace is the number of columns. An eigenvalue is seen if it exceeds
+    the edge, so a direction is if it holds more than this part of the rows' squared length.
+    """
+    sensitivity = mechanisms.outer_products(public.relation, columns) * float(columns)
+    deviation = mechanisms.additive(budget, share).deviation(sensitivity) / public.rows
+    return noise_edge(columns, deviation) / columns
+
+
+def _halfway(steps: int) -> int:
+    """The step before which threshold and curvature are learned anew. 0: never."""
+    return steps // 2
