@@ -22,7 +22,7 @@ from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.averaging import TailAverage
+from discreet.solvers._shared.averaging import Made, descend, tail_length
 from discreet.solvers._shared.batches import batch_rows
 from discreet.solvers._shared.clipping import curvature_bound, row_threshold
 from discreet.solvers._shared.noise_rules import NoiseRule
@@ -135,14 +135,11 @@ class DualCoordinateDescent(Solver[BatchGaussian, DualSettings]):
         return planned_releases(what, plan.mechanism.event, relation, mechanisms.clipped_sum(relation), unit)
 
     def _descend(self, scaled: ScaledProblem, plan: DualPlan, run: Run) -> tuple[FloatArray, int]:
-        steps, average = plan.settings.steps, TailAverage(plan.settings.steps, scaled.shape)
         ascent = _Ascent(self, scaled, plan)
         if plan.budget.is_infinite and self.passes is None:
             return until_optimal(scaled, run, ascent.passes(run), every=10)
-        for indptr, indices in self._batches(run, plan, scaled):
-            ascent.run(indptr, indices, run, average)
-            run.report(ascent.done, steps, scaled, ascent.w)
-        return (average.mean() if self.average else ascent.w), steps
+        made = (steps for batches in self._batches(run, plan, scaled) for steps in ascent.run(*batches, run))
+        return descend(scaled, run, plan.settings.steps, made, self.average)
 
     def _batches(self, run: Run, plan: DualPlan, scaled: ScaledProblem) -> Iterator[tuple[IndexArray, IndexArray]]:
         """The batches of the run in blocks, drawn without a look at the rows."""
@@ -163,6 +160,7 @@ class _Ascent:
 
     def __init__(self, solver: DualCoordinateDescent, scaled: ScaledProblem, plan: DualPlan) -> None:
         self.scaled, self.done = scaled, 0
+        self.first_averaged = plan.settings.steps - tail_length(plan.settings.steps)
         settings, self.mechanism, self.relation = plan.settings, plan.mechanism, plan.public.relation
         # The noise of the mean after the run, for moves of norm 1.
         noise = self._deviation(1.0) * math.sqrt(settings.steps) / (settings.passes * scaled.rows)
@@ -187,19 +185,18 @@ class _Ascent:
         rows = self.scaled.X.shape[0]
         cuts = np.minimum(np.arange(self.refresh + 1, dtype=np.int64) * self.batch, rows)
         while True:
-            self.run(cuts, run.rng.permutation(rows), run)
-            yield self.w
+            for made in self.run(cuts, run.rng.permutation(rows), run):
+                yield made.w
 
-    def run(self, indptr: IndexArray, indices: IndexArray, run: Run, average: TailAverage | None = None) -> None:
-        """One step per batch; the noise is drawn before the rows are looked at."""
-        steps, done = indptr.size - 1, 0
+    def run(self, indptr: IndexArray, indices: IndexArray, run: Run) -> Iterator[Made]:
+        """One step per batch; the noise is drawn before the rows are looked at. Averaged steps are made apart."""
+        steps = indptr.size - 1
         noise = self.grid.noise(run.rng, (steps, self.scaled.columns))
-        while done < steps:
-            count = steps - done if average is None else min(steps - done, average.left)
-            self._steps(indptr[done : done + count + 1], indices, noise[done : done + count])
-            if average is not None:
-                average.add_sum(self.total, count)
-            done += count
+        cut = min(max(self.first_averaged - self.done, 0), steps)
+        for begin, end in ((0, cut), (cut, steps)):
+            if begin < end:
+                self._steps(indptr[begin : end + 1], indices, noise[begin:end])
+                yield Made(self.w, self.total, float(end - begin), end - begin)
 
     def _steps(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
         """One step per batch, whose iterates are summed up in `total`."""

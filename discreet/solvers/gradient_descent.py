@@ -21,10 +21,10 @@ from discreet.solvers._shared.full_batch import (
     FullBatchPlan,
     FullBatchSettings,
     NoisyGradient,
-    descend,
     full_batch_mechanism,
     gradient_releases,
     iterates,
+    noisy_descent,
 )
 from discreet.solvers._shared.noise_rules import averaged_noise
 from discreet.solvers._shared.noiseless import until_optimal
@@ -94,7 +94,7 @@ class GradientDescent(Solver[mechanisms.Additive, FullBatchSettings]):
         gradient = NoisyGradient(scaled, plan, self.clip)
         if plan.budget.is_infinite and self.steps is None:
             return until_optimal(scaled, run, iterates(gradient, run.rng, scaled.start(), move))
-        w, steps = descend(gradient, run, scaled.start(), move, self.average)
+        w, steps = noisy_descent(gradient, run, scaled.start(), move, self.average)
         return (self._shrunk(w, scaled, gradient) if self.shrink and plan.is_noisy else w), steps
 
     def _shrunk(self, w: FloatArray, scaled: BlockwiseProblem, gradient: NoisyGradient) -> FloatArray:

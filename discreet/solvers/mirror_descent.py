@@ -24,10 +24,10 @@ from discreet.solvers._shared.full_batch import (
     FullBatchPlan,
     FullBatchSettings,
     NoisyGradient,
-    descend,
     full_batch_mechanism,
     gradient_releases,
     iterates,
+    noisy_descent,
 )
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver
@@ -106,7 +106,7 @@ class MirrorDescent(Solver[mechanisms.Additive, FullBatchSettings]):
         if plan.budget.is_infinite and self.steps is None:
             own_steps = iterates(gradient, run.rng, shares.weights(), shares.move)
             return until_optimal(scaled, run, own_steps, most=plan.settings.steps)
-        return descend(gradient, run, shares.weights(), shares.move, self.average)
+        return noisy_descent(gradient, run, shares.weights(), shares.move, self.average)
 
 
 class VertexWeights:

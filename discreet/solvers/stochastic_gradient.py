@@ -18,7 +18,7 @@ from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.averaging import TailAverage
+from discreet.solvers._shared.averaging import Made, blocks, descend
 from discreet.solvers._shared.batch_steps import BatchSteps, StoredBatchSteps, full_table_steps
 from discreet.solvers._shared.batches import BATCHES_OF_A_FILE, batch_rows, sampling_lowers_cost
 from discreet.solvers._shared.clipping import curvature_bound, row_threshold
@@ -147,15 +147,10 @@ class StochasticGradientDescent(Solver[SampledMechanism, SGDSettings]):
     def _descend(self, scaled: ScaledProblem | UnscaledProblem, plan: SGDPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.passes is None and self.batch_size is None:
             return until_optimal(scaled, run, full_table_steps(scaled, self.step / curvature_bound(scaled)))
-        steps, average = plan.settings.steps, TailAverage(plan.settings.steps, scaled.shape)
+        size = max(1, min(BLOCK_DRAWS // (scaled.columns * scaled.outputs), BLOCK_ROWS // plan.settings.batch))
         descent = _Descent(self, scaled, plan)
-        block = max(1, min(BLOCK_DRAWS // (scaled.columns * scaled.outputs), BLOCK_ROWS // plan.settings.batch))
-        while average.count < steps:
-            count = min(block, average.left)
-            descent.run(run.rng, count)
-            average.add_sum(descent.steps.total, count)
-            run.report(average.count, steps, scaled, descent.steps.w)
-        return (average.mean() if self.average else descent.steps.w), steps
+        made = (descent.run(run.rng, count) for count in blocks(plan.settings.steps, size))
+        return descend(scaled, run, plan.settings.steps, made, self.average)
 
 
 def threshold_and_grid(
@@ -183,8 +178,8 @@ class _Descent:
         else:
             self.steps = StoredBatchSteps(scaled, *settings)
 
-    def run(self, rng: RandomGenerator, count: int) -> None:
-        """Make so many steps; batches and noise are drawn before the rows are looked at."""
+    def run(self, rng: RandomGenerator, count: int) -> Made:
+        """Make `count` steps; batches and noise are drawn before the rows are looked at."""
         steps, mechanism = self.steps, self.mechanism
         size = (count, *steps.scaled.shape)
         if isinstance(steps, BatchSteps):
@@ -195,3 +190,4 @@ class _Descent:
             steps.run(sample, self.grid.noise(rng, size))
         else:
             raise refused(self.solver, ONE_ROW_A_PASS, steps.scaled.problem, self.budget, stored=True)
+        return Made(steps.w, steps.total, float(count), count)

@@ -1,10 +1,37 @@
-"""The mean of the later iterates, which averages their noise: the one copy that all solvers use."""
+"""The loop of the descents: steps are made, reported, and the later iterates averaged, which averages their noise."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from discreet._common.types import FloatArray
+
+if TYPE_CHECKING:
+    from discreet.problem.blockwise import BlockwiseProblem
+    from discreet.solvers.solution import Run
+
+
+class Made(NamedTuple):
+    """Steps that have just been made: where they ended, the weighted sum of their iterates, and the sum of weights."""
+
+    w: FloatArray
+    total: FloatArray
+    weight: float = 1.0
+    steps: int = 1
+
+
+def descend(
+    scaled: BlockwiseProblem, run: Run, steps: int, made: Iterable[Made], average: bool
+) -> tuple[FloatArray, int]:
+    """The mean of the second half of the iterates, or the last one, and their number; `made` makes all `steps`."""
+    tail, w = TailAverage(steps, scaled.shape), scaled.start()
+    for w, total, weight, count in made:
+        tail.add(total, weight, count)
+        run.report(tail.count, steps, scaled, w)
+    return (tail.mean() if average else w), steps
 
 
 def tail_length(steps: int) -> int:
@@ -12,8 +39,16 @@ def tail_length(steps: int) -> int:
     return steps - steps // 2
 
 
+def blocks(steps: int, size: int) -> Iterator[int]:
+    """Numbers of steps that are made at once, at most `size`; those before the averaged ones apart from these."""
+    for part in (steps - tail_length(steps), tail_length(steps)):
+        yield from [size] * (part // size)
+        if part % size:
+            yield part % size
+
+
 class TailAverage:
-    """The mean of the second half of a known number of iterates, weighted if asked.
+    """The weighted mean of the second half of a known number of iterates.
 
     Parameters
     ----------
@@ -28,30 +63,18 @@ class TailAverage:
         self.total, self.weight = np.zeros(shape), 0.0
         self.count = 0
 
-    @property
-    def left(self) -> int:
-        """How many iterates may be summed up at once: those before the tail, then those in it."""
-        return (self.first if self.count < self.first else self.steps) - self.count
-
-    def add(self, w: FloatArray, weight: float = 1.0) -> None:
-        """Take the next iterate."""
-        self._take(weight * w, weight, 1)
-
-    def add_sum(self, total: FloatArray, count: int) -> None:
-        """Take the sum of the next `count` iterates, at most `left`, as compiled loops return it."""
-        if count > self.left:
-            raise ValueError(f"{count} iterates were summed up, but only {self.left} belong together.")
-        self._take(total, float(count), count)
+    def add(self, total: FloatArray, weight: float = 1.0, count: int = 1) -> None:
+        """Take the weighted sum of the next `count` iterates: all of them belong to the tail, or none."""
+        before, self.count = self.count, self.count + count
+        if before < self.first < self.count or self.count > self.steps:
+            raise ValueError(f"{count} iterates after {before} were summed up, which do not belong together.")
+        if before >= self.first:
+            self.total += total
+            self.weight += weight
 
     def mean(self) -> FloatArray:
         """The mean of the iterates of the tail."""
         return self.total / self.weight
-
-    def _take(self, total: FloatArray, weight: float, count: int) -> None:
-        if self.count >= self.first:
-            self.total += total
-            self.weight += weight
-        self.count += count
 
 
 class GrowingTailAverage:

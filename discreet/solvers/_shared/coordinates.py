@@ -1,9 +1,10 @@
-"""What the coordinate methods share: smoothness constants and clipping thresholds per coordinate."""
+"""What the coordinate methods share: their loops, smoothness constants and clipping thresholds per coordinate."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -19,11 +20,58 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.problem.blockwise import BlockwiseProblem
     from discreet.problem.problem import Problem
+    from discreet.solvers.solution import Run
 
 
 # Tuned on public tables, and never read from rows: docs/defaults.md.
 PASSES, FEWEST_PASSES, PURE_PASSES = NoiseRule(1.1, 0.6, 150.0), 10, 5
 NOISIEST = 5.7  # the noise, in units of the gradient, from which on further steps do harm
+
+
+class Loops(Protocol):
+    """How many steps there are, in how many loops."""
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def outer(self) -> int: ...
+
+
+class CoordinateWeights(Protocol):
+    """The weights of a run, and the mean of their iterates since they were last restarted."""
+
+    @property
+    def w(self) -> FloatArray: ...
+
+    def average(self) -> FloatArray: ...
+
+    def restart(self, w: FloatArray) -> None: ...
+
+
+def descend_in_loops(
+    scaled: BlockwiseProblem,
+    run: Run,
+    state: CoordinateWeights,
+    loops: Loops,
+    advance: Callable[[int, int], int],
+    average: bool,
+    begin: Callable[[], None] = lambda: None,
+) -> tuple[FloatArray, int]:
+    """All planned steps in their outer loops, each of which begins at the mean of the one before or at its end.
+
+    `advance(done, left)` makes some of the `left` steps of a loop and returns how many.
+    """
+    steps, outer, done = loops.steps, min(loops.outer, loops.steps), 0
+    for loop in range(outer):
+        end = steps * (loop + 1) // outer
+        begin()
+        while done < end:
+            done += advance(done, end - done)
+            run.report(done, steps, scaled, state.w)
+        if average:
+            state.restart(state.average())
+    return state.w, steps
 
 
 def smoothness_bounds(declared: tuple[float, ...] | None, scaled: BlockwiseProblem) -> FloatArray:

@@ -18,7 +18,7 @@ from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock
 from discreet.problem.person_gradients import person_gradient_sum
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.averaging import TailAverage
+from discreet.solvers._shared.averaging import Made, descend
 from discreet.solvers._shared.clipping import row_threshold
 from discreet.solvers._shared.noise_rules import GRADIENT_CLIP
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
@@ -123,13 +123,12 @@ def iterates(gradient: NoisyGradient, rng: RandomGenerator, w: FloatArray, move:
         yield w
 
 
-def descend(gradient: NoisyGradient, run: Run, start: FloatArray, move: Move, average: bool) -> tuple[FloatArray, int]:
+def noisy_descent(
+    gradient: NoisyGradient, run: Run, start: FloatArray, move: Move, average: bool
+) -> tuple[FloatArray, int]:
     """All planned steps; the mean of the second half of the iterates, or the last one."""
-    w, steps, tail = start, gradient.steps, TailAverage(gradient.steps, start.shape)
-    for w in islice(iterates(gradient, run.rng, start, move), steps):
-        tail.add(w)
-        run.report(tail.count, steps, gradient.scaled, w)
-    return (tail.mean() if average else w), steps
+    steps = islice(iterates(gradient, run.rng, start, move), gradient.steps)
+    return descend(gradient.scaled, run, gradient.steps, (Made(w, w) for w in steps), average)
 
 
 def default_steps(public: Public, budget: Budget) -> int:

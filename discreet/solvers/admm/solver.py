@@ -23,10 +23,10 @@ from discreet.solvers._shared.full_batch import (
     FullBatchSettings,
     Move,
     NoisyGradient,
-    descend,
     full_batch_mechanism,
     gradient_releases,
     iterates,
+    noisy_descent,
 )
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
@@ -118,7 +118,7 @@ class ADMM(Solver[mechanisms.Additive, FullBatchSettings]):
         move = self._consensus(scaled, gamma)
         if plan.budget.is_infinite and self.rounds is None:
             return until_optimal(scaled, run, iterates(gradient, run.rng, start, move))
-        return descend(gradient, run, start, move, self.average)
+        return noisy_descent(gradient, run, start, move, self.average)
 
     def _consensus(self, scaled: BlockwiseProblem, gamma: float) -> Move:
         """The other half of a round: the mean of the duals, from released numbers alone, then the penalty's step."""

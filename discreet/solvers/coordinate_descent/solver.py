@@ -20,7 +20,13 @@ from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.coordinate_state import CoordinateState
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.coordinates import default_steps, scaling_for_declared, smoothness_bounds, thresholds
+from discreet.solvers._shared.coordinates import (
+    default_steps,
+    descend_in_loops,
+    scaling_for_declared,
+    smoothness_bounds,
+    thresholds,
+)
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
@@ -57,7 +63,7 @@ class CoordinateDescent(Solver[mechanisms.Additive, CoordinateDescentSettings]):
     Parameters
     ----------
     passes : float, optional
-        CoordinateState over the coordinates (fractions allowed); by default from the budget and the table's size.
+        Passes over the coordinates (fractions allowed); by default from the budget and the table's size.
     clip : float, optional
         The one threshold C; a row's gradient in coordinate j is clipped to C sqrt(M_j / sum M).
     step : float
@@ -132,25 +138,22 @@ class CoordinateDescent(Solver[mechanisms.Additive, CoordinateDescentSettings]):
         state = CoordinateState(scaled, clip, self.step / bound, grid.step)
         if plan.budget.is_infinite and self.passes is None:
             return until_optimal(scaled, run, _sweeps(scaled, state), every=10, bound=bound)
-        steps, outer = plan.settings.steps, min(plan.settings.outer, plan.settings.steps)
         spread = clip if plan.is_noisy else np.zeros(scaled.columns)  # of the noise, over that of a unit sum
         deviation = mechanism.deviation(unit) * math.sqrt(scaled.outputs) / plan.public.rows
         screening = Screening(self.screening, self.step / bound * spread * deviation)
-        done = 0
-        for loop in range(outer):
-            end = steps * (loop + 1) // outer
+
+        def advance(done: int, left: int) -> int:
+            size = min(screening.active.size, left)
+            coordinates = self._coordinates(run.rng, bound, screening.active, done, size)
+            shape = (size,) if scaled.outputs == 1 else (size, scaled.outputs)
+            state.run(coordinates, grid.noise(run.rng, shape))
+            screening.watch(coordinates, state)
+            return size
+
+        def begin() -> None:
             screening.restart(state.w)
-            while done < end:
-                size = min(screening.active.size, end - done)
-                coordinates = self._coordinates(run.rng, bound, screening.active, done, size)
-                shape = (size,) if scaled.outputs == 1 else (size, scaled.outputs)
-                state.run(coordinates, grid.noise(run.rng, shape))
-                screening.watch(coordinates, state)
-                done += size
-                run.report(done, steps, scaled, state.w)
-            if self.average:
-                state.restart(state.average())
-        return state.w, steps
+
+        return descend_in_loops(scaled, run, state, plan.settings, advance, self.average, begin)
 
     def sizes(
         self, scaled: BlockwiseProblem, plan: CoordinateDescentPlan

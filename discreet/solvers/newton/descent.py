@@ -20,6 +20,7 @@ from discreet.problem.blockwise import BlockwiseProblem
 from discreet.scaling import second_moment
 from discreet.scaling.norm_bound import private_norm_bound
 from discreet.scaling.second_moment import Metric, SecondMoment
+from discreet.solvers._shared.averaging import Made
 from discreet.solvers._shared.clipping import typical_slope
 from discreet.solvers._shared.constant_score import ConstantScore, learn_label_scores
 from discreet.solvers._shared.quadratic_model import QuadraticModel
@@ -69,6 +70,12 @@ class Descent:
         self.models = self._models(np.full(scaled.outputs, first_curvature(scaled.problem.loss)))
         self.w, self.clip = scaled.start(), math.inf
         self.constant = self._learn_constant()
+
+    def planned_steps(self) -> Iterator[Made]:
+        """The planned steps, their iterates weighted by their shares of the budget."""
+        for t, share in enumerate(self.split.shares[GRADIENTS:]):
+            self.step(t)
+            yield Made(self.w, share * self.w, share)
 
     def step(self, t: int) -> None:
         """Gradient step t, and before the first and the middle one what is learned for the steps to come."""

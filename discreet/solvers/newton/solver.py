@@ -17,7 +17,7 @@ from discreet._common.checks import check_threshold, number_in, positive
 from discreet.privacy.mechanisms.additive import BudgetSplit
 from discreet.scaling.plan import ScalingPlan, facts_for_scales, plan_target, unscaled
 from discreet.scaling.second_moment import check_columns
-from discreet.solvers._shared.averaging import TailAverage
+from discreet.solvers._shared.averaging import descend
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.newton.descent import Descent, only_constant
@@ -112,16 +112,11 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
     def _descend(self, scaled: BlockwiseProblem, plan: NewtonPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.steps is None:
             return until_optimal(scaled, run, Descent(self, scaled, plan, run).exact_steps(), every=5)
-        steps, shares = plan.settings.steps, plan.mechanism.shares
         if plan.settings.is_constant:
             return only_constant(scaled, plan, run), 0
-        descent, average = Descent(self, scaled, plan, run), TailAverage(steps, scaled.shape)
-        for t in range(steps):
-            descent.step(t)
-            average.add(descent.w, shares[GRADIENTS + t])
-            run.report(t + 1, steps, scaled, descent.w)
-        w = average.mean() if self.average else descent.w
-        return settled(descent, w, weights_of_iterates(self, plan)), steps
+        descent = Descent(self, scaled, plan, run)
+        w, _ = descend(scaled, run, plan.settings.steps, descent.planned_steps(), self.average)
+        return settled(descent, w, weights_of_iterates(self, plan)), plan.settings.steps
 
 
 def weights_of_iterates(solver: Newton, plan: NewtonPlan) -> FloatArray:

@@ -19,7 +19,13 @@ from discreet.privacy import mechanisms
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan, plan_scaling
-from discreet.solvers._shared.coordinates import default_steps, scaling_for_declared, smoothness_bounds, thresholds
+from discreet.solvers._shared.coordinates import (
+    default_steps,
+    descend_in_loops,
+    scaling_for_declared,
+    smoothness_bounds,
+    thresholds,
+)
 from discreet.solvers._shared.noise_rules import COORDINATE_CLIP, GRADIENT_CLIP
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.units import OF_THE_THRESHOLD
@@ -214,20 +220,14 @@ class SketchedDescent(Solver[mechanisms.Gaussian, SketchedSettings]):
         per_pass = max(1, round(scaled.columns / sketch.mean_size))
         if plan.budget.is_infinite and self.passes is None and self.steps is None:
             return until_optimal(scaled, run, self._passes(state, sketch, per_pass, run), every=10, bound=bound)
-        steps, outer = plan.settings.steps, min(plan.settings.outer, plan.settings.steps)
-        done = 0
-        for loop in range(outer):
-            end = steps * (loop + 1) // outer
-            while done < end:
-                count = min(per_pass, end - done)
-                sets = sketch.draw(run.rng, count)
-                noise = grid.noise(run.rng, sets.members.size)
-                state.run_sets(sets, noise, row_limits(sets, clip, self.noise))
-                done += count
-                run.report(done, steps, scaled, state.w)
-            if self.average:
-                state.restart(state.average())
-        return state.w, steps
+
+        def advance(done: int, left: int) -> int:
+            sets = sketch.draw(run.rng, min(per_pass, left))
+            noise = grid.noise(run.rng, sets.members.size)
+            state.run_sets(sets, noise, row_limits(sets, clip, self.noise))
+            return min(per_pass, left)
+
+        return descend_in_loops(scaled, run, state, plan.settings, advance, self.average)
 
     def sizes(self, scaled: BlockwiseProblem, plan: SketchedPlan) -> SketchSizes:
         """All public numbers of the steps."""

@@ -17,7 +17,7 @@ from discreet.privacy import mechanisms
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.averaging import TailAverage
+from discreet.solvers._shared.averaging import Made, descend
 from discreet.solvers._shared.batch_steps import full_table_steps
 from discreet.solvers._shared.batches import BATCHES_OF_A_FILE, batch_rows
 from discreet.solvers._shared.clipping import curvature_bound
@@ -144,11 +144,8 @@ class SVRG(Solver[mechanisms.AnchoredGaussian, SVRGSettings]):
             most = affordable_steps(scaled, passes)
             return until_optimal(scaled, run, descent.loops(run), every=1, most=most)
         anchors, inner = plan.settings.anchors, plan.settings.inner
-        average = TailAverage(anchors, scaled.shape)
-        for w in islice(descent.loops(run), anchors):
-            average.add(descent.total / inner)
-            run.report(average.count, anchors, scaled, w)
-        return (average.mean() if self.average else descent.w), anchors * (1 + inner)
+        made = (Made(w, descent.total / inner) for w in islice(descent.loops(run), anchors))
+        return descend(scaled, run, anchors, made, self.average)[0], anchors * (1 + inner)
 
 
 def _default_inner(anchors: int, public: Public, budget: Budget) -> int:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.privacy.mechanisms.grid import NoisyGrid
+from discreet.solvers._shared.coordinates import Loops
 from discreet.solvers.coordinate_descent.solver import (
     CoordinateDescent,
     CoordinateDescentPlan,
@@ -96,19 +97,9 @@ def _check(
     check_unclipped(clip, steepest, needed, why)
 
 
-class LoopSettings(Protocol):
-    """How many steps there are, in how many loops."""
-
-    @property
-    def steps(self) -> int: ...
-
-    @property
-    def outer(self) -> int: ...
-
-
 def gap_after_loops(
     moved: NoisyCoordinateSteps,
-    loops: LoopSettings,
+    loops: Loops,
     average: bool,
     half_square: float,
     gap: float,
