@@ -185,8 +185,9 @@ class _Ascent:
         rows = self.scaled.X.shape[0]
         cuts = np.minimum(np.arange(self.refresh + 1, dtype=np.int64) * self.batch, rows)
         while True:
-            for made in self.run(cuts, run.rng.permutation(rows), run):
-                yield made.w
+            for _ in self.run(cuts, run.rng.permutation(rows), run):
+                pass
+            yield self.w
 
     def run(self, indptr: IndexArray, indices: IndexArray, run: Run) -> Iterator[Made]:
         """One step per batch; the noise is drawn before the rows are looked at. Averaged steps are made apart."""
