@@ -50,7 +50,7 @@ def piece_slices(rows: int, columns: int) -> list[slice]:
 
 
 def _slices(rows: int, size: int) -> list[slice]:
-    return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
+    return list(map(slice, range(0, rows, size), [*range(size, rows, size), rows]))
 
 
 def _combined(

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
 from discreet.data.moments import column
-from discreet.data.rows import Data, Rows, exact_weights, on_term_grid, piece_slices, sum_over_blocks, takes_tensors
+from discreet.data.rows import Data, Rows, exact_weights, on_term_grid, piece_slices, takes_tensors
 
 LOWEST_EXPONENT, HIGHEST_EXPONENT = -64, 63  # numbers beyond 5e-20 and 2e19 count as these
 BINS = HIGHEST_EXPONENT - LOWEST_EXPONENT + 2  # the last bin counts the zeros
@@ -40,7 +40,7 @@ def _exponent_counts(block: Data, groups: list[range], origin: FloatArray) -> Fl
     if not block.sparse and _one_per_column(groups, block.columns):
         return _column_counts(block, len(groups) > block.columns, origin)
     if not block.sparse:
-        return _dense_counts(block, lambda piece: _exponent_bins(_distances(piece, groups, origin)), BINS)
+        return _dense_counts(block, partial(_bins_of_distances, groups=groups, origin=origin), BINS)
     X = sp.csc_array(block.X)  # column by column: a dense copy of all of them may not fit into memory
     found = (_exponent_bins(_largest_per_row(X, block.y, group, origin)) for group in groups)
     return np.stack([_counts(bins[:, None], block.weight, BINS)[0] for bins in found])
@@ -172,9 +172,9 @@ def relative_counts(rows: Rows, origin: FloatArray, unit: FloatArray) -> FloatAr
 def _relative_counts(block: Data, origin: FloatArray, unit: FloatArray) -> FloatArray:
     if not block.sparse:
 
-        def bins_of(piece: Data) -> npt.NDArray[np.int32]:
+        def bins_of(X: Any, _: FloatArray) -> npt.NDArray[np.int32]:
             with np.errstate(over="ignore"):
-                distances = np.abs(piece.X.astype(np.float64) - origin[: unit.size]) / unit
+                distances = np.abs(X.astype(np.float64) - origin[: unit.size]) / unit
             return _exponent_bins(np.minimum(distances.max(axis=1, initial=0.0), LARGEST_RADIUS))[:, None]
 
         return _dense_counts(block, bins_of, BINS)
@@ -204,7 +204,7 @@ def signed_exponent_counts(rows: Rows) -> FloatArray:
 
 def _signed_counts(block: Data) -> FloatArray:
     if not block.sparse:
-        return _dense_counts(block, lambda piece: _signed_bins(piece.X.astype(np.float64)), SIGNED_BINS)
+        return _dense_counts(block, lambda X, _: _signed_bins(X.astype(np.float64)), SIGNED_BINS)
     X = sp.csc_array(block.X)
     found = (_signed_bins(column(X, j)[:, None]) for j in range(block.columns))
     return np.concatenate([_counts(bins, block.weight, SIGNED_BINS) for bins in found])
@@ -243,9 +243,10 @@ def _largest_per_group(block: Data, groups: list[range], origin: FloatArray) -> 
     return np.array([_largest_per_row(X, block.y, group, origin).max(initial=0.0) for group in groups])
 
 
-def _distances(block: Data, groups: list[range], origin: FloatArray) -> FloatArray:
-    """The distance from the origin of each row's entry in each group of columns, dense: (rows, groups)."""
-    return np.column_stack([_largest_per_row(block.X, block.y, group, origin) for group in groups])
+def _bins_of_distances(X: Any, y: FloatArray, groups: list[range], origin: FloatArray) -> npt.NDArray[np.int32]:
+    """The bin of each row's distance from the origin in each group of columns, dense: (rows, groups)."""
+    distances = map(partial(_largest_per_row, X, y, origin=origin), groups)
+    return _exponent_bins(np.column_stack(list(distances)))
 
 
 def _largest_per_row(X: Any, y: FloatArray, group: range, origin: FloatArray) -> FloatArray:
@@ -265,14 +266,13 @@ def _largest_per_row(X: Any, y: FloatArray, group: range, origin: FloatArray) ->
     return np.maximum(X.max(axis=1), -X.min(axis=1)).astype(np.float64)
 
 
-def _dense_counts(block: Data, bins_of: Callable[[Data], npt.NDArray[Any]], size: int) -> FloatArray:
+def _dense_counts(block: Data, bins_of: Callable[[Any, FloatArray], npt.NDArray[Any]], size: int) -> FloatArray:
     """The counts of a dense block, piece by piece, as bin numbers take several times the memory of the entries."""
-    weight = block.weight
-    pieces = (
-        Data(block.X[part], block.y[part], None if weight is None else weight[part])
-        for part in piece_slices(block.rows, block.columns)
-    )
-    return sum_over_blocks(pieces, lambda piece: _counts(bins_of(piece), piece.weight, size))
+    total: Any = 0.0
+    for part in piece_slices(block.rows, block.columns):
+        weight = None if block.weight is None else block.weight[part]
+        total = total + _counts(bins_of(block.X[part], block.y[part]), weight, size)
+    return np.asarray(total)
 
 
 def _counts(bins: npt.NDArray[Any], weight: FloatArray | None, size: int) -> FloatArray:
