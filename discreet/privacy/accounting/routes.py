@@ -15,7 +15,7 @@ from discreet.privacy.accounting.composition import Composition
 from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilon
 from discreet.privacy.accounting.pairs import Array, SampledGaussianPair
 from discreet.privacy.accounting.pld.convolution import compose, tightest_delta, tightest_epsilon
-from discreet.privacy.accounting.pld.moments import Parts
+from discreet.privacy.accounting.pld.discretisation import Parts
 from discreet.privacy.accounting.pld.selections import Profile, profile
 from discreet.privacy.accounting.renyi import zcdp_delta, zcdp_epsilon
 

@@ -12,7 +12,7 @@ import pytest
 
 from discreet.privacy.accounting import delta_of, epsilon_of, gaussian_epsilon, poisson_event
 from discreet.privacy.accounting.pairs import LaplacePair, SampledGaussianPair
-from discreet.privacy.accounting.pld.moments import certified_renyi_delta, certified_renyi_epsilon, roughly
+from discreet.privacy.accounting.pld.discretisation import certified_renyi_delta, certified_renyi_epsilon, roughly
 from discreet.privacy.accounting.pld.selections import moving_sums
 from discreet.privacy.accounting.renyi import zcdp_epsilon
 from tests.exact_privacy import (

@@ -17,8 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from discreet.privacy.accounting.pairs import Array
-from discreet.privacy.accounting.pld.fourier import LEVEL_ERROR, log_transform, norm
-from discreet.privacy.accounting.pld.moments import (
+from discreet.privacy.accounting.pld.discretisation import (
     Laws,
     Parts,
     best_order,
@@ -30,6 +29,7 @@ from discreet.privacy.accounting.pld.moments import (
     negligible_mass,
     roughly,
 )
+from discreet.privacy.accounting.pld.fourier import LEVEL_ERROR, log_transform, norm
 from discreet.privacy.accounting.pld.window import (
     LEAST_DELTA,
     Target,

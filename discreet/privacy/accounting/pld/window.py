@@ -11,14 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.privacy.accounting.pairs import Array, Pair
-from discreet.privacy.accounting.pld.discretisation import LossLaw, connect_dots, loss_range
-from discreet.privacy.accounting.pld.moments import (
+from discreet.privacy.accounting.pld.discretisation import (
     TRUNCATION,
     Laws,
+    LossLaw,
     Parts,
     best_order,
+    connect_dots,
     log_moment,
     log_moments,
+    loss_range,
     renyi_epsilon,
     roughly,
 )
