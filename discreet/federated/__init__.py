@@ -2,10 +2,9 @@
 
 from discreet.federated.client import Client
 from discreet.federated.client_state import ClientState, StateFile, StateInMemory
-from discreet.federated.messages import Refusal, Reply, Request
 from discreet.federated.plan import FederatedPlan
 from discreet.federated.planning import plan_federated
-from discreet.federated.rounds import in_process, run_rounds
+from discreet.federated.rounds import Refusal, Reply, Request, in_process, run_rounds
 from discreet.federated.server import RoundReport, Server
 from discreet.federated.simulate import SimulatedRun, losing, simulate, split_by, split_evenly
 

@@ -17,8 +17,8 @@ from discreet.data.validation import array_rows
 from discreet.federated.agreement import MAX_DELTA, agreed
 from discreet.federated.client_state import ClientState, StateFile, StateInMemory
 from discreet.federated.local_problem import LocalProblem
-from discreet.federated.messages import Refusal, Reply, Request
 from discreet.federated.plan import LARGEST_WEIGHT, FederatedPlan, Unit
+from discreet.federated.rounds import Refusal, Reply, Request
 from discreet.privacy.random.generator import RandomGenerator, generator_from
 from discreet.privacy.release import reserve
 

@@ -20,7 +20,7 @@ import numpy as np
 from discreet._common.codec import Count, Format, UsualArray, built, plain, written
 from discreet._common.json_file import read_json_file
 from discreet._common.types import FloatArray
-from discreet.federated.messages import Reply
+from discreet.federated.rounds import Reply
 
 FORMAT = Format("discreet federated client", 1)
 

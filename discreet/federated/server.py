@@ -11,11 +11,10 @@ import numpy as np
 
 from discreet._common.digest import digest_of
 from discreet._common.types import BoolArray, FloatArray
-from discreet.federated.cohorts import drawn_cohorts, least_often
-from discreet.federated.messages import Refusal, Reply, Request, fault_of
 from discreet.federated.model_map import ModelMap
 from discreet.federated.plan import FederatedPlan, Model, Unit
-from discreet.federated.server_state import ServerState
+from discreet.federated.rounds import Refusal, Reply, Request, fault_of
+from discreet.federated.server_state import ServerState, drawn_cohorts, least_often
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.random.generator import RandomGenerator, generator_from
 

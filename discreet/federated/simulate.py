@@ -15,9 +15,8 @@ from discreet._common.checks import fraction
 from discreet._common.exceptions import InsecureRandomnessWarning
 from discreet._common.types import IndexArray, Progress
 from discreet.federated.client import Client
-from discreet.federated.messages import Request
 from discreet.federated.plan import FederatedPlan
-from discreet.federated.rounds import Send, in_process, run_rounds
+from discreet.federated.rounds import Request, Send, in_process, run_rounds
 from discreet.federated.server import RoundReport, Server
 
 Parts = dict[str, IndexArray]

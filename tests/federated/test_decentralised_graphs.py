@@ -7,8 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from discreet.federated.decentralised.graphs import GRAPHS, network_named
-from discreet.federated.decentralised.network import Network
+from discreet.federated.decentralised.network import GRAPHS, Network, network_named
 
 
 @pytest.mark.parametrize("name", GRAPHS)

@@ -24,7 +24,7 @@ from discreet.federated.flower.records import (
     request_to_record,
 )
 from discreet.federated.flower.sender import GridSender
-from discreet.federated.messages import Refusal, Reply, Request
+from discreet.federated.rounds import Refusal, Reply, Request
 
 PLAN = b"digest of a plan"
 # Numbers that a careless encoding would change: a signed zero, the smallest, the largest, no short decimal form.

@@ -4,8 +4,7 @@ Proofs: docs/guarantees/decentralised.md. How to use it: docs/decentralised.md.
 """
 
 from discreet.federated.decentralised.gossip import Gossip, plan_gossip
-from discreet.federated.decentralised.graphs import network_named
-from discreet.federated.decentralised.network import Network
+from discreet.federated.decentralised.network import Network, network_named
 from discreet.federated.decentralised.pairwise import PairwiseLosses
 from discreet.federated.decentralised.plan import NetworkSchedule, plan_network
 from discreet.federated.decentralised.random_walk import Walk, plan_tour, plan_walk

@@ -7,29 +7,26 @@ apart than N(0, 1) from N(mu, 1). Proofs: docs/guarantees/decentralised.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.federated.decentralised.network import Network
+from discreet.federated.decentralised.gossip import Gossip
+from discreet.federated.decentralised.random_walk import Walk
+from discreet.federated.decentralised.tree import SpanningTree
 from discreet.privacy import accounting
+from discreet.privacy.budget import Budget
 
+Method = Literal["gossip", "tree", "walk", "admm-walk"]
+Target = Literal["local", "mean", "max"]
+Way = Literal["tour", "random"]
+METHODS: tuple[Method, ...] = ("gossip", "tree", "walk", "admm-walk")
+TARGETS: tuple[Target, ...] = ("local", "mean", "max")
+WAYS: tuple[Way, ...] = ("tour", "random")
 
-class Views(Protocol):
-    """A protocol whose views can be accounted for: gossip, a tree, or a walk."""
-
-    @property
-    def network(self) -> Network: ...
-
-    @property
-    def local(self) -> FloatArray: ...
-
-    def seen_by(self, observers: Sequence[int]) -> FloatArray: ...
-
-    def rounding(self, columns: int, rounds: int) -> float: ...
+AnyProtocol: TypeAlias = Gossip | SpanningTree | Walk
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +66,7 @@ class PairwiseLosses:
         return 0.5 * self.mu**2
 
 
-def relative_losses(views: Views, rounds: int) -> PairwiseLosses:
+def relative_losses(views: AnyProtocol, rounds: int) -> PairwiseLosses:
     """Return the losses for a noise multiplier of 1: in units of what a node's own noise makes of one release.
 
     Parameters
@@ -94,3 +91,60 @@ def certified(relative: PairwiseLosses, multiplier: float, rounding: float) -> P
     mu = np.minimum(relative.mu / multiplier + rounding, local[:, None])
     np.fill_diagonal(mu, 0.0)
     return PairwiseLosses(mu, local, np.minimum(relative.reader / multiplier + rounding, local))
+
+
+LEAST_MULTIPLIER = 1.0 / 64.0  # below, rounding is not small against the noise, and only the local bound is stated
+_TRIES = 20
+
+
+def relative_to_noise(method: Method, protocol: AnyProtocol, repeats: int) -> PairwiseLosses:
+    """The losses for a noise multiplier of 1; a token of ADMM is given the local bound, as nothing more is proved."""
+    if method != "admm-walk":
+        return relative_losses(protocol, repeats)
+    local = protocol.local
+    mu = np.repeat(local[:, None], local.size, axis=1)
+    np.fill_diagonal(mu, 0.0)
+    return PairwiseLosses(mu, local, local)
+
+
+def mean_epsilon(losses: PairwiseLosses, delta: float) -> float:
+    """The mean over the pairs of two nodes."""
+    return float(losses.epsilon(delta)[~np.eye(len(losses.mu), dtype=bool)].mean())
+
+
+def mean_fits(losses: PairwiseLosses, budget: Budget) -> bool:
+    """Whether the mean over the pairs keeps a budget."""
+    if budget.epsilon is not None and budget.delta:
+        return mean_epsilon(losses, budget.delta) <= budget.epsilon * (1.0 + 1e-9)
+    return float(losses.pairs.mean()) <= budget.gaussian_mu() * (1.0 + 1e-9)
+
+
+def own_budget(
+    budget: Budget,
+    target: Target,
+    method: Method,
+    protocol: AnyProtocol,
+    rounds: int,
+    dimension: int,
+) -> Budget:
+    """What a node's own releases may cost, read by everybody, so that the target keeps the budget."""
+    if target == "local" or budget.is_infinite:
+        return budget
+    repeats = 1 if isinstance(protocol, Walk) else rounds
+    relative = relative_to_noise(method, protocol, repeats)
+    allowed = budget.gaussian_mu() - protocol.rounding(dimension, repeats)
+    if allowed <= 0.0:
+        raise ValueError("the budget is too small for the errors of rounding; choose target='local'.")
+    seen = float(relative.pairs.mean() if target == "mean" else relative.pairs.max())
+    multiplier = seen / allowed * (1.0 + 1e-12)
+    if target == "mean" and budget.epsilon is not None and budget.delta:
+        # Epsilon is a convex function of mu that is 0 at 0: dividing all mu by a number divides epsilon by more. What
+        # rounding adds is not divided: hence a second try, and more where the budget is tiny.
+        for _ in range(_TRIES):
+            epsilon = mean_epsilon(certified(relative, multiplier, protocol.rounding(dimension, repeats)), budget.delta)
+            if epsilon <= budget.epsilon:
+                break
+            multiplier *= epsilon / budget.epsilon * (1.0 + 1e-9)
+    # No pair loses more than the local loss: noise for the budget itself is always enough.
+    multiplier = max(multiplier, LEAST_MULTIPLIER * (1.0 + 1e-9))
+    return Budget.gdp(max(budget.gaussian_mu(), float(relative.local.max()) / multiplier))

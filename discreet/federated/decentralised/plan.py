@@ -13,12 +13,23 @@ from discreet._common.checks import one_of, whole
 from discreet._common.digest import digest_of
 from discreet._common.types import FloatArray
 from discreet.federated.decentralised.gossip import Gossip, plan_gossip
-from discreet.federated.decentralised.kinds import METHODS, TARGETS, WAYS, AnyProtocol, Method, Target, Way
 from discreet.federated.decentralised.network import Network
-from discreet.federated.decentralised.noise import LEAST_MULTIPLIER, mean_fits, own_budget, relative_to_noise
-from discreet.federated.decentralised.pairwise import PairwiseLosses, certified
-from discreet.federated.decentralised.random_walk import Walk, plan_tour, plan_walk
-from discreet.federated.decentralised.token import check_step, token_settings
+from discreet.federated.decentralised.pairwise import (
+    LEAST_MULTIPLIER,
+    METHODS,
+    TARGETS,
+    WAYS,
+    AnyProtocol,
+    Method,
+    PairwiseLosses,
+    Target,
+    Way,
+    certified,
+    mean_fits,
+    own_budget,
+    relative_to_noise,
+)
+from discreet.federated.decentralised.random_walk import Walk, check_step, plan_tour, plan_walk, token_settings
 from discreet.federated.decentralised.tree import SpanningTree
 from discreet.federated.plan import FederatedPlan
 from discreet.federated.planning import plan_federated

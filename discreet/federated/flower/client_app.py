@@ -10,7 +10,7 @@ from flwr.clientapp import ClientApp
 
 from discreet.federated.client import Client
 from discreet.federated.flower.records import answer_to_record, request_from_record
-from discreet.federated.messages import Refusal, Reply
+from discreet.federated.rounds import Refusal, Reply
 
 FAILED = "the client could not answer; its own log says why"
 OTHER_PLAN = "the server follows another plan than the one this client has agreed to"

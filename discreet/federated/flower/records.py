@@ -13,7 +13,7 @@ from flwr.app import ConfigRecord, RecordDict
 
 from discreet._common.text import LONGEST, one_line
 from discreet._common.types import FloatArray
-from discreet.federated.messages import Refusal, Reply, Request
+from discreet.federated.rounds import Refusal, Reply, Request
 
 DOUBLE = np.dtype("<f8")
 UNREADABLE = "the answer could not be read"

@@ -9,7 +9,7 @@ from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
 from discreet.federated.flower.records import UNREADABLE, answer_from_record, request_to_record
-from discreet.federated.messages import Refusal, Reply, Request
+from discreet.federated.rounds import Refusal, Reply, Request
 
 LOOK_FOR_CLIENTS_EVERY = 1.0  # seconds
 # What Flower reports for a message that was lost with a connection or a process, or whose node is not there now.

@@ -11,8 +11,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from discreet.federated.flower.app import ServerSettings
 from discreet.federated.flower.sender import GridSender
-from discreet.federated.messages import Request
-from discreet.federated.rounds import run_rounds
+from discreet.federated.rounds import Request, run_rounds
 from discreet.federated.server import Server
 
 app = ServerApp()

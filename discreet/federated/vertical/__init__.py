@@ -5,9 +5,8 @@ Theorem and proof: docs/guarantees/vertical.md.
 
 from discreet.federated.vertical.board import Board, Message
 from discreet.federated.vertical.holder import Holder
-from discreet.federated.vertical.model import VerticalModel
 from discreet.federated.vertical.plan import HolderFacts, VerticalSchedule, plan_vertical
-from discreet.federated.vertical.run import run_vertical
+from discreet.federated.vertical.run import VerticalModel, run_vertical
 
 __all__ = [
     "Board",
