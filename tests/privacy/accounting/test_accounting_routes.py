@@ -197,6 +197,14 @@ class TestGrid:
         exact = gaussian_epsilon(delta, 0.4)
         assert exact * (1 - 1e-9) <= compose_pairs([(pair, times)], delta).epsilon(delta) <= exact * (1 + 1e-3)
 
+    def test_masses_that_cancel_leave_finite_logarithms(self):
+        """Two equal masses half the grid apart add up to nothing at every odd frequency."""
+        logs, errors = log_transform(np.array([0, 2048]), np.array([0.5, 0.5]), 4096, 10)
+        assert np.isfinite(logs).all()
+        assert np.isfinite(errors).all()
+        assert logs.real[1] < -600.0
+        assert logs[0] == 0.0
+
     @given(st.lists(st.floats(0.0, 1.0), min_size=4, max_size=40), st.integers(1, 10**7))
     @settings(deadline=None, max_examples=40)
     def test_the_transform_stays_within_its_error(self, weights, times):

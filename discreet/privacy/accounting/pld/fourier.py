@@ -65,7 +65,8 @@ def norm(values: Array) -> float:
 def _logarithm(values: Complex, errors: Array) -> tuple[Complex, Array]:
     """Return log(1 + values) and its error, given that of the values."""
     modulus = np.abs(1.0 + values)
-    logs = np.log1p(np.where(modulus > _TINY, values, _TINY - 1.0))
+    there = modulus > _TINY  # losses of equal mass half a turn apart cancel
+    logs = np.where(there, np.log1p(np.where(there, values, 0.0)), math.log(_TINY))
     return logs, np.log1p(errors / np.maximum(modulus, _TINY)) + _SCALAR_ERROR * np.abs(logs)
 
 
