@@ -12,7 +12,6 @@ from discreet._common.exceptions import PrivacyLeakWarning
 from discreet._common.plotting import pyplot
 from discreet.cli import options
 from discreet.cli.console import answer, check_free, wants_progress
-from discreet.cli.fairness_table import as_json, as_text
 
 if TYPE_CHECKING:
     from discreet.data.table import Table
@@ -94,6 +93,8 @@ def fairness(
     found = _plain(stored.estimator, evaluation, twin, reference, public_rows, asked)
     if plot is not None:
         found["figures"] = _draw(stored.estimator, evaluation, plot, not json)
+    from discreet.cli.fairness_table import as_json, as_text
+
     answer(json, lambda: as_json(found), lambda: as_text(found))
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from discreet.fairness.certificates.record import AggregateStatement, number
+
 if TYPE_CHECKING:
     from discreet.fairness.certificates.record import FairnessCertificate, FairnessStatement
     from discreet.fairness.figures.simulate import ModelValues
-
-
-BOUNDS = ["other model: from", "to", "bound", "by", "thesis"]  # columns that need a distance
-FIRST_BOUND = 4  # the place of the first of them
 
 
 def as_json(found: dict[str, Any]) -> dict[str, Any]:
@@ -29,48 +27,28 @@ def as_json(found: dict[str, Any]) -> dict[str, Any]:
 
 def as_text(found: dict[str, Any]) -> str:
     """A table for people, and what it means."""
-    from discreet._common.text import table
-
     told: FairnessCertificate = found["certificate"]
     band: ModelValues | None = found["band"]
-    head = ["notion", "about", "rows", "value", *BOUNDS]
-    head += ([] if band is None else ["models: from", "to"]) + (["exact"] if _exact(told) else [])
-    lines = [head, *(_line(told, place, statement, band) for place, statement in enumerate(told.statements))]
-    for notion, total in told.aggregate.items():
-        if total.groups > 1:
-            low, high = max(0.0, total.value - total.bound), total.value + total.bound
-            line = [notion, "mean of |.|", "", *map(number, (total.value, low, high, total.bound)), ""]
-            line += [number(total.printed)] + ([] if band is None else [number(end) for end in band.band(notion)])
-            lines.append(line + ([number(total.value + (total.exact or 0.0))] if _exact(told) else []))
-    if found["unbounded"] is not None:  # the values alone
-        lines = [line[:FIRST_BOUND] + line[FIRST_BOUND + len(BOUNDS) :] for line in lines]
-    return "\n".join([table(lines, words=(0, 1)), "", *_notes(found)])
-
-
-def _line(told: FairnessCertificate, place: int, statement: FairnessStatement, band: ModelValues | None) -> list[str]:
-    value = statement.value
-    ends = (value, value + statement.low, value + statement.high, statement.bound)
-    line = [statement.notion, statement.who, f"{statement.rows:.0f}", *map(number, ends)]
-    line += [form_of(statement), number(statement.printed)]
+    bounded, columns = found["unbounded"] is None, []
+    if bounded:
+        columns.append(("bound", [number(line.bound) for line in told.shown]))
+        columns.append(("by", [form_of(line) for line in told.shown]))
+        columns.append(("thesis", [number(line.printed) for line in told.shown]))
     if band is not None:
-        column = band.values[:, place]
-        line += [number(float(column.min())), number(float(column.max()))]
-    return line + ([number(value + (statement.exact or 0.0))] if _exact(told) else [])
+        each = [(column.min(), column.max()) for column in band.values.T]
+        ends = [*each, *(band.band(line.notion) for line in told.shown[len(each) :])]
+        columns.append(("models: from", [number(low) for low, _ in ends]))
+        columns.append(("to", [number(high) for _, high in ends]))
+    return "\n".join([told.table(columns, bounded), "", *_notes(found)])
 
 
-def form_of(statement: FairnessStatement) -> str:
+def form_of(line: FairnessStatement | AggregateStatement) -> str:
     """Which argument gave the interval: the distance between the models alone, or the noise of each row's score."""
-    if math.isnan(statement.value):
+    if isinstance(line, AggregateStatement):
+        return ""
+    if math.isnan(line.value):
         return "-"
-    return "noise" if statement.bound < statement.bounds.get("signed", math.inf) * (1.0 - 1e-9) else "distance"
-
-
-def number(value: float | None) -> str:
-    return "-" if value is None or math.isnan(value) else f"{value:.4f}"
-
-
-def _exact(told: FairnessCertificate) -> bool:
-    return any(statement.exact is not None for statement in told.statements)
+    return "noise" if line.bound < line.bounds.get("signed", math.inf) * (1.0 - 1e-9) else "distance"
 
 
 def _band_from(found: dict[str, Any]) -> str | None:
@@ -83,14 +61,12 @@ def _band_from(found: dict[str, Any]) -> str | None:
 
 def _notes(found: dict[str, Any]) -> list[str]:
     told: FairnessCertificate = found["certificate"]
-    other = "noise-free twin" if told.reference == "private" else "private model"
     band: ModelValues | None = found["band"]
     if found["unbounded"] is not None:
         return _notes_on_values(found)
     notes = [
         *told.notes(),
-        f"value: of the {'private model' if told.reference == 'private' else 'noise-free twin'}; other model: the "
-        f"{other}. bound: on the absolute change. by: distance of the models, or noise of each row's score.",
+        "bound: on the absolute change. by: distance of the models, or noise of each row's score.",
         "thesis: the bound as printed in P. Mangold's thesis (2023), chapter 6, to compare; - where it prints none.",
     ]
     if band is not None:
@@ -106,7 +82,7 @@ def _notes_on_values(found: dict[str, Any]) -> list[str]:
     """What a table of values alone means, and how to get bounds."""
     reasons = [reason.rstrip(".") for reason in (found["unbounded"], found["refused"]) if reason]
     notes = [
-        f"value: of the model, on these {found['certificate'].rows} rows.",
+        f"Values on these {found['certificate'].rows} rows.",
         f"No bounds on what the noise changed: {'; '.join(reasons)}.",
         "For bounds fit with --solver output-perturbation, or give --twin FILE or, as owner of the rows, --train FILE.",
     ]

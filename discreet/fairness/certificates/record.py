@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from discreet._common.text import table
+
+Column = tuple[str, Sequence[str]]  # a heading, and a cell for each line
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,11 @@ class FairnessStatement:
         return max(abs(self.low), abs(self.high)) if not math.isnan(self.value) else math.nan
 
     @property
+    def ends(self) -> tuple[float, float]:
+        """Between which values the other model's quantity is."""
+        return self.value + self.low, self.value + self.high
+
+    @property
     def who(self) -> str:
         """The label and the group in words."""
         said = [f"label {self.label}"] if self.label is not None else []
@@ -96,6 +103,16 @@ class AggregateStatement:
     printed: float | None = None
     refined: float | None = None
     exact: float | None = None
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Between which values the other model's mean is."""
+        return max(0.0, self.value - self.bound), self.value + self.bound
+
+    @property
+    def who(self) -> str:
+        """What it is about, in words."""
+        return "mean of |.|"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the statement as JSON values; NaN becomes null."""
@@ -161,22 +178,31 @@ class FairnessCertificate:
             "messages": list(self.messages),
         }
 
+    @property
+    def shown(self) -> list[FairnessStatement | AggregateStatement]:
+        """The lines of the table: all statements, and below them the means over several groups."""
+        return [*self.statements, *(mean for mean in self.aggregate.values() if mean.groups > 1)]
+
+    def table(self, more: Iterable[Column] = (), ends: bool = True) -> str:
+        """The statements as a table, with more columns at the right of the other model's ends."""
+        names = ["private model", "noise-free twin"]
+        here, other = names if self.reference == "private" else reversed(names)
+        columns: list[Column] = [
+            ("notion", [line.notion for line in self.shown]),
+            ("about", [line.who for line in self.shown]),
+            ("rows", [f"{line.rows:.0f}" if isinstance(line, FairnessStatement) else "" for line in self.shown]),
+            (here, [number(line.value) for line in self.shown]),
+        ]
+        if ends:
+            columns.append((f"{other}: from", [number(line.ends[0]) for line in self.shown]))
+            columns.append(("to", [number(line.ends[1]) for line in self.shown]))
+        columns += more
+        if any(statement.exact is not None for statement in self.statements):
+            columns.append(("exact", [number(line.value + (line.exact or 0.0)) for line in self.shown]))
+        return table(zip(*([name, *cells] for name, cells in columns), strict=True), words=(0, 1))
+
     def __str__(self) -> str:
-        other = "noise-free twin" if self.reference == "private" else "private model"
-        here = "private model" if self.reference == "private" else "noise-free twin"
-        exact = any(statement.exact is not None for statement in self.statements)
-        head = ["notion", "about", "rows", here, f"{other}: from", "to"] + (["exact"] if exact else [])
-        lines = [head]
-        for found in self.statements:
-            low, high = found.value + found.low, found.value + found.high
-            line = [found.notion, found.who, f"{found.rows:.0f}", _number(found.value), _number(low), _number(high)]
-            lines.append(line + ([_number(found.value + (found.exact or 0.0))] if exact else []))
-        for notion, total in self.aggregate.items():
-            if total.groups > 1:
-                low, high = max(0.0, total.value - total.bound), total.value + total.bound
-                line = [notion, "mean of |.|", "", _number(total.value), _number(low), _number(high)]
-                lines.append(line + ([_number(total.value + (total.exact or 0.0))] if exact else []))
-        return "\n".join([table(lines, words=(0, 1)), "", *self.notes()])
+        return "\n".join([self.table(), "", *self.notes()])
 
     def notes(self) -> list[str]:
         """What the numbers mean, in sentences."""
@@ -198,5 +224,6 @@ def plain(value: float | None) -> float | str | None:
     return float(value) if math.isfinite(value) else ("inf" if value > 0.0 else "-inf")
 
 
-def _number(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.4f}"
+def number(value: float | None) -> str:
+    """A number as the tables show it."""
+    return "-" if value is None or math.isnan(value) else f"{value:.4f}"
