@@ -101,7 +101,7 @@ def opened(table: Path, header: bool, dask: str | None) -> Iterator[Any]:
             yield file
         return
     from discreet.data.distributed.cluster import connected
-    from discreet.data.distributed.parquet_files import ParquetFiles
+    from discreet.data.distributed.rows import ParquetFiles
 
     with connected(dask) as client:
         yield ParquetFiles(table, client)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from discreet._common.types import BoolArray, FloatArray
 from discreet.data.table import Table
@@ -151,3 +152,14 @@ def _by_name(bounds: Mapping[Any, Any], columns: int, name: str, feature_names: 
                 f"{name} of column {column!r} must be a pair (low, high) of numbers or None; got {pair!r}."
             ) from None
     return low, high
+
+
+def clip_columns(X: Any, low: Any, high: Any) -> Any:
+    """A table, dense or sparse, with every entry moved into the range of its column; X itself if no range has ends."""
+    if np.isneginf(low).all() and np.isposinf(high).all():
+        return X
+    if not sp.issparse(X):
+        return np.clip(X, low, high)
+    clipped = sp.coo_array(X)
+    clipped.data = np.clip(clipped.data, low[clipped.col], high[clipped.col])
+    return clipped.tocsr()

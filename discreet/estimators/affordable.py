@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from discreet.estimators.fitting import budget_for, plan_fit, public_for
-from discreet.estimators.task import Task, plan_beside, plan_question
+from discreet.estimators.task import Task, TaskQuestion, plan_beside, plan_question
 from discreet.privacy import accounting
 
 if TYPE_CHECKING:
     from discreet.estimators.table_fit import FitRequest
+    from discreet.privacy.budget import Budget
+    from discreet.solvers import Plan
 
 SMALLEST_SHARE = 1e-3  # of the epsilon asked for; less than that trains no useful model
 STEPS = 9
@@ -51,13 +53,36 @@ def possible_events(request: FitRequest, rows: int, columns: int, classes: int, 
     if task is not None:
         persons = request.unit == "person"
         return [request.model(task).plan(rows, columns, classes, stored=stored, persons=persons).event]
-    tasks: tuple[Task, ...] = ("classification", "regression")
-    models = [request.model(task) for task in tasks]
-    public = public_for(models[0], rows, columns, stored=stored, persons=request.unit == "person")
-    budget = budget_for(models[0], public)
-    question = plan_question(budget, public.rows, public.relation)
-    plans = [plan_beside(question, budget, public.relation, partial(plan_fit, model, public, 2)) for model in models]
-    return [accounting.compose([question.event, plan.event]) for plan in plans]
+    return OpenFit.of(request, rows, columns, stored).events
+
+
+@dataclass(frozen=True, eq=False)
+class OpenFit:
+    """A fit whose task a question decides: the question, and for each answer a model and its plan."""
+
+    question: TaskQuestion
+    budget: Budget
+    models: dict[Task, Any]
+    plans: dict[Task, Plan]
+
+    @classmethod
+    def of(cls, request: FitRequest, rows: int, columns: int, stored: bool) -> OpenFit:
+        """Plan for a table of this size; both tasks declare the same facts and spend the same budget."""
+        tasks: tuple[Task, ...] = ("classification", "regression")
+        models = {task: request.model(task) for task in tasks}
+        public = public_for(models["regression"], rows, columns, stored=stored, persons=request.unit == "person")
+        budget = budget_for(models["regression"], public)
+        question = plan_question(budget, public.rows, public.relation, public.unit)
+        plans = {
+            task: plan_beside(question, budget, public.relation, partial(plan_fit, model, public, 2))
+            for task, model in models.items()
+        }
+        return cls(question, budget, models, plans)
+
+    @property
+    def events(self) -> list[Any]:
+        """What the question and the model cost together, for each answer."""
+        return [accounting.compose([self.question.event, plan.event]) for plan in self.plans.values()]
 
 
 def _largest(granted: Callable[[float], bool], asked: float) -> float | None:

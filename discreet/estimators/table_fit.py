@@ -21,8 +21,8 @@ from discreet.data.people import person_numbers, person_weights
 from discreet.data.schema import Schema
 from discreet.data.stored_table import StoredTable, machine_memory
 from discreet.data.table import Table
-from discreet.estimators.affordable import what_fits
-from discreet.estimators.fitting import budget_for, load_for, plan_fit, public_for, run_fit
+from discreet.estimators.affordable import OpenFit, what_fits
+from discreet.estimators.fitting import load_for, run_fit
 from discreet.estimators.names import CLASSIFIERS, REGRESSORS
 from discreet.estimators.task import (
     SHARE,
@@ -31,8 +31,6 @@ from discreet.estimators.task import (
     binary_labels,
     code_counts,
     covers_either,
-    plan_beside,
-    plan_question,
 )
 from discreet.privacy import accounting
 from discreet.privacy.guarantee import Guarantee, guarantee_for
@@ -43,7 +41,6 @@ from discreet.privacy.release import reserve
 if TYPE_CHECKING:
     from discreet.data.files import TableFile
     from discreet.privacy.budget import Budget
-    from discreet.solvers import Plan
 
 MEMORY_SHARE = 0.25  # above it a table stays in its file: solvers make a copy, and others want memory too
 BYTES_OF_A_NUMBER = 8
@@ -167,22 +164,14 @@ def fit_table(file: TableFile, request: FitRequest, out_of_core: bool | None = N
 
 def _fit_after_question(request: FitRequest, table: Table | StoredTable, name: str, groups: dict[str, Any]) -> TableFit:
     """Ask for the task with a small share of the budget and fit with the rest; one plan is made for each answer."""
-    models: dict[Task, Any] = {task: request.model(task) for task in DEFAULTS}
-    first = models["regression"]  # whatever the task is, the same facts are declared and the same budget is spent
-    stored = isinstance(table, StoredTable)
     persons = person_numbers(groups["groups"], table.rows) if groups else None
     units = table.rows if persons is None else int(persons.max()) + 1
-    public = public_for(first, units, len(table.names), stored=stored, persons=persons is not None)
-    budget = budget_for(first, public)
-    question = plan_question(budget, public.rows, public.relation, public.unit)
-    plans = {
-        task: plan_beside(question, budget, public.relation, partial(plan_fit, model, public, 2))
-        for task, model in models.items()
-    }
-    _check_plans(question, plans, budget)
+    fit = OpenFit.of(request, units, len(table.names), isinstance(table, StoredTable))
+    question, plans, budget, first = fit.question, fit.plans, fit.budget, fit.models["regression"]
+    _check_plans(fit)
     table.check()
     rng = generator_from(first.random_state)
-    entries = _reserve_question(question, plans, first.ledger, first.dataset, seeded=not rng.secure)
+    entries = _reserve_question(fit, first.ledger, first.dataset, seeded=not rng.secure)
     rng.rekey(digest_of("task", question, [plan.digest for plan in plans.values()]))
     weight = None if persons is None else person_weights(persons, None)
     answer = question.decide(table.sum_of_targets(partial(code_counts, weight=weight)), rng)
@@ -191,7 +180,7 @@ def _fit_after_question(request: FitRequest, table: Table | StoredTable, name: s
     task: Task = answer
     if task == "classification":
         table = table.map_target(binary_labels)
-    model = models[task].set_params(epsilon=plans[task].budget, random_state=rng)
+    model = fit.models[task].set_params(epsilon=plans[task].budget, random_state=rng)
     run_fit(model, plans[task], load_for(model, table, None, groups, load))
     model.random_state = first.random_state  # a generator is of no use after the fit
     if not budget.is_infinite:
@@ -209,9 +198,10 @@ def _codes_found(budget: Budget) -> ValueError:
     )
 
 
-def _check_plans(question: TaskQuestion, plans: dict[Task, Plan], budget: Budget) -> None:
+def _check_plans(fit: OpenFit) -> None:
     """Refuse, from public facts, where the question cannot be answered well."""
-    if not covers_either([plan.event for plan in plans.values()], budget):
+    question = fit.question
+    if not covers_either([plan.event for plan in fit.plans.values()], fit.budget):
         raise ValueError("this solver costs differently for classification and regression; say which with --task.")
     if not question.reliable:
         raise ValueError(
@@ -228,9 +218,7 @@ def _whole_guarantee(question: TaskQuestion, model: Guarantee, budget: Budget) -
     return promise.about(model.release)
 
 
-def _reserve_question(
-    question: TaskQuestion, plans: dict[Task, Plan], ledger: Any, dataset: str | None, seeded: bool
-) -> tuple[int, ...]:
+def _reserve_question(fit: OpenFit, ledger: Any, dataset: str | None, seeded: bool) -> tuple[int, ...]:
     """Book the question; refuse it if the ledger would not grant the model afterwards, whichever it is.
 
     Returns the entry, if there is a ledger.
@@ -241,9 +229,9 @@ def _reserve_question(
 
     if dataset is None:
         raise ValueError("a ledger needs the name of the data set as well (--dataset).")
-    book, public = Ledger.of(ledger), next(iter(plans.values())).public
-    for plan in plans.values():
-        if not book.fits(dataset, accounting.compose([question.event, plan.event]), unit=public.unit):
+    book, public, question = Ledger.of(ledger), fit.plans["regression"].public, fit.question
+    for event in fit.events:
+        if not book.fits(dataset, event, unit=public.unit):
             allowance = book.allowance(dataset)
             raise BudgetExceededError(
                 f"data set {dataset!r} does not cover this fit: epsilon {book.remaining(dataset):.6g} "

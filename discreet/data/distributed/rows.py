@@ -1,19 +1,23 @@
-"""`Rows` whose blocks lie in shards, and the table that they are made of."""
+"""`Rows` whose blocks lie in shards, and the tables that they are made of."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
 from discreet._common.types import FloatArray, Progress
-from discreet.data.arrow_columns import wanted_columns
+from discreet.data.arrow_columns import check_column, wanted_columns
 from discreet.data.distributed.engine import Engine, LocalEngine
+from discreet.data.distributed.partitions import ParquetGroup, PartitionedSource
 from discreet.data.distributed.shard import recipes_for
+from discreet.data.parquet_table import footer, parquet_names
 from discreet.data.rows import Data, DenseElsewhere
+from discreet.data.schema import Schema
 from discreet.data.stored_table import Encoder, StoredTable
 
 LOCAL_SHARDS = 1  # of a table that this process reads by itself
@@ -73,3 +77,44 @@ class DistributedTable(StoredTable):
 
 def _of_target(block: Data, part: Callable[[Any], FloatArray]) -> FloatArray:
     return part(block.y)
+
+
+class ParquetFiles:
+    """The Parquet files of a pattern such as "folder/*.parquet", or of a folder, in the order of their names.
+
+    Workers read their row groups, and the driver reads footers only. All workers must see them under the same paths. It
+    stands for a `TableFile` where a table is fitted.
+    """
+
+    def __init__(self, pattern: str | Path, client: Any) -> None:
+        self.path, self._client = Path(pattern), client
+        self.kinds: dict[str, str] = {}
+        groups, counts = [], []
+        for name in parquet_names(pattern):
+            self.kinds, rows = footer(name, self.kinds)
+            groups += [ParquetGroup(name, number) for number in range(len(rows))]
+            counts += rows
+        self.source = PartitionedSource.of(groups, counts, self.kinds, str(pattern))
+        self.rows = self.source.rows
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is open."""
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def check_names(self, schema: Schema) -> None:
+        """Refuse a schema whose target or columns the files do not have; no row is read."""
+        wanted_columns(self.path, self.kinds, schema, target=True)
+        if schema.person is not None:
+            check_column(self.path, self.kinds, schema.person)
+
+    def stored(self, schema: Schema) -> DistributedTable:
+        """The table on the workers."""
+        return DistributedTable(self.source, schema, client=self._client)
+
+    def persons(self, schema: Schema) -> None:
+        """None: persons with several rows are for tables in memory, and `fit_table` has refused them."""

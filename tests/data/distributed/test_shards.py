@@ -25,9 +25,8 @@ from discreet.data.distributed import engine
 from discreet.data.distributed import rows as distributed_rows
 from discreet.data.distributed.dask_tables import table_of_dask
 from discreet.data.distributed.engine import LocalEngine
-from discreet.data.distributed.parquet_files import ParquetFiles
 from discreet.data.distributed.parts import combined, is_private, pack
-from discreet.data.distributed.rows import DistributedRows
+from discreet.data.distributed.rows import DistributedRows, ParquetFiles
 from discreet.data.distributed.shard import recipes_for
 from discreet.data.rows import Data
 from discreet.privacy.random.generator import seeded_generator
