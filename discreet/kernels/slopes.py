@@ -61,28 +61,23 @@ def _equal(code, number):
     return (lambda code, number: False) if isinstance(code, _FormsType) and isinstance(number, types.Integer) else None
 
 
-def own_slope(code, parameter, margin, y):
-    """The slope of one row by the function of its loss; NaN without one."""
+def _own(form: str) -> Any:
+    """The form of one row, by the function of its loss; NaN without one."""
+
+    def own(code, parameter, margin, y):
+        """For compiled code only."""
+
+    @overload(own)
+    def _compiled(code, parameter, margin, y):
+        function = own_form(code, form)
+        if function is None:
+            return lambda code, parameter, margin, y: np.nan
+        return lambda code, parameter, margin, y: function(parameter, margin, y)
+
+    return own
 
 
-@overload(own_slope)
-def _own_slope(code, parameter, margin, y):
-    slope = own_form(code, "slope")
-    if slope is None:
-        return lambda code, parameter, margin, y: np.nan
-    return lambda code, parameter, margin, y: slope(parameter, margin, y)
-
-
-def own_curvature(code, parameter, margin, y):
-    """The second derivative of one row by the function of its loss; NaN without one."""
-
-
-@overload(own_curvature)
-def _own_curvature(code, parameter, margin, y):
-    curvature = own_form(code, "curvature")
-    if curvature is None:
-        return lambda code, parameter, margin, y: np.nan
-    return lambda code, parameter, margin, y: curvature(parameter, margin, y)
+own_slope, own_curvature = _own("slope"), _own("curvature")
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")

@@ -37,7 +37,7 @@ def prox(v: Values, step: Values, penalty_terms: PenaltyTerms) -> Array:
         Points, one per coordinate.
     step : float or array
         Non-negative step, or one per coordinate.
-    coefficients : Coefficients
+    penalty_terms : PenaltyTerms
         The penalty of each coordinate.
     """
     with np.errstate(over="ignore"):

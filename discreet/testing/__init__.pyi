@@ -1,4 +1,4 @@
-from discreet.testing.audits import AuditCase as AuditCase
+from discreet.audit.worst_case import AuditCase as AuditCase
 from discreet.testing.constraints import check_constraint as check_constraint
 from discreet.testing.laws import LawBrokenError as LawBrokenError
 from discreet.testing.laws import LawResult as LawResult

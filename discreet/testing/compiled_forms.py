@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, Literal, Protocol
+from typing import Any
 
 import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.kernels.forms import CompiledForms
 from discreet.testing.laws import broken, skipped
-from discreet.testing.lines import Line
-from discreet.testing.loss_laws import EPS, LossLines
+from discreet.testing.lines import Kernel, Line, LossCase
+from discreet.testing.loss_laws import EPS
 
-Kernel = Callable[..., Any]
 SINGLE_ROWS = 40  # of each line, given one by one to kernels that take one row
 STIFFNESS = (1e-3, 0.3, 2.0, 50.0, 1e4)
 
 
-class CompiledLoss(LossLines, Protocol):
-    """A loss with lines of margins and the kernel to compare with."""
-
-    @property
-    def kernel(self) -> Kernel | Literal["auto"] | None: ...
-
-
-def kernel_computes_the_same_slope(case: CompiledLoss) -> None:
+def kernel_computes_the_same_slope(case: LossCase) -> None:
     """The compiled loops compute the slope that the loss states, of all rows at once and of one row."""
     from discreet.kernels import slopes
 
@@ -47,7 +38,7 @@ def kernel_computes_the_same_slope(case: CompiledLoss) -> None:
             _compare(line, chosen, line.gradient(chosen), np.array(rows)[:, None])
 
 
-def kernel_computes_the_same_curvature(case: CompiledLoss) -> None:
+def kernel_computes_the_same_curvature(case: LossCase) -> None:
     """The compiled loops compute the curvature that the loss states; at a kink that of either side."""
     from discreet.kernels import slopes
 
@@ -62,7 +53,7 @@ def kernel_computes_the_same_curvature(case: CompiledLoss) -> None:
         _compare_curvatures(line, chosen, np.array(rows))
 
 
-def kernel_solves_for_the_proximal_slope(case: CompiledLoss) -> None:
+def kernel_solves_for_the_proximal_slope(case: LossCase) -> None:
     """The compiled proximal slope s solves s = slope(margin - stiffness * s)."""
     from discreet.kernels.proximal import fill_proximal_slopes
 
@@ -80,7 +71,7 @@ def kernel_solves_for_the_proximal_slope(case: CompiledLoss) -> None:
             _hold((low <= 0.0) & (high >= 0.0), line, t, s, what, case.loss.slope(margins - stiffness * s, y))
 
 
-def tensors_give_the_same_slope(case: CompiledLoss) -> None:
+def tensors_give_the_same_slope(case: LossCase) -> None:
     """On tensors, as rows on a GPU are computed, the slope is what the loss states."""
     _needs(case, "tensor_slope")
     try:
@@ -94,7 +85,7 @@ def tensors_give_the_same_slope(case: CompiledLoss) -> None:
         _compare(line, t, line.gradient(t), np.asarray(slopes_of(*_code(line), margins, y).numpy())[:, None])
 
 
-def fused_kernel_gives_the_same_slope(case: CompiledLoss) -> None:
+def fused_kernel_gives_the_same_slope(case: LossCase) -> None:
     """The kernel that sums gradients on a GPU computes the slope that the loss states."""
     _needs(case, "tensor_slope")
     try:
@@ -123,7 +114,7 @@ COMPILED_LAWS = (
 )
 
 
-def _needs(case: CompiledLoss, form: str) -> None:
+def _needs(case: LossCase, form: str) -> None:
     """Skip a law about a form that the loss does not have."""
     loss, words = case.loss, form.replace("_", " ")
     if case.kernel is not None and loss.code is not None and not loss.forms:

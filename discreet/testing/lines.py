@@ -5,8 +5,10 @@ Every law of a loss is checked on lines, so that losses of one and of several ma
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,6 +20,7 @@ NARROWEST = 1e-7  # interval, relative to where it lies: below it differences ar
 FAR = np.array([1e8, 1e15, 1e50, 1e150, 1e300])
 TARGETS = (0.0, 1.0, -1.0, 1e-3, 0.37, -30.0, 1e3)  # of regression losses, where derivatives are compared
 HUGE_TARGETS = (1e8, -1e15, 1e150, -1e300, 1.7e308, 5e-324)
+Kernel = Callable[..., Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,3 +114,25 @@ def grid_of(line: Line) -> FloatArray:
         inner = t[chosen, None] + width[chosen, None] * np.linspace(0.0, 1.0, PIECES + 1)[1:-1]
         t = np.unique(np.concatenate([t, inner.ravel()]))
     return t
+
+
+@dataclass(frozen=True, eq=False)
+class LossCase:
+    """A loss with the lines of margins on which it is looked at."""
+
+    loss: Loss
+    kernel: Kernel | Literal["auto"] | None = "auto"
+    targets: Sequence[float] | None = None
+
+    @cached_property
+    def lines(self) -> list[tuple[Line, FloatArray]]:
+        """Every line, with points that lie close together where the slope changes most."""
+        return [(line, grid_of(line)) for line in lines_of(self.loss, self.targets)]
+
+    @cached_property
+    def far_lines(self) -> list[tuple[Line, FloatArray]]:
+        """The lines with points far out as well, and lines of huge targets: for bounds, which hold everywhere."""
+        far = np.concatenate([-FAR[::-1], FAR])
+        return [(line, np.concatenate([t, far])) for line, t in self.lines] + [
+            (line, np.concatenate([grid_of(line)[::10], far])) for line in huge_lines_of(self.loss, self.targets)
+        ]

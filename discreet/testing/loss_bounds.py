@@ -8,8 +8,8 @@ import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.testing.laws import broken, skipped
-from discreet.testing.lines import Line
-from discreet.testing.loss_laws import EPS, LossLines
+from discreet.testing.lines import Line, LossCase
+from discreet.testing.loss_laws import EPS
 
 ROUNDING = 1e-14  # what a bound may be exceeded by, relative to it
 ATTAINED = 0.99  # of a bound must be reached somewhere: a looser one would waste noise
@@ -17,7 +17,7 @@ LARGE = 1e3  # what a slope or curvature that is said to have no bound must exce
 EXTREMES = np.array([0.0, 5e-324, 1e-300, 1.0, 40.0, 800.0, 1e150, 1e300, 1e308, 1.7e308])
 
 
-def slope_is_bounded_by_lipschitz(case: LossLines) -> None:
+def slope_is_bounded_by_lipschitz(case: LossCase) -> None:
     """No slope is longer than `lipschitz`: the noise of several solvers is in proportion to it."""
     for line, t in case.far_lines:
         norms = _norms(line.gradient(t))
@@ -26,7 +26,7 @@ def slope_is_bounded_by_lipschitz(case: LossLines) -> None:
             broken(f"{line.at(t[i])} the slope has norm {norms[i]:.12g}, but lipschitz is {case.loss.lipschitz:.12g}")
 
 
-def curvature_is_bounded_by_smoothness(case: LossLines) -> None:
+def curvature_is_bounded_by_smoothness(case: LossCase) -> None:
     """Neither curvature() nor the rise of the slope between two margins exceeds `smoothness`."""
     bound = case.loss.smoothness
     for line, t in case.far_lines:
@@ -43,7 +43,7 @@ def curvature_is_bounded_by_smoothness(case: LossLines) -> None:
             broken(f"{line.at(t[i])} the slope rises by {rise[i]:.12g} per unit, but smoothness is {bound:.12g}")
 
 
-def bounds_are_attained(case: LossLines) -> None:
+def bounds_are_attained(case: LossCase) -> None:
     """Some margin comes within 1 % of each bound; where a bound is infinite, slopes or curvatures are large."""
     slope = max(float(_norms(line.gradient(t)).max()) for line, t in case.far_lines)
     curvature = 0.0
@@ -57,7 +57,7 @@ def bounds_are_attained(case: LossLines) -> None:
             broken(f"{name} is {bound:.12g}, but at no margin and no target was more than {largest:.12g} found")
 
 
-def monotone_losses_have_slopes_of_one_sign(case: LossLines) -> None:
+def monotone_losses_have_slopes_of_one_sign(case: LossCase) -> None:
     """A loss that says `monotone` never has, for one target, slopes of both signs."""
     if not case.loss.monotone:
         skipped("the loss does not say that it is monotone")
@@ -69,7 +69,7 @@ def monotone_losses_have_slopes_of_one_sign(case: LossLines) -> None:
             broken(f"{found}, and {line.at(t[low])} it is {slopes[low].min():.12g}")
 
 
-def discontinuous_curvature_jumps(case: LossLines) -> None:
+def discontinuous_curvature_jumps(case: LossCase) -> None:
     """A loss that says `discontinuous_curvature` has a curvature that jumps by half of its bound or more."""
     if not case.loss.discontinuous_curvature:
         skipped("the loss does not say that its curvature is discontinuous")
@@ -78,7 +78,7 @@ def discontinuous_curvature_jumps(case: LossLines) -> None:
         broken(f"its curvature changes by at most {largest:.12g} between margins that lie close together")
 
 
-def extreme_numbers_give_no_nan(case: LossLines) -> None:
+def extreme_numbers_give_no_nan(case: LossCase) -> None:
     """Margins and targets up to 1.7e308 give numbers or infinity, never NaN and never a warning."""
     loss = case.loss
     margins, y = _extreme_rows(case)
@@ -92,7 +92,7 @@ def extreme_numbers_give_no_nan(case: LossLines) -> None:
             broken(f"at margin {margins[i]} and target {y[i]:.12g} {name}() is NaN")
 
 
-def _extreme_rows(case: LossLines) -> tuple[FloatArray, FloatArray]:
+def _extreme_rows(case: LossCase) -> tuple[FloatArray, FloatArray]:
     """Margins and targets, every extreme number with every other where the loss has one output."""
     loss = case.loss
     numbers = np.concatenate([EXTREMES, -EXTREMES])

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.problem.losses import Loss
 from discreet.testing.laws import broken, skipped
-from discreet.testing.lines import FAR, Line
+from discreet.testing.lines import FAR, Line, LossCase
 
 EPS = float(np.finfo(float).eps)
 SMALLEST_NORMAL = float(np.finfo(float).tiny)  # smaller numbers lose digits
@@ -21,23 +18,7 @@ DUALS = 25  # slopes on each line at which the conjugate is looked at
 CONJUGATE_TOLERANCE = 1e-9
 
 
-class LossLines(Protocol):
-    """A loss with lines of margins, each with its points."""
-
-    @property
-    def loss(self) -> Loss: ...
-
-    @property
-    def targets(self) -> Sequence[float] | None: ...
-
-    @property
-    def lines(self) -> list[tuple[Line, FloatArray]]: ...
-
-    @property
-    def far_lines(self) -> list[tuple[Line, FloatArray]]: ...
-
-
-def regression_losses_depend_on_the_residual(case: LossLines) -> None:
+def regression_losses_depend_on_the_residual(case: LossCase) -> None:
     """Margin and target moved together change nothing: solvers centre the targets of regressions."""
     loss = case.loss
     if loss.classification or loss.log_link:
@@ -53,7 +34,7 @@ def regression_losses_depend_on_the_residual(case: LossLines) -> None:
             )
 
 
-def log_links_follow_the_unit_of_the_target(case: LossLines) -> None:
+def log_links_follow_the_unit_of_the_target(case: LossCase) -> None:
     """A target and a mean that are both c times as large multiply the slope by a power of c: the unit may be chosen."""
     loss = case.loss
     if not loss.log_link:
@@ -71,14 +52,14 @@ def log_links_follow_the_unit_of_the_target(case: LossLines) -> None:
             )
 
 
-def loss_is_a_value(case: LossLines) -> None:
+def loss_is_a_value(case: LossCase) -> None:
     """A copy is equal to its original and has the same hash, as plans compare problems."""
     twin = copy.deepcopy(case.loss)
     if twin != case.loss or hash(twin) != hash(case.loss):
         broken("a copy is not equal to the original; make the class a frozen dataclass")
 
 
-def shapes_follow_the_margins(case: LossLines) -> None:
+def shapes_follow_the_margins(case: LossCase) -> None:
     """Values and conjugates are one number a row; slopes and curvatures have the shape of the margins."""
     loss, (line, _) = case.loss, case.lines[0]
     t = np.linspace(-1.0, 1.0, 7)
@@ -95,7 +76,7 @@ def shapes_follow_the_margins(case: LossLines) -> None:
         broken(f"{wrong[0]}() has the wrong shape or type for margins of shape {margins.shape}")
 
 
-def slope_is_the_derivative_of_value(case: LossLines) -> None:
+def slope_is_the_derivative_of_value(case: LossCase) -> None:
     """A convex function rises from a to b by between (b - a) slope(a) and (b - a) slope(b); kinks need no exception."""
     for line, t in case.lines:
         half = STEP * np.maximum(1.0, np.abs(t))
@@ -112,7 +93,7 @@ def slope_is_the_derivative_of_value(case: LossLines) -> None:
             broken(f"{line.at(t[i])} value() rises by {secant:.12g} per unit, and slope() is {line.slope(t)[i]:.12g}")
 
 
-def curvature_is_the_derivative_of_slope(case: LossLines) -> None:
+def curvature_is_the_derivative_of_slope(case: LossCase) -> None:
     """The slope rises by the curvature; where it jumps, by something between the values on both sides."""
     for line, t in case.lines:
         if not line.follows_one_margin:
@@ -133,7 +114,7 @@ def curvature_is_the_derivative_of_slope(case: LossLines) -> None:
             )
 
 
-def slope_never_decreases(case: LossLines) -> None:
+def slope_never_decreases(case: LossCase) -> None:
     """The loss is convex: along every line the slope grows or stays."""
     for line, t in case.lines:
         slope = line.slope(t)
@@ -144,7 +125,7 @@ def slope_never_decreases(case: LossLines) -> None:
             broken(f"{line.at(t[i])} the slope is {slope[i]:.12g}, and a little further only {slope[i + 1]:.12g}")
 
 
-def conjugate_keeps_fenchel_young(case: LossLines) -> None:
+def conjugate_keeps_fenchel_young(case: LossCase) -> None:
     """value(m) + conjugate(s) >= <m, s> for every margin and dual, with equality where s is the slope at m."""
     for line, t in case.lines:
         near = t[np.abs(t) <= 1e3]

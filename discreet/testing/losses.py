@@ -3,40 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
-import numpy as np
-
-from discreet._common.types import FloatArray
 from discreet.problem.losses import Loss
 from discreet.testing import loss_bounds, loss_laws
-from discreet.testing.compiled_forms import COMPILED_LAWS, Kernel
+from discreet.testing.compiled_forms import COMPILED_LAWS
 from discreet.testing.laws import Law, LawResult, OnFail, run_laws
-from discreet.testing.lines import FAR, Line, grid_of, huge_lines_of, lines_of
-
-
-@dataclass(frozen=True, eq=False)
-class LossCase:
-    """A loss with the lines of margins on which it is looked at."""
-
-    loss: Loss
-    kernel: Kernel | Literal["auto"] | None = "auto"
-    targets: Sequence[float] | None = None
-
-    @cached_property
-    def lines(self) -> list[tuple[Line, FloatArray]]:
-        """Every line, with points that lie close together where the slope changes most."""
-        return [(line, grid_of(line)) for line in lines_of(self.loss, self.targets)]
-
-    @cached_property
-    def far_lines(self) -> list[tuple[Line, FloatArray]]:
-        """The lines with points far out as well, and lines of huge targets: for bounds, which hold everywhere."""
-        far = np.concatenate([-FAR[::-1], FAR])
-        return [(line, np.concatenate([t, far])) for line, t in self.lines] + [
-            (line, np.concatenate([grid_of(line)[::10], far])) for line in huge_lines_of(self.loss, self.targets)
-        ]
+from discreet.testing.lines import Kernel, LossCase
 
 
 def check_loss(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
+from discreet.audit.worst_case import AuditCase
 from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.data.validation import array_rows
@@ -15,7 +16,6 @@ from discreet.privacy.relation import Relation
 from discreet.problem.problem import Problem
 from discreet.solvers import Plan, Solution, Solver
 from discreet.testing import plan_laws, solution_laws
-from discreet.testing.audits import AuditCase, audit_finds_no_more_than_epsilon
 from discreet.testing.laws import Law, LawResult, OnFail, run_laws
 from discreet.testing.tables import example_problems
 
@@ -139,5 +139,5 @@ LAWS: list[Law[SolverCase]] = [
     solution_laws.hostile_rows_give_finite_results,
     solution_laws.every_form_of_a_table_gives_the_same_result,
     solution_laws.rows_of_weight_zero_contribute_nothing,
-    audit_finds_no_more_than_epsilon,
+    solution_laws.audit_finds_no_more_than_epsilon,
 ]
