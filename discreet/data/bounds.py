@@ -70,12 +70,12 @@ def check_complete_bounds(
     bounds: Any, columns: int, name: str = "bounds", feature_names: Sequence[str] | None = None
 ) -> Pair | None:
     """The same for those who cannot learn a range: both sides of all columns, or nothing at all."""
-    found = check_bounds(bounds, columns, name, feature_names)
-    if found is None and bounds is not None:
-        found = np.full(columns, -np.inf), np.full(columns, np.inf)
-    if found is not None:
-        refuse_open_sides(*found, name, feature_names)
-    return found
+    declared = check_bounds(bounds, columns, name, feature_names)
+    if declared is None and bounds is not None:
+        declared = np.full(columns, -np.inf), np.full(columns, np.inf)
+    if declared is not None:
+        refuse_open_sides(*declared, name, feature_names)
+    return declared
 
 
 def refuse_open_sides(
@@ -96,10 +96,10 @@ def declared_bounds(
 
     `booleans` are told by the types of the columns (`boolean_columns`). A pair (low, high) is taken as it is.
     """
-    found = check_bounds(bounds, columns, "bounds", feature_names)
+    declared = check_bounds(bounds, columns, "bounds", feature_names)
     if booleans is None or not (bounds is None or isinstance(bounds, Mapping)):
-        return found
-    low, high = (np.full(columns, -np.inf), np.full(columns, np.inf)) if found is None else found
+        return declared
+    low, high = (np.full(columns, -np.inf), np.full(columns, np.inf)) if declared is None else declared
     free = booleans & np.isinf(low) & np.isinf(high)
     return np.where(free, 0.0, low), np.where(free, 1.0, high)
 
@@ -114,8 +114,8 @@ def boolean_columns(X: Any) -> BoolArray | None:
     kinds = getattr(X, "dtypes", None)
     if kinds is None or getattr(X, "columns", None) is None:
         return None
-    found = np.array([str(kind).lower() in _BOOLEAN for kind in kinds], dtype=bool)
-    return found if found.any() else None
+    flags = np.array([str(kind).lower() in _BOOLEAN for kind in kinds], dtype=bool)
+    return flags if flags.any() else None
 
 
 _BOOLEAN = ("bool", "boolean", "bool[pyarrow]", "sparse[bool, false]")

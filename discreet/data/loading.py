@@ -200,8 +200,8 @@ def _on_gpu(X: Any, y: Any, kind: Kind, given: dict[str, Any], classes: Any, est
     stand_in = np.broadcast_to(np.float64(0.0), (table.shape[0], 1))
     beside = load_array(stand_in, on_host(y), kind, others, classes=classes, estimator=estimator)
     keep_names(estimator, int(table.shape[1]), None, reset=True)
-    known: Any = beside.rows
-    return replace(beside, rows=GpuRows(table, known.y, known.weight, jobs))
+    host: Any = beside.rows
+    return replace(beside, rows=GpuRows(table, host.y, host.weight, jobs))
 
 
 def is_dask(X: Any) -> bool:

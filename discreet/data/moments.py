@@ -106,15 +106,15 @@ def _sparse_sums(X: Any, limits: Limits, weight: FloatArray, on_grid: OnGrid) ->
 
 def _unit(values: Any, limits: Limits, which: Any) -> FloatArray:
     """(clip(x) - centre) / radius in [-1, 1]; 0 for a column of which nothing is known."""
-    known = limits.known[which]
+    bounded = limits.known[which]
     # A copy in column order: the inner loops of NumPy then run along the rows, which are many.
     u = np.array(values, dtype=np.float64, order="F")
     np.maximum(u, limits.low[which], out=u)
     np.minimum(u, limits.high[which], out=u)
     u -= limits.centre[which]
-    u /= np.where(known, limits.radius[which], 1.0)
+    u /= np.where(bounded, limits.radius[which], 1.0)
     np.clip(u, -1.0, 1.0, out=u)
-    u *= known
+    u *= bounded
     return u
 
 

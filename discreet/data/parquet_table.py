@@ -94,14 +94,14 @@ def parquet_names(path: str | Path) -> list[str]:
     """
     folder = Path(path).is_dir()
     wanted = str(Path(glob.escape(str(path))) / "*.parquet") if folder else str(path)
-    found = _different(sorted({str(Path(name).resolve()) for name in glob.glob(wanted, recursive=True)}))
-    if not found:
+    paths = _different(sorted({str(Path(name).resolve()) for name in glob.glob(wanted, recursive=True)}))
+    if not paths:
         what = "the folder holds no Parquet files (*.parquet)" if folder else "no file has such a name"
         raise ValueError(f"{path}: {what}; name a Parquet file, a folder of them or 'folder/*.parquet'.")
-    for name in found:
+    for name in paths:
         if Path(name).suffix.lower() not in PARQUET:
             raise ValueError(f"{name} is no Parquet file (.parquet); convert it, or leave it out of the pattern.")
-    return found
+    return paths
 
 
 def _different(names: list[str]) -> list[str]:

@@ -39,7 +39,7 @@ def _numbers_of_objects(ids: Any) -> IntArray:
     """Numbers for Python objects, by equality and hash: an order of their own, as that of sets, need not sort them."""
     numbers: dict[Any, int] = {}
     try:
-        found = np.array([numbers.setdefault(one, len(numbers)) for one in ids], dtype=np.int64)
+        numbered = np.array([numbers.setdefault(one, len(numbers)) for one in ids], dtype=np.int64)
     except TypeError:
         raise ValueError(
             "groups has ids that cannot be looked up, such as lists; use numbers, texts or tuples."
@@ -49,7 +49,7 @@ def _numbers_of_objects(ids: Any) -> IntArray:
             "groups has ids of different types with the same text, as 1 and '1' have, which may be one person or two; "
             "give all ids one type."
         )
-    return found
+    return numbered
 
 
 def _as_column(groups: Any) -> Any:

@@ -184,13 +184,13 @@ class Public:
     @property
     def inputs(self) -> tuple[str, ...]:
         """What was taken as public beside the declarations, in words for statements."""
-        told = []
+        inputs = []
         if self.start is not None:
-            told.append("the coefficients from which the fit started")
+            inputs.append("the coefficients from which the fit started")
         if self.table is not None:
             target = "" if self.table.y is None else " and their targets"
-            told.append(f"a second table, of {self.table.rows:,} rows{target}")
-        return tuple(told)
+            inputs.append(f"a second table, of {self.table.rows:,} rows{target}")
+        return tuple(inputs)
 
     def to_dict(self) -> dict[str, Any]:
         return {

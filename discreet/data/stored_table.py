@@ -86,14 +86,14 @@ class StoredTable:
             A column is missing or is not what the schema says, a number is missing or infinite, or a label is unknown.
         """
         wanted_columns(self.source, self.source.kinds, self.schema, target=True)
-        found = 0
+        count = 0
         for block in StoredRows(self, encode, self.rows)._read():
-            found += block.rows
+            count += block.rows
             if progress is not None:
-                progress(found, self.rows)
-        if not found:
+                progress(count, self.rows)
+        if not count:
             raise ValueError(f"{self.source} has a header but no rows.")
-        return StoredRows(self, encode, found)
+        return StoredRows(self, encode, count)
 
     def _converted(self, values: Any) -> Any:
         return values if self.convert is None else self.convert(values)
@@ -117,12 +117,12 @@ class StoredRows(DenseElsewhere):
 
     def blocks(self) -> Iterator[Data]:
         """The rows in their order; every block but the last has `block_rows(columns)` of them."""
-        found = 0
+        count = 0
         for block in read_ahead(self._read()):
-            found += block.rows
+            count += block.rows
             yield block
             del block
-        if found != self.rows:
+        if count != self.rows:
             raise ValueError(f"{self.table.source} changed while it was read; train again on a file that stays.")
 
     def sum(self, part: Callable[[Data], FloatArray]) -> FloatArray:

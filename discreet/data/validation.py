@@ -183,11 +183,11 @@ def check_weights(sample_weight: Any, rows: int) -> FloatArray | None:
 
 def only_weights(metadata: dict[str, Any], rows: int, groups: bool = False) -> FloatArray | None:
     """The checked sample weights among the arguments of fit; anything else is a mistake, unless `groups` may be one."""
-    known = {"sample_weight", "groups"} if groups else {"sample_weight"}
-    unknown = set(metadata) - known
+    arguments = {"sample_weight", "groups"} if groups else {"sample_weight"}
+    unknown = set(metadata) - arguments
     if unknown:
-        told = "X, y, sample_weight and groups" if groups else "X, y and sample_weight"
-        raise TypeError(f"fit got an unexpected argument {sorted(unknown)[0]!r}; it takes {told}.")
+        allowed = "X, y, sample_weight and groups" if groups else "X, y and sample_weight"
+        raise TypeError(f"fit got an unexpected argument {sorted(unknown)[0]!r}; it takes {allowed}.")
     weight = metadata.get("sample_weight")
     return None if weight is None else check_weights(weight, rows)
 
@@ -250,10 +250,10 @@ def encode_labels(labels: Any, classes: Any) -> FloatArray:
     """Labels as the losses expect them: -1 and +1 for two classes, else the number of the class."""
     try:
         codes = np.searchsorted(classes, labels)
-        known = classes[np.minimum(codes, classes.size - 1)] == labels
+        declared = classes[np.minimum(codes, classes.size - 1)] == labels
     except TypeError:
-        known = np.zeros(1, dtype=bool)
-    if not np.all(known):
+        declared = np.zeros(1, dtype=bool)
+    if not np.all(declared):
         raise ValueError(
             f"y holds labels that are not in classes={classes.tolist()}; declare every label that may occur."
         )

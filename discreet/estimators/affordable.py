@@ -34,8 +34,8 @@ def what_fits(request: FitRequest, rows: int, columns: int, classes: int = 2, st
         trial = replace(request, parameters={**request.parameters, "epsilon": epsilon})
         return covers(trial, rows, columns, classes, stored)
 
-    found = _largest(granted, float(asked))
-    return "nothing near it would fit" if found is None else f"--epsilon {found:g} would fit"
+    largest = _largest(granted, float(asked))
+    return "nothing near it would fit" if largest is None else f"--epsilon {largest:g} would fit"
 
 
 def covers(request: FitRequest, rows: int, columns: int, classes: int = 2, stored: bool = False) -> bool:

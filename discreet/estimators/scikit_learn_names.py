@@ -54,15 +54,15 @@ def explains_parameters(cls: T) -> T:
     which is what `get_params` and `clone` read.
     """
     original: Any = vars(cls)["__init__"]  # made by dataclass
-    known = list(inspect.signature(original).parameters)[1:]
+    names = list(inspect.signature(original).parameters)[1:]
 
     @functools.wraps(original)
     def construct(self: Any, *args: Any, **parameters: Any) -> None:
         if args:
             raise TypeError(f"{cls.__name__} takes its parameters by name, such as epsilon=1.0.")
         for name in parameters:
-            if name not in known:
-                raise TypeError(unknown_parameter(type(self).__name__, name, known))
+            if name not in names:
+                raise TypeError(unknown_parameter(type(self).__name__, name, names))
         original(self, **parameters)
 
     inherited: Any = cls.set_params  # type: ignore[attr-defined]
@@ -70,8 +70,8 @@ def explains_parameters(cls: T) -> T:
     @functools.wraps(inherited)
     def set_params(self: Any, **parameters: Any) -> Any:
         for name in parameters:
-            if "__" not in name and name not in known:
-                raise ValueError(unknown_parameter(type(self).__name__, name, known))
+            if "__" not in name and name not in names:
+                raise ValueError(unknown_parameter(type(self).__name__, name, names))
         return inherited(self, **parameters)
 
     setattr(cls, "__init__", construct)  # noqa: B010 - mypy refuses to assign to a method
@@ -79,10 +79,10 @@ def explains_parameters(cls: T) -> T:
     return cls
 
 
-def unknown_parameter(estimator: str, name: str, known: list[str]) -> str:
+def unknown_parameter(estimator: str, name: str, names: list[str]) -> str:
     """One line about a parameter that an estimator does not have."""
     if name in HINTS:
         return f"{estimator} has no parameter {name!r}: {HINTS[name]}."
-    close = get_close_matches(name, known, n=1)
-    meant = f"; did you mean {close[0]!r}?" if close else f"; it has {', '.join(known)}."
+    close = get_close_matches(name, names, n=1)
+    meant = f"; did you mean {close[0]!r}?" if close else f"; it has {', '.join(names)}."
     return f"{estimator} has no parameter {name!r}{meant}"

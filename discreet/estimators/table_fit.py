@@ -213,8 +213,8 @@ def _check_plans(fit: OpenFit) -> None:
 def _whole_guarantee(question: TaskQuestion, model: Guarantee, budget: Budget) -> Guarantee:
     """The promise of the question and of a model together."""
     event = accounting.compose([question.event, model.event])
-    told = model.leaks, model.public_inputs, model.unit
-    promise = guarantee_for(event, budget, model.relation, question.rows, *told)
+    described = model.leaks, model.public_inputs, model.unit
+    promise = guarantee_for(event, budget, model.relation, question.rows, *described)
     return promise.about(model.release)
 
 

@@ -216,8 +216,8 @@ class BlockScaling:
     @cached_property
     def _compiled(self) -> tuple[frozenset[str], tuple[Any, float]]:
         """Which kernels know the loss, and by what."""
-        known = self.loss.forms if self.loss.outputs == 1 else frozenset()
-        return known, (self.loss.code, float(self.loss.parameter)) if known else (None, 0.0)
+        forms = self.loss.forms if self.loss.outputs == 1 else frozenset()
+        return forms, (self.loss.code, float(self.loss.parameter)) if forms else (None, 0.0)
 
     @cached_property
     def key(self) -> bytes:

@@ -168,11 +168,11 @@ class Shard(DenseElsewhere):
         if self._held:
             yield from self._blocks
             return
-        found = 0
+        digest = 0
         for number, block in enumerate(self._rows.blocks()):
-            found += _digest(block)
+            digest += _digest(block)
             yield replace(block, memory=self._memories.setdefault(number, {}))
-        if found != self._loaded:
+        if digest != self._loaded:
             raise ValueError(CHANGED.format(source=self._source))
 
     def sum(self, part: Callable[[Data], FloatArray]) -> FloatArray:

@@ -14,8 +14,8 @@ LONGEST = 300  # characters of a parameter that is not a number
 
 def privacy_line(estimator: Any) -> str:
     """One paragraph of HTML; every text that comes from outside is escaped."""
-    told = _promise(estimator) if hasattr(estimator, "coef_") else _budget(estimator)
-    return f'<p class="discreet-privacy"><b>privacy</b>: {escape(told)}</p>'
+    shown = _promise(estimator) if hasattr(estimator, "coef_") else _budget(estimator)
+    return f'<p class="discreet-privacy"><b>privacy</b>: {escape(shown)}</p>'
 
 
 def _budget(estimator: Any) -> str:
@@ -33,9 +33,9 @@ def _promise(estimator: Any) -> str:
     promise = estimator.guarantee_
     if not promise.is_private:
         return "none: epsilon is infinite, and the model must be guarded as the table is."
-    told = (
+    shown = (
         f"epsilon = {rounded_up(promise.epsilon, 6)}, delta = {rounded_up(promise.delta, 4)}, relation "
         f"{promise.relation}; print(model.guarantee_) says what that means, print(model.summary()) what the model says."
     )
     leaks = "; ".join(one_line(leak, LONGEST) for leak in promise.leaks)
-    return f"{told} ATTENTION, not covered: {leaks}" if leaks else told
+    return f"{shown} ATTENTION, not covered: {leaks}" if leaks else shown

@@ -195,9 +195,9 @@ def _answers(form: LinearForm, score: bool, proba: bool) -> dict[str, str]:
     else:
         scores = {f"score_{label}": f"s{k}" for k, label in enumerate(labels)}
         label = _at_largest([_label(label) for label in labels])
-    found = {"prediction": label} | (scores if score else {})
+    columns = {"prediction": label} | (scores if score else {})
     total = _sum([f"p{k}" for k in range(len(labels))])
-    return found | ({f"probability_{label}": f"p{k} / {total}" for k, label in enumerate(labels)} if proba else {})
+    return columns | ({f"probability_{label}": f"p{k} / {total}" for k, label in enumerate(labels)} if proba else {})
 
 
 def _at_largest(values: list[str]) -> str:

@@ -31,14 +31,14 @@ def describe(summary: ModelSummary, columns: int) -> str:
 
 def _facts(summary: ModelSummary) -> str:
     release = summary.guarantee.release
-    told = {"model": summary.estimator, "solver": summary.solver}
+    lines = {"model": summary.estimator, "solver": summary.solver}
     if summary.chosen_because:
-        told["chosen because"] = summary.chosen_because
+        lines["chosen because"] = summary.chosen_because
     if release is not None and release.rows is not None:
-        told["table"] = f"{release.rows:,} {summary.guarantee.unit}s, {summary.form.columns:,} columns"
+        lines["table"] = f"{release.rows:,} {summary.guarantee.unit}s, {summary.form.columns:,} columns"
     if summary.form.labels:
-        told["classes"] = ", ".join(repr(label) for label in summary.form.labels)
-    return facts(told.items())
+        lines["classes"] = ", ".join(repr(label) for label in summary.form.labels)
+    return facts(lines.items())
 
 
 def heading(summary: ModelSummary, output: int) -> str:
@@ -98,20 +98,20 @@ def noise_told(summary: ModelSummary) -> str:
     noise = summary.noise
     if noise.per_unit is None:
         return f"not known: {noise.why}."
-    told = f"standard deviation of the privacy noise in per unit: {noise.why}."
+    sentence = f"standard deviation of the privacy noise in per unit: {noise.why}."
     unsure = (noise.per_unit > 0.0) & (np.abs(summary.form.coef[0]) < DOUBTFUL * noise.per_unit)
     if not unsure.any():
-        return told
+        return sentence
     count = f"{int(unsure.sum()):,} of {unsure.size:,} coefficients"
-    return f"{told} {count} are below {DOUBTFUL:g} times it: their signs may be noise."
+    return f"{sentence} {count} are below {DOUBTFUL:g} times it: their signs may be noise."
 
 
 def _privacy(summary: ModelSummary) -> str:
-    promise, told = summary.guarantee, meaning_of(summary.guarantee)
+    promise, lines = summary.guarantee, meaning_of(summary.guarantee)
     if promise.is_private:
         epsilon, delta = rounded_up(promise.epsilon, 6), rounded_up(promise.delta, 4)
-        told = [f"epsilon {epsilon}, delta {delta}, relation {promise.relation}", *told]
-    parts = {"privacy": told, "Not covered": leaks_told(promise)}
+        lines = [f"epsilon {epsilon}, delta {delta}, relation {promise.relation}", *lines]
+    parts = {"privacy": lines, "Not covered": leaks_told(promise)}
     return facts(("" if k else name, text) for name, texts in parts.items() for k, text in enumerate(texts))
 
 
