@@ -14,7 +14,7 @@ from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
 from discreet.solvers import SOLVERS, FixedPoint
-from discreet.solvers.fixed_point import Projection, clipped_rows
+from discreet.solvers.fixed_point import Projection, clipped_rows, contraction_of, releases_of
 from tests.statistics import both_arms
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning")
@@ -131,7 +131,7 @@ def test_the_error_of_runs_is_the_one_that_the_plan_foretells(rule, step_size):
         plan = found.plan(Budget.gdp(50.0), random_state=seed)
         u = found.run(query, plan, random_state=seed).last
         errors.append(((u - best) ** 2).sum())
-        bounds.append(plan.contraction(0.7).after(found.steps, (best**2).sum()))
+        bounds.append(contraction_of(plan, 0.7).after(found.steps, (best**2).sum()))
     gap, spread = np.mean(errors) - np.mean(bounds), np.std(errors) / math.sqrt(len(errors))
     assert abs(gap) < 5.0 * spread
     assert np.mean(errors) - 0.4 * np.mean(bounds) > 5.0 * spread  # a bound with a planted smaller constant
@@ -139,9 +139,9 @@ def test_the_error_of_runs_is_the_one_that_the_plan_foretells(rule, step_size):
 
 def test_blocks_in_turn_and_several_step_sizes_have_no_bound():
     with pytest.raises(ValueError, match="blocks in turn"):
-        iteration(activation="cyclic").plan(BUDGET).contraction(0.5)
+        contraction_of(iteration(activation="cyclic").plan(BUDGET), 0.5)
     with pytest.raises(ValueError, match="one step size"):
-        iteration(step_size=np.linspace(0.1, 1.0, 20)).plan(BUDGET).contraction(0.5)
+        contraction_of(iteration(step_size=np.linspace(0.1, 1.0, 20)).plan(BUDGET), 0.5)
 
 
 def test_step_sizes_and_the_map_after_a_step_are_applied():
@@ -186,7 +186,7 @@ def test_the_plan_says_what_is_released_and_what_is_promised():
     plan = found.plan(BUDGET)
     assert plan.guarantee.epsilon == 1.0
     assert plan.guarantee.relation == "replace"
-    (release,) = plan.releases
+    (release,) = releases_of(plan)
     assert (release.times, release.kind) == (20, "Gaussian")
     assert release.deviation == pytest.approx(plan.mechanism.deviation(found.sensitivity))
     assert release.share == pytest.approx(1.0, rel=1e-3)

@@ -8,7 +8,7 @@ from discreet.solvers.fixed_point.operators import (
     Reflection,
     Relaxation,
 )
-from discreet.solvers.fixed_point.plan import FixedPointNoise, FixedPointResult
+from discreet.solvers.fixed_point.plan import FixedPointResult, contraction_of, releases_of
 from discreet.solvers.fixed_point.queries import clipped_rows
 from discreet.solvers.fixed_point.steps import (
     GradientStep,
@@ -21,7 +21,6 @@ from discreet.solvers.fixed_point.steps import (
 __all__ = [
     "Composition",
     "FixedPoint",
-    "FixedPointNoise",
     "FixedPointResult",
     "GradientStep",
     "NonExpansive",
@@ -31,6 +30,8 @@ __all__ = [
     "Reflection",
     "Relaxation",
     "clipped_rows",
+    "contraction_of",
     "douglas_rachford",
     "forward_backward",
+    "releases_of",
 ]

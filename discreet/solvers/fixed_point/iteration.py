@@ -15,8 +15,9 @@ from discreet._common.types import FloatArray, IntArray
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.random.generator import generator_from
 from discreet.privacy.relation import Relation, relation_from
+from discreet.privacy.release import ReleasePlan
 from discreet.solvers.fixed_point.activation import Activation
-from discreet.solvers.fixed_point.plan import FixedPointNoise, FixedPointResult
+from discreet.solvers.fixed_point.plan import FixedPointResult, grid_of, plan_iteration
 from discreet.solvers.fixed_point.queries import ClippedRows, Query
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class FixedPoint:
         """How far one row can move the answer of one block."""
         return mechanisms.clipped_sum(Relation(self.relation), self.largest_block) * self.contribution
 
-    def plan(self, budget: Budget, random_state: Any = None) -> FixedPointNoise:
+    def plan(self, budget: Budget, random_state: Any = None) -> ReleasePlan:
         """Fix the noise, and the random activations that the cost depends on, from public facts: rows are no argument.
 
         Parameters
@@ -165,10 +166,10 @@ class FixedPoint:
         kind: type[mechanisms.Additive] = mechanisms.Laplace if budget.kind == "pure" else mechanisms.Gaussian
         relation = Relation(self.relation)
         multiplier = accounting.calibrate(lambda z: kind(z, count).event, budget, relation)
-        return FixedPointNoise(self, budget, kind(multiplier, count), schedule)
+        return plan_iteration(self, budget, kind(multiplier, count), schedule)
 
     def run(
-        self, query: Query, plan: FixedPointNoise, start: Any = None, random_state: Any = None, keep: bool = False
+        self, query: Query, plan: ReleasePlan, start: Any = None, random_state: Any = None, keep: bool = False
     ) -> FixedPointResult:
         """Make all planned steps.
 
@@ -178,7 +179,7 @@ class FixedPoint:
         ----------
         query : callable
             query(u, entries, step) answers from the rows; `Query` says how.
-        plan : FixedPointNoise
+        plan : ReleasePlan
             Made by this object.
         start : array of shape (size,), optional
             Where to begin, chosen without the rows; zeros by default.
@@ -191,7 +192,8 @@ class FixedPoint:
         rng = generator_from(random_state)
         last = np.zeros(self.size) if start is None else np.array(start, dtype=np.float64)
         if not rng.secure:
-            rng.rekey(digest_of(plan.digest, last))
+            key = digest_of("fixed point", self, plan.budget, plan.mechanism, plan.schedule)
+            rng.rekey(digest_of(key, last))
         kept = [last] if keep else []
         for u in self.iterates(query, plan, rng, last):
             last = u
@@ -200,7 +202,7 @@ class FixedPoint:
         return FixedPointResult(last, np.array(kept) if keep else None, plan, seeded=not rng.secure)
 
     def iterates(
-        self, query: Query, plan: FixedPointNoise, rng: RandomGenerator, start: FloatArray
+        self, query: Query, plan: ReleasePlan, rng: RandomGenerator, start: FloatArray
     ) -> Iterator[FloatArray]:
         """The iterates after each planned step; `run` is for users, and keys seeded noise by the plan first.
 
@@ -216,16 +218,17 @@ class FixedPoint:
         u = np.array(start, dtype=np.float64)
         if u.shape != (self.size,) or not np.isfinite(u).all():
             raise ValueError(f"start must hold {self.size} finite numbers.")
+        grid = grid_of(plan)
         for first in range(0, self.steps, self.active.at_once):
             steps = min(self.active.at_once, self.steps - first)
             known = plan.schedule
             moving = self.active.draw(rng, first, steps) if known is None else known[first : first + steps]
             where = [self._entries_of(blocks) for blocks in moving]
             ends = np.cumsum([entries.size for entries in where])
-            noise = np.split(plan.grid.noise(rng, int(ends[-1])), ends[:-1])
+            noise = np.split(grid.noise(rng, int(ends[-1])), ends[:-1])
             for lam, entries, drawn in zip(self.step_sizes[first : first + steps], where, noise, strict=True):
                 if entries.size:
-                    u = self._moved(u, entries, plan.grid.nearest(_answer(query, u, entries, plan)) + drawn, lam)
+                    u = self._moved(u, entries, grid.nearest(_answer(query, u, entries, grid.step)) + drawn, lam)
                 yield u
 
     def _entries_of(self, blocks: IntArray) -> IntArray:
@@ -242,8 +245,8 @@ class FixedPoint:
         return new
 
 
-def _answer(query: Query, u: FloatArray, entries: IntArray, plan: FixedPointNoise) -> FloatArray:
-    answer = np.asarray(query(u.copy(), entries.copy(), plan.grid.step), dtype=np.float64)
+def _answer(query: Query, u: FloatArray, entries: IntArray, step: float) -> FloatArray:
+    answer = np.asarray(query(u.copy(), entries.copy(), step), dtype=np.float64)
     if answer.shape != entries.shape:
         raise ValueError(f"query must return {entries.size} numbers for {entries.size} entries, got {answer.shape}.")
     if not np.isfinite(answer).all():
