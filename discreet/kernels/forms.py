@@ -68,12 +68,6 @@ def _version(function: Callable[..., Any] | None) -> str:
     return hashlib.sha256(repr(content).encode()).hexdigest()[:16]
 
 
-_NUMBERED = {MULTINOMIAL: frozenset({"slope"})}
-_NUMBERED |= dict.fromkeys((SQUARED, LOGISTIC, HUBER, SMOOTHED_HINGE), frozenset(FORMS))
-
-
-def forms_of(code: int | CompiledForms | None) -> frozenset[str]:
-    """The names of the forms that compiled loops have of a loss with this code."""
-    if isinstance(code, CompiledForms):
-        return code.names
-    return frozenset() if code is None else _NUMBERED.get(code, frozenset())
+# Which forms the loops have of losses with a number.
+NUMBERED: dict[object, frozenset[str]] = {MULTINOMIAL: frozenset({"slope"})}
+NUMBERED |= dict.fromkeys((SQUARED, LOGISTIC, HUBER, SMOOTHED_HINGE), frozenset(FORMS))

@@ -40,19 +40,6 @@ class PrivateStatement(FairnessStatement):
     value_low: float = -1.0
     value_high: float = 1.0
 
-    @classmethod
-    def within(
-        cls,
-        about: tuple[str, Any, Any, float],
-        value: float,
-        value_low: float,
-        value_high: float,
-        low: float,
-        high: float,
-    ) -> PrivateStatement:
-        """The statement about (notion, label, group, rows) with these limits."""
-        return cls(*about, value, low, high, value_low=value_low, value_high=value_high)
-
     @property
     def known(self) -> bool:
         """Whether anything can be stated in spite of the noise."""

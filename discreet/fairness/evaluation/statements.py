@@ -103,10 +103,10 @@ def _answer(asked: Question, counts: NoisyCounts, failure: float) -> PrivateStat
     lost, gained = (counts.upper(mask & own, own, failure) for mask in (asked.lost, asked.gained))
     about = (asked.notion, asked.label, asked.group, rows)
     if (low <= 0.0 and high >= 1.0) or math.isnan(value):
-        trivial = (0.0, 1.0, -1.0, 1.0) if asked.part is None else (-1.0, 1.0, -2.0, 2.0)
-        return PrivateStatement.within(about, math.nan, *trivial)
+        least = 0.0 if asked.part is None else -1.0
+        return PrivateStatement(*about, math.nan, least - 1.0, 1.0 - least, value_low=least)
     if asked.part is None:
-        return PrivateStatement.within(about, value, low, high, -lost, gained)
+        return PrivateStatement(*about, value, -lost, gained, value_low=low, value_high=high)
     rest = asked.whole & ~asked.part
     least, most = (1.0 - side(asked.part, asked.whole, failure) for side in (counts.upper, counts.lower))
     other_low, other_high = (side(asked.event & rest, rest, failure) for side in (counts.lower, counts.upper))
@@ -114,7 +114,7 @@ def _answer(asked: Question, counts: NoisyCounts, failure: float) -> PrivateStat
     value -= counts.estimate(asked.event & asked.whole, asked.whole)
     ends = (_least(least, most, low - other_high), -_least(least, most, other_low - high))
     change = (-most * (lost + other_gained), most * (gained + other_lost))
-    return PrivateStatement.within(about, float(np.clip(value, *ends)), *ends, *change)
+    return PrivateStatement(*about, float(np.clip(value, *ends)), *change, value_low=ends[0], value_high=ends[1])
 
 
 def _least(least: float, most: float, difference: float) -> float:

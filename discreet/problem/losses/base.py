@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from discreet.kernels.forms import CompiledForms, forms_of
+from discreet.kernels.forms import NUMBERED, CompiledForms
 from discreet.problem.arrays import Array, Values
 
 
@@ -53,7 +53,8 @@ class Loss(ABC):
     @property
     def forms(self) -> frozenset[str]:
         """What compiled loops know of the loss; a solver whose loop needs more refuses it."""
-        return forms_of(self.code)
+        code = self.code
+        return code.names if isinstance(code, CompiledForms) else NUMBERED.get(code, frozenset())
 
     @property
     def parameter(self) -> float:
