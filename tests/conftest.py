@@ -1,4 +1,4 @@
-"""Settings shared by all tests: Hypothesis without deadlines, since these machines are noisy."""
+"""Settings shared by all tests: Hypothesis without deadlines, since machines are noisy, and `--quick`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,22 @@ settings.register_profile("discreet", deadline=None, derandomize=True, print_blo
 settings.load_profile("discreet")
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def pytest_addoption(parser):
+    parser.addoption("--quick", action="store_true", help="one case of every test, and none that is marked slow")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Keep the first case of each test for `--quick`: all that a room does is then tried, though not with everything."""
+    if config.getoption("quick"):
+        first = {}
+        for item in items:
+            if not item.get_closest_marker("slow"):
+                first.setdefault((item.path, item.cls, item.originalname), item)
+        chosen = set(first.values())
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = first.values()
 
 
 @pytest.fixture

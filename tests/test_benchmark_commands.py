@@ -72,6 +72,7 @@ def tables(monkeypatch, tmp_path):
     return loader
 
 
+@pytest.mark.slow
 def test_every_script_answers_help_and_says_where_its_tables_come_from(helps):
     assert "run.py" in helps
     assert [name for name, (code, _) in helps.items() if code != 0] == []

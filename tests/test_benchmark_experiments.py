@@ -86,6 +86,7 @@ NEW_FILES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["table2", "table3", "greedy"])
 def test_a_new_table_and_a_new_method_are_on_the_pages_of_the_papers(name, framework, tmp_path, monkeypatch):
     """Files that say no more than they must: the page is written, and both are on it, with their times."""

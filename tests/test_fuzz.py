@@ -30,6 +30,7 @@ def test_every_input_belongs_to_a_target():
     assert sum(target.share for target in TARGETS) == 1_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
 def test_damaged_files_are_refused_in_one_line_or_give_finite_numbers(target, tmp_path):
     outcome = fuzz(target, INPUTS * target.share // 1_000, tmp_path)

@@ -133,6 +133,7 @@ def run(tmp_path, *options):
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.slow
 def test_what_is_kept_back_needs_the_switch(tmp_path):
     """By name without `--final`, or in a quick run, it is refused before a table is read."""
     told = run(tmp_path, "--only", "final-auto")

@@ -67,6 +67,7 @@ def test_the_glossary_has_every_setting():
     assert [word for word in every_setting() if not explained(word)] == []
 
 
+@pytest.mark.slow
 def test_the_glossary_has_every_line_and_release_of_a_plan():
     lines, releases = set(), set()
     for plan in plans():

@@ -132,6 +132,7 @@ def held_rows():
     return [each for each in gc.get_objects() if type(each) is Data]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning")
 @pytest.mark.parametrize("entries", [1_000, 1 << 20])
 def test_no_rows_are_held_after_a_fit(monkeypatch, entries):

@@ -60,6 +60,7 @@ def test_the_version_is_told():
     assert run("--version").stdout.strip() == discreet.__version__
 
 
+@pytest.mark.slow
 def test_a_real_process_fits_and_predicts(tmp_path, table):
     done = in_process("fit", table, "--target", "y", "--epsilon", "2", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

@@ -212,6 +212,7 @@ def test_pipeline_clone_and_set_output():
     assert cross_val_score(pipeline, frame, y, cv=3).shape == (3,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_grid_search_does_not_lose_the_ledger(tmp_path, jobs):
     """15 fits and a refit, each cloned, also in other processes: the ledger has them all, composed."""

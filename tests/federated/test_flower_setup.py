@@ -50,6 +50,7 @@ def calls_home(imports, home, **variables):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_flower_does_not_call_home(tmp_path):
     assert calls_home("import discreet.federated.flower", tmp_path / "first") == 0
     assert calls_home("import flwr.supercore.telemetry, discreet.federated.flower", tmp_path / "second") == 0

@@ -225,6 +225,7 @@ def test_trace_and_progress():
     assert solve_seeded(problem, X, y, "cd").objective_trace is None
 
 
+@pytest.mark.slow
 def test_sparse_coordinate_descent_does_not_densify(shared_data):
     import tracemalloc
 

@@ -173,12 +173,14 @@ def audits_of(kind, *relations):
     return [AuditCase.flipped_row(kind(**FULL_EFFECT), AUDITED, relation) for relation in relations]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [DrawsHalfTheNoise, IgnoresTheFactorTwo])
 def test_too_little_noise_is_found_by_the_audit(kind):
     with pytest.raises(LawBrokenError, match=r"'audit_finds_no_more_than_epsilon': under the relation replace"):
         check_solver(kind, problems=PROBLEMS[:1], audits=audits_of(kind, Relation.REPLACE))
 
 
+@pytest.mark.slow
 def test_a_right_solver_passes_its_audits():
     audits = audits_of(GradientDescent, Relation.REPLACE)  # the page on testing audits the other relations
     assert check_solver(GradientDescent, problems=PROBLEMS[:1], audits=audits)[-1].status == "passed"

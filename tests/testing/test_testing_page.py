@@ -10,9 +10,12 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "testing.md"
 
 
+@pytest.mark.slow
 def test_the_examples_print_what_the_page_shows(capsys, monkeypatch):
     blocks = re.findall(r"```python\n(.*?)```\n+(?:[^`]*?\n\n)?```text\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert len(blocks) == 3

@@ -183,6 +183,7 @@ Ridge(epsilon=1.0, delta=1e-6, ledger=sys.argv[1], dataset="clinic").fit(table, 
 """
 
 
+@pytest.mark.slow
 def test_a_driver_that_dies_leaves_its_cost_counted(tmp_path):
     """Nothing was released, but nobody can know that: the reservation stays."""
     url = f"sqlite:///{tmp_path}/ledger.db"

@@ -59,6 +59,7 @@ def _open_and_grab(url: str) -> int:
     return sum(granted(ledger, QUARTER) for _ in range(9))
 
 
+@pytest.mark.slow
 def test_racing_processes_cannot_take_more_than_the_budget(tmp_path: Path) -> None:
     """The file does not exist at the start: creating it and opening the budget are part of the race."""
     ledger = Ledger(tmp_path / "race.db")

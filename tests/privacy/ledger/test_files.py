@@ -112,6 +112,7 @@ def test_a_file_that_was_replaced_during_a_write_grants_nothing(ledger: Ledger, 
         path.unlink()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the second lock is held on Linux")
 def test_closing_the_file_elsewhere_in_the_process_gives_no_lock_away(ledger: Ledger, path: Path) -> None:
     """SQLite's locks are gone once any thread has closed the file; another process must be kept out all the same."""

@@ -261,6 +261,7 @@ def test_only_what_this_ledger_granted_can_be_committed(ledger: Ledger, tmp_path
     mine.commit()
 
 
+@pytest.mark.slow
 def test_a_killed_process_has_spent_its_reservation(ledger: Ledger) -> None:
     script = (
         "import os, sys\n"

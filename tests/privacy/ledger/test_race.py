@@ -42,6 +42,7 @@ def sql(address: str, statement: str) -> None:
         connection.execute(statement)
 
 
+@pytest.mark.slow
 def test_eight_processes_with_forks_threads_and_kills_lose_nothing(url: str, tmp_path: Path) -> None:
     """While threads read the ledger and its file, processes are forked and killed with signal 9.
 
