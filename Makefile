@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: demo docs test freeze fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
+.PHONY: demo docs test test-quick freeze fuzz lint format clean audit bench-speed bench-accuracy bench-high-dimensional bench-frank-wolfe \
 	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-vertical bench-one-hot \
 	bench-decentralised bench-federated bench-fair-models bench-fairness \
 	bench-papers bench-rivals bench-generality bench-screening bench-warm-starts bench-classes bench-people bench-counts \
@@ -41,6 +41,10 @@ test: $(READY)
 	@$(MAKE) --no-print-directory lint & checks=$$!; \
 	$(BIN)/pytest -n 2; tests=$$?; \
 	wait $$checks && exit $$tests
+
+# One case of every test, without the slow ones: every room, in less than two minutes on two cores.
+test-quick: $(READY)
+	$(BIN)/pytest -n 2 --quick
 
 # 100,000 damaged files; `make test` reads 2,000 of them.
 fuzz: $(READY)

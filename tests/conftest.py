@@ -19,7 +19,7 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Keep the first case of each test for `--quick`: all that a room does is then tried, though not with everything."""
+    """Keep the first case of each test for `--quick`: all that a room does is tried then, if not with everything."""
     if config.getoption("quick"):
         first = {}
         for item in items:

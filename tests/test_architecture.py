@@ -209,6 +209,25 @@ def test_the_tests_mirror_the_package():
         assert (PACKAGE / folder).is_dir(), f"{path.relative_to(TESTS)} has no room in the package"
 
 
+def is_quick(test):
+    """Whether `make test-quick` runs a test."""
+    return test.name.startswith("test_") and not any("mark.slow" in ast.unparse(mark) for mark in test.decorator_list)
+
+
+def rooms_with_quick_tests(sources):
+    """Rooms of which a file of tests, by its path, holds a quick one."""
+    functions = {path: [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)] for path, text in sources}
+    return {path.parts[0] for path, tests in functions.items() if any(map(is_quick, tests))}
+
+
+def test_every_room_has_a_quick_test():
+    sources = [(path.relative_to(TESTS), path.read_text()) for path in TESTS.rglob("test_*.py")]
+    without_a_folder = {"_common", "demo"}  # what all rooms use, and a command
+    assert set(ROOMS) - rooms_with_quick_tests(sources) == without_a_folder
+    slow = "import pytest\n\n@pytest.mark.slow\ndef test_all():\n    pass\n"
+    assert rooms_with_quick_tests([(Path("audit/test_audit.py"), slow)]) == set()  # the test can fail
+
+
 def test_the_public_surface_is_small_and_complete():
     assert len(discreet.__all__) <= 30
     for name in discreet.__all__:

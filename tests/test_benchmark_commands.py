@@ -79,6 +79,7 @@ def test_every_script_answers_help_and_says_where_its_tables_come_from(helps):
     assert [name for name, (_, text) in helps.items() if "\ntables:\n  " not in text] == []
 
 
+@pytest.mark.slow
 def test_the_scripts_of_the_makefile_are_among_them(helps):
     named = re.findall(r"benchmarks/([\w/]+\.py)", (ROOT / "Makefile").read_text())
     assert set(named) == {"run.py"}

@@ -41,6 +41,7 @@ def test_the_audit_rejects_half_the_noise(name):
     assert case.lower_bound(noise=0.5) > case.plan.guarantee.epsilon
 
 
+@pytest.mark.slow
 def test_the_selection_noise_of_the_thesis_is_found():
     """Laplace noise of scale 1 on scores of sensitivity 1 is printed as 1-DP; Gumbel noise of scale 1 is 2-DP."""
     result = FAULTS["selection noise as the thesis prints it"]()

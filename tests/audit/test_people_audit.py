@@ -25,6 +25,7 @@ def test_the_stated_epsilon_is_attained_and_not_passed(name, relation):
     assert found.largest_ratio > 0.99  # the person of ten rows moves a sum as far as one row may
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "relation"), [("gd-persons", Relation.REPLACE), ("newton-persons", Relation.ZERO_OUT)]
 )

@@ -223,6 +223,7 @@ def test_the_demo_declares_bounds_for_every_column_in_order():
     assert all(a < b for a, b in zip(low, high, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.UtilityWarning")  # a small table
 def test_the_demo_reports_progress():
     seen = []

@@ -36,6 +36,7 @@ def test_epsilon_harm_and_rows_agree():
     assert [group["group"] for group in harm["groups"]] == ["men", "women"]
 
 
+@pytest.mark.slow
 def test_other_assumptions_change_the_answer():
     def epsilon(*assumed):
         found = run("fairness-plan", *SIZE, *GROUPS, *PROVED, "--at-most", 0.02, "--json", *assumed)

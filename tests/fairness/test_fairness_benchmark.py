@@ -57,6 +57,7 @@ def test_a_setting_has_bounds_that_hold(load, case, solver):
         assert found.bounds["both known"][notion] <= found.bounds["distance known"][notion] + 1e-12
 
 
+@pytest.mark.slow
 def test_few_models_make_tables_and_pictures(load, case, tmp_path):
     pytest.importorskip("matplotlib")
     figures, tables, cases, fits = (load(f"fairness.{part}") for part in ("figures", "tables", "cases", "fits"))

@@ -67,6 +67,7 @@ def too_many(exceeded):
     return bool(exceeded.sum() > stats.binom.isf(1e-4, exceeded.size, FAILURE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notion", sorted(NOTIONS))
 def test_bounds_hold_for_real_fits_as_often_as_they_say(measured, notion):
     moved = changes(measured, notion)

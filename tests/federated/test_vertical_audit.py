@@ -165,11 +165,13 @@ def seen_mu(name, kind, runs=RUNS):
     return float(ndtri(power) - ndtri(size))
 
 
+@pytest.mark.slow
 def test_many_runs_show_no_more_than_the_promise_at_the_worst_person():
     bound = seen_mu("labels", Holder)
     assert 0.3 * MU < bound < MU
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "kind", "runs"), [("labels", HalfNoise, RUNS), ("other", NoiseForgotten, 200)])
 def test_many_runs_show_planted_faults(name, kind, runs):
     assert seen_mu(name, kind, runs) > MU

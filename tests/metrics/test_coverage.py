@@ -86,6 +86,7 @@ def without_noise(sums):
     return replace(sums, deviations=np.zeros_like(sums.deviations))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "deviation", "known", "laplace"),
     [(1_500, 60.0, True, False), (1_500, 60.0, False, True), (3_000, 8.0, True, False)],

@@ -304,6 +304,7 @@ def test_many_equal_values_are_found():
 # --- audits --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "broken"), [(1.0, False), (0.5, True)])
 def test_quantiles_survive_an_audit_and_half_their_noise_does_not(noise, broken):
     """One row jumps over the other, which sits near one end; pure DP, so that the audit needs no delta.

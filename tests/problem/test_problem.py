@@ -32,6 +32,7 @@ def test_no_perturbation_improves_the_optimum(problem):
             assert problem.objective(X, y, coef, intercept) >= best.value - 1e-9
 
 
+@pytest.mark.slow
 def test_a_narrow_hinge_is_minimised_too():
     """Its curvature jumps, so that Newton steps alone stop at 0.98."""
     rng = np.random.default_rng(0)

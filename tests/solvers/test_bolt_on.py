@@ -238,12 +238,14 @@ def lower_bound(relation, noise, budget):
 BUDGETS = [Budget(EPSILON, DELTA), Budget.pure(EPSILON)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", [Relation.REPLACE, Relation.ZERO_OUT])
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 def test_the_audit_accepts(relation, budget):
     assert lower_bound(relation, 1.0, budget) <= EPSILON
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 def test_the_audit_rejects_half_the_noise(budget):
     assert lower_bound(Relation.REPLACE, 0.5, budget) > EPSILON

@@ -184,6 +184,7 @@ def test_large_tables_get_fewer_steps():
     assert steps == [1_000, 200, 200]
 
 
+@pytest.mark.slow
 def test_with_many_columns_it_is_more_accurate_than_gradient_descent_and_frank_wolfe():
     """A sparse mixture of 200 columns at epsilon 1, medians over 5 seeds."""
     rng = np.random.default_rng(0)

@@ -129,6 +129,7 @@ def test_the_whole_run_is_certified_and_not_only_its_parts(budget, noise, monkey
     assert 0.999 * budget.amount <= accounting.amount_of(plan.event, budget, relation) <= budget.amount
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the noise in a prediction:discreet.UtilityWarning")
 @pytest.mark.filterwarnings("ignore:.* rows are too few:discreet.UtilityWarning")
 def test_it_learns_where_columns_are_as_many_as_rows():
@@ -168,6 +169,7 @@ def test_when_it_is_worth_it():
     assert not worth_screening(problem, Public(2_000, 1_000, stored=True), BUDGET)
 
 
+@pytest.mark.slow
 def test_more_can_be_found_with_more_rows_or_fewer_columns_and_plans_say_when_nothing_can():
     problem = Problem(Squared())
     counts = [found_columns(problem, Public(n, p), BUDGET) for n, p in [(500, 1_000), (500, 100), (5_000, 100)]]

@@ -33,6 +33,7 @@ def sweeps_on(X, y, loss=Squared()):  # noqa: B008
     return CoordinateState(scaled, np.full(X.shape[1], np.inf), np.full(X.shape[1], 0.1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("passes", [5, 20])
 def test_it_lowers_the_error_where_few_columns_matter(passes):
     """Seeded; each arm is a mean over four runs whose spread is a tenth of the difference asked for."""

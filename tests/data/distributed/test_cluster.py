@@ -49,6 +49,7 @@ def fitted(X, y, **more):
     return LogisticRegression(**settings, classes=[0, 1], random_state=1, **more).fit(X, y)
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_the_model_of_the_rows_in_memory(tmp_path):
     """Also when workers are killed. One test, so that one cluster is enough."""
     frame = make_frame()

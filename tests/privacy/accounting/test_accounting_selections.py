@@ -144,6 +144,7 @@ class TestGoogle:
         ours, theirs = epsilon_of(event, delta, REPLACE), google_epsilon(event, delta, REPLACE)
         assert 0.99 * theirs <= ours <= theirs * (1 + 1e-3)
 
+    @pytest.mark.slow
     @given(st.floats(0.001, 0.3), st.floats(0.7, 4.0), st.integers(1, 300), st.sampled_from([REPLACE, ZERO_OUT]))
     @settings(deadline=None, max_examples=8)
     def test_poisson_with_and_without_gaussians(self, rate, z, count, relation):

@@ -53,6 +53,7 @@ def test_copies_and_clones_are_the_same_ledger() -> None:
     assert Ledger.of(ledger) is ledger
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_url", [False, True])
 def test_grid_search_in_workers_pays_for_every_fit(ledger: Ledger, as_url: bool) -> None:
     search = GridSearchCV(Spender(ledger.url if as_url else ledger), {"level": [0, 1]}, cv=3, n_jobs=2)
