@@ -216,8 +216,8 @@ def is_quick(test):
 
 def rooms_with_quick_tests(sources):
     """Rooms of which a file of tests, by its path, holds a quick one."""
-    functions = {path: [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)] for path, text in sources}
-    return {path.parts[0] for path, tests in functions.items() if any(map(is_quick, tests))}
+    nodes = ((path, node) for path, text in sources for node in ast.walk(ast.parse(text)))
+    return {path.parts[0] for path, node in nodes if isinstance(node, ast.FunctionDef) and is_quick(node)}
 
 
 def test_every_room_has_a_quick_test():

@@ -83,6 +83,7 @@ def test_bounds_hold_for_real_fits_as_often_as_they_say(measured, notion):
     assert (np.abs(moved).mean(axis=0) <= [group.change for group in mean.groups] + error).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notion", ["equality of opportunity", "equalised odds", "demographic parity"])
 def test_bounds_for_half_the_noise_are_exceeded(measured, notion):
     """The planted fault: a claim that the noise is that of a larger epsilon."""
