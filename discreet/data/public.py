@@ -54,7 +54,7 @@ class Public:
     table: PublicTable | None = field(default=None, metadata={"digest": "if given"})
     # Whether columns with the bounds 0 and 1 are treated as all others, so that their number does not decide a plan.
     narrows_indicators: bool | None = field(default=None, metadata={"digest": "if given"})
-    # Whether the promise is for persons, who may have several rows: `rows` then counts persons.
+    # Whether the guarantee is for persons, who may have several rows: `rows` then counts persons.
     persons: bool | None = field(default=None, metadata={"digest": "if given"})
     rows_per_person: int | None = field(
         default=None, metadata={"digest": "if given"}

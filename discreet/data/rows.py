@@ -228,7 +228,7 @@ class Data:
 
     @property
     def units(self) -> int:
-        """How many persons there are, or rows where each is a person of its own: what the promise is for."""
+        """How many persons there are, or rows where each is a person of its own: what the guarantee is for."""
         return self.rows if self.persons is None else int(self.persons.max()) + 1
 
     @property

@@ -45,7 +45,7 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
         Privacy budget; smaller is more private. `float("inf")` turns privacy off, with a warning. A
         `Budget` may state it as rho-zCDP or mu-GDP instead.
     delta : float, optional
-        Failure probability of the promise; None means 1/n^2, 0 asks for pure epsilon-DP.
+        Failure probability of the guarantee; None means 1/n^2, 0 asks for pure epsilon-DP.
     fit_intercept : bool, default=True
         Whether to learn an intercept, under the same budget.
     bounds : tuple (low, high), dict or "data", optional
@@ -97,7 +97,7 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
     plan_ : Plan
         What was fixed before any row was read: solver, noise, steps and cost; `print(model.plan_)` shows it.
     guarantee_ : Guarantee
-        The promise that holds for the fitted model; `print(model.guarantee_)` is a statement to quote.
+        The guarantee that holds for the fitted model; `print(model.guarantee_)` is a statement to quote.
     solution_ : Solution
         What the solver returned, with the column scaling that it learned or was given.
     scaling_ : ColumnScaling
@@ -161,7 +161,7 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
             Weights between 0 and 1, passed by name. They are as private as the rows. Larger weights are refused: a
             row may not count more than once.
         groups : array of shape (n_samples,), optional
-            The id of each row's person, of any type, passed by name. The promise is then for whole persons: one person
+            The id of each row's person, of any type, passed by name. The guarantee then covers whole persons: one person
             and all of their rows, however many. The number of persons is public, that of rows is not.
 
         Returns
@@ -208,7 +208,7 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
         Returns
         -------
         Plan
-            Printable; `plan.guarantee` is the promise, `plan.event` the cost.
+            Printable; `plan.guarantee` is the guarantee, `plan.event` the cost.
         """
         of_persons = self.rows_per_person is not None if persons is None else persons
         facts: dict[str, Any] = {"sparse": sparse, "stored": stored, "persons": of_persons}
@@ -226,7 +226,7 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
 
     @property
     def guarantee_(self) -> Guarantee:
-        """The promise that holds for this fitted model, with the circumstances of the fit, a seed among them."""
+        """The guarantee that holds for this fitted model, with the circumstances of the fit, a seed among them."""
         check_is_fitted(self, "coef_")
         return self._guarantee if self._guarantee is not None else self.solution_.guarantee
 

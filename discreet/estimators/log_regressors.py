@@ -64,7 +64,7 @@ class LogLinkRegressor(PrivateRegressor):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the exact D2, the share of the deviance that is explained. NOT PRIVATE: it tells about the rows.
 
-        No noise is added, no cost is booked and `guarantee_` does not cover it, whatever the model promises. Use it on
+        No noise is added, no cost is booked and `guarantee_` does not cover it, whatever the model states. Use it on
         public rows, or show the number to nobody who may not see the rows. `discreet.metrics.evaluate` releases R2
         privately, with a confidence interval.
 

@@ -54,7 +54,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the exact R2. NOT PRIVATE: it tells something about the rows of X and y.
 
-        No noise is added, no cost is booked and `guarantee_` does not cover it, whatever the model promises. Use it on
+        No noise is added, no cost is booked and `guarantee_` does not cover it, whatever the model states. Use it on
         public rows, or show the number to nobody who may not see the rows. `discreet.metrics.evaluate` releases R2
         privately, with a confidence interval.
 

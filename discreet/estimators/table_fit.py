@@ -87,7 +87,7 @@ class FitRequest:
 
     @property
     def unit(self) -> Unit:
-        """What the promise will be for."""
+        """What the guarantee will be for."""
         return "row" if self.schema.person is None else "person"
 
     @property
@@ -211,11 +211,11 @@ def _check_plans(fit: OpenFit) -> None:
 
 
 def _whole_guarantee(question: TaskQuestion, model: Guarantee, budget: Budget) -> Guarantee:
-    """The promise of the question and of a model together."""
+    """The guarantee of the question and of a model together."""
     event = accounting.compose([question.event, model.event])
     described = model.leaks, model.public_inputs, model.unit
-    promise = guarantee_for(event, budget, model.relation, question.rows, *described)
-    return promise.about(model.release)
+    guarantee = guarantee_for(event, budget, model.relation, question.rows, *described)
+    return guarantee.about(model.release)
 
 
 def _reserve_question(fit: OpenFit, ledger: Any, dataset: str | None, seeded: bool) -> tuple[int, ...]:

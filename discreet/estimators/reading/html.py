@@ -1,4 +1,4 @@
-"""What a notebook shows below the diagram of an estimator: the budget, or after the fit what is promised."""
+"""What a notebook shows below the diagram of an estimator: the budget, or after the fit what is guaranteed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONGEST = 300  # characters of a parameter that is not a number
 
 def privacy_line(estimator: Any) -> str:
     """One paragraph of HTML; every text that comes from outside is escaped."""
-    shown = _promise(estimator) if hasattr(estimator, "coef_") else _budget(estimator)
+    shown = _guaranteed(estimator) if hasattr(estimator, "coef_") else _budget(estimator)
     return f'<p class="discreet-privacy"><b>privacy</b>: {escape(shown)}</p>'
 
 
@@ -29,13 +29,13 @@ def _budget(estimator: Any) -> str:
     return f"epsilon = {epsilon}{delta}, relation {relation}; nothing is fitted yet."
 
 
-def _promise(estimator: Any) -> str:
-    promise = estimator.guarantee_
-    if not promise.is_private:
+def _guaranteed(estimator: Any) -> str:
+    own = estimator.guarantee_
+    if not own.is_private:
         return "none: epsilon is infinite, and the model must be guarded as the table is."
     shown = (
-        f"epsilon = {rounded_up(promise.epsilon, 6)}, delta = {rounded_up(promise.delta, 4)}, relation "
-        f"{promise.relation}; print(model.guarantee_) says what that means, print(model.summary()) what the model says."
+        f"epsilon = {rounded_up(own.epsilon, 6)}, delta = {rounded_up(own.delta, 4)}, relation "
+        f"{own.relation}; print(model.guarantee_) says what that means, print(model.summary()) what the model says."
     )
-    leaks = "; ".join(one_line(leak, LONGEST) for leak in promise.leaks)
+    leaks = "; ".join(one_line(leak, LONGEST) for leak in own.leaks)
     return f"{shown} ATTENTION, not covered: {leaks}" if leaks else shown

@@ -17,7 +17,7 @@ class ReadableModel:
     """Summary, exports and the picture in a notebook; a part of all estimators (docs/reading_models.md)."""
 
     def summary(self) -> ModelSummary:
-        """Return what the fitted model says: coefficients, ranges, noise and promise.
+        """Return what the fitted model says: coefficients, ranges, noise and guarantee.
 
         Guarantee: post-processing of what was released; `guarantee_` covers it.
 
@@ -85,7 +85,7 @@ class ReadableModel:
         Returns
         -------
         onnx.ModelProto
-            The checked model; its metadata name the columns and the promise.
+            The checked model; its metadata name the columns and the guarantee.
 
         Raises
         ------

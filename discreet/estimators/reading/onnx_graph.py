@@ -17,7 +17,7 @@ IR_VERSION = 8  # the file format that belongs to it
 
 
 def onnx_model(form: LinearForm, name: str, guarantee: Guarantee) -> Any:
-    """The checked `onnx.ModelProto` of a form; its metadata hold the columns and the promise."""
+    """The checked `onnx.ModelProto` of a form; its metadata hold the columns and the guarantee."""
     onnx = _onnx()
     graph = _Graph(onnx, form)
     graph.add_outputs()

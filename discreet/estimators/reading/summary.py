@@ -1,4 +1,4 @@
-"""A fitted model in numbers and words: what each column does, how it is clipped, how noisy it is, what is promised."""
+"""A fitted model in numbers and words: what each column does, its clipping, its noise, the guarantee."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ModelSummary:
     noise : CoefficientNoise
         The standard deviation of the noise in each coefficient, or why it is not known.
     guarantee : Guarantee
-        The promise that holds for the model.
+        The guarantee that holds for the model.
     solver : str
         The solver that ran; "not known" for a model file whose plan cannot be made again.
     chosen_because : str
@@ -74,7 +74,7 @@ class ModelSummary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as JSON values; what is missing or not known is None."""
-        form, promise = self.form, self.guarantee
+        form, guarantee = self.form, self.guarantee
         labels = form.labels
         described = labels if len(labels) > 2 else labels[1:]
         return {
@@ -99,11 +99,11 @@ class ModelSummary:
             ],
             "noise": self._noise(),
             "privacy": {
-                "epsilon": promise.epsilon if promise.is_private else "inf",
-                "delta": promise.delta,
-                "relation": str(promise.relation),
-                "leaks": list(promise.leaks),
-                "meaning": promise.meaning.to_dict(),
+                "epsilon": guarantee.epsilon if guarantee.is_private else "inf",
+                "delta": guarantee.delta,
+                "relation": str(guarantee.relation),
+                "leaks": list(guarantee.leaks),
+                "meaning": guarantee.meaning.to_dict(),
             },
         }
 

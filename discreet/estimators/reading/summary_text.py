@@ -107,11 +107,11 @@ def noise_told(summary: ModelSummary) -> str:
 
 
 def _privacy(summary: ModelSummary) -> str:
-    promise, lines = summary.guarantee, meaning_of(summary.guarantee)
-    if promise.is_private:
-        epsilon, delta = rounded_up(promise.epsilon, 6), rounded_up(promise.delta, 4)
-        lines = [f"epsilon {epsilon}, delta {delta}, relation {promise.relation}", *lines]
-    parts = {"privacy": lines, "Not covered": leaks_told(promise)}
+    guarantee, lines = summary.guarantee, meaning_of(summary.guarantee)
+    if guarantee.is_private:
+        epsilon, delta = rounded_up(guarantee.epsilon, 6), rounded_up(guarantee.delta, 4)
+        lines = [f"epsilon {epsilon}, delta {delta}, relation {guarantee.relation}", *lines]
+    parts = {"privacy": lines, "Not covered": leaks_told(guarantee)}
     return facts(("" if k else name, text) for name, texts in parts.items() for k, text in enumerate(texts))
 
 
