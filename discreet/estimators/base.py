@@ -161,8 +161,8 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
             Weights between 0 and 1, passed by name. They are as private as the rows. Larger weights are refused: a
             row may not count more than once.
         groups : array of shape (n_samples,), optional
-            The id of each row's person, of any type, passed by name. The guarantee then covers whole persons: one person
-            and all of their rows, however many. The number of persons is public, that of rows is not.
+            The id of each row's person, of any type, passed by name. The guarantee then covers whole persons, each
+            with all of their rows, however many. The number of persons is public, that of rows is not.
 
         Returns
         -------
