@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from discreet._common.checks import real_number
+from discreet._common.codec import Unbounded, built, written
 
 BudgetKind = Literal["approximate", "pure", "zcdp", "gdp"]
 
@@ -37,10 +38,10 @@ class Budget:
     (rho = 0.1, zCDP)
     """
 
-    epsilon: float | None = None
+    epsilon: Unbounded | None = None
     delta: float | None = None
-    rho: float | None = None
-    mu: float | None = None
+    rho: Unbounded | None = None
+    mu: Unbounded | None = None
 
     def __post_init__(self) -> None:
         given = [name for name in ("epsilon", "rho", "mu") if getattr(self, name) is not None]
@@ -137,16 +138,12 @@ class Budget:
 
     def to_dict(self) -> dict[str, float | str]:
         """Return the budget as a JSON-safe dictionary; an infinite amount is written as "inf"."""
-        fields = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "mu")}
-        return {name: "inf" if v == math.inf else v for name, v in fields.items() if v is not None}
+        return {name: value for name, value in written(self).items() if value is not None}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Budget:
         """Return the budget that `to_dict` wrote."""
-        unknown = sorted(set(fields) - {"epsilon", "delta", "rho", "mu"})
-        if unknown:
-            raise ValueError(f"a budget has no field {unknown[0]!r}; it has epsilon and delta, rho, or mu")
-        return cls(**{name: math.inf if v == "inf" else v for name, v in fields.items()})
+        return built(cls, fields, "a budget")
 
     def __str__(self) -> str:
         if self.rho is not None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from discreet._common.codec import written
 from discreet._common.digest import digest_of
 from discreet.data.public import MOST_ROWS
 from discreet.privacy import accounting
@@ -51,8 +52,7 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as JSON values: what is None is left out, an infinite number is written as "inf"."""
-        pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return {name: "inf" if value == math.inf else value for name, value in pairs if value is not None}
+        return {name: value for name, value in written(self).items() if value is not None}
 
 
 M = TypeVar("M", bound=Mechanism)

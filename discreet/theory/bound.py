@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from discreet._common.checks import at_least_zero, number_in
+from discreet._common.checks import number_in
+from discreet._common.codec import written
 
 
 @dataclass(frozen=True)
@@ -57,15 +57,7 @@ class Bound:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the bound as JSON values; an infinite one is written as "inf"."""
-        return {
-            "value": "inf" if self.value == math.inf else at_least_zero("value", self.value),
-            "quantity": self.quantity,
-            "source": self.source,
-            "proved": self.proved,
-            "assumptions": list(self.assumptions),
-            "settings": dict(self.settings),
-            "probability": self.probability,
-        }
+        return written(self)
 
     def __str__(self) -> str:
         often = "" if self.probability is None else f" with probability {self.probability:g}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
+from discreet._common.codec import written
 from discreet._common.text import facts, one_line, table
 
 Mode = Literal["bound", "expected"]
@@ -111,10 +112,7 @@ class Harm:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON values."""
-        return asdict(self) | {
-            "groups": [asdict(group) for group in self.groups],
-            "assumptions": list(self.assumptions),
-        }
+        return written(self)
 
     def __str__(self) -> str:
         last = f"aggregate change {self.aggregate:.4f}; the largest is that of {self.worst.name}"

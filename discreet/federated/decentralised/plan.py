@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet._common.checks import one_of, whole
+from discreet._common.codec import plain
 from discreet._common.digest import digest_of
 from discreet._common.types import FloatArray
 from discreet.federated.decentralised.gossip import Gossip, plan_gossip
@@ -174,11 +175,11 @@ class NetworkSchedule:
             "delta": self.delta,
             "messages": self.messages,
             "noise_multiplier": self.federated.multiplier,
-            "epsilon": [[_json(value) for value in row] for row in epsilons.tolist()],
-            "mean_epsilon": _json(float(pairs.mean())),
-            "max_epsilon": _json(float(pairs.max())),
-            "local_epsilon": _json(self._epsilon(float(self.losses.local.max()))),
-            "reader_epsilon": _json(self._epsilon(float(self.losses.reader.max()))),
+            "epsilon": plain(epsilons),
+            "mean_epsilon": plain(float(pairs.mean())),
+            "max_epsilon": plain(float(pairs.max())),
+            "local_epsilon": plain(self._epsilon(float(self.losses.local.max()))),
+            "reader_epsilon": plain(self._epsilon(float(self.losses.reader.max()))),
         }
 
     def _epsilon(self, mu: float) -> float:
@@ -281,7 +282,3 @@ def plan_network(
         problem, columns, bounds, network.size, epsilon=own, rounds=rounds, dropouts=0, **settings
     )
     return NetworkSchedule(federated, method, protocol, target, budget)
-
-
-def _json(value: float) -> float | str:
-    return "inf" if value == math.inf else value

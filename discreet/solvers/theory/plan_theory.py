@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from discreet._common.checks import number_in
+from discreet._common.codec import written
 from discreet.theory.bound import Bound
 from discreet.theory.lower import lower_bound
 
@@ -51,14 +52,7 @@ class PlanTheory:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the bounds as JSON values."""
-        return {
-            "radius": self.radius,
-            "radius_is_assumed": self.radius_is_assumed,
-            "lower": None if self.lower is None else self.lower.to_dict(),
-            "upper": None if self.upper is None else self.upper.to_dict(),
-            "ratio": self.ratio,
-            "reasons": list(self.reasons),
-        }
+        return written(self) | {"ratio": self.ratio}
 
     def __str__(self) -> str:
         from discreet.solvers.plan_text import describe_theory
