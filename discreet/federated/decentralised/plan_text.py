@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet._common.text import paragraph
 from discreet.federated.decentralised.gossip import Gossip
 from discreet.federated.decentralised.random_walk import Walk
 from discreet.privacy.accounting import gaussian_epsilon
@@ -39,7 +40,7 @@ def describe(plan: NetworkSchedule) -> str:
         lines.append(f"  another node, claimed by papers and NOT certified: {claimed:.4g}")
     if isinstance(plan.protocol, Walk) and not plan.protocol.visits.all():
         lines.append(f"the token never visits {int((plan.protocol.visits == 0).sum())} nodes: their rows are not used")
-    return "\n".join(lines)
+    return "\n".join(paragraph(line, rest="    ") for line in lines)
 
 
 _TARGETS = {

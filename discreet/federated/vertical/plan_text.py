@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from discreet._common.text import paragraph
+
 if TYPE_CHECKING:
     from discreet.federated.vertical.plan import VerticalSchedule
     from discreet.privacy.release import ReleasePlan
@@ -35,7 +37,7 @@ def describe_plan(plan: VerticalSchedule) -> str:
         else "  nothing is promised."
     )
     lines.append("Not covered: that a person is in these tables is known to all holders; rows must come matched.")
-    return "\n".join(lines)
+    return "\n".join(paragraph(line, rest="    ") for line in lines)
 
 
 def _of_holder(plan: VerticalSchedule, holder: ReleasePlan) -> list[str]:
