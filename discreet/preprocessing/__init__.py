@@ -5,32 +5,6 @@ those of all steps, or says which step allows no statement. How to use them: doc
 docs/guarantees/preprocessing.md.
 """
 
-from __future__ import annotations
+from discreet._common.lazy import lazy_names
 
-from discreet.estimators.reading.column_clipper import ColumnClipper
-from discreet.preprocessing.categories import DeclaredOneHotEncoder
-from discreet.preprocessing.frequent_categories import PrivateFrequentCategories
-from discreet.preprocessing.imputer import DeclaredImputer, PrivateImputer
-from discreet.preprocessing.means import private_means
-from discreet.preprocessing.pipeline import check_pipeline, pipeline_guarantee
-from discreet.preprocessing.quantiles import PrivateQuantiles
-from discreet.preprocessing.ranges import PrivateBounds
-from discreet.preprocessing.release import Released
-from discreet.preprocessing.scaler import PrivateScaler
-from discreet.preprocessing.smoothness import private_smoothness
-
-__all__ = [
-    "ColumnClipper",
-    "DeclaredImputer",
-    "DeclaredOneHotEncoder",
-    "PrivateBounds",
-    "PrivateFrequentCategories",
-    "PrivateImputer",
-    "PrivateQuantiles",
-    "PrivateScaler",
-    "Released",
-    "check_pipeline",
-    "pipeline_guarantee",
-    "private_means",
-    "private_smoothness",
-]
+__all__, __getattr__, __dir__ = lazy_names(__name__, __file__)
