@@ -11,9 +11,8 @@ from collections.abc import Callable
 
 from discreet._common.checks import at_least_zero, fraction, number_in, one_of
 from discreet._common.rounding import UP, product_above
-from discreet.privacy.budget import Budget
+from discreet.privacy.budget import Budget, Definition, Promise, Renyi, kind_of
 from discreet.privacy.group_privacy import change_relation, group
-from discreet.privacy.promise import Definition, Promise, Renyi, kind_of
 
 __all__ = [
     "Definition",

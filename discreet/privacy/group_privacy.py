@@ -9,8 +9,7 @@ import math
 
 from discreet._common.checks import whole
 from discreet._common.rounding import UP, product_above
-from discreet.privacy.budget import Budget
-from discreet.privacy.promise import Promise, Renyi
+from discreet.privacy.budget import Budget, Promise, Renyi
 from discreet.privacy.relation import Relation, relation_from
 
 

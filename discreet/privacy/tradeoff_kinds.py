@@ -26,8 +26,7 @@ from discreet.privacy.accounting.tradeoff_curve import (
     gaussian_false_negatives,
     line_false_negatives,
 )
-from discreet.privacy.budget import Budget
-from discreet.privacy.promise import Renyi
+from discreet.privacy.budget import Budget, Renyi
 from discreet.privacy.relation import Relation
 from discreet.privacy.tradeoffs import TradeOff, usual_failure
 

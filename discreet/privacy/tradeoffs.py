@@ -225,8 +225,7 @@ def trade_off(promise: Any, delta: float | None = None, relation: Any = None) ->
     (0.4621, 0.1974)
     """
     from discreet.privacy import tradeoff_kinds as kinds
-    from discreet.privacy.budget import Budget
-    from discreet.privacy.promise import Renyi
+    from discreet.privacy.budget import Budget, Renyi
     from discreet.privacy.relation import Relation
 
     promise = getattr(promise, "guarantee_", promise)
