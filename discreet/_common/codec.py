@@ -187,7 +187,11 @@ _READERS: dict[Any, Callable[[Any, Any, str], Any]] = {
 
 def array(content: Any, what: str, dtype: Any = np.float64, infinite: bool = False) -> Any:
     """An array from nested lists of numbers, or of truth values; texts are no numbers."""
-    values, (kinds, name) = np.array(content), _NUMBERS[dtype]
+    kinds, name = _NUMBERS[dtype]
+    try:
+        values = np.array(content)
+    except ValueError:
+        raise ValueError(f"{what} has lists of different lengths.") from None
     if values.dtype.kind not in kinds or not (infinite or np.isfinite(values).all()):
         raise ValueError(f"{what} is not finite, or holds other values than {name}.")
     return values.astype(dtype)
