@@ -1,33 +1,39 @@
-"""What the commands of `discreet audit` run: made-up tables for an estimator, one run of a solver, the whole report."""
+"""What the commands of `discreet audit` run: made-up tables, one run of a solver, attacks, the whole report."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from discreet._common.exceptions import DiscreetWarning
 from discreet._common.types import FloatArray
 from discreet.audit.faults import weaker_plan
+from discreet.audit.membership import AttackCurve, membership_attack
 from discreet.audit.neighbours import hostile_neighbours
 from discreet.audit.one_run import OneRun, one_run_audit
 from discreet.audit.page import results_page, write_results
 from discreet.audit.planted import planted_faults
 from discreet.audit.plots import plot_membership, plot_reconstruction
+from discreet.audit.reconstruction import Reconstruction, distant_records, reconstruction_attack
 from discreet.audit.replays.replay import Replay, replay
-from discreet.audit.scenarios import membership_scenario, reconstruction_scenario
 from discreet.audit.suite import audit_solvers
 from discreet.audit.targets import Target, target_of
 from discreet.data.public import Public
 from discreet.data.rows import Data
+from discreet.estimators import LogisticRegression
 from discreet.privacy.budget import Budget
+from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.relation import Relation
 from discreet.problem.losses import Logistic
 from discreet.problem.problem import Problem
 from discreet.solvers import GradientDescent
 
+DELTA = 1e-3
 Tell = Callable[[str], None]
 
 
@@ -69,6 +75,49 @@ def one_run_of_gradient_descent(epsilon: float, canaries: int, relation: Relatio
     plan = solver.plan(Problem(Logistic(), fit_intercept=False), public, Budget(epsilon, 1e-6))
     run = target_of(weaker_plan(plan, noise)).run
     return one_run_audit(Target(run, relation, solver.name, lambda data: plan.guarantee), canaries)
+
+
+def membership_scenario(
+    epsilons: Sequence[float], rows: int, columns: int, models: int, rng: RandomGenerator | None = None, seed: int = 0
+) -> dict[str, AttackCurve]:
+    """Attack logistic regressions on random labels, of which nothing can be learned but the rows themselves."""
+    numbers = np.random.default_rng(seed)
+    population = Data(numbers.uniform(-1.0, 1.0, (2 * rows, columns)), numbers.choice([-1.0, 1.0], 2 * rows))
+    curves = {}
+    for epsilon in epsilons:
+        model = LogisticRegression(
+            epsilon=epsilon, delta=DELTA, alpha=1e-3, solver="gd", bounds=(-1.0, 1.0), classes=[-1, 1]
+        )
+        label = "no privacy" if math.isinf(epsilon) else f"epsilon {epsilon:g}"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DiscreetWarning)
+            curves[label] = membership_attack(model, population, models, rng=rng)
+    return curves
+
+
+def reconstruction_scenario(
+    epsilons: Sequence[float],
+    rows: int,
+    attributes: int,
+    trials: int,
+    rng: RandomGenerator | None = None,
+    seed: int = 0,
+) -> dict[float, Reconstruction]:
+    """Look for a record of yes-or-no attributes in the gradients of four steps of gradient descent."""
+    numbers = np.random.default_rng(seed)
+    candidates = distant_records(attributes)
+    others = Data(numbers.choice([-1.0, 1.0], (rows - 1, attributes)), numbers.choice([-1.0, 1.0], rows - 1))
+    problem = Problem(Logistic(), fit_intercept=False)
+    public = Public.of(rows, attributes, bounds=(-1.0, 1.0))
+    # All records have the same norm, so that nothing is lost by clipping; short steps keep the gradients alike.
+    clip = 0.5 * math.sqrt(attributes)
+    solver = GradientDescent(steps=4, clip=clip, step=1e-9, average=False, scale_share=0.0)
+    results = {}
+    for epsilon in epsilons:
+        budget = Budget(epsilon, DELTA)
+        plan = solver.plan(problem, public, budget)
+        results[epsilon] = reconstruction_attack(plan, others, candidates, 1.0, trials, rng)
+    return results
 
 
 def full_report(page: Path, runs: int, tell: Tell) -> bool:

@@ -10,9 +10,9 @@ import numpy as np
 
 from discreet.audit import faults
 from discreet.audit.low_bits import LowBits, any_double, box_muller, find_low_bits
+from discreet.audit.lower_bound import selection_lower_bound
 from discreet.audit.neighbours import flipped_person, flipped_row
 from discreet.audit.replays.replay import Replay, record, repeats_noise, replay, residuals_of
-from discreet.audit.selections import selection_lower_bound
 from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.privacy.budget import Budget

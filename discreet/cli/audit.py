@@ -156,9 +156,9 @@ def membership_command(
     json: options.Json = False,
 ) -> None:
     """Infer from trained models which of two records was in the table."""
+    from discreet.audit.command_runs import membership_scenario
     from discreet.audit.page import membership_table
     from discreet.audit.plots import plot_membership
-    from discreet.audit.scenarios import membership_scenario
 
     check_plot(plot, force)
     curves = membership_scenario(epsilon, rows, columns, models)
@@ -181,9 +181,9 @@ def reconstruction_command(
     json: options.Json = False,
 ) -> None:
     """Reconstruct a record from the gradients of a training."""
+    from discreet.audit.command_runs import reconstruction_scenario
     from discreet.audit.page import reconstruction_table
     from discreet.audit.plots import plot_reconstruction
-    from discreet.audit.scenarios import reconstruction_scenario
 
     check_plot(plot, force)
     found = reconstruction_scenario(epsilon, rows, attributes, trials)

@@ -9,10 +9,10 @@ import pytest
 
 from discreet import LogisticRegression
 from discreet.audit import membership_attack, one_run_audit, one_run_lower_bound
+from discreet.audit.command_runs import membership_scenario, reconstruction_scenario
 from discreet.audit.faults import weaker_plan
 from discreet.audit.one_run import one_run_p_value, with_canaries
 from discreet.audit.reconstruction import allowed_rate, distant_records
-from discreet.audit.scenarios import membership_scenario, reconstruction_scenario
 from discreet.audit.targets import Target, target_of
 from discreet.data.public import Public
 from discreet.data.rows import Data
