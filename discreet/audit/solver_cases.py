@@ -7,6 +7,7 @@ attain the accountant's bound, or come close to it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from discreet.problem.problem import Problem
 from discreet.solvers import (
     ADMM,
     FTRL,
+    SOLVERS,
     SVRG,
     BoltOn,
     CoordinateDescent,
@@ -108,8 +110,16 @@ def _first_is_chosen(solution: Solution) -> float:
     return float(np.ravel(solution.coef)[0] != 0.0)
 
 
+def _usual_cases() -> dict[str, tuple[Solver[Any, Any], dict[str, Any]]]:
+    """Of the solvers whose settings are those of gradient steps: one row moves each of them as far as it can."""
+    settings = {"steps": 4, **_LAST}
+    kinds: list[Any] = list(SOLVERS.values())
+    usual = [kind for kind in kinds if settings.keys() <= {field.name for field in fields(kind)}]
+    return {kind.name: (kind(**settings), {}) for kind in usual}
+
+
 # Name: the solver with its settings, and whatever differs from one logistic row of 1 among rows of 0.
-SOLVER_CASES: Mapping[str, tuple[Solver[Any, Any], dict[str, Any]]] = {
+SOLVER_CASES: Mapping[str, tuple[Solver[Any, Any], dict[str, Any]]] = _usual_cases() | {
     "cd": (CoordinateDescent(passes=4, outer=1, **_LAST), {}),
     "greedy-cd": (  # two coordinates: the choice reveals something as well
         GreedyCoordinateDescent(steps=4, learn_smoothness=False, least_entry=0.0, **_SHORT),
@@ -123,7 +133,6 @@ SOLVER_CASES: Mapping[str, tuple[Solver[Any, Any], dict[str, Any]]] = {
         SketchedDescent("full", steps=4, outer=1, **_LAST),
         {"tables": _rows(row=(1.0, -1.0), rest=(0.0, 0.0))},
     ),
-    "gd": (GradientDescent(steps=4, **_LAST), {}),
     "gd-persons": (GradientDescent(steps=4, **_LAST), {"tables": flipped_person}),
     "admm": (ADMM(rounds=4, **_STILL), {}),
     "admm-noisy-duals": (ADMM(rounds=4, form="noisy-duals", **_STILL), {}),

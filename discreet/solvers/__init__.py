@@ -3,6 +3,7 @@
 `FixedPoint` is not in the table: it is the iteration that several of them share, for operators of the user's own.
 """
 
+from discreet.solvers.accelerated_gradient_descent import AcceleratedGradientDescent
 from discreet.solvers.admm.solver import ADMM
 from discreet.solvers.base import Plan, Solution, Solver
 from discreet.solvers.bolt_on import BoltOn
@@ -30,6 +31,7 @@ SOLVERS: dict[str, type[Solver]] = {
     "screened": Screened,
     "sketched": SketchedDescent,
     "gd": GradientDescent,
+    "accelerated-gd": AcceleratedGradientDescent,
     "admm": ADMM,
     "sgd": StochasticGradientDescent,
     "svrg": SVRG,
@@ -50,6 +52,7 @@ __all__ = [
     "FTRL",
     "SOLVERS",
     "SVRG",
+    "AcceleratedGradientDescent",
     "BoltOn",
     "CoordinateDescent",
     "DualCoordinateDescent",

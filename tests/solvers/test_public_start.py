@@ -53,11 +53,11 @@ RIDGE = Problem(Logistic(), L2(1e-4))
 TINY = Budget(0.1, 1e-6)  # so little that a run learns next to nothing, and stays about where it began
 
 # One short run each: with a large budget it ends where it began, but for a little.
-SHORT = {
+ONE_STEP = {"steps": 1, "step": 0.1}
+OWN = {
     "cd": {"passes": 0.3},
     "greedy-cd": {"steps": 1},
     "sketched": {"steps": 1},
-    "gd": {"steps": 1, "step": 0.1},
     "admm": {"rounds": 1, "gamma": 0.1},
     "sgd": {"passes": 0.1, "step": 0.1},
     "svrg": {"anchors": 1, "inner": 1, "step": 0.1},
@@ -66,6 +66,7 @@ SHORT = {
     "bolt-on": {"passes": 1},
     "newton": {"steps": 1},
 }
+SHORT = {name: OWN.get(name, ONE_STEP) for name, kind in SOLVERS.items() if kind().capabilities.start}
 
 
 def quiet(call):
@@ -85,10 +86,6 @@ def fit(budget=TINY, seed=0, solver="auto", problem=RIDGE, **inputs):
 
 
 # --- where solvers begin ----------------------------------------------------------------------------------------------
-
-
-def test_every_solver_that_takes_a_start_is_tested():
-    assert {name for name, kind in SOLVERS.items() if kind().capabilities.start} == set(SHORT)
 
 
 @pytest.mark.parametrize("name", SHORT)
