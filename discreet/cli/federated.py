@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json as json_text
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from discreet._common.json_file import write_json_file
 from discreet.cli import federated_flower, federated_network, federated_vertical, options
 from discreet.cli.console import answer, check_free, group, print_json, wants_progress
 
@@ -246,4 +246,4 @@ def _write(plan: FederatedPlan, path: Path | None, force: bool) -> None:
     if path is None:
         return
     check_free(path, force)
-    path.write_text(json_text.dumps(plan.to_dict(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    write_json_file(path, plan.to_dict())

@@ -9,14 +9,14 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from discreet._common.checks import whole
+from discreet._common.codec import Count, UsualArray, checked
 from discreet._common.digest import digest_of
 from discreet._common.types import FloatArray
 from discreet.data.rows import Data
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 CAPPED_LEAVES, OPEN_LEAVES = 512, 128  # updates of the one tree, and of each tree of an endless stream
 MOST_TREES = 40  # each twice as large as the last, so that nobody has the rows for more
-LARGEST_STATE = 1e100  # of a saved sum: sums of such numbers and their products with steps are finite
 FIRST_ROWS = 2_048  # rows of the first tree where nobody said how long the stream will be
 
 
@@ -192,21 +191,22 @@ class Stream:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a saved state; the noise to come is drawn afresh."""
-        counts = {name: whole(name, state[name], least=0) for name in _COUNTS}
-        if counts["tree"] > MOST_TREES or not isinstance(state["seeded"], bool):
+        state = checked(_STATE, tuple(_STATE), state, "the saved state")
+        counts = {name: state[name] for name in _COUNTS}
+        if counts["tree"] > MOST_TREES:
             raise ValueError("the saved state does not fit the model.")
         self.seeded = self.seeded or state["seeded"]
         self._start_tree(counts["tree"])
         self._check_counts(**counts)
         for name in _LEADER_VECTORS:
-            setattr(self.loop.leader, name, _vector(state["leader"][name], self.scaled.shape))
+            setattr(self.loop.leader, name, _fitting(state["leader"][name], self.scaled.shape))
         average = self.loop.leader.average
         average.count = counts["leaves"]
-        average.older, average.newer = (_vector(state["average"][n], self.scaled.shape) for n in ("older", "newer"))
+        average.older, average.newer = (_fitting(state["average"][n], self.scaled.shape) for n in ("older", "newer"))
         self.sums.done = counts["leaves_in_tree"]
-        self.sums.exact = _vector(state["exact"], self.sums.exact.shape)
-        self.sums.open = _vector(state["open"], self.sums.open.shape)
-        self.loop.leaf = _vector(state["leaf"], self.scaled.shape)
+        self.sums.exact = _fitting(state["exact"], self.sums.exact.shape)
+        self.sums.open = _fitting(state["open"], self.sums.open.shape)
+        self.loop.leaf = _fitting(state["leaf"], self.scaled.shape)
         self.position, self.in_leaf = counts["position"], counts["in_leaf"]
 
     def _check_counts(self, position: int, in_leaf: int, tree: int, leaves: int, leaves_in_tree: int) -> None:
@@ -268,6 +268,12 @@ class Stream:
 
 _COUNTS = ("position", "in_leaf", "tree", "leaves", "leaves_in_tree")
 _LEADER_VECTORS = ("w", "base", "latest")
+_STATE: dict[str, Any] = {
+    **dict.fromkeys(_COUNTS, Count),
+    "seeded": bool,
+    **dict.fromkeys(("leaf", "exact", "open"), UsualArray),
+    **dict.fromkeys(("leader", "average"), Mapping[str, UsualArray]),
+}
 
 
 class LeafNoise:
@@ -294,8 +300,7 @@ class LeafNoise:
         return seeded_generator(int.from_bytes(words, "little"))
 
 
-def _vector(content: Any, shape: tuple[int, ...]) -> FloatArray:
-    values = np.array(content)
-    if values.shape != shape or values.dtype.kind not in "iuf" or not (np.abs(values) <= LARGEST_STATE).all():
+def _fitting(values: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    if values.shape != shape:
         raise ValueError("the saved state does not fit the model.")
-    return values.astype(np.float64)
+    return values
