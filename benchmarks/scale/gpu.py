@@ -19,12 +19,13 @@ from discreet import LogisticRegression
 from discreet.data.gpu_rows import GpuRows
 from discreet.data.loading import CheckedTable
 from discreet.data.rows import Data
-from discreet.estimators.fitting import declarations, plan_fit, run_fit
+from discreet.estimators.fitting import declarations, keep_fit, plan_fit, run_settings
 from discreet.kernels import tensors
 from discreet.problem.column_scaling import identity_scaling
 from discreet.problem.losses import Huber, Logistic, SmoothedHinge, Squared
 from discreet.problem.scaled_block import BlockScaling, PartOfScaled
 from discreet.solvers._shared.full_batch import clipped_sum
+from discreet.solvers.run import run_plan
 
 COLUMNS, CLIP, STEP = 50, 2.0, 2.0**-20
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -155,7 +156,8 @@ def fit_rows(rows):
     estimator = model()
     estimator.classes_, estimator.n_features_in_ = np.array([-1, 1]), rows.columns
     loaded = CheckedTable(rows, classes=estimator.classes_)
-    run_fit(estimator, plan_fit(estimator, loaded.public(**declarations(estimator))), loaded)
+    plan = plan_fit(estimator, loaded.public(**declarations(estimator)))
+    keep_fit(estimator, run_plan(plan, rows, **run_settings(estimator)), loaded)
     return estimator
 
 

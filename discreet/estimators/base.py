@@ -18,7 +18,15 @@ from discreet.data.bounds import clip_columns
 from discreet.data.loading import load
 from discreet.data.public_inputs import PublicTable, refuse_private_rows
 from discreet.data.validation import validate_features
-from discreet.estimators.fitting import check_input_names, declarations, load_for, plan_fit, public_for, run_fit
+from discreet.estimators.fitting import (
+    check_input_names,
+    declarations,
+    keep_fit,
+    load_for,
+    plan_fit,
+    public_for,
+    run_settings,
+)
 from discreet.estimators.reading.model_methods import ReadableModel
 from discreet.estimators.streaming import StreamLearner
 from discreet.kernels.gradient import margins_by_row
@@ -29,6 +37,7 @@ from discreet.problem.losses import Loss
 from discreet.problem.penalties import Penalty, Zero
 from discreet.problem.problem import Problem
 from discreet.solvers import Plan, Solution
+from discreet.solvers.run import run_plan
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -176,7 +185,8 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
             refuse_private_rows(self.public_table, X)
         table = load_for(self, X, y, metadata, load)
         check_input_names(self)
-        run_fit(self, plan_fit(self, table.public(**declarations(self)), table.class_count), table)
+        plan = plan_fit(self, table.public(**declarations(self)), table.class_count)
+        keep_fit(self, run_plan(plan, table.rows, **run_settings(self)), table)
         return self
 
     def plan(

@@ -16,11 +16,10 @@ from discreet.data.validation import declared_classes
 from discreet.privacy.budget import budget_from
 from discreet.privacy.random.generator import generator_from
 from discreet.solvers.choose import make_plan
-from discreet.solvers.run import run_plan
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
-    from discreet.solvers import Plan
+    from discreet.solvers import Plan, Solution
 
 DECLARED = ("relation", "bounds", "y_bounds", "public_n", "rows_per_person")
 
@@ -60,14 +59,15 @@ def plan_fit(model: Any, public: Public, classes: int = 2, budget: Budget | None
     return make_plan(model.solver, model._problem(classes), public, granted)
 
 
-def run_fit(model: Any, plan: Plan, table: CheckedTable) -> None:
-    """Run a plan that was made for these rows, and keep in the model what it releases.
+def run_settings(model: Any) -> dict[str, Any]:
+    """How `run_plan` runs a plan of a model: with which noise, where it is booked, and what people see of it."""
+    note = type(model).__name__
+    settings = {"rng": generator_from(model.random_state), "ledger": model.ledger, "dataset": model.dataset}
+    return settings | {"note": note, "progress": progress_bar(note, bool(model.verbose))}
 
-    Guarantee: costs exactly `plan.event`, which the ledger, if there is one, grants first.
-    """
-    rng, note = generator_from(model.random_state), type(model).__name__
-    with progress_bar(note, bool(model.verbose)) as progress:
-        solution = run_plan(plan, table.rows, rng, model.ledger, model.dataset, note, progress)
+
+def keep_fit(model: Any, solution: Solution, table: CheckedTable) -> None:
+    """Keep in the model what was released; a stream that it had begun is over."""
     model.__dict__.pop("stream_", None)
     model.weighted_ = table.weighted
     model._keep(solution)

@@ -22,7 +22,7 @@ from discreet.data.schema import Schema
 from discreet.data.stored_table import StoredTable, machine_memory
 from discreet.data.table import Table
 from discreet.estimators.affordable import OpenFit, what_fits
-from discreet.estimators.fitting import load_for, run_fit
+from discreet.estimators.fitting import keep_fit, load_for, run_settings
 from discreet.estimators.names import CLASSIFIERS, REGRESSORS
 from discreet.estimators.task import (
     SHARE,
@@ -37,6 +37,7 @@ from discreet.privacy.guarantee import Guarantee, guarantee_for
 from discreet.privacy.random.generator import generator_from
 from discreet.privacy.relation import Relation, Unit
 from discreet.privacy.release import reserve
+from discreet.solvers.run import run_plan
 
 if TYPE_CHECKING:
     from discreet.data.files import TableFile
@@ -181,7 +182,8 @@ def _fit_after_question(request: FitRequest, table: Table | StoredTable, name: s
     if task == "classification":
         table = table.map_target(binary_labels)
     model = fit.models[task].set_params(epsilon=plans[task].budget, random_state=rng)
-    run_fit(model, plans[task], load_for(model, table, None, groups, load))
+    rows = load_for(model, table, None, groups, load)
+    keep_fit(model, run_plan(plans[task], rows.rows, **run_settings(model)), rows)
     model.random_state = first.random_state  # a generator is of no use after the fit
     if not budget.is_infinite:
         model.guarantee_ = _whole_guarantee(question, model.guarantee_, budget)

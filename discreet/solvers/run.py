@@ -6,6 +6,7 @@ Shared by the estimators and by `discreet.solve`, so that the ledger cannot be f
 from __future__ import annotations
 
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -36,7 +37,7 @@ def run_plan(
     ledger: Ledger | str | None = None,
     dataset: str | None = None,
     note: str = "",
-    progress: Progress | None = None,
+    progress: AbstractContextManager[Progress | None] = nullcontext(),  # noqa: B008 - it has no state
     trace: Literal["non-private"] | None = None,
 ) -> Solution:
     """Reserve the plan's cost, solve, commit. A run that dies in between stays counted.
@@ -44,8 +45,8 @@ def run_plan(
     Guarantee: nothing is computed from the rows before the ledger has granted the plan's event.
     """
     check_rows(plan, rows)
-    with booked(plan, rng, ledger, dataset, note) as booking:
-        solution = plan.solver.solve(plan.problem, rows, plan, rng, progress, trace)
+    with booked(plan, rng, ledger, dataset, note) as booking, progress as report:
+        solution = plan.solver.solve(plan.problem, rows, plan, rng, report, trace)
     warn_of_nothing_learned(solution)
     return replace(solution, release=booking.record)
 
@@ -162,4 +163,4 @@ def solve(
     granted = budget_from(budget, None, public.rows)
     plan = make_plan(solver, problem, public, granted)
     rng, note = generator_from(random_state), "coefficients, by solve"
-    return run_plan(plan, data, rng, ledger, dataset, note, callback, trace)
+    return run_plan(plan, data, rng, ledger, dataset, note, nullcontext(callback), trace)

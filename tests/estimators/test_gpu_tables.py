@@ -12,7 +12,8 @@ import pytest
 
 from discreet import HuberRegressor, IncompatibleSolverError, LogisticRegression, PoissonRegressor, Ridge
 from discreet.data.rows import Data, block_slices, takes_tensors
-from discreet.estimators.fitting import declarations, load_for, plan_fit, run_fit
+from discreet.estimators.fitting import declarations, keep_fit, load_for, plan_fit, run_settings
+from discreet.solvers.run import run_plan
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; pip install discreet[gpu]")
 
@@ -47,7 +48,8 @@ def in_memory(estimator, X, y, **metadata):
     """The fit of the same rows in memory, with the same plan."""
     table = load_for(estimator, X, y, metadata)
     table = replace(table, rows=PlannedAsStored(table.rows.X, table.rows.y, table.rows.weight))
-    run_fit(estimator, plan_fit(estimator, table.public(**declarations(estimator)), table.class_count), table)
+    plan = plan_fit(estimator, table.public(**declarations(estimator)), table.class_count)
+    keep_fit(estimator, run_plan(plan, table.rows, **run_settings(estimator)), table)
 
 
 CASES = {

@@ -72,24 +72,23 @@ class Descent:
         self.constant = self._learn_constant()
 
     def planned_steps(self) -> Iterator[Made]:
-        """The planned steps, their iterates weighted by their shares of the budget."""
-        for t, share in enumerate(self.split.shares[GRADIENTS:]):
-            self.step(t)
-            yield Made(self.w, share * self.w, share)
+        """The planned steps, their iterates weighted by their shares of the budget.
 
-    def step(self, t: int) -> None:
-        """Gradient step t, and before the first and the middle one what is learned for the steps to come."""
-        if t == 0:
-            # Before the start: there all slopes are equal, and where labels are rare theirs must not be clipped.
-            self.clip = self._learn_clip(CLIP)
-            if self.constant is not None and self.scaled.origin is None:
-                self.w[..., -1] = self.constant.value if self.scaled.outputs > 1 else self.constant.value[0]
-        elif t == self.plan.settings.halfway:
-            if self.split.shares[NEW_CLIP] > 0.0:
-                self.clip = max(self._learn_clip(NEW_CLIP), self.clip * least_shrinkage(self.scaled.problem))
-            if self.split.shares[HESSIAN] > 0.0:
-                self.models = self._learn_hessian() if self.scaled.outputs == 1 else self._learn_curvatures()
-        self._move(self._noisy_gradient(t))
+        Before the first and the middle one they learn what is needed for those to come.
+        """
+        for t, share in enumerate(self.split.shares[GRADIENTS:]):
+            if t == 0:
+                # Before the start: there all slopes are equal, and where labels are rare theirs must not be clipped.
+                self.clip = self._learn_clip(CLIP)
+                if self.constant is not None and self.scaled.origin is None:
+                    self.w[..., -1] = self.constant.value if self.scaled.outputs > 1 else self.constant.value[0]
+            elif t == self.plan.settings.halfway:
+                if self.split.shares[NEW_CLIP] > 0.0:
+                    self.clip = max(self._learn_clip(NEW_CLIP), self.clip * least_shrinkage(self.scaled.problem))
+                if self.split.shares[HESSIAN] > 0.0:
+                    self.models = self._learn_hessian() if self.scaled.outputs == 1 else self._learn_curvatures()
+            self._move(self._noisy_gradient(t))
+            yield Made(self.w, share * self.w, share)
 
     def exact_steps(self) -> Iterator[FloatArray]:
         """The weights after each step without end, epsilon being infinite: no noise, and nothing is clipped."""
