@@ -6,6 +6,7 @@ number columns stay as they are, a category column becomes one column of zeros a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -88,7 +89,7 @@ class Schema:
             raise ValueError(f"person must be the name of a column or null; got {self.person!r}.")
         if self.person is not None and self.person == self.target.name:
             raise ValueError(f"column {self.person!r} cannot be the target and hold the ids of persons.")
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = sorted(name for name, count in Counter(names).items() if count > 1)
         if twice:
             raise ValueError(f"column {twice[0]!r} occurs twice; every column needs a name of its own.")
         features = self.feature_names
