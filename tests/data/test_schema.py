@@ -1,8 +1,8 @@
 """Schemas and tables: what is declared survives a file, and rows become the numbers the schema says."""
 
 import json
-import time
 import string
+import time
 
 import numpy as np
 import pandas as pd
