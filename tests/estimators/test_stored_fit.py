@@ -169,12 +169,12 @@ def test_under_add_remove_the_secret_number_of_rows_does_not_decide(monkeypatch)
 def test_a_refused_ledger_leaves_a_stored_table_unread(monkeypatch):
     """The checking pass comes first, then the ledger, then everything that could be released."""
     from discreet import BudgetExceededError, Ledger
-    from discreet.data.stored_table import StoredRows
+    from discreet.data.arrow_dataset import DatasetSource
 
     Ledger("budget.db").open("people", 0.1, 1e-6)
     passes = []
-    read = StoredRows._read
-    monkeypatch.setattr(StoredRows, "_read", lambda self: passes.append(1) or read(self))
+    read = DatasetSource.batches
+    monkeypatch.setattr(DatasetSource, "batches", lambda *asked: passes.append(1) or read(*asked))
     model = Ridge(ledger="budget.db", dataset="people", delta=1e-6)
     with pytest.raises(BudgetExceededError):
         model.fit(stored_table(make_table(task="numbers")), "y")
