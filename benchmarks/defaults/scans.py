@@ -17,7 +17,7 @@ from discreet.preprocessing import PrivateQuantiles, PrivateScaler
 from discreet.problem.constraints import L1Ball, L2Ball
 from discreet.problem.penalties import L2
 from discreet.solvers import SOLVERS
-from discreet.solvers._shared.noise_rules import NoiseRule
+from discreet.solvers._shared.clipping import NoiseRule
 
 Measure = Callable[..., float]  # settings of the solver -> error
 RIDGE = L2(1e-6)
@@ -171,11 +171,11 @@ SCANS = {
         *_scans("solvers.newton.descent", "CLIPPED_ROWS LONG_ROWS", _free("newton")),
         *_scans("solvers.newton.curvature", "LEAST_CURVATURE", _free("newton")),
         *_scans(_NEWTON, "NOISIEST_HESSIAN MOST_GROWTH", _free("newton")),
-        *_scans(f"{_SHARED}.noise_rules", "COORDINATE_CLIP", _free("cd")),
+        *_scans(f"{_SHARED}.clipping", "COORDINATE_CLIP", _free("cd")),
         *_scans(f"{_SHARED}.coordinates", "PASSES NOISIEST FEWEST_PASSES", _free("cd")),
-        *_scans(f"{_SHARED}.noise_rules", "GRADIENT_CLIP", _free("gd")),
+        *_scans(f"{_SHARED}.clipping", "GRADIENT_CLIP", _free("gd")),
         *_scans(f"{_SHARED}.full_batch", "FEWEST_STEPS STEPS_PER_COORDINATE WEAK_NOISE MOST_STEPS", _free("gd")),
-        *_scans(f"{_SHARED}.noise_rules", "BATCH_CLIP", _free("sgd")),
+        *_scans(f"{_SHARED}.clipping", "BATCH_CLIP", _free("sgd")),
         *_scans("scaling.shares", "DEFAULT_SHARE", _free("newton"), most=0.9),
         *_scans("scaling.shares", "NOISIEST_HISTOGRAM HISTOGRAM LOCATION CLOSER MOMENTS", _free("newton")),
         *_scans("scaling.ranges", "MARGIN TAIL DOUBTFUL_BINS", _free("newton")),
@@ -205,7 +205,7 @@ SCANS = {
             _free("sufficient-statistics"),
             tables=TARGETS,
         ),
-        *_scans(f"{_SHARED}.row_clipping", "ROW_NORM WEIGHTS_GUESS", _free("output-perturbation"), tables=LABELS),
+        *_scans(f"{_SHARED}.minimiser_release", "ROW_NORM WEIGHTS_GUESS", _free("output-perturbation"), tables=LABELS),
         *_scans(
             "solvers.objective_perturbation",
             "DETERMINANT_SHARE",

@@ -29,11 +29,15 @@ from discreet.solvers._shared.batch_steps import BatchSteps, full_table_steps
 from discreet.solvers._shared.batches import assign_rows
 from discreet.solvers._shared.certified_minimum import clip_rows, row_curvature
 from discreet.solvers._shared.clipping import curvature_bound
+from discreet.solvers._shared.minimiser_release import (
+    calibrated_output_noise,
+    default_ridge,
+    radius_of,
+    unbounded_slope,
+)
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers._shared.row_clipping import calibrated_output_noise, default_ridge, radius_of, unbounded_slope
-from discreet.solvers._shared.units import COEFFICIENT
 from discreet.solvers.base import Capabilities, Run, Solver
-from discreet.solvers.plan import Plan, Settings
+from discreet.solvers.plan import COEFFICIENT, Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public

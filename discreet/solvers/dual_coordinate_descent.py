@@ -24,8 +24,7 @@ from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.averaging import Made, descend, tail_length
 from discreet.solvers._shared.batches import batch_rows
-from discreet.solvers._shared.clipping import curvature_bound, row_threshold
-from discreet.solvers._shared.noise_rules import NoiseRule
+from discreet.solvers._shared.clipping import NoiseRule, curvature_bound, row_threshold
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.plan import Plan, Settings

@@ -16,7 +16,7 @@ from discreet.privacy import mechanisms
 from discreet.privacy.planned_release import PlannedRelease
 from discreet.problem.blockwise import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.clipping import curvature_bound
+from discreet.solvers._shared.clipping import averaged_noise, curvature_bound
 from discreet.solvers._shared.full_batch import (
     FullBatchPlan,
     FullBatchSettings,
@@ -26,7 +26,6 @@ from discreet.solvers._shared.full_batch import (
     iterates,
     noisy_descent,
 )
-from discreet.solvers._shared.noise_rules import averaged_noise
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver
 

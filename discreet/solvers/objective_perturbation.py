@@ -27,8 +27,8 @@ from discreet.solvers._shared.certified_minimum import (
     row_curvature,
     with_linear_term,
 )
+from discreet.solvers._shared.minimiser_release import MinimiserRelease, radius_of, unbounded_slope
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers._shared.row_clipping import MinimiserRelease, radius_of, unbounded_slope
 from discreet.solvers.base import Capabilities, Run, calibrated
 from discreet.solvers.plan import Plan, Settings
 

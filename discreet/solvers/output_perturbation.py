@@ -26,17 +26,16 @@ from discreet.solvers._shared.certified_minimum import (
     restarts_for,
     row_curvature,
 )
-from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers._shared.row_clipping import (
+from discreet.solvers._shared.minimiser_release import (
     MinimiserRelease,
     calibrated_output_noise,
     default_ridge,
     radius_of,
     unbounded_slope,
 )
-from discreet.solvers._shared.units import COEFFICIENT
+from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Capabilities, Run
-from discreet.solvers.plan import Plan, Settings
+from discreet.solvers.plan import COEFFICIENT, Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public

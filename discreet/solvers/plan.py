@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 # it is likely to do more harm than the columns do good: docs/plans.md.
 LABEL_MARGIN, TARGET_MARGIN = 2.0, 1.0
 USUALLY_TOLD = 0.5  # of these
+# What the noise of a release is measured in, in the words of a plan.
+OF_THE_THRESHOLD = "of the clipping threshold"
+SQUARED_LENGTH = "of the squared length limit"
+COEFFICIENT = "per scaled coefficient"
+SQUARED_RANGE = "of a column's squared half-width"
 
 
 @dataclass(frozen=True)

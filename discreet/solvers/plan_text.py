@@ -44,8 +44,8 @@ def describe_plan(plan: Plan) -> str:
     """The whole plan, for people."""
     blocks = [facts(facts_of(plan).items())]
     if plan.is_noisy:
-        blocks += [table([HEADER, *spending_of(plan)], words=(0, 4)), facts([("share", share_told(plan))])]
-    blocks.append(facts([("standard error", error_told(plan))]))
+        blocks += [table([HEADER, *spending_of(plan)], words=(0, 4)), facts([("share", describe_shares(plan))])]
+    blocks.append(facts([("standard error", describe_error(plan))]))
     return "\n\n".join([*blocks, *(facts([("warning", text)]) for text in plan.weaknesses() + plan.warnings())])
 
 
@@ -63,7 +63,7 @@ def describe_theory(theory: PlanTheory) -> str:
     return facts([*lines, *(("not known", reason) for reason in theory.reasons)])
 
 
-def scaling_told(method: str, private: bool) -> str:
+def describe_scaling(method: str, private: bool) -> str:
     """How the scales of the columns are found; with an infinite epsilon nothing is learned privately."""
     return SCALING_WORDS[method] if private else SCALING_WORDS[method].replace("privately", "without noise")
 
@@ -76,12 +76,12 @@ def facts_of(plan: Plan) -> dict[str, str]:
         **({REASON: plan.chosen_because} if plan.chosen_because else {}),
         "table": f"{public.rows:,} {public.unit}s, {public.columns:,} columns",
         "protected": (UNIT_WORDS if public.persons else RELATION_WORDS)[public.relation],
-        "rows in memory": _held_told(plan),
+        "rows in memory": _describe_memory(plan),
         "budget": str(plan.budget).strip("()"),
-        "scales": scaling_told(plan.scaling_plan.method, plan.is_noisy),
+        "scales": describe_scaling(plan.scaling_plan.method, plan.is_noisy),
     }
     if public.stored:
-        told["passes over rows"] = _passes_told(plan)
+        told["passes over rows"] = _describe_passes(plan)
     if public.persons:
         told["rows of a person"] = _rows_used(plan)
     if public.partly_bounded:
@@ -94,13 +94,13 @@ def facts_of(plan: Plan) -> dict[str, str]:
     return told | {name.replace("_", " "): _value(value) for name, value in plan.settings.to_dict().items()}
 
 
-def _held_told(plan: Plan) -> str:
+def _describe_memory(plan: Plan) -> str:
     takes = plan.solver.capabilities
     held = not takes.stored or (takes.copied and not plan.public.stored)
     return "all at once" if held else "block by block"
 
 
-def _passes_told(plan: Plan) -> str:
+def _describe_passes(plan: Plan) -> str:
     passes = plan.settings.passes_over_rows
     return f"{passes:,} by the steps, and some for checks and scales" if passes else "one a release, and one for checks"
 
@@ -122,7 +122,7 @@ def spending_of(plan: Plan) -> list[tuple[str, str, str, str, str]]:
     return [_row(what, list(group)) for what, group in groupby(plan.releases, key=lambda release: release.what)]
 
 
-def share_told(plan: Plan) -> str:
+def describe_shares(plan: Plan) -> str:
     """What the shares are parts of."""
     if plan.budget.kind == "pure":
         return "part of epsilon"
@@ -157,7 +157,7 @@ def _range(numbers: Iterable[float]) -> str:
     return found[0] if found[0] == found[-1] else f"{found[0]} to {found[-1]}"
 
 
-def error_told(plan: Plan) -> str:
+def describe_error(plan: Plan) -> str:
     """The noise that is expected in a coefficient."""
     if not plan.is_noisy:
         return "0 from noise: epsilon is infinite"

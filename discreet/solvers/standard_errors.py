@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.privacy import mechanisms
-from discreet.solvers._shared.clipping import planned_slope
-from discreet.solvers._shared.noise_rules import COORDINATE_CLIP, GRADIENT_CLIP, averaged_noise
+from discreet.solvers._shared.clipping import COORDINATE_CLIP, GRADIENT_CLIP, averaged_noise, planned_slope
 from discreet.solvers.coordinate_descent.solver import CoordinateDescent, CoordinateDescentPlan
 from discreet.solvers.gradient_descent import GradientDescent
 from discreet.solvers.newton.curvature import first_slope

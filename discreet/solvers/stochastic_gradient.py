@@ -21,13 +21,11 @@ from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.averaging import Made, blocks, descend
 from discreet.solvers._shared.batch_steps import BatchSteps, StoredBatchSteps, full_table_steps
 from discreet.solvers._shared.batches import BATCHES_OF_A_FILE, batch_rows, sampling_lowers_cost
-from discreet.solvers._shared.clipping import curvature_bound, row_threshold
+from discreet.solvers._shared.clipping import BATCH_CLIP, GRADIENT_CLIP, curvature_bound, row_threshold
 from discreet.solvers._shared.full_batch import default_steps
-from discreet.solvers._shared.noise_rules import BATCH_CLIP, GRADIENT_CLIP
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
-from discreet.solvers.plan import Plan, Settings
+from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
 from discreet.solvers.refusals import refused
 
 if TYPE_CHECKING:

@@ -28,9 +28,8 @@ from discreet.scaling.plan import ScalingPlan
 from discreet.scaling.second_moment import SecondMoment, check_columns
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.quadratic_model import QuadraticModel
-from discreet.solvers._shared.units import SQUARED_LENGTH
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
-from discreet.solvers.plan import Plan, Settings
+from discreet.solvers.plan import SQUARED_LENGTH, Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public

@@ -37,7 +37,8 @@ from discreet.scaling.start_check import check_sensitivity, start_is_better, tot
 from discreet.solvers import SOLVERS, CoordinateDescent, GradientDescent, Newton
 from discreet.solvers._shared.public_start import fitted_start
 from discreet.solvers.choose import make_plan
-from discreet.solvers.newton.public_metric import largest_eigenvalue, public_metric, uses_public_metric
+from discreet.solvers.newton.planning import uses_public_metric
+from discreet.solvers.newton.public_metric import largest_eigenvalue, public_metric
 from tests.neighbours import CASE, LOSSES, scaled_neighbours, some_weights
 
 ROWS, COLUMNS = 2_000, 4

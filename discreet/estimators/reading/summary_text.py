@@ -9,7 +9,7 @@ import numpy as np
 from discreet._common.text import facts, one_line, table
 from discreet.estimators.reading.linear_form import has_end
 from discreet.privacy.statement import leaks_told, meaning_of, rounded_up
-from discreet.solvers.plan_text import scaling_told
+from discreet.solvers.plan_text import describe_scaling
 
 if TYPE_CHECKING:
     from discreet.estimators.reading.summary import ModelSummary
@@ -90,7 +90,7 @@ def _notes(summary: ModelSummary, shown: list[int]) -> str:
 
 def ranges_told(summary: ModelSummary) -> str:
     """How the ends of the columns were found."""
-    return scaling_told(summary.scaling, summary.guarantee.is_private) if summary.scaling else "not known"
+    return describe_scaling(summary.scaling, summary.guarantee.is_private) if summary.scaling else "not known"
 
 
 def noise_told(summary: ModelSummary) -> str:

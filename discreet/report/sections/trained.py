@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from discreet._common.text import one_line
 from discreet.privacy.statement import release_facts
 from discreet.report.blocks import Block, Facts, Items, Section, Table, Text
-from discreet.solvers.plan_text import HEADER, error_told, facts_of, share_told, spending_of
+from discreet.solvers.plan_text import HEADER, describe_error, describe_shares, facts_of, spending_of
 
 if TYPE_CHECKING:
     from discreet.report.material import Material
@@ -56,12 +56,12 @@ def planned(material: Material) -> Section:
         return Section("plan", "The plan", (Text(f"The plan is not known: {material.why_no_plan}"),))
     blocks: list[Block] = [
         Text("All of this was decided before any row was read, from public facts alone."),
-        Facts((*facts_of(plan).items(), ("standard error", error_told(plan)))),
+        Facts((*facts_of(plan).items(), ("standard error", describe_error(plan)))),
     ]
     if plan.is_noisy:
         blocks += [
             Table("What the budget was spent on", HEADER, tuple(spending_of(plan)), (1, 2, 3)),
-            Text(f"Share: {share_told(plan)}."),
+            Text(f"Share: {describe_shares(plan)}."),
         ]
     warnings = plan.weaknesses() + plan.warnings()
     if warnings:

@@ -29,7 +29,7 @@ SMALL_DECREMENT = 1e-10  # of the Newton steps where epsilon is infinite
 
 @dataclass(frozen=True, eq=False)
 class WithLinearTerm(ScaledProblem):
-    """A scaled problem with a linear term <tilt, w> in its objective."""
+    """A scaled problem with a linear term <term, w> in its objective."""
 
     linear_term: FloatArray
 

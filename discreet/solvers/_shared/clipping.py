@@ -1,9 +1,14 @@
-"""Public sizes of gradients: thresholds at which they are clipped, and bounds on the curvature."""
+"""Public sizes of gradients: thresholds at which they are clipped, which follow the noise, and bounds on the curvature.
+
+The noise level is a public fact, so a default that is tight where noise is strong and loose where it is weak costs
+nothing. The form is derived, the numbers are tuned on public tables and are not theory (docs/defaults.md); no guarantee
+depends on them.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,6 +18,27 @@ from discreet.solvers.base import Plan
 if TYPE_CHECKING:
     from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.problem import Problem
+
+
+class NoiseRule(NamedTuple):
+    """min(most, factor / noise^power).
+
+    For clipping thresholds, in units of a typical gradient: a lower one lowers the noise in proportion and adds a
+    bias that does not fade with more rows.
+    """
+
+    factor: float
+    power: float
+    most: float
+
+    def at(self, relative_noise: float) -> float:
+        """The default where a mean of numbers clipped to 1 is released with noise of this standard deviation."""
+        return self.most if relative_noise == 0.0 else min(self.most, self.factor * relative_noise**-self.power)
+
+
+COORDINATE_CLIP = NoiseRule(0.16, 0.45, 4.0)  # single entries of the rows' gradients
+GRADIENT_CLIP = NoiseRule(0.13, 0.35, 2.0)  # whole gradients, summed over all rows
+BATCH_CLIP = NoiseRule(0.126, 0.235, 1.0)  # whole gradients, summed over few rows
 
 
 def typical_slope(problem: Problem, scaling: ColumnScaling) -> float:
@@ -43,3 +69,16 @@ def curvature_bound(scaled: BlockwiseProblem) -> float:
 
 def _mean_square_norm(scaled: BlockwiseProblem) -> float:
     return float(scaled.scaling.second_moment.sum()) + scaled.problem.fit_intercept
+
+
+def averaged_noise(steps: int, averaged: int, memory: float) -> float:
+    """Noise in the mean of the last iterates, over the noise of a single step that goes all the way.
+
+    A step keeps the part `memory` of the earlier error and adds (1 - memory) times its own noise. The factors of the
+    noises of all steps in the mean are summed as squares.
+    """
+    first = steps - averaged  # iterates are numbered from 1; those after `first` are averaged
+    later = np.arange(1, steps + 1)
+    begin = np.maximum(later, first + 1) - later
+    powers = np.power(memory, begin) - np.power(memory, steps + 1 - later)
+    return float(np.sqrt((powers**2).sum()) / averaged)

@@ -11,8 +11,7 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.scaling.plan import ScalingPlan, unscaled
-from discreet.solvers._shared.clipping import typical_slope
-from discreet.solvers._shared.noise_rules import COORDINATE_CLIP, NoiseRule
+from discreet.solvers._shared.clipping import COORDINATE_CLIP, NoiseRule, typical_slope
 from discreet.solvers.base import Plan
 
 if TYPE_CHECKING:

@@ -19,11 +19,9 @@ from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock
 from discreet.problem.person_gradients import person_gradient_sum
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.averaging import Made, descend
-from discreet.solvers._shared.clipping import row_threshold
-from discreet.solvers._shared.noise_rules import GRADIENT_CLIP
-from discreet.solvers._shared.units import OF_THE_THRESHOLD
+from discreet.solvers._shared.clipping import GRADIENT_CLIP, row_threshold
 from discreet.solvers.base import Run, calibrated
-from discreet.solvers.plan import Plan, Settings
+from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public

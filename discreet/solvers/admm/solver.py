@@ -29,10 +29,10 @@ from discreet.solvers._shared.full_batch import (
     noisy_descent,
 )
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.admm.remote_duals import RemoteDuals
 from discreet.solvers.admm.row_duals import HiddenDuals, NoisyDuals
 from discreet.solvers.base import Capabilities, Run, Solver
+from discreet.solvers.plan import OF_THE_THRESHOLD
 
 if TYPE_CHECKING:
     from discreet.data.public import Public

@@ -28,10 +28,9 @@ from discreet.solvers._shared.coordinates import (
     thresholds,
 )
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.coordinate_descent.screening import Screening
-from discreet.solvers.plan import Plan, Settings
+from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public

@@ -27,14 +27,12 @@ from discreet.problem.constraints import AxisPolytope, Simplex
 from discreet.problem.penalties import Zero
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.clipping import typical_slope
-from discreet.solvers._shared.noise_rules import NoiseRule
+from discreet.solvers._shared.clipping import NoiseRule, typical_slope
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.frank_wolfe.vertex_path import Path, begin
 from discreet.solvers.frank_wolfe.vertex_selection import Hull, Polytope
-from discreet.solvers.plan import Plan, Settings
+from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
 from discreet.solvers.refusals import refused
 
 if TYPE_CHECKING:

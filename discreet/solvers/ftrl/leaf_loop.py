@@ -13,8 +13,7 @@ from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.aggregation import RunningSums, row_norm
 from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.problem.scaled_problem import ScaledProblem
-from discreet.solvers._shared.clipping import curvature_bound, row_threshold
-from discreet.solvers._shared.noise_rules import BATCH_CLIP
+from discreet.solvers._shared.clipping import BATCH_CLIP, curvature_bound, row_threshold
 from discreet.solvers.ftrl.leader import Leader
 
 if TYPE_CHECKING:

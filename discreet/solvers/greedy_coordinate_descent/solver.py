@@ -24,11 +24,10 @@ from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.coordinates import scaling_for_declared, smoothness_bounds, thresholds
 from discreet.solvers._shared.noiseless import affordable_steps, until_optimal
-from discreet.solvers._shared.units import OF_THE_THRESHOLD, SQUARED_RANGE
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.greedy_coordinate_descent.coordinate_gradients import Gradients, gradients_of
 from discreet.solvers.greedy_coordinate_descent.measured_smoothness import MeasuredSmoothness
-from discreet.solvers.plan import Plan, Settings
+from discreet.solvers.plan import OF_THE_THRESHOLD, SQUARED_RANGE, Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public

@@ -19,13 +19,11 @@ from discreet.scaling.norm_bound import noticeable
 from discreet.scaling.plan import facts_for_scales
 from discreet.scaling.second_moment import noise_edge
 from discreet.scaling.shares import hides_target
-from discreet.solvers._shared.clipping import planned_slope
+from discreet.solvers._shared.clipping import NoiseRule, planned_slope
 from discreet.solvers._shared.constant_score import counts_labels, wanted_share
-from discreet.solvers._shared.noise_rules import NoiseRule
 from discreet.solvers.newton.calibration import check_share
 from discreet.solvers.newton.curvature import first_curvature, first_slope, is_free
 from discreet.solvers.newton.parts import COUPLING, row_curvature_bound
-from discreet.solvers.newton.public_metric import EIGENVALUE_SHARE, uses_public_metric
 from discreet.solvers.newton.releases import GRADIENTS, LABELS, MOMENT, with_share
 from discreet.solvers.newton.settling import CALIBRATION_SHARE
 from discreet.solvers.plan import LABEL_MARGIN, TARGET_MARGIN, Plan, Settings
@@ -46,6 +44,7 @@ MOST_LABELS = 0.5  # of the budget, for the counts of the labels; if they need m
 NORM_BOUND_SHARE, MOST_NORM_BOUND_SHARE = 0.03, 0.1  # for each of the up to four histograms of sizes
 MOMENT_SHARE = 0.1  # for the second-moment matrix
 HESSIAN_SHARE = 0.03  # for the Hessian halfway
+EIGENVALUE_SHARE = 0.03  # after the scales, for the largest eigenvalue in a public metric
 LEAST_SHARE, MOST_SHARE = 1e-6, 0.8  # of the moment, and of both together
 NOISIEST_HESSIAN = 0.5  # the edge of its noise, over the bound on the curvature; noisier ones are left out
 LONG_RESIDUALS = 2.5  # what all but a few residuals keep below, in units of the usual one; normal ones: 2 to 3
@@ -81,14 +80,14 @@ def planned(
         return shares, NewtonSettings(0, False, 0, 0.0, 0.0)
     columns = public.columns + problem.fit_intercept
     steps = int(solver.steps) if solver.steps is not None else default_steps(problem, budget, public, columns)
-    limit = norm_bound_share(budget, public)
-    learned = limit <= MOST_NORM_BOUND_SHARE
+    bound_share = norm_bound_share(budget, public)
+    learned = bound_share <= MOST_NORM_BOUND_SHARE
     smooth = not problem.loss.discontinuous_curvature
     halfway = _halfway(steps)
     wanted = halfway > 0 and learned and smooth and _quiet(solver, problem.loss, public, budget, columns)
     hessian = solver.hessian_share if wanted else 0.0
     labels, check = _label_shares(problem, public, budget)
-    shares = _shares(solver, steps, limit if learned else 0.0, hessian, labels, check, problem.loss.outputs)
+    shares = _shares(solver, steps, bound_share if learned else 0.0, hessian, labels, check, problem.loss.outputs)
     known = uses_public_metric(public, budget, columns, solver.moment_share)
     if known:  # only its largest eigenvalue is looked at
         shares = with_share(shares, MOMENT, min(shares[MOMENT], EIGENVALUE_SHARE))
@@ -131,7 +130,7 @@ def _counts_labels(problem: Problem, public: Public, budget: Budget) -> bool:
 
 
 def _shares(
-    solver: Newton, steps: int, limit: float, hessian: float, labels: float, check: float, outputs: int
+    solver: Newton, steps: int, bound_share: float, hessian: float, labels: float, check: float, outputs: int
 ) -> tuple[float, ...]:
     """Shares of the budget in the order of the releases, summing to 1; what is not learned costs 0.
 
@@ -140,11 +139,11 @@ def _shares(
     """
     later = _halfway(steps) > 0
     before = (
-        limit if solver.radius is None else 0.0,
+        bound_share if solver.radius is None else 0.0,
         solver.moment_share,
-        limit if solver.clip is None else 0.0,
-        limit if solver.clip is None and later and limit == NORM_BOUND_SHARE else 0.0,
-        limit if hessian > 0.0 and outputs == 1 else 0.0,
+        bound_share if solver.clip is None else 0.0,
+        bound_share if solver.clip is None and later and bound_share == NORM_BOUND_SHARE else 0.0,
+        bound_share if hessian > 0.0 and outputs == 1 else 0.0,
         hessian,
     )
     growing = min(GROWTH, MOST_GROWTH ** (1.0 / steps)) ** np.arange(steps)
@@ -216,6 +215,19 @@ def quiet_curvatures(share: float, budget: Budget, public: Public, loss: Loss) -
     deviation = mechanisms.additive(budget, share).deviation(sensitivity) / public.rows
     lift = math.sqrt(2.0 * math.log(loss.outputs)) * deviation
     return COUPLING * lift < loss.smoothness
+
+
+def uses_public_metric(public: Public, budget: Budget, columns: int, share: float) -> bool:
+    """Whether the noise of the private second moment would exceed the sampling error of the public one.
+
+    Both are sizes of the largest eigenvalue of an error, for scaled columns of mean square 1.
+    """
+    if public.table is None or budget.is_infinite:
+        return False
+    sensitivity = mechanisms.outer_products(public.relation, columns) * float(columns)
+    noise = noise_edge(columns, mechanisms.additive(budget, share).deviation(sensitivity) / public.rows)
+    ratio = columns / public.table.rows
+    return noise > 2.0 * math.sqrt(ratio) + ratio  # the edge of the spectrum of a sample covariance, less 1
 
 
 def hidden_part(share: float, budget: Budget, public: Public, columns: int) -> float:

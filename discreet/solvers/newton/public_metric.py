@@ -5,7 +5,6 @@ No private row is read. Derivation: docs/guarantees/newton.md, "A public metric"
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ import scipy.sparse as sp
 from discreet._common.types import FloatArray
 from discreet.data.rows import Data
 from discreet.privacy import mechanisms
-from discreet.scaling.second_moment import Metric, noise_edge
+from discreet.scaling.second_moment import Metric
 from discreet.solvers._shared.clipping import planned_slope
 from discreet.solvers.plan import LABEL_MARGIN, TARGET_MARGIN
 
@@ -26,21 +25,6 @@ if TYPE_CHECKING:
     from discreet.privacy.random.generator import RandomGenerator
     from discreet.problem.blockwise import BlockwiseProblem
     from discreet.problem.problem import Problem
-
-EIGENVALUE_SHARE = 0.03  # of the budget after the scales, for the largest eigenvalue: docs/defaults.md
-
-
-def uses_public_metric(public: Public, budget: Budget, columns: int, share: float) -> bool:
-    """Whether the noise of the private second moment would exceed the sampling error of the public one.
-
-    Both are sizes of the largest eigenvalue of an error, for scaled columns of mean square 1.
-    """
-    if public.table is None or budget.is_infinite:
-        return False
-    sensitivity = mechanisms.outer_products(public.relation, columns) * float(columns)
-    noise = noise_edge(columns, mechanisms.additive(budget, share).deviation(sensitivity) / public.rows)
-    ratio = columns / public.table.rows
-    return noise > 2.0 * math.sqrt(ratio) + ratio  # the edge of the spectrum of a sample covariance, less 1
 
 
 class PublicMetric(NamedTuple):

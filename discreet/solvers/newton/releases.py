@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from discreet.privacy import mechanisms
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
-from discreet.solvers._shared.units import OF_THE_THRESHOLD, SQUARED_LENGTH
+from discreet.solvers.plan import OF_THE_THRESHOLD, SQUARED_LENGTH
 
 if TYPE_CHECKING:
     from discreet.solvers.newton.solver import NewtonPlan

@@ -19,6 +19,7 @@ from discreet.privacy import mechanisms
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan, plan_scaling
+from discreet.solvers._shared.clipping import COORDINATE_CLIP, GRADIENT_CLIP
 from discreet.solvers._shared.coordinates import (
     default_steps,
     descend_in_loops,
@@ -26,11 +27,9 @@ from discreet.solvers._shared.coordinates import (
     smoothness_bounds,
     thresholds,
 )
-from discreet.solvers._shared.noise_rules import COORDINATE_CLIP, GRADIENT_CLIP
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
-from discreet.solvers.plan import Plan, Settings
+from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
 from discreet.solvers.sketched.block_state import BlockState, limit_support
 from discreet.solvers.sketched.sketches import (
     Independent,

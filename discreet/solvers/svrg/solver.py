@@ -22,9 +22,8 @@ from discreet.solvers._shared.batch_steps import full_table_steps
 from discreet.solvers._shared.batches import BATCHES_OF_A_FILE, batch_rows
 from discreet.solvers._shared.clipping import curvature_bound
 from discreet.solvers._shared.noiseless import affordable_steps, until_optimal
-from discreet.solvers._shared.units import OF_THE_THRESHOLD
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
-from discreet.solvers.plan import Plan, Settings
+from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
 from discreet.solvers.svrg.steps import MemorySteps, StoredSteps
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from discreet.solvers._shared.batch_parts import (
     compiled_sum,
     difference_sum,
 )
-from discreet.solvers._shared.clipping import curvature_bound, row_threshold
-from discreet.solvers._shared.noise_rules import GRADIENT_CLIP
+from discreet.solvers._shared.clipping import GRADIENT_CLIP, curvature_bound, row_threshold
 from discreet.solvers.base import Run
 
 if TYPE_CHECKING:

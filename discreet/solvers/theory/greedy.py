@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from discreet.privacy import mechanisms
-from discreet.solvers._shared.clipping import planned_slope
-from discreet.solvers._shared.noise_rules import COORDINATE_CLIP
+from discreet.solvers._shared.clipping import COORDINATE_CLIP, planned_slope
 from discreet.solvers.greedy_coordinate_descent.solver import GreedyCoordinateDescent, GreedyPlan
 from discreet.solvers.theory.assumptions import UNIT_SCALES, least_gain, planned_ridge, scales_of_clipping
 from discreet.solvers.theory.lookup import bound_of

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.aggregation import row_norm
-from discreet.solvers._shared.clipping import planned_slope
-from discreet.solvers._shared.noise_rules import BATCH_CLIP
+from discreet.solvers._shared.clipping import BATCH_CLIP, planned_slope
 from discreet.solvers.ftrl.solver import FTRL, FTRLPlan
 from discreet.solvers.theory.assumptions import UNIT_SCALES, planned_ridge, scales_of_clipping
 from discreet.solvers.theory.lookup import bound_of

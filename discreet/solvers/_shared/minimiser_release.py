@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from discreet._common.checks import check_threshold
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.perturbations import OutputNoise, SphericalLaplace
-from discreet.solvers._shared.noise_rules import NoiseRule
+from discreet.solvers._shared.clipping import NoiseRule
 from discreet.solvers.base import Solver, calibrated
 from discreet.solvers.plan import M, S
 
