@@ -22,6 +22,7 @@ IMPORTS = {
     "estimator": "import discreet; discreet.LogisticRegression",
 }
 LATER_FITS = 3
+MOST_SECONDS = {"newton": 0.5, "gd": 0.5}  # of a first fit with an empty cache; other solvers compile their loops
 
 
 def import_rows() -> list[Row]:
@@ -73,10 +74,11 @@ def first_fit_rows(solver: str) -> list[Row]:
     with tempfile.TemporaryDirectory() as empty:
         run = measure(NUMBA_CACHE_DIR=empty)
     cold = run["first"] - run["later"]
+    most = MOST_SECONDS.get(solver, 10.0)
     later = f"a later fit {milliseconds(found[0]['later'])}"
     return [
         Row(f"first `{solver}` fit, warm cache", f"+ {warm:.2f} s", later, "", "below 1 s", warm < 1.0),
-        Row(f"first `{solver}` fit, empty cache", f"+ {cold:.2f} s", later, "", "below 10 s", cold < 10.0),
+        Row(f"first `{solver}` fit, empty cache", f"+ {cold:.2f} s", later, "", f"below {most:g} s", cold < most),
     ]
 
 
@@ -87,8 +89,8 @@ def time_fits(solver: str) -> dict[str, float]:
     from discreet import LogisticRegression
 
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((1_000, 10))
-    y = (X[:, 0] + rng.standard_normal(1_000) > 0.0).astype(int)
+    X = rng.standard_normal((2_000, 8))
+    y = (X[:, 0] + rng.standard_normal(2_000) > 0.0).astype(int)
     times = []
     for _ in range(1 + LATER_FITS):
         start = time.process_time()

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from discreet._common.types import BoolArray, FloatArray
 from discreet.data.rows import TERM_STEP, Data, Rows, on_term_grid, piece_slices, takes_tensors
+from discreet.kernels.small_rows import is_small
 
 OnGrid = Callable[[FloatArray], FloatArray]  # rounds terms before they are added
 
@@ -60,7 +61,7 @@ def _block_sums(data: Data, limits: Limits, measured: slice, on_grid: OnGrid) ->
         sums[:, : len(inside)] = _tensor_sums(data, limits, TERM_STEP if on_grid is on_term_grid else 0.0)
     elif inside and data.sparse:
         sums[:, : len(inside)] = _sparse_sums(data.X, limits, weight, on_grid)
-    elif inside and data.weight is None and on_grid is on_term_grid:
+    elif inside and data.weight is None and on_grid is on_term_grid and not is_small(*data.X.shape):
         sums[:, : len(inside)] = _rounded_sums(data.X, limits)
     elif inside:
         for part in piece_slices(data.rows, data.columns):

@@ -6,8 +6,8 @@ import numpy as np
 from numba import njit, uint64
 
 from discreet._common.types import FloatArray
-from discreet.kernels.slopes import FAST
-from discreet.kernels.vectormath import EXPONENT_BIAS, MANTISSA_BITS, float_to_bits
+from discreet.kernels.elementary import EXPONENT_BIAS, MANTISSA_BITS
+from discreet.kernels.vectormath import float_to_bits
 
 TILE_ENTRIES = 320  # of the repeated parameters: four times as many numbers, and the sums, fit in a first-level cache
 MOST_TILE_ROWS = 64
@@ -43,7 +43,7 @@ def add_exponents(X, origin, weight, lowest, highest, counts):
             counts[j, bins[j]] += share
 
 
-@njit(cache=True, fastmath=FAST - {"arcp"}, error_model="numpy", nogil=True)
+@njit(cache=True, error_model="numpy", nogil=True)
 def add_moments(entries, tiled, step, sums):
     """Add u and u^2 of the entries of consecutive rows, rounded to multiples of the step, to sums; in steps.
 

@@ -12,17 +12,17 @@ import numpy as np
 from numba import njit
 
 from discreet.kernels.gradient import SMALLEST_NORM
-from discreet.kernels.slopes import FAST, LOGISTIC, clamp, fill_vector_slope, prox_entry, slope_of
+from discreet.kernels.slopes import ANY_ORDER, LOGISTIC, clamp, fill_vector_slope, prox_entry, slope_of
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
-def moved_part(i, margins, change, moved, x, y, code, parameter, inverse, limit):
-    """Add change * moved to the margin of row i; the clipped coordinate gradient of the row there, in units."""
-    margins[i] += change * moved[i]
-    return clamp(x[i] * slope_of(code, parameter, margins[i], y[i]) * inverse, limit)
+@njit(cache=True, error_model="numpy", forceinline=True)
+def moved_part(margin, change, moved, x, y, code, parameter, inverse, limit):
+    """The margin of a row moved by change * moved, and the clipped coordinate gradient of the row there, in units."""
+    margin += change * moved
+    return margin, clamp(x * slope_of(code, parameter, margin, y) * inverse, limit)
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, fastmath=ANY_ORDER, error_model="numpy")
 def move_and_sum(margins, change, moved, x, y, weight, code, parameter, inverse, limit):
     """Add change * moved to all margins; the sum of the rounded, weighted, clipped coordinate gradients.
 
@@ -33,22 +33,24 @@ def move_and_sum(margins, change, moved, x, y, weight, code, parameter, inverse,
     n = x.size
     if code == LOGISTIC and weight.size == 0:
         for i in range(n):
-            total += np.rint(moved_part(i, margins, change, moved, x, y, LOGISTIC, parameter, inverse, limit))
+            margins[i], part = moved_part(margins[i], change, moved[i], x[i], y[i], LOGISTIC, parameter, inverse, limit)
+            total += np.rint(part)
     elif code == LOGISTIC:
         for i in range(n):
-            total += np.rint(
-                weight[i] * moved_part(i, margins, change, moved, x, y, LOGISTIC, parameter, inverse, limit)
-            )
+            margins[i], part = moved_part(margins[i], change, moved[i], x[i], y[i], LOGISTIC, parameter, inverse, limit)
+            total += np.rint(weight[i] * part)
     elif weight.size == 0:
         for i in range(n):
-            total += np.rint(moved_part(i, margins, change, moved, x, y, code, parameter, inverse, limit))
+            margins[i], part = moved_part(margins[i], change, moved[i], x[i], y[i], code, parameter, inverse, limit)
+            total += np.rint(part)
     else:
         for i in range(n):
-            total += np.rint(weight[i] * moved_part(i, margins, change, moved, x, y, code, parameter, inverse, limit))
+            margins[i], part = moved_part(margins[i], change, moved[i], x[i], y[i], code, parameter, inverse, limit)
+            total += np.rint(weight[i] * part)
     return total
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def move_margins(margins, change, moved):
     for i in range(moved.size):
         margins[i] += change * moved[i]

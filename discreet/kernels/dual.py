@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from discreet.kernels.slopes import FAST, prox_entry, slope_of
+from discreet.kernels.lanes import dot, sparse_dot
+from discreet.kernels.slopes import prox_entry, slope_of
 from discreet.kernels.stochastic import row_factor
 
 
@@ -25,7 +26,7 @@ def primal_point(v, pull, n, centre, l1, l2, low, high, w):
         w[j] = prox_entry(centre[j] + v[j] / (n * pull[j]), 1.0 / pull[j], l1[j], l2[j], low[j], high[j])
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def batches_dense(
     table, norms, y, weight, code, parameter, indptr, indices, noise, unit, clip, damping, pull, n, first, refresh,
     l1, l2, low, high, alpha, v, centre, w, total,
@@ -43,10 +44,7 @@ def batches_dense(
         for e in range(indptr[t], indptr[t + 1]):
             i = indices[e]
             x = table[i]
-            margin = 0.0
-            for j in range(p):
-                margin += x[j] * w[j]
-            delta = dual_step(slope_of(code, parameter, margin, y[i]), alpha[i], damping[i], norms[i], clip)
+            delta = dual_step(slope_of(code, parameter, dot(x, w), y[i]), alpha[i], damping[i], norms[i], clip)
             alpha[i] += delta
             factor = delta * (weight[i] if weight.size else 1.0) * inverse
             for j in range(p):
@@ -60,7 +58,7 @@ def batches_dense(
             centre[:] = w
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def batches_sparse(
     row_start, columns, values, norms, y, weight, code, parameter, indptr, indices, noise, unit, clip, damping, pull, n,
     first, refresh, l1, l2, low, high, alpha, v, centre, w, total,
@@ -73,9 +71,7 @@ def batches_sparse(
             move[j] = noise[t, j]
         for e in range(indptr[t], indptr[t + 1]):
             i = indices[e]
-            margin = 0.0
-            for q in range(row_start[i], row_start[i + 1]):
-                margin += values[q] * w[columns[q]]
+            margin = sparse_dot(values, columns, row_start[i], row_start[i + 1], w)
             delta = dual_step(slope_of(code, parameter, margin, y[i]), alpha[i], damping[i], norms[i], clip)
             alpha[i] += delta
             factor = delta * (weight[i] if weight.size else 1.0) * inverse

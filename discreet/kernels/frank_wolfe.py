@@ -15,7 +15,7 @@ from __future__ import annotations
 from numba import njit
 
 from discreet.kernels.greedy import rounded_change
-from discreet.kernels.slopes import FAST, slope_of
+from discreet.kernels.slopes import slope_of
 from discreet.kernels.vectormath import exp_fast
 
 FAN = 16
@@ -30,7 +30,7 @@ def _weight(level, rate, paired, reference):
     return exp_fast(size - reference) + exp_fast(-size - reference)
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def _sum_below(tree, floors, floor, k):
     """The sum of the children of node k."""
     first = floors[floor - 1] + FAN * k

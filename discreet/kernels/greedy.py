@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from discreet.kernels.slopes import FAST, clamp, slope_of
+from discreet.kernels.slopes import ANY_ORDER, clamp, slope_of
 
 
 @njit(cache=True, error_model="numpy", inline="always")
@@ -25,16 +25,22 @@ def rounded_change(x, old, new, share, clip, unit):
     return np.rint(share * after) - np.rint(share * before)
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy", forceinline=True)
+def clipped_part(x, slope, inverse, limit):
+    """The clipped coordinate gradient of a row, in units, whose `inverse` this is."""
+    return clamp(x * slope * inverse, limit)
+
+
+@njit(cache=True, fastmath=ANY_ORDER, error_model="numpy")
 def clipped_dot(x, slopes, weight, inverse, limit):
     """The sum of the rounded, weighted, clipped coordinate gradients, from stored slopes; `inverse` of the unit."""
     total = 0.0
     if weight.size == 0:
         for i in range(x.size):
-            total += np.rint(clamp(x[i] * slopes[i] * inverse, limit))
+            total += np.rint(clipped_part(x[i], slopes[i], inverse, limit))
     else:
         for i in range(x.size):
-            total += np.rint(weight[i] * clamp(x[i] * slopes[i] * inverse, limit))
+            total += np.rint(weight[i] * clipped_part(x[i], slopes[i], inverse, limit))
     return total
 
 

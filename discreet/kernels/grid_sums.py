@@ -10,56 +10,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
 from discreet._common.types import FloatArray
-from discreet.kernels.slopes import FAST
+from discreet.kernels.small_rows import is_small
 
 MAPPED_ENTRIES = 1 << 18  # of sparse rows that are dense for a moment
-
-
-@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
-def add_dense(X, factors, sums):
-    """Add every row times its factors, rounded to integers, to sums[output, column].
-
-    Four rows at once: the sums then travel to memory and back a quarter as often.
-    """
-    n, p = X.shape
-    fours = n - n % 4
-    for i in range(0, fours, 4):
-        a, b, c, d = X[i], X[i + 1], X[i + 2], X[i + 3]
-        for k in range(factors.shape[1]):
-            total = sums[k]
-            e, f, g, h = factors[i, k], factors[i + 1, k], factors[i + 2, k], factors[i + 3, k]
-            for j in range(p):
-                total[j] += (np.rint(e * a[j]) + np.rint(f * b[j])) + (np.rint(g * c[j]) + np.rint(h * d[j]))
-    for i in range(fours, n):
-        for k in range(factors.shape[1]):
-            for j in range(p):
-                sums[k, j] += np.rint(factors[i, k] * X[i, j])
-
-
-@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
-def add_columns(columns, factors, sums):
-    """The same for a table that is stored column by column: columns[j] is column j."""
-    p, n = columns.shape
-    for c in range(factors.shape[1]):
-        for j in range(p):
-            x = columns[j]
-            total = 0.0
-            for i in range(n):
-                total += np.rint(factors[i, c] * x[i])
-            sums[c, j] += total
-
-
-@njit(cache=True, error_model="numpy", nogil=True)
-def add_compressed_rows(indptr, indices, values, factors, sums):
-    """The same for compressed rows."""
-    for i in range(factors.shape[0]):
-        for c in range(factors.shape[1]):
-            factor = factors[i, c]
-            for e in range(indptr[i], indptr[i + 1]):
-                sums[c, indices[e]] += np.rint(factor * values[e])
 
 
 def rounded_row_sum(X: Any, factors: FloatArray, step: float) -> FloatArray:
@@ -70,32 +25,46 @@ def rounded_row_sum(X: Any, factors: FloatArray, step: float) -> FloatArray:
     outputs = 1 if factors.ndim == 1 else factors.shape[1]  # not -1: a batch may be empty
     in_steps = np.ascontiguousarray((factors / step).reshape(factors.shape[0], outputs))
     sums = np.zeros((in_steps.shape[1], X.shape[1]))
-    if sp.issparse(X):
-        rows = X.tocsr()
-        add_compressed_rows(rows.indptr, rows.indices, rows.data, in_steps, sums)
-    elif X.flags.c_contiguous or not X.flags.f_contiguous:
-        add_dense(np.ascontiguousarray(X), in_steps, sums)
-    else:
-        add_columns(X.T, in_steps, sums)
+    stored = X.shape[1] if not sp.issparse(X) else X.nnz // max(1, X.shape[0])
+    (_add_small if is_small(X.shape[0] * outputs, stored) else _add_large)(X, in_steps, sums)
     sums *= step
     return sums[0] if factors.ndim == 1 else sums
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
-def cut_rows(rows, factors, unit):
-    """Rows times their factors, cut towards 0 to multiples of the unit, a power of two; a unit of 0 cuts nothing."""
-    n, p = rows.shape
-    cut = np.empty((n, p))
-    inverse = 1.0 / unit if unit > 0.0 else 1.0
-    for i in range(n):
-        row, out, factor = rows[i], cut[i], factors[i]
-        if unit > 0.0:
-            for j in range(p):
-                out[j] = np.trunc((factor * row[j]) * inverse) * unit
+@np.errstate(all="ignore")
+def _add_small(X: Any, factors: FloatArray, sums: FloatArray) -> None:
+    """Add every row times its factors, rounded to integers, with NumPy: exact in any order."""
+    table = X.tocsr() if sp.issparse(X) else X
+    for k, each in enumerate(factors.T):
+        if sp.issparse(X):
+            terms = np.rint(np.repeat(each, np.diff(table.indptr)) * table.data)
+            sums[k] += np.bincount(table.indices, terms, minlength=X.shape[1])
         else:
-            for j in range(p):
-                out[j] = factor * row[j]
-    return cut
+            sums[k] += np.rint(each[:, None] * table).sum(axis=0)
+
+
+def _add_large(X: Any, factors: FloatArray, sums: FloatArray) -> None:
+    """The same, compiled."""
+    from discreet.kernels import grid_loops
+
+    if sp.issparse(X):
+        rows = X.tocsr()
+        grid_loops.add_compressed_rows(rows.indptr, rows.indices, rows.data, factors, sums)
+    elif X.flags.c_contiguous or not X.flags.f_contiguous:
+        grid_loops.add_dense(np.ascontiguousarray(X), factors, sums)
+    else:
+        grid_loops.add_columns(X.T, factors, sums)
+
+
+@np.errstate(all="ignore")
+def _cut_rows(rows: Any, factors: FloatArray, unit: float) -> FloatArray:
+    """Rows times their factors, cut towards 0 to multiples of the unit, a power of two; a unit of 0 cuts nothing."""
+    if not is_small(*rows.shape):
+        from discreet.kernels.grid_loops import cut_rows
+
+        return np.asarray(cut_rows(rows, factors, unit))
+    cut = factors[:, None] * rows
+    return np.trunc(cut * (1.0 / unit)) * unit if unit > 0.0 else cut
 
 
 def outer_product_sum(X: Any, factors: FloatArray, unit: float, matrix: FloatArray | None = None) -> FloatArray:
@@ -114,6 +83,6 @@ def outer_product_sum(X: Any, factors: FloatArray, unit: float, matrix: FloatArr
     for start in range(0, X.shape[0], size):
         part = table[start : start + size]
         mapped = part if matrix is None else np.asarray(part @ matrix, dtype=np.float64)
-        cut = cut_rows(mapped, factors[start : start + size], unit)
+        cut = _cut_rows(mapped, factors[start : start + size], unit)
         total += cut.T @ cut
     return total

@@ -10,13 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from discreet.kernels.slopes import FAST
-
-GROUP = 64  # rows: those of 20 columns take 10 kB, and both copies of them fit in a first-level cache
-LOW, HIGH, SHIFT, GAIN = range(4)  # the rows of an array of parameters of the columns
+from discreet.kernels.lanes import add_products, lanes_of, no_lanes, sum_of_lanes
+from discreet.kernels.small_rows import GAIN, GROUP, HIGH, LANES, LOW, SHIFT
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+@njit(cache=True, error_model="numpy", nogil=True)
 def _transpose_scaled(X, start, columns, Z):
     """Scaled rows from `start` on, column by column: Z[j, i]; zeros beyond the last row."""
     n, p = X.shape
@@ -36,7 +34,7 @@ def _transpose_scaled(X, start, columns, Z):
         Z[:, count:] = 0.0
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+@njit(cache=True, error_model="numpy", nogil=True)
 def _map(Z, maps, mapped):
     """Row k of `mapped` is the sum over j of maps[k, j] Z[j]; two rows at once, so that Z is read half as often."""
     count = maps.shape[0]
@@ -46,7 +44,7 @@ def _map(Z, maps, mapped):
         _map_one(Z, maps[count - 1], mapped[count - 1])
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+@njit(cache=True, error_model="numpy", nogil=True)
 def _map_two(Z, first, second, one, two):
     one[:] = 0.0
     two[:] = 0.0
@@ -65,16 +63,22 @@ def _map_two(Z, first, second, one, two):
             two[i] += s * a[i]
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+@njit(cache=True, error_model="numpy", nogil=True)
 def _map_one(Z, weights, mapped):
     mapped[:] = 0.0
-    for j in range(Z.shape[0]):
+    fours = Z.shape[0] // 4 * 4
+    for j in range(0, fours, 4):
+        a, b, c, d = Z[j], Z[j + 1], Z[j + 2], Z[j + 3]
+        e, f, g, h = weights[j], weights[j + 1], weights[j + 2], weights[j + 3]
+        for i in range(GROUP):
+            mapped[i] += (e * a[i] + f * b[i]) + (g * c[i] + h * d[i])
+    for j in range(fours, Z.shape[0]):
         a, e = Z[j], weights[j]
         for i in range(GROUP):
             mapped[i] += e * a[i]
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+@njit(cache=True, error_model="numpy", nogil=True)
 def fill_mapped_squares(X, columns, last, maps, squares):
     """The squared norms of z M, z being the scaled row with `last` as its last entry; maps[k] is column k of M."""
     n, p = X.shape
@@ -93,7 +97,7 @@ def fill_mapped_squares(X, columns, last, maps, squares):
             squares[start + i] = total[i]
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+@njit(cache=True, error_model="numpy", nogil=True)
 def _cut(mapped, factors, unit):
     """Entries times the factors of their rows, cut towards 0 to multiples of the unit; a unit of 0 cuts nothing."""
     if unit > 0.0:
@@ -105,7 +109,7 @@ def _cut(mapped, factors, unit):
             mapped[i] *= factors[i]
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+@njit(cache=True, error_model="numpy", nogil=True)
 def add_outer_products(X, columns, last, maps, factors, unit, total):
     """Add a a' of the rows a = (factor z) M, cut to multiples of the unit, to the upper triangle of the total.
 
@@ -132,28 +136,27 @@ def add_outer_products(X, columns, last, maps, factors, unit, total):
         _add_upper(A, total)
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+@njit(cache=True, error_model="numpy", nogil=True)
 def _add_upper(A, total):
-    """Add A A' to the upper triangle, two rows by two columns at once."""
+    """Add A A' to the upper triangle, two rows by two columns at once; each product is added up by lanes."""
     size = A.shape[0]
     for k in range(0, size - 1, 2):
         a, b = A[k], A[k + 1]
         for m in range(k, size - 1, 2):
             c, d = A[m], A[m + 1]
-            ac = ad = bc = bd = 0.0
-            for i in range(GROUP):
-                ac += a[i] * c[i]
-                ad += a[i] * d[i]
-                bc += b[i] * c[i]
-                bd += b[i] * d[i]
-            total[k, m] += ac
-            total[k, m + 1] += ad
-            total[k + 1, m] += bc
-            total[k + 1, m + 1] += bd
+            ac = ad = bc = bd = no_lanes()
+            for i in range(0, GROUP, LANES):
+                e, f, g, h = lanes_of(a, i), lanes_of(b, i), lanes_of(c, i), lanes_of(d, i)
+                ac, ad = add_products(ac, e, g), add_products(ad, e, h)
+                bc, bd = add_products(bc, f, g), add_products(bd, f, h)
+            total[k, m] += sum_of_lanes(ac)
+            total[k, m + 1] += sum_of_lanes(ad)
+            total[k + 1, m] += sum_of_lanes(bc)
+            total[k + 1, m + 1] += sum_of_lanes(bd)
     if size % 2:
         d = A[size - 1]
         for k in range(size):
-            a, ad = A[k], 0.0
-            for i in range(GROUP):
-                ad += a[i] * d[i]
-            total[k, size - 1] += ad
+            ad = no_lanes()
+            for i in range(0, GROUP, LANES):
+                ad = add_products(ad, lanes_of(A[k], i), lanes_of(d, i))
+            total[k, size - 1] += sum_of_lanes(ad)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint64
 
-from discreet.kernels.vectormath import EXPONENT_BIAS, MANTISSA_BITS, bits_to_float, float_to_bits
+from discreet.kernels.elementary import EXPONENT_BIAS, MANTISSA, MANTISSA_BITS, ONE
+from discreet.kernels.vectormath import bits_to_float, float_to_bits
 
-MANTISSA = (1 << MANTISSA_BITS) - 1
 CHUNK = 512  # bins that are found, in a loop that vectorises, before they are counted
 
 
@@ -34,8 +34,6 @@ def _fill_bins(norms, unit, lowest, edges, last, bins):
         bins[i] = (np.int64(bits >> uint64(MANTISSA_BITS)) - EXPONENT_BIAS - lowest) * per_octave
     for edge in edges:
         for i in range(norms.size):
-            bits = float_to_bits(norms[i] / unit) & uint64(MANTISSA)
-            mantissa = bits_to_float(bits | (uint64(EXPONENT_BIAS) << uint64(MANTISSA_BITS)))
-            bins[i] += mantissa >= edge
+            bins[i] += bits_to_float((float_to_bits(norms[i] / unit) & MANTISSA) | ONE) >= edge
     for i in range(norms.size):
         bins[i] = min(max(bins[i], 0), last)

@@ -17,14 +17,14 @@ from numba import njit
 from numba.extending import overload
 
 from discreet.kernels.forms import HUBER, LOGISTIC, SMOOTHED_HINGE, SQUARED
-from discreet.kernels.slopes import FAST, own_curvature, own_form, own_slope
+from discreet.kernels.slopes import own_curvature, own_form, own_slope
 from discreet.kernels.vectormath import minus_sigmoid
 
 SHORT_STEP = 1e-8  # a Newton step so short leaves an error below its square, which is that of rounding
 MOST_STEPS = 100  # in the search for one row; about five are needed
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def fill_proximal_slopes(code, parameter, margins, y, stiffness, slopes):
     """The slopes of all rows; numbers that are not finite give slopes that are not finite."""
     n = margins.size
@@ -79,7 +79,7 @@ def slope_at_point(code, parameter, margin, y, stiffness):
     return own_slope(code, parameter, t, y)
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def fill_logistic(margins, y, stiffness, slopes):
     """The logistic slopes: four Newton steps for all rows, which vectorise, then more for the rows that need them.
 
@@ -105,14 +105,14 @@ def fill_logistic(margins, y, stiffness, slopes):
             slopes[i] = y[i] * minus_sigmoid(t if u + 0.5 * a >= 0.0 else -t)
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
+@njit(cache=True, error_model="numpy", inline="always")
 def newton_step(c, a, t):
     """One Newton step for t - c - a / (1 + exp(t)) = 0."""
     s = -minus_sigmoid(t)
     return (c - t + a * s) / (1.0 + a * s * (1.0 - s))
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
+@njit(cache=True, error_model="numpy", inline="always")
 def first_point(c, a):
     """A point below the solution t >= 0 from which Newton steps rise to it.
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 from discreet.kernels.slopes import prox_entry
 
 
 @njit(cache=True, error_model="numpy")
-def minimise_quadratic(matrix, linear, l1, l2, low, high, w, tolerance, most):
-    """Minimise w' matrix w / 2 - linear . w + penalty(w), starting at and writing to w; returns the sweeps.
+def minimise_quadratic(matrix, rest, l1, l2, low, high, w, tolerance, most):
+    """Minimise w' matrix w / 2 - linear . w + penalty(w), starting at and writing to w; `rest` is linear - matrix w.
 
-    It ends when no coordinate moves by more than the tolerance, in units of 1 / sqrt(its curvature).
+    It ends when no coordinate moves by more than the tolerance, in units of 1 / sqrt(its curvature). Returns the
+    sweeps, and whether they sufficed.
     """
-    rest = linear - matrix @ w
     for sweep in range(most):
         largest = 0.0
         for j in range(w.size):
@@ -24,7 +25,7 @@ def minimise_quadratic(matrix, linear, l1, l2, low, high, w, tolerance, most):
                 w[j] = value
                 for k in range(w.size):
                     rest[k] -= change * matrix[j, k]
-                largest = max(largest, abs(change) * matrix[j, j] ** 0.5)
+                largest = max(largest, abs(change) * np.sqrt(matrix[j, j]))
         if largest <= tolerance:
-            return sweep + 1
-    return most
+            return sweep + 1, True
+    return most, False

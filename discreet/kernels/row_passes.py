@@ -3,7 +3,9 @@
 Four rows are taken at once, so that the parameters of a column (low, high, shift, gain) are read once for the four. A
 group of rows is read twice, for its margins and for its gradients, and scaled both times: it still lies in the
 first-level cache, and scaling it again costs less than storing it. Where fewer than four rows are left, the last one
-is repeated and not counted: the bits of a row do not depend on where blocks begin.
+is repeated and not counted: the bits of a row do not depend on where blocks begin. Nor do they on the processor: sums
+over columns are made by lanes, and every product is rounded as it is written, so that a gradient is as long as the
+proof says. `small_rows` has the same bits without Numba.
 """
 
 from __future__ import annotations
@@ -12,23 +14,33 @@ import numpy as np
 from numba import njit
 
 from discreet.kernels.gradient import SMALLEST_FACTOR
-from discreet.kernels.mapped_rows import GAIN, HIGH, LOW, SHIFT
-from discreet.kernels.slopes import FAST, fill_slopes
+from discreet.kernels.lanes import add_products, lanes_of, no_lanes, scaled_lanes, sum_of_lanes
+from discreet.kernels.mapped_rows import add_outer_products, fill_mapped_squares
+from discreet.kernels.slopes import ANY_ORDER, fill_curvatures, fill_slopes
+from discreet.kernels.small_rows import GAIN, HIGH, LANES, LOW, SHIFT
 
-GROUP_ENTRIES = 1280  # of the rows of a group: 10 KiB
-MOST_ROWS = 128
-# Every product is rounded as it is written, so that a gradient is as long as the proof says. What Numba inlines gets
-# these flags of its caller.
-EXACT = {"nsz"}
+__all__ = [
+    "add_clipped_gradients",
+    "add_outer_products",
+    "fill_curvatures",
+    "fill_mapped_squares",
+    "fill_margins",
+    "fill_scaled",
+    "fill_slopes",
+    "fill_square_lengths",
+]
+
+GROUP_ENTRIES = 640  # of the rows of a group: 5 KiB, whose second reading does not stop what is fetched ahead
+FEWEST_ROWS, MOST_ROWS = 16, 128
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def _group_rows(columns):
     """How many rows a group has: a multiple of 4."""
-    return min(max(GROUP_ENTRIES // max(columns, 1) // 4 * 4, 4), MOST_ROWS)
+    return min(max(GROUP_ENTRIES // max(columns, 1) // 4 * 4, FEWEST_ROWS), MOST_ROWS)
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True, inline="always")
+@njit(cache=True, error_model="numpy", nogil=True, inline="always")
 def _scaled(value, low, high, shift, gain):
     """(clip(x, low, high) - shift) * gain of one entry."""
     value = value if value > low else low
@@ -36,24 +48,58 @@ def _scaled(value, low, high, shift, gain):
     return (value - shift) * gain
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
-def _fill_margins(X, start, count, columns, w, margins):
-    """The margins of some rows; the last of w is the intercept. Up to three entries beyond the last are overwritten."""
-    low, high, shift, gain, last = columns[LOW], columns[HIGH], columns[SHIFT], columns[GAIN], X.shape[0] - 1
-    p = X.shape[1]
+@njit(cache=True, error_model="numpy", nogil=True, forceinline=True)
+def _four_sums(a, b, c, d, columns, weights):
+    """The sums over the columns of four rows: each scaled entry times its weight; without weights, its square."""
+    low, high, shift, gain, p = columns[LOW], columns[HIGH], columns[SHIFT], columns[GAIN], a.size
+    even = p // LANES * LANES
+    q = r = s = t = no_lanes()
+    for j in range(0, even, LANES):
+        bottom, top, centre, factor = lanes_of(low, j), lanes_of(high, j), lanes_of(shift, j), lanes_of(gain, j)
+        e = scaled_lanes(lanes_of(a, j), bottom, top, centre, factor)
+        f = scaled_lanes(lanes_of(b, j), bottom, top, centre, factor)
+        g = scaled_lanes(lanes_of(c, j), bottom, top, centre, factor)
+        h = scaled_lanes(lanes_of(d, j), bottom, top, centre, factor)
+        if weights is None:
+            q, r, s, t = add_products(q, e, e), add_products(r, f, f), add_products(s, g, g), add_products(t, h, h)
+        else:
+            w = lanes_of(weights, j)
+            q, r, s, t = add_products(q, e, w), add_products(r, f, w), add_products(s, g, w), add_products(t, h, w)
+    one, two, three, four = sum_of_lanes(q), sum_of_lanes(r), sum_of_lanes(s), sum_of_lanes(t)
+    for j in range(even, p):
+        i, k = _scaled(a[j], low[j], high[j], shift[j], gain[j]), _scaled(b[j], low[j], high[j], shift[j], gain[j])
+        m, n = _scaled(c[j], low[j], high[j], shift[j], gain[j]), _scaled(d[j], low[j], high[j], shift[j], gain[j])
+        if weights is None:
+            one, two, three, four = one + i * i, two + k * k, three + m * m, four + n * n
+        else:
+            w = weights[j]
+            one, two, three, four = one + i * w, two + k * w, three + m * w, four + n * w
+    return one, two, three, four
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _fill_sums(X, start, count, columns, weights, last, sums):
+    """The sums of some rows, and `last` added to each. Up to three entries beyond the last one are overwritten."""
+    end = X.shape[0] - 1
     for i in range(0, count, 4):
         k = start + i
-        a, b, c, d = X[k], X[min(k + 1, last)], X[min(k + 2, last)], X[min(k + 3, last)]
-        e = f = g = h = 0.0
-        for j in range(p):
-            e += _scaled(a[j], low[j], high[j], shift[j], gain[j]) * w[j]
-            f += _scaled(b[j], low[j], high[j], shift[j], gain[j]) * w[j]
-            g += _scaled(c[j], low[j], high[j], shift[j], gain[j]) * w[j]
-            h += _scaled(d[j], low[j], high[j], shift[j], gain[j]) * w[j]
-        margins[i], margins[i + 1], margins[i + 2], margins[i + 3] = e + w[p], f + w[p], g + w[p], h + w[p]
+        a, b, c, d = X[k], X[min(k + 1, end)], X[min(k + 2, end)], X[min(k + 3, end)]
+        e, f, g, h = _four_sums(a, b, c, d, columns, weights)
+        sums[i], sums[i + 1], sums[i + 2], sums[i + 3] = e + last, f + last, g + last, h + last
 
 
-@njit(cache=True, fastmath=EXACT, error_model="numpy", nogil=True)
+@njit(cache=True, error_model="numpy", nogil=True)
+def _fill_all_sums(X, columns, weights, last, sums):
+    """The sums of all rows."""
+    found = np.empty(MOST_ROWS)
+    for start in range(0, X.shape[0], MOST_ROWS):
+        count = min(MOST_ROWS, X.shape[0] - start)
+        _fill_sums(X, start, count, columns, weights, last, found)
+        for i in range(count):
+            sums[start + i] = found[i]
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
 def _add_rounded(X, start, count, columns, factors, sums):
     """Add every row times its factor, rounded to integers, to the sums; factors beyond the last row are 0."""
     low, high, shift, gain, last = columns[LOW], columns[HIGH], columns[SHIFT], columns[GAIN], X.shape[0] - 1
@@ -69,7 +115,16 @@ def _add_rounded(X, start, count, columns, factors, sums):
             sums[j] += (first + second) + (third + fourth)
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+@njit(cache=True, fastmath=ANY_ORDER, error_model="numpy", nogil=True)
+def _rounded_sum(factors):
+    """The sum of the factors, rounded to integers."""
+    total = 0.0
+    for factor in factors:
+        total += np.rint(factor)
+    return total
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
 def _add(X, start, count, columns, factors, sums):
     """The same without rounding, one row after the other."""
     low, high, shift, gain = columns[LOW], columns[HIGH], columns[SHIFT], columns[GAIN]
@@ -79,7 +134,7 @@ def _add(X, start, count, columns, factors, sums):
             sums[j] += factor * _scaled(row[j], low[j], high[j], shift[j], gain[j])
 
 
-@njit(cache=True, fastmath={"contract", "nsz"}, error_model="numpy", nogil=True)  # the bound needs an exact quotient
+@njit(cache=True, error_model="numpy", nogil=True)
 def _clip_slopes(slopes, norms, weight, clip, per_step, count):
     """Shorten the slopes of a group so that no gradient exceeds the norm `clip`; in steps; 0 beyond the last row."""
     for i in range(count):
@@ -92,7 +147,7 @@ def _clip_slopes(slopes, norms, weight, clip, per_step, count):
     slopes[count:] = 0.0
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+@njit(cache=True, error_model="numpy", nogil=True)
 def add_clipped_gradients(X, y, norms, weight, columns, w, code, parameter, clip, step, sums):
     """Add the gradients of the rows, each clipped and then rounded to multiples of the step, to sums; in steps.
 
@@ -105,32 +160,31 @@ def add_clipped_gradients(X, y, norms, weight, columns, w, code, parameter, clip
     for start in range(0, n, group):
         count = min(group, n - start)
         end = start + count
-        _fill_margins(X, start, count, columns, w, margins)
+        _fill_sums(X, start, count, columns, w, w[p], margins)
         fill_slopes(code, parameter, margins[:count], y[start:end], slopes)
         _clip_slopes(slopes, norms[start:end], weight[start:end] if weight.size else weight, clip, per_step, count)
         if step > 0.0:
             _add_rounded(X, start, count, columns, slopes, sums)
-            for i in range(count):
-                sums[p] += np.rint(slopes[i])
+            sums[p] += _rounded_sum(slopes)
         else:
             _add(X, start, count, columns, slopes, sums)
             for i in range(count):
                 sums[p] += slopes[i]
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+@njit(cache=True, error_model="numpy", nogil=True)
 def fill_margins(X, columns, w, margins):
     """The margins of the rows; the last of w is the intercept."""
-    n = X.shape[0]
-    found = np.empty(MOST_ROWS)
-    for start in range(0, n, MOST_ROWS):
-        count = min(MOST_ROWS, n - start)
-        _fill_margins(X, start, count, columns, w, found)
-        for i in range(count):
-            margins[start + i] = found[i]
+    _fill_all_sums(X, columns, w, w[X.shape[1]], margins)
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+@njit(cache=True, error_model="numpy", nogil=True)
+def fill_square_lengths(X, columns, last, squares):
+    """The squared norms of the scaled rows with `last` as their last entry."""
+    _fill_all_sums(X, columns, None, last * last, squares)
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
 def fill_scaled(X, columns, scaled):
     """The scaled rows; a further column is left alone."""
     low, high, shift, gain = columns[LOW], columns[HIGH], columns[SHIFT], columns[GAIN]
@@ -138,21 +192,3 @@ def fill_scaled(X, columns, scaled):
         row, out = X[i], scaled[i]
         for j in range(row.size):
             out[j] = _scaled(row[j], low[j], high[j], shift[j], gain[j])
-
-
-@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
-def fill_square_lengths(X, columns, last, squares):
-    """The squared norms of the scaled rows with `last` as their last entry."""
-    low, high, shift, gain, bottom = columns[LOW], columns[HIGH], columns[SHIFT], columns[GAIN], X.shape[0] - 1
-    square, found = last * last, np.empty(4)
-    for i in range(0, X.shape[0], 4):
-        a, b, c, d = X[i], X[min(i + 1, bottom)], X[min(i + 2, bottom)], X[min(i + 3, bottom)]
-        e = f = g = h = 0.0
-        for j in range(X.shape[1]):
-            e += _scaled(a[j], low[j], high[j], shift[j], gain[j]) ** 2
-            f += _scaled(b[j], low[j], high[j], shift[j], gain[j]) ** 2
-            g += _scaled(c[j], low[j], high[j], shift[j], gain[j]) ** 2
-            h += _scaled(d[j], low[j], high[j], shift[j], gain[j]) ** 2
-        found[0], found[1], found[2], found[3] = e + square, f + square, g + square, h + square
-        for k in range(min(4, X.shape[0] - i)):
-            squares[i + k] = found[k]

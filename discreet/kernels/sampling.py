@@ -1,7 +1,8 @@
 """From random 64-bit words to draws: the loops behind `discreet.privacy.random.generator`.
 
 Every kernel is told which words to use, so it is a pure function. The transforms use a fixed number of
-words per draw; the kernels that reject say how far they came, and the caller supplies more words.
+words per draw; the kernels that reject say how far they came, and the caller supplies more words. `few_draws` has the
+most common ones without Numba.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import int64, njit, uint64
 
+from discreet.kernels.few_draws import FIRST_WORD, GUARD, LAST_WORD
 from discreet.kernels.vectormath import (
     exponential_from_bits,
     log_fast,
@@ -17,7 +19,7 @@ from discreet.kernels.vectormath import (
     uniform_from_bits,
 )
 
-_kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
+_kernel = njit(cache=True, nogil=True, error_model="numpy")
 
 _TWO_64 = 18446744073709551616.0
 
@@ -48,16 +50,10 @@ def fill_laplace(words, out):
         out[i] = -size if words[i] >> uint64(63) else size
 
 
-# Of the scale and of the draw: more than what the transforms can be wrong by, see docs/guarantees/randomness.md.
-_GUARD = 2.0**-46
-# Radius words outside these bounds leave the radius open by more than the guard allows.
-_FIRST_WORD, _LAST_WORD = uint64(1 << 44), uint64((1 << 64) - (1 << 30))
-
-
 @_kernel
 def _is_open(draw, scale):
     """Whether the exact draw may lie on the other side of the nearest half-integer."""
-    return abs(draw - np.rint(draw)) + _GUARD * (abs(draw) + scale) > 0.5
+    return abs(draw - np.rint(draw)) + GUARD * (abs(draw) + scale) > 0.5
 
 
 @_kernel
@@ -73,7 +69,7 @@ def round_normal(words, scale, out, undecided):
     for i in range(out.size):
         draw = scale * out[i]
         radius_word = words[i if i < half else i - half]
-        if _is_open(draw, scale) or radius_word < _FIRST_WORD or radius_word > _LAST_WORD:
+        if _is_open(draw, scale) or radius_word < FIRST_WORD or radius_word > LAST_WORD:
             undecided[count] = i
             count += 1
         out[i] = np.rint(draw)
@@ -87,7 +83,7 @@ def round_laplace(words, scale, out, undecided):
     count = 0
     for i in range(out.size):
         draw = scale * out[i]
-        if _is_open(draw, scale) or (words[i] << uint64(1)) < _FIRST_WORD:
+        if _is_open(draw, scale) or (words[i] << uint64(1)) < FIRST_WORD:
             undecided[count] = i
             count += 1
         out[i] = np.rint(draw)

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from discreet._common.types import FloatArray
+from discreet.kernels import small_rows
 from discreet.kernels.gradient import SMALLEST_NORM
-from discreet.kernels.mapped_rows import add_outer_products, fill_mapped_squares
-from discreet.kernels.row_passes import add_clipped_gradients, fill_margins, fill_scaled, fill_square_lengths
 
 
 class ScaledRows:
@@ -27,17 +26,26 @@ class ScaledRows:
         self.X.flags.writeable = False  # whatever it was: kernels are compiled once for each kind of array
         self.columns, self.intercept = np.ascontiguousarray(columns), intercept
 
+    @property
+    def passes(self) -> Any:
+        """The kernels for a table of this size: with NumPy or compiled, in either case with the same bits."""
+        if small_rows.is_small(*self.X.shape):
+            return small_rows
+        from discreet.kernels import row_passes
+
+        return row_passes
+
     def matrix(self) -> FloatArray:
         """The scaled rows as an array of their own."""
         n, p = self.X.shape
         scaled = np.empty((n, p + self.intercept))
         scaled[:, p:] = 1.0
-        fill_scaled(self.X, self.columns, scaled)
+        self.passes.fill_scaled(self.X, self.columns, scaled)
         return scaled
 
     def margins(self, w: FloatArray) -> FloatArray:
         margins = np.empty(self.X.shape[0])
-        fill_margins(self.X, self.columns, self._with_intercept(w), margins)
+        self.passes.fill_margins(self.X, self.columns, self._with_intercept(w), margins)
         return margins
 
     def gradient_sum(
@@ -51,7 +59,7 @@ class ScaledRows:
         sums, none = np.zeros(self.X.shape[1] + 1), np.empty(0)
         weights = none if weight is None else weight
         code, parameter = loss
-        add_clipped_gradients(
+        self.passes.add_clipped_gradients(
             self.X, y, norms, weights, self.columns, self._with_intercept(w), code, parameter, clip, step, sums
         )
         if step > 0.0:
@@ -62,9 +70,9 @@ class ScaledRows:
         """Euclidean norms of the rows, or of the rows times a matrix; never understated: see `row_norms`."""
         squares, last = np.empty(self.X.shape[0]), float(self.intercept)
         if maps is None:
-            fill_square_lengths(self.X, self.columns, last, squares)
+            self.passes.fill_square_lengths(self.X, self.columns, last, squares)
         else:
-            fill_mapped_squares(self.X, self.columns, last, self._maps(maps), squares)
+            self.passes.fill_mapped_squares(self.X, self.columns, last, self._maps(maps), squares)
         np.sqrt(squares, out=squares)
         return np.maximum(squares, SMALLEST_NORM, out=squares)
 
@@ -73,7 +81,7 @@ class ScaledRows:
         size, last = self.X.shape[1] + self.intercept, float(self.intercept)
         total = np.zeros((size, size))
         used = np.empty((0, size)) if maps is None else self._maps(maps)
-        add_outer_products(self.X, self.columns, last, used, factors, unit, total)
+        self.passes.add_outer_products(self.X, self.columns, last, used, factors, unit, total)
         return np.triu(total) + np.triu(total, 1).T
 
     def _maps(self, matrix: FloatArray) -> FloatArray:

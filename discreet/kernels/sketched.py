@@ -12,10 +12,10 @@ from numba import njit
 from discreet.kernels.coordinate import move_margins
 from discreet.kernels.gradient import SMALLEST_NORM
 from discreet.kernels.greedy import clipped_dot
-from discreet.kernels.slopes import FAST, clamp, fill_slopes, prox_entry, slope_of
+from discreet.kernels.slopes import clamp, fill_slopes, prox_entry, slope_of
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
+@njit(cache=True, error_model="numpy", inline="always")
 def clip_rows(slope, square):
     """The slope of a row whose gradient, divided by the limits, has length |slope| sqrt(square), cut to length 1.
 
@@ -28,13 +28,13 @@ def clip_rows(slope, square):
     return slope / size if size > 1.0 else slope
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def add_squares(x, unit, squares):
     for i in range(x.size):
         squares[i] += (x[i] / unit) * (x[i] / unit)
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def shorten_all(slopes, squares):
     for i in range(slopes.size):
         slopes[i] = clip_rows(slopes[i], squares[i])

@@ -17,8 +17,9 @@ from numba.extending import NativeValue, models, overload, register_model, typeo
 from discreet.kernels.forms import HUBER, LOGISTIC, MULTINOMIAL, SMOOTHED_HINGE, SQUARED, CompiledForms
 from discreet.kernels.vectormath import exp_fast, minus_sigmoid
 
-# Sums may be reordered so that they vectorise; NaN and infinity keep their meaning (no nnan, no ninf).
-FAST = {"reassoc", "contract", "arcp", "nsz"}
+# The one licence to reorder that any kernel has: for sums of integers, which are exact in any order and then vectorise.
+# Whatever else is computed in such a loop is a function of its own, with `forceinline`, which keeps its order.
+ANY_ORDER = {"reassoc"}
 
 _OWN: dict[str, CompiledForms] = {}  # of types that Numba has met, by key
 
@@ -80,7 +81,7 @@ def _own(form: str) -> Any:
 own_slope, own_curvature = _own("slope"), _own("curvature")
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
+@njit(cache=True, error_model="numpy", inline="always")
 def slope_of(code, parameter, margin, y):
     """The slope of one row."""
     if code == LOGISTIC:
@@ -110,7 +111,7 @@ def curvature_of(code, parameter, margin, y, slope):
     return own_curvature(code, parameter, margin, y)
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+@njit(cache=True, error_model="numpy", nogil=True)
 def fill_slopes(code, parameter, margins, y, slopes):
     """The slopes of all rows; the branch is outside the loops so that each of them vectorises."""
     n = margins.size
@@ -132,7 +133,7 @@ def fill_slopes(code, parameter, margins, y, slopes):
             slopes[i] = own_slope(code, parameter, margins[i], y[i])
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+@njit(cache=True, error_model="numpy", nogil=True)
 def fill_curvatures(code, parameter, margins, y, curvatures):
     """The second derivatives of all rows, of a loss with one output; at a kink the larger one."""
     n = margins.size
@@ -153,7 +154,7 @@ def fill_curvatures(code, parameter, margins, y, curvatures):
             curvatures[i] = own_curvature(code, parameter, margins[i], y[i])
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def fill_vector_slope(code, parameter, margins, y, slopes):
     """The slopes of one row with several outputs; y is the index of its class."""
     outputs = margins.size

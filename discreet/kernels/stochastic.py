@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from discreet.kernels.slopes import FAST, clamp, prox_entry, slope_of
+from discreet.kernels.lanes import dot, sparse_dot
+from discreet.kernels.slopes import clamp, prox_entry, slope_of
 
 
 @njit(cache=True, error_model="numpy", inline="always")
@@ -17,30 +18,21 @@ def row_factor(slope, norm, clip, weight):
     return clamp(slope, clip / norm if norm > 0.0 else 0.0) * weight
 
 
-@njit(cache=True, error_model="numpy", inline="always")
-def margin_of(x, w):
-    """The product of a row with the weights."""
-    margin = 0.0
-    for j in range(w.size):
-        margin += x[j] * w[j]
-    return margin
-
-
-@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+@njit(cache=True, error_model="numpy", nogil=True)
 def fill_outputs(table, w, margins):
     """The products of each row with the weights of each output: of a row alone, whatever rows are beside it."""
     for i in range(table.shape[0]):
         for k in range(w.shape[0]):
-            margins[i, k] = margin_of(table[i], w[k])
+            margins[i, k] = dot(table[i], w[k])
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+@njit(cache=True, error_model="numpy", nogil=True)
 def add_gradients(table, norms, y, weight, code, parameter, unit, clip, w, gradient, held):
     """Add the clipped gradients of all rows, in units; the clipped slopes go into `held`, unless that is empty."""
     inverse = 1.0 / unit
     for i in range(table.shape[0]):
         x = table[i]
-        slope = slope_of(code, parameter, margin_of(x, w), y[i])
+        slope = slope_of(code, parameter, dot(x, w), y[i])
         if held.size:
             held[i] = row_factor(slope, norms[i], clip, 1.0)
         factor = row_factor(slope, norms[i], clip, weight[i] if weight.size else 1.0) * inverse
@@ -48,7 +40,7 @@ def add_gradients(table, norms, y, weight, code, parameter, unit, clip, w, gradi
             gradient[j] += np.rint(factor * x[j])
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def steps_dense(
     table, norms, y, weight, code, parameter, indptr, indices, noise, unit, clip, step, batch, l1, l2, low, high,
     plain, w, total,
@@ -69,7 +61,7 @@ def steps_dense(
         for e in range(indptr[t], indptr[t + 1]):
             i = indices[e]
             x = table[i]
-            slope = slope_of(code, parameter, margin_of(x, w), y[i])
+            slope = slope_of(code, parameter, dot(x, w), y[i])
             factor = row_factor(slope, norms[i], clip, weight[i] if weight.size else 1.0) * inverse
             for j in range(p):
                 gradient[j] += np.rint(factor * x[j])
@@ -83,7 +75,7 @@ def steps_dense(
             total[j] += w[j]
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def steps_sparse(
     row_start, columns, values, norms, y, weight, code, parameter, indptr, indices, noise, unit, clip, step, batch,
     l1, l2, low, high, w, total,
@@ -97,9 +89,7 @@ def steps_sparse(
             gradient[j] = noise[t, j]
         for e in range(indptr[t], indptr[t + 1]):
             i = indices[e]
-            margin = 0.0
-            for q in range(row_start[i], row_start[i + 1]):
-                margin += values[q] * w[columns[q]]
+            margin = sparse_dot(values, columns, row_start[i], row_start[i + 1], w)
             slope = slope_of(code, parameter, margin, y[i])
             factor = row_factor(slope, norms[i], clip, weight[i] if weight.size else 1.0) * inverse
             for q in range(row_start[i], row_start[i + 1]):

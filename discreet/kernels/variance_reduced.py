@@ -11,8 +11,9 @@ import math
 import numpy as np
 from numba import njit
 
-from discreet.kernels.slopes import FAST, prox_entry, slope_of
-from discreet.kernels.stochastic import margin_of, row_factor
+from discreet.kernels.lanes import dot, sparse_dot
+from discreet.kernels.slopes import prox_entry, slope_of
+from discreet.kernels.stochastic import row_factor
 from discreet.kernels.units import UNROUNDED
 
 SMALLEST_UNIT = 2.0**-500
@@ -43,28 +44,28 @@ def unit_of_step(limit, grid_step):
     return unit if unit >= SMALLEST_UNIT else 0.0
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+@njit(cache=True, error_model="numpy", nogil=True)
 def limit_of_step(w, anchor, difference_clip, clip):
     """`difference_limit`, for whoever is no kernel."""
     return difference_limit(w, anchor, difference_clip, clip)
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
+@njit(cache=True, error_model="numpy", nogil=True)
 def add_differences(table, norms, y, weight, code, parameter, grid_step, anchor, clip, limit, w, change):
     """Add the clipped differences of all rows between w and the anchor, in the units of a step with this limit."""
     unit = unit_of_step(limit, grid_step)
     inverse = 1.0 / unit if unit > 0.0 else 0.0
     for i in range(table.shape[0]):
         x = table[i]
-        held = row_factor(slope_of(code, parameter, margin_of(x, anchor), y[i]), norms[i], clip, 1.0)
-        slope = slope_of(code, parameter, margin_of(x, w), y[i])
+        held = row_factor(slope_of(code, parameter, dot(x, anchor), y[i]), norms[i], clip, 1.0)
+        slope = slope_of(code, parameter, dot(x, w), y[i])
         factor = difference_factor(slope, held, norms[i], clip, limit, weight[i] if weight.size else 1.0)
         factor *= inverse
         for j in range(w.size):
             change[j] += np.rint(factor * x[j])
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def inner_dense(
     table, norms, y, weight, code, parameter, indptr, indices, noise, grid_step, held, anchor, gradient, clip,
     difference_clip, step, batch, l1, l2, low, high, w, total,
@@ -84,7 +85,7 @@ def inner_dense(
         for e in range(indptr[t], indptr[t + 1]):
             i = indices[e]
             x = table[i]
-            slope = slope_of(code, parameter, margin_of(x, w), y[i])
+            slope = slope_of(code, parameter, dot(x, w), y[i])
             factor = difference_factor(slope, held[i], norms[i], clip, limit, weight[i] if weight.size else 1.0)
             factor *= inverse
             for j in range(p):
@@ -95,7 +96,7 @@ def inner_dense(
             total[j] += w[j]
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def inner_sparse(
     row_start, columns, values, norms, y, weight, code, parameter, indptr, indices, noise, grid_step, held, anchor,
     gradient, clip, difference_clip, step, batch, l1, l2, low, high, w, total,
@@ -111,9 +112,7 @@ def inner_sparse(
             change[j] = noise[t, j]
         for e in range(indptr[t], indptr[t + 1]):
             i = indices[e]
-            margin = 0.0
-            for q in range(row_start[i], row_start[i + 1]):
-                margin += values[q] * w[columns[q]]
+            margin = sparse_dot(values, columns, row_start[i], row_start[i + 1], w)
             slope = slope_of(code, parameter, margin, y[i])
             factor = difference_factor(slope, held[i], norms[i], clip, limit, weight[i] if weight.size else 1.0)
             factor *= inverse

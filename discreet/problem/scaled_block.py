@@ -170,21 +170,17 @@ class UnscaledBlock(ScaledBlock):
         return self._rows.margins(w) if w.ndim == 1 else super().margins(w)
 
     def slopes_at(self, margins: FloatArray) -> FloatArray:
-        from discreet.kernels.slopes import fill_slopes
-
         if "slope" not in self.forms:
             return super().slopes_at(margins)
         slopes = np.empty(self.y.size)
-        fill_slopes(*self.code, np.asarray(margins), self.y, slopes)
+        self._rows.passes.fill_slopes(*self.code, np.asarray(margins), self.y, slopes)
         return slopes
 
     def curvatures_at(self, margins: FloatArray) -> FloatArray:
-        from discreet.kernels.slopes import fill_curvatures
-
         if "curvature" not in self.forms:
             return super().curvatures_at(margins)
         curvatures = np.empty(self.y.size)
-        fill_curvatures(*self.code, np.asarray(margins), self.y, curvatures)
+        self._rows.passes.fill_curvatures(*self.code, np.asarray(margins), self.y, curvatures)
         return curvatures
 
     def gradient_sum(self, w: FloatArray, norms: FloatArray, clip: float, step: float = 0.0) -> FloatArray:

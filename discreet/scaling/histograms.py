@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from discreet._common.types import FloatArray
 from discreet.data.moments import column
 from discreet.data.rows import Data, Rows, exact_weights, on_term_grid, piece_slices, takes_tensors
+from discreet.kernels.small_rows import is_small
 
 LOWEST_EXPONENT, HIGHEST_EXPONENT = -64, 63  # numbers beyond 5e-20 and 2e19 count as these
 BINS = HIGHEST_EXPONENT - LOWEST_EXPONENT + 2  # the last bin counts the zeros
@@ -37,7 +38,7 @@ def exponent_counts(rows: Rows, groups: list[range], origin: FloatArray) -> Floa
 def _exponent_counts(block: Data, groups: list[range], origin: FloatArray) -> FloatArray:
     if block.on_device:
         return _tensor_counts(block, groups, origin)
-    if not block.sparse and _one_per_column(groups, block.columns):
+    if not block.sparse and not is_small(*block.X.shape) and _one_per_column(groups, block.columns):
         return _column_counts(block, len(groups) > block.columns, origin)
     if not block.sparse:
         return _dense_counts(block, partial(_bins_of_distances, groups=groups, origin=origin), BINS)

@@ -23,6 +23,7 @@ PER_OCTAVE = 3  # bins: a bound is at most 26 % larger than it must be
 USUAL_BINS = (USUAL_HIGHEST - LOWEST) * PER_OCTAVE  # over the usual range
 BINS = (HIGHEST - LOWEST) * PER_OCTAVE  # over the whole range
 FEW_ROWS = 1e-3  # of the rows: where so few stand out of the noise, sizes far beyond the usual ones are told apart
+FEW_NORMS = 20_000  # which NumPy counts in a millisecond, in the same bins
 CLEAR = 4.5  # deviations of the noise that counts beyond the bulk must exceed to be read: 8e-5 of false alarms
 
 
@@ -81,7 +82,10 @@ def noticeable(mechanism: Gaussian, relation: Relation) -> float:
 
 def norm_counts(norms: FloatArray, weight: FloatArray | None, unit: float) -> FloatArray:
     """The weighted number of rows in each bin; every row, whatever its norm, has exactly one."""
-    from discreet.kernels.norm_counts import add_norms
+    if norms.size > FEW_NORMS:
+        from discreet.kernels.norm_counts import add_norms
+    else:
+        from discreet.kernels.small_rows import add_norms
 
     counts, weights = np.zeros(BINS), exact_weights(weight)
     edges = 2.0 ** (np.arange(1, PER_OCTAVE) / PER_OCTAVE)

@@ -124,10 +124,10 @@ def whitened_second_moment(
 
 
 def _outer_products(rows: Any, factors: FloatArray, unit: float, matrix: FloatArray | None = None) -> FloatArray:
-    from discreet.kernels.grid_sums import outer_product_sum
-
     if isinstance(rows, ScaledBlock):
         return rows.outer_products(factors, unit, matrix)
+    from discreet.kernels.grid_sums import outer_product_sum
+
     return outer_product_sum(rows, factors, unit, matrix)
 
 

@@ -33,6 +33,7 @@ Integers: TypeAlias = NDArray[np.int64]
 _BUFFER = 4_096
 _SMALL = 512
 _MAX_INTEGER = 1 << 62
+FEW_DRAWS = 10_000  # which NumPy makes in milliseconds, while the first compiled ones take half a second
 LARGEST_SCALE = 2.0**48  # of integer noise: draws and sums of it are exact doubles
 
 
@@ -116,7 +117,7 @@ class RandomGenerator:
     def uniform(self, size: Shape) -> Floats:
         """Uniform draws on the open interval (0, 1): odd multiples of 2^-53."""
         out = np.empty(size)
-        self._transform(_kernels().fill_uniform, out)
+        self._transform(_kernels(out.size).fill_uniform, out)
         return out
 
     def normal(self, size: Shape, out: Floats | None = None) -> Floats:
@@ -126,13 +127,13 @@ class RandomGenerator:
         wanted = (size,) if isinstance(size, numbers.Integral) else tuple(size)  # type: ignore[arg-type]
         if out.dtype != np.float64 or not out.flags.carray or out.shape != wanted:
             raise ValueError(f"out must be a writeable, C-contiguous float64 array of shape {wanted}")
-        self._transform(_kernels().fill_normal, out)
+        self._transform(_kernels(out.size).fill_normal, out)
         return out
 
     def laplace(self, size: Shape) -> Floats:
         """Laplace draws of scale 1 (standard deviation sqrt 2)."""
         out = np.empty(size)
-        self._transform(_kernels().fill_laplace, out)
+        self._transform(_kernels(out.size).fill_laplace, out)
         return out
 
     def rounded_normal(self, scale: float, size: Shape) -> Floats:
@@ -140,18 +141,18 @@ class RandomGenerator:
 
         An integer k comes with probability P(k - 1/2 < scale Z < k + 1/2), Z being standard normal.
         """
-        return self._rounded(_kernels().round_normal, exact.settle_normals, scale, size)
+        return self._rounded("round_normal", exact.settle_normals, scale, size)
 
     def rounded_laplace(self, scale: float, size: Shape) -> Floats:
         """The integers nearest to Laplace draws of this scale, exact like those of `rounded_normal`."""
-        return self._rounded(_kernels().round_laplace, exact.settle_laplaces, scale, size)
+        return self._rounded("round_laplace", exact.settle_laplaces, scale, size)
 
-    def _rounded(self, kernel: Callable[..., int], settle: Callable[..., None], scale: float, size: Shape) -> Floats:
+    def _rounded(self, name: str, settle: Callable[..., None], scale: float, size: Shape) -> Floats:
         """Draw and round in double precision; the few draws that this leaves open are settled by further digits."""
         if not 0.0 < scale <= LARGEST_SCALE:
             raise ValueError(f"the scale of integer noise must be positive and at most 2^48, got {scale}")
         out = np.empty(size)
-        flat = out.reshape(-1)
+        flat, kernel = out.reshape(-1), getattr(_kernels(out.size), name)
         with self._lock:
             for start in range(0, flat.size, BLOCK):
                 part = flat[start : start + BLOCK]
@@ -169,7 +170,7 @@ class RandomGenerator:
     def gumbel(self, size: Shape) -> Floats:
         """Standard Gumbel draws, -ln(-ln U)."""
         out = np.empty(size)
-        self._transform(_kernels().fill_gumbel, out)
+        self._transform(_kernels(out.size).fill_gumbel, out)
         return out
 
     def gumbel_argmax(self, scores: ArrayLike) -> int:
@@ -182,7 +183,7 @@ class RandomGenerator:
             raise ValueError("scores must be a list of numbers, at least one of them finite and none NaN or infinite")
         words = np.frombuffer(self.bytes(8 * values.size), np.uint64)
         noisy = np.empty(values.size)
-        _kernels().fill_gumbel(words, noisy)
+        _kernels(noisy.size).fill_gumbel(words, noisy)
         noisy += values
         places = exact.leaders(noisy, words)
         if places.size == 1:
@@ -286,8 +287,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_keys_after_fork)
 
 
-def _kernels() -> ModuleType:
-    """Import Numba and the kernels at the first draw, not before."""
+def _kernels(draws: float = math.inf) -> ModuleType:
+    """The functions that turn words into draws; few draws need no Numba, and have the same bits."""
+    if draws <= FEW_DRAWS:
+        from discreet.kernels import few_draws
+
+        return few_draws
     from discreet.kernels import sampling
 
     return sampling

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
 from discreet._common.types import FloatArray
+from discreet.kernels.small_quadratic import minimise_quadratic
 from discreet.problem.penalties import PenaltyTerms
 
 TOLERANCE = 1e-12  # of the gradient of a quadratic at its minimiser, in units of its linear part
+FEW_STEPS = 200_000  # of Python, which take some ten milliseconds
 SWEEPS = 10_000  # after which the minimiser is taken as it is
 
 
@@ -25,12 +29,22 @@ class QuadraticModel:
             from scipy.linalg import cho_solve
 
             return np.asarray(cho_solve(self._factor, linear))
-        from discreet.kernels.quadratic import minimise_quadratic
-
         w = np.clip(start, self.penalty_terms.low, self.penalty_terms.high)
         size = float(np.abs(linear).max(initial=0.0))
-        minimise_quadratic(self.matrix, linear, *self.penalty_terms, w, TOLERANCE * max(size, 1.0), SWEEPS)
+        rest = np.array(linear, dtype=np.float64)
+        for column, value in zip(self.matrix.T, w, strict=True):
+            rest -= column * value
+        self._descend(rest, w, TOLERANCE * max(size, 1.0))
         return w
+
+    def _descend(self, rest: FloatArray, w: FloatArray, tolerance: float) -> None:
+        """A few sweeps in Python, which cost less than to compile anything; the rest of them compiled."""
+        few = 0 if "discreet.kernels.quadratic" in sys.modules else FEW_STEPS // self.matrix.size
+        done, enough = minimise_quadratic(self.matrix, rest, *self.penalty_terms, w, tolerance, few)
+        if not enough:
+            from discreet.kernels import quadratic
+
+            quadratic.minimise_quadratic(self.matrix, rest, *self.penalty_terms, w, tolerance, SWEEPS - done)
 
     def _cholesky(self) -> tuple[FloatArray, bool]:
         from scipy.linalg import cho_factor

@@ -1,0 +1,139 @@
+"""Eight doubles side by side, as Numba compiles them: sums over the columns of a row in an order that is written down.
+
+Left to LLVM, a sum vectorises only if it may be reordered, and then its order and its last digits depend on the
+processor. Here lane k adds up the columns k, k + 8, k + 16, ..., then halves of the lanes are added to each other:
+with AVX-512 the lanes are one register, elsewhere several, and every product and sum is rounded alike.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic, models, register_model
+
+from discreet.kernels.small_rows import LANES
+
+_NUMBER = ir.IntType(32)
+_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+_ZEROS = ir.Constant(_VECTOR, [0.0] * LANES)
+
+
+class _Lanes(types.Type):
+    def __init__(self) -> None:
+        super().__init__(name="Lanes")
+
+
+@register_model(_Lanes)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, manager, kind):
+        super().__init__(manager, kind, _VECTOR)
+
+
+_LANES = _Lanes()
+
+
+@intrinsic
+def no_lanes(typingctx):
+    """Zeros."""
+
+    def codegen(context, builder, signature, args):
+        return _ZEROS
+
+    return _LANES(), codegen
+
+
+@intrinsic
+def lanes_of(typingctx, array, place):
+    """Eight entries of an array, in double precision, from a place on: the caller sees to it that there are so many."""
+    if not isinstance(array, types.Array) or array.ndim != 1 or not isinstance(array.dtype, types.Float):
+        return None
+
+    def codegen(context, builder, signature, args):
+        values = context.make_array(array)(context, builder, args[0])
+        first = context.cast(builder, args[1], place, types.intp)
+        if array.layout in "CF":
+            start = builder.gep(values.data, [first])
+            kind = ir.VectorType(context.get_data_type(array.dtype), LANES)
+            lanes = builder.load(builder.bitcast(start, kind.as_pointer()), align=array.dtype.bitwidth // 8)
+        else:
+            shape, stride = builder.extract_value(values.shape, 0), builder.extract_value(values.strides, 0)
+            lanes = ir.Constant(ir.VectorType(context.get_data_type(array.dtype), LANES), ir.Undefined)
+            for k in range(LANES):
+                at = [builder.add(first, first.type(k))]
+                entry = cgutils.get_item_pointer2(context, builder, values.data, [shape], [stride], "A", at)
+                lanes = builder.insert_element(lanes, builder.load(entry), ir.IntType(32)(k))
+        return lanes if array.dtype == types.float64 else builder.fpext(lanes, _VECTOR)
+
+    return _LANES(array, place), codegen
+
+
+@intrinsic
+def add_products(typingctx, sums, first, second):
+    """sums + first * second, rounded twice."""
+
+    def codegen(context, builder, signature, args):
+        return builder.fadd(args[0], builder.fmul(args[1], args[2]))
+
+    return _LANES(_LANES, _LANES, _LANES), codegen
+
+
+@intrinsic
+def scaled_lanes(typingctx, value, low, high, shift, gain):
+    """(clip(value, low, high) - shift) * gain."""
+
+    def codegen(context, builder, signature, args):
+        value, low, high, shift, gain = args
+        value = builder.select(builder.fcmp_ordered(">", value, low), value, low)
+        value = builder.select(builder.fcmp_ordered("<", value, high), value, high)
+        return builder.fmul(builder.fsub(value, shift), gain)
+
+    return _LANES(_LANES, _LANES, _LANES, _LANES, _LANES), codegen
+
+
+@intrinsic
+def sum_of_lanes(typingctx, lanes):
+    """The sum: the second half of the lanes is added to the first, until one is left."""
+
+    def codegen(context, builder, signature, args):
+        values, size = args[0], LANES
+        while size > 1:
+            size //= 2
+            halves = [_places(range(size)), _places(range(size, 2 * size))]
+            undefined = ir.Constant(values.type, ir.Undefined)
+            values = builder.fadd(*(builder.shuffle_vector(values, undefined, half) for half in halves))
+        return builder.extract_element(values, _NUMBER(0))
+
+    return types.float64(_LANES), codegen
+
+
+def _places(places):
+    return ir.Constant(ir.VectorType(_NUMBER, len(places)), list(places))
+
+
+@njit(cache=True, error_model="numpy", forceinline=True)
+def dot(x, w):
+    """The product of two vectors: by lanes, then the entries that are left over, one after the other."""
+    even, lanes = w.size // LANES * LANES, no_lanes()
+    for j in range(0, even, LANES):
+        lanes = add_products(lanes, lanes_of(x, j), lanes_of(w, j))
+    total = sum_of_lanes(lanes)
+    for j in range(even, w.size):
+        total += x[j] * w[j]
+    return total
+
+
+@njit(cache=True, error_model="numpy", forceinline=True)
+def sparse_dot(values, columns, first, end, w):
+    """The product of the entries first..end of compressed rows with w: four sums side by side, then what is left."""
+    a = b = c = d = 0.0
+    even = first + (end - first) // 4 * 4
+    for q in range(first, even, 4):
+        a += values[q] * w[columns[q]]
+        b += values[q + 1] * w[columns[q + 1]]
+        c += values[q + 2] * w[columns[q + 2]]
+        d += values[q + 3] * w[columns[q + 3]]
+    total = (a + b) + (c + d)
+    for q in range(even, end):
+        total += values[q] * w[columns[q]]
+    return total
