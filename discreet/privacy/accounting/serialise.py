@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from discreet._common.codec import Unbounded, checked, plain
 
 if TYPE_CHECKING:
@@ -34,7 +32,14 @@ def event_to_dict(event: DpEvent) -> dict[str, Any]:
     name = type(event).__name__
     if _types().get(name) is not type(event):
         raise ValueError(f"cannot write the event {event!r}; only the events that discreet accounts for are known")
-    return {"type": name} | {field: _write(getattr(event, field)) for field in _fields_of(name)}
+    content: dict[str, Any] = {"type": name}
+    for field in _fields_of(name):
+        value = getattr(event, field)
+        if field == "events":
+            content[field] = list(map(event_to_dict, value))
+        else:
+            content[field] = event_to_dict(value) if field == "event" else plain(value)
+    return content
 
 
 def event_from_dict(fields: dict[str, Any]) -> DpEvent:
@@ -76,12 +81,6 @@ def _fields_of(name: str) -> list[str]:
     import attr
 
     return [field.name for field in attr.fields(_types()[name])]
-
-
-def _write(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return [_write(item) for item in value]
-    return plain(value) if isinstance(value, int | float | np.number | np.ndarray) else event_to_dict(value)
 
 
 def _read_event(content: Any, depth: int) -> DpEvent:
