@@ -86,7 +86,7 @@ def test_every_lot_raises_the_dual_objective(loss):
     values = [dual_value(ascent)]
     for _ in range(40):
         lot = np.sort(stream.permutation(len(y))[:60])
-        ascent.run(np.array([0, 60]), lot, run)
+        list(ascent.run(np.array([0, 60]), lot, run))
         values.append(dual_value(ascent))
     assert (np.diff(values) >= -1e-12).all()
     assert values[-1] > values[0] + 1e-3
@@ -103,7 +103,7 @@ def test_a_lot_of_one_row_solves_its_ridge_problem_exactly():
     x = scaled.X[7]
     ridge = scaled.penalty_terms.l2 + ascent.pull
     wanted = (scaled.y[7] - x @ ascent.w - 0.4) / (1.0 + (x**2 / ridge).sum() / 30.0)
-    ascent.run(np.array([0, 1]), np.array([7]), Run(seeded_generator(0), None, False))
+    list(ascent.run(np.array([0, 1]), np.array([7]), Run(seeded_generator(0), None, False)))
     assert ascent.alpha[7] == pytest.approx(0.4 + wanted, rel=1e-12)
     np.testing.assert_allclose(ascent.v, wanted * x, rtol=1e-12)
 
@@ -125,7 +125,7 @@ def test_lots_move_by_at_most_their_sensitivity(relation, X, weight, row, at, se
         ascent.w[:] = some_weights(scaled, seed)
         n = ascent.alpha.size
         with np.errstate(all="ignore"):
-            ascent.run(np.array([0, n]), np.arange(n), Run(seeded_generator(0), None, False))
+            list(ascent.run(np.array([0, n]), np.arange(n), Run(seeded_generator(0), None, False)))
         moves.append(ascent.v.copy())
         assert np.isfinite(ascent.alpha).all()
     claimed = mechanisms.clipped_sum(relation).l2 * 0.8
@@ -144,7 +144,7 @@ def test_a_rows_memory_follows_from_the_row_its_coins_and_the_released_weights()
     for _ in range(30):
         released = ascent.w.copy()
         indptr, indices = stream.poisson_batches(len(y), 1 / 3, 1)
-        ascent.run(indptr, indices, run)
+        list(ascent.run(indptr, indices, run))
         if own in indices:
             slope = scaled.problem.loss.slope(np.array([x @ released]), y[own : own + 1])[0]
             limit = 0.3 / np.linalg.norm(x)
@@ -208,7 +208,7 @@ def test_the_sum_has_the_planned_noise(batches, relation):
     solver = DualCoordinateDescent(passes=5, batches=batches, clip=0.7, batch_size=4, scale_share=0.0)
     bounds = {"low": -np.ones(3_000), "high": np.ones(3_000)}
     plan = solver.plan(scaled.problem, Public(8, 3_000, relation, **bounds), Budget(1.0, 1e-3))
-    ascent.run(np.array([0, 4, 8]), np.arange(8), Run(seeded_generator(4), None, False))
+    list(ascent.run(np.array([0, 4, 8]), np.arange(8), Run(seeded_generator(4), None, False)))
     factor = mechanisms.clipped_sum(relation).l2 if batches == "shuffled" else 1.0
     deviation = math.sqrt(2.0) * plan.mechanism.multiplier * factor * 0.7
     assert variance_fits(ascent.v, deviation)

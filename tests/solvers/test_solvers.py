@@ -93,9 +93,9 @@ def test_private_weights_lie_in_the_set(constraint, solver):
 
 def test_a_solver_that_does_not_fit_says_who_would():
     problem = Problem(Squared(), Zero(), L1Ball(1.0))
-    with pytest.raises(IncompatibleSolverError, match=r"'cd' cannot be used.*'gd', 'admm', 'sgd'"):
+    with pytest.raises(IncompatibleSolverError, match=r"'cd' cannot be used.*'gd', .*'admm', 'sgd'"):
         CoordinateDescent().plan(problem, Public(100, 3), Budget(1.0, 1e-3))
-    told = r"'greedy-cd' cannot be used.*classes.*'cd', 'screened', 'gd', 'sgd'"
+    told = r"'greedy-cd' cannot be used.*classes.*'cd', 'screened', 'gd', .*'sgd'"
     with pytest.raises(IncompatibleSolverError, match=told):
         GreedyCoordinateDescent().plan(Problem(Multinomial(3)), Public(100, 3), Budget(1.0, 1e-3))
     with pytest.raises(IncompatibleSolverError, match=r"'sgd' cannot be used.*pure.*'cd', 'screened', 'gd'"):
