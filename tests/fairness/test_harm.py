@@ -92,6 +92,7 @@ def test_bounds_for_half_the_noise_are_exceeded(measured, notion):
     assert too_many((np.abs(changes(measured, notion)) > most).any(axis=1))
 
 
+@pytest.mark.slow
 def test_the_expected_part_of_changed_predictions_is_the_measured_one(measured):
     table, before, after = measured
     for epsilon, fits in ((1.0, True), (1.5, False)):
