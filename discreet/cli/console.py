@@ -93,6 +93,22 @@ def tidy_warnings() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def opened(table: Path, header: bool, dask: str | None) -> Iterator[Any]:
+    """The table file, or the files that the workers of a cluster read."""
+    if dask is None:
+        from discreet.data.files import open_table
+
+        with open_table(table, header=header) as file:
+            yield file
+        return
+    from discreet.data.distributed.cluster import connected
+    from discreet.data.distributed.rows import ParquetFiles
+
+    with connected(dask) as client:
+        yield ParquetFiles(table, client)
+
+
 def answer(json: bool, values: Any, text: Any) -> None:
     """Print what was found as one JSON object for machines, or as text for people; functions are called first."""
     if json:

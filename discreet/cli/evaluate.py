@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from discreet.cli import options
-from discreet.cli.console import answer, check_free, complain
-from discreet.cli.fit import opened
-
-if TYPE_CHECKING:
-    pass
+from discreet.cli.console import answer, check_free, complain, opened
 
 ROWS_ALONE = (
     "The model protects whole persons, and an evaluation protects single rows: a person with several rows in this "

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet._common.text import facts
 from discreet.cli import options
-from discreet.cli.console import check_free, print_json, wants_progress
+from discreet.cli.console import check_free, opened, print_json, wants_progress
 
 if TYPE_CHECKING:
     from discreet.data.files import TableFile
@@ -89,22 +87,6 @@ def fit(
     elif not quiet:
         print(describe(done) + ("" if budget is None else f"\n{in_ledger(budget)}"))
         print(f"\nmodel and full privacy statement written to {out}; read it: discreet statement {out}")
-
-
-@contextmanager
-def opened(table: Path, header: bool, dask: str | None) -> Iterator[Any]:
-    """The table file, or the files that the workers of a cluster read."""
-    if dask is None:
-        from discreet.data.files import open_table
-
-        with open_table(table, header=header) as file:
-            yield file
-        return
-    from discreet.data.distributed.cluster import connected
-    from discreet.data.distributed.rows import ParquetFiles
-
-    with connected(dask) as client:
-        yield ParquetFiles(table, client)
 
 
 def _public_inputs(start: Path | None, table: Path | None, schema: Schema, header: bool) -> dict[str, Any]:

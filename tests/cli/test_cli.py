@@ -4,10 +4,12 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import discreet
@@ -18,6 +20,9 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.relation import Relation
 from tests.cli_tools import make_table, run
+from tests.frozen.commands import SESSION
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "command_line.md"
 
 
 @pytest.fixture(autouse=True)
@@ -50,10 +55,25 @@ def test_help_is_cheap():
         assert not heavy & set(done.stderr.split())
 
 
-@pytest.mark.parametrize("command", ["demo", "fit", "predict", "plan", "account", "schema", "ledger"])
-def test_every_command_explains_itself_with_an_example(command):
-    assert f"Example: discreet {command}" in run(command, "--help").stdout
-    assert command in run().stdout
+def commands(group, path=()):
+    """Every command and its words, those of groups included."""
+    for name, command in group.commands.items():
+        yield from commands(command, (*path, name)) if hasattr(command, "commands") else [((*path, name), command)]
+
+
+COMMANDS = dict(commands(get_command(app)))
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_command_explains_itself_with_an_example(words):
+    assert COMMANDS[words].epilog.startswith(f"Example: discreet {' '.join(words)}")
+    assert COMMANDS[words].help
+
+
+@pytest.mark.parametrize("name", sorted({words[0] for words in COMMANDS}))
+def test_every_command_is_on_its_page_and_its_texts_are_frozen(name):
+    assert f"\n## {name}\n" in PAGE.read_text()
+    assert any(line.split()[0] == name for line in SESSION.strip().splitlines())
 
 
 def test_the_version_is_told():

@@ -69,6 +69,7 @@ fit labels.csv --target y --task classification --epsilon 9 --out more.json --le
 fairness gd.json labels.csv --sensitive group
 fairness-plan --rows 45000 --columns 10 --group men=25000 --group women=20000 --at-most 0.02
 federated plan --help
+demo --help
 audit --help
 audit faults --help
 """  # noqa: E501
