@@ -23,6 +23,7 @@ from discreet.data.rows import Data, Rows, is_tensor, on_host
 from discreet.data.stored_table import StoredTable, features_of_dataset, table_of_dataset
 from discreet.data.validation import (
     array_rows,
+    as_numbers,
     classes_from_rows,
     declared_classes,
     encode_labels,
@@ -146,7 +147,7 @@ def load_array(
         leaks = ("the classes",) if classes is None else ()
         classes = classes_from_rows(target, weight) if classes is None else declared_classes(classes)
         target = encode_labels(target, classes)
-    data = Data(table, np.asarray(target, dtype=np.float64), weight, owned, persons, jobs)
+    data = Data(table, as_numbers(target), weight, owned, persons, jobs)
     return CheckedTable(data, getattr(estimator, "feature_names_in_", None), boolean_columns(X), classes, leaks)
 
 

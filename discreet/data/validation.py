@@ -29,6 +29,7 @@ SMALLEST_BOUND = 1e-100  # below it their inverses could
 _NUMBERS: dict[str, Any] = {"dtype": (np.float64, np.float32)}
 _SPARSE = ("csr", "csc")
 TEXT = "X or y holds text where numbers are expected; encode columns of text first, as DeclaredOneHotEncoder does."
+COMPLEX = "Complex data not supported: X and y must hold real numbers."
 
 
 def array_rows(X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Data:
@@ -37,7 +38,7 @@ def array_rows(X: Any, y: Any, sample_weight: Any = None, groups: Any = None) ->
     X may be dense (any float or integer dtype, C or F order), SciPy sparse, or a pandas/Polars frame.
     """
     data = load_features(X, sample_weight)
-    target = np.asarray(y, dtype=np.float64).ravel()
+    target = as_numbers(y).ravel()
     if target.size != data.rows:
         raise ValueError(f"y has {target.size} values but X has {data.rows} rows; pass one value per row.")
     if not np.isfinite(target).all():
@@ -103,19 +104,27 @@ def validate_rows(estimator: Any, X: Any, y: Any, *, numeric: bool, reset: bool)
 
 
 @contextmanager
-def _no_entry_shown() -> Iterator[None]:
+def _no_entry_shown(text: str = TEXT) -> Iterator[None]:
     """Keep checks from telling of single entries.
 
-    scikit-learn's test for NaN, a sum of all entries, warns of huge ones of both signs (inf - inf), and NumPy quotes
-    the first text that is no number.
+    scikit-learn's test for NaN, a sum of all entries, warns of huge ones of both signs (inf - inf), and its refusal of
+    complex numbers shows the table. NumPy quotes the first text that is no number.
     """
     try:
         with np.errstate(invalid="ignore"):
             yield
     except ValueError as error:
-        if "could not convert" not in str(error):
-            raise
-        raise ValueError(TEXT) from None
+        told = str(error)
+        for start, instead in (("could not convert", text), ("Complex data", COMPLEX)):
+            if start in told:
+                raise ValueError(instead) from None
+        raise
+
+
+def as_numbers(values: Any, text: str = TEXT) -> FloatArray:
+    """Values as an array of numbers; where there is text, the error says so and does not quote it."""
+    with _no_entry_shown(text):
+        return np.asarray(values, dtype=np.float64)
 
 
 def _refuse_duplicate_names(X: Any) -> None:
@@ -168,7 +177,7 @@ def check_weights(sample_weight: Any, rows: int) -> FloatArray | None:
 
     All ones are the same as no weights at all.
     """
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    weight = as_numbers(sample_weight, "sample_weight holds text where numbers are expected.")
     if weight.ndim == 0:
         weight = np.full(rows, float(weight))
     if weight.shape != (rows,):
@@ -235,8 +244,8 @@ def classes_from_rows(labels: Any, weight: FloatArray | None) -> Any:
     classes = np.unique(labels if weight is None else labels[weight > 0.0])
     if classes.size < 2:
         raise ValueError(
-            f"y contains one class only{' among rows of positive sample_weight' if weight is not None else ''}, "
-            f"{classes.tolist()}; pass classes=[...] with every label that may occur."
+            f"y contains one class only{' among rows of positive sample_weight' if weight is not None else ''}; "
+            "pass classes=[...] with every label that may occur."
         )
     warnings.warn(
         "the classes were read from y, which reveals them; pass classes=[...] if the set of labels is not public.",

@@ -11,7 +11,8 @@ import discreet
 from discreet import LogisticRegression, PrivacyLeakWarning, Ridge
 from discreet.data.table import Table
 from discreet.data.validation import declared_classes, encode_labels
-from discreet.preprocessing import PrivateBounds
+from discreet.preprocessing import PrivateBounds, private_means
+from discreet.problem import Squared
 
 PACKAGE = Path(discreet.__file__).parent
 VALIDATORS = {"check_array", "check_X_y", "validate_data", "check_classification_targets"}
@@ -98,3 +99,48 @@ def test_declared_labels_may_be_any_numbers():
     assert LogisticRegression(classes=[0.5, 1.5], bounds=(-1.0, 1.0)).fit(X, y).classes_.tolist() == [0.5, 1.5]
     with pytest.raises(ValueError, match="Unknown label type"):
         LogisticRegression(bounds=(-1.0, 1.0)).fit(X, y)
+
+
+X_OF_NUMBERS, TARGET = np.linspace(-1.0, 1.0, 40).reshape(20, 2), np.linspace(-1.0, 1.0, 20)
+SECRET_TEXTS = [np.array(["secret"] * 20), np.array([0.5] * 19 + ["secret"], dtype=object), np.array([b"secret"] * 20)]
+PROBLEM = discreet.Problem(Squared())
+READERS = {
+    "weights of a fit": lambda values: Ridge().fit(X_OF_NUMBERS, TARGET, sample_weight=values),
+    "target of a fit": lambda values: Ridge().fit(X_OF_NUMBERS, values),
+    "target of solve": lambda values: discreet.solve(PROBLEM, X_OF_NUMBERS, values),
+    "target of a stream": lambda values: Ridge(bounds=(-1, 1), y_bounds=(-1, 1), public_n=99).partial_fit(
+        X_OF_NUMBERS, values
+    ),
+    "weights of a transformer": lambda values: PrivateBounds().fit(X_OF_NUMBERS, sample_weight=values),
+    "weights of means": lambda values: private_means(X_OF_NUMBERS, (-1.0, 1.0), sample_weight=values),
+}
+
+
+@pytest.mark.parametrize("values", SECRET_TEXTS)
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_text_among_targets_or_weights_is_refused_without_showing_it(read, values):
+    with pytest.raises(ValueError, match="holds text where numbers are expected") as refused:
+        read(values)
+    assert "secret" not in str(refused.value)
+    assert refused.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda values: Ridge().fit(np.column_stack([values, values]), TARGET),
+        lambda values: Ridge().fit(X_OF_NUMBERS, values),
+        lambda values: private_means(np.column_stack([values, values]), (-1.0, 1.0)),
+    ],
+)
+def test_complex_numbers_are_refused_without_showing_them(read):
+    with pytest.raises(ValueError, match="Complex data not supported") as refused:
+        read(TARGET + 77123.25j)
+    assert "77123" not in str(refused.value)
+    assert refused.value.__suppress_context__
+
+
+def test_a_label_that_is_alone_is_not_shown():
+    with pytest.raises(ValueError, match="one class only") as refused:
+        LogisticRegression().fit(X_OF_NUMBERS, ["secret"] * 20)
+    assert "secret" not in str(refused.value)
