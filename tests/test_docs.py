@@ -16,6 +16,7 @@ import discreet
 from discreet import metrics, model_selection, preprocessing, privacy, problem, report, theory
 from discreet._common.docstrings import names_in, sections_of
 from discreet.estimators.names import CLASSIFIERS, REGRESSORS
+from discreet.solvers import SOLVERS
 from tests.doc_names import PACKAGE, ROOT, unknown_modules, unknown_names, unknown_paths, unknown_targets
 
 PROOFS = sorted((ROOT / "docs" / "guarantees").glob("*.md"))
@@ -195,3 +196,8 @@ def test_a_parameter_without_a_description_would_be_found():
     described = names_in(sections_of(discreet.Ridge.__doc__)[1]["Parameters"])
     assert described == set(discreet.Ridge().get_params())
     assert described != set(discreet.ElasticNet().get_params())
+
+
+def test_the_readme_lists_every_solver():
+    rows = re.findall(r"^\| `([a-z-]+)`.*\[proof\]\(docs/guarantees/", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert sorted(rows) == sorted(SOLVERS)
