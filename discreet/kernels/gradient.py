@@ -25,7 +25,9 @@ def row_norms(X: Any) -> FloatArray:
     if sp.issparse(X):
         squares = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
     else:
-        squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+        # Of a single row NumPy adds up more than 8192 squares in another order than of one of several.
+        table = X if X.shape[0] != 1 else np.repeat(X, 2, axis=0)
+        squares = np.einsum("ij,ij->i", table, table, dtype=np.float64)[: X.shape[0]]
     np.sqrt(squares, out=squares)
     return np.maximum(squares, SMALLEST_NORM, out=squares)
 
