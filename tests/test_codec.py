@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pytest
@@ -12,7 +12,11 @@ import pytest
 from discreet._common.codec import Amount, Count, Format, Size, Unbounded, UsualArray, built, written
 from discreet._common.json_file import described, parse_json
 from discreet._common.types import BoolArray, FloatArray, IntArray
+from discreet.privacy.accounting import gaussian_event
+from discreet.privacy.budget import Budget
+from discreet.privacy.guarantee import Guarantee, guarantee_for
 from discreet.privacy.relation import Relation
+from discreet.privacy.release_record import ReleaseRecord
 
 
 def even(what, value):
@@ -136,3 +140,29 @@ def test_a_format_says_what_to_do_about_another_version():
 def test_what_other_readers_take_is_refused(text):
     with pytest.raises(ValueError, match=r"twice|finite|large|half"):
         parse_json(text.encode())
+
+
+@dataclass(frozen=True)
+class Promise:
+    size: Size
+    leaks: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    in_every_file: ClassVar[tuple[str, ...]] = ("leaks",)
+
+
+def test_a_field_with_a_default_may_be_one_that_every_file_has():
+    assert built(Promise, {"size": 1, "leaks": ["a seed"]}) == Promise(1, ("a seed",))
+    with pytest.raises(ValueError, match="lacks its field 'leaks'"):
+        built(Promise, {"size": 1})
+
+
+@pytest.mark.parametrize("path", [("leaks",), ("release",), ("release", "table"), ("release", "ledger")])
+def test_a_guarantee_that_does_not_say_what_leaks_or_where_it_was_booked_is_refused(path):
+    record = ReleaseRecord("means", 9, "exact", 2, "2026-11-18T00:00:00+00:00", "0.1.0")
+    promise = guarantee_for(gaussian_event(30.0), Budget(1.0, 1e-6), Relation.REPLACE, 9).with_seed().about(record)
+    content = json.loads(json.dumps(promise.to_dict()))
+    assert Guarantee.from_dict(content).leaks == promise.leaks
+    part = content["release"] if len(path) == 2 else content
+    del part[path[-1]]
+    with pytest.raises(ValueError, match=f"lacks its field '{path[-1]}'"):
+        Guarantee.from_dict(content)

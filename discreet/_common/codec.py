@@ -82,16 +82,17 @@ def written(value: Any, *seldom: str) -> dict[str, Any]:
 
 
 def built(kind: type[T], content: Any, what: str = "") -> T:
-    """The dataclass that `written` wrote; fields that have a default may be missing."""
+    """The dataclass that `written` wrote; fields with a default may be missing, unless `in_every_file` names them."""
     any_kind: Any = kind
     return kind(**checked(*declared(any_kind), content, what))
 
 
 @cache
 def declared(kind: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What the fields of a dataclass may hold, and which of them have no default."""
-    hints = get_type_hints(kind, include_extras=True)
-    needed = (field.name for field in fields(kind) if field.default is field.default_factory is MISSING)
+    """What the fields of a dataclass may hold, and which of them a file must have."""
+    hints, always = get_type_hints(kind, include_extras=True), getattr(kind, "in_every_file", ())
+    bare = {field.name for field in fields(kind) if field.default is field.default_factory is MISSING}
+    needed = (field.name for field in fields(kind) if field.name in bare or field.name in always)
     return {field.name: hints[field.name] for field in fields(kind)}, tuple(needed)
 
 

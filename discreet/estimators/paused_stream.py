@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from discreet._common.codec import Format, read, written
+from discreet._common.codec import Format, checked, read, written
 from discreet._common.json_file import read_json_file
 from discreet.estimators import model_file
 from discreet.estimators.streaming import is_capped, stream_plan
@@ -30,6 +30,7 @@ from discreet.solvers.ftrl.solver import FTRL
 from discreet.solvers.ftrl.stream import Stream
 
 FORMAT = Format("discreet stream", 2)
+_FIELDS = ("model", "solver", "problem", "plan", "state", "token")
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ def _content(model: Any, stream: Stream) -> dict[str, Any]:
 
 def _read(content: Any, random_state: Any) -> tuple[Any, Token | None]:
     """The estimator with its stream, and the token of the ledger if there is one."""
-    fields = FORMAT.body(content)
+    fields = checked(dict.fromkeys(_FIELDS, Any), _FIELDS, FORMAT.body(content), "it")
     return _rebuilt(fields, random_state), read(Token | None, fields["token"], "the token")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -73,6 +73,8 @@ class Guarantee:
     release: ReleaseRecord | None = None
     public_inputs: tuple[str, ...] = ()
     unit: Unit = "row"
+
+    in_every_file: ClassVar[tuple[str, ...]] = ("leaks", "release")  # a file without leaks would promise too much
 
     @property
     def is_private(self) -> bool:

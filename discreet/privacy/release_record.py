@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from discreet._common.codec import Amount, Count, written
 
@@ -88,6 +88,8 @@ class ReleaseRecord:
     version: str
     table: str | None = None
     ledger: LedgerReceipt | None = None
+
+    in_every_file: ClassVar[tuple[str, ...]] = ("table", "ledger")
 
     def of_table(self, name: str, entries: tuple[int, ...] = ()) -> ReleaseRecord:
         """Return the same record with the name of the table, and with earlier entries of the ledger for it."""

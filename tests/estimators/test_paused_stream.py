@@ -240,3 +240,12 @@ def test_a_stream_keeps_the_ledger_it_was_booked_in(tmp_path):
     with pytest.raises(ValueError, match="paused under a ledger"):
         resume_stream(tmp_path / "stream.json")
     assert resume_stream(tmp_path / "stream.json", ledger=ledger, dataset="rows").stream_.position == 64
+
+
+def test_an_unknown_field_is_refused(tmp_path):
+    X, y = rows_of()
+    path = tmp_path / "stream.json"
+    pause_stream(feed(classifier(), X[:50], y[:50]), path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"ledgers": []}))
+    with pytest.raises(ValueError, match="has no field 'ledgers'"):
+        resume_stream(path)
