@@ -42,7 +42,7 @@ HEIGHT = {room: height for height, room in enumerate(ROOMS)}
 # What a solver may import of its own room: what all solvers share, and its own folder.
 SHARED_BY_SOLVERS = {"base", "solution", "plan", "plan_text", "refusals", "run", "choose", "_shared"}
 # What knows all solvers: the table, the choice, and what is looked up by their type, by plans and not by solvers.
-ABOVE_SOLVERS = {"__init__", "choose"}
+ABOVE_SOLVERS = {"__init__", "table", "choose"}
 LOOKED_UP = {"standard_errors", "theory"}
 MOST_ENTRIES = 22
 # Draws that a privacy cost rests on: mechanisms make them, next to the event that states the cost.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -26,3 +26,23 @@ def lazy_names(package: str, file: str) -> tuple[list[str], Callable[[str], Any]
         return getattr(import_module(homes[name]), name)
 
     return list(homes), get, lambda: sorted(homes)
+
+
+class LazyTable(Mapping[str, Any]):
+    """Names of a package under other names; each is imported when it is looked up."""
+
+    def __init__(self, package: str, names: dict[str, str]) -> None:
+        self._package = package
+        self._names = names
+
+    def __getitem__(self, key: str) -> Any:
+        return getattr(import_module(self._package), self._names[key])
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from discreet._common.exceptions import IncompatibleSolverError
 from discreet.data.rows import Data
 from discreet.privacy.relation import Relation
+from discreet.solvers import SOLVERS
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -69,8 +70,6 @@ def refused(
     solver: Solver[Any, Any], reason: str, problem: Problem, budget: Budget, **wanted: bool
 ) -> IncompatibleSolverError:
     """The error that says why, and which other solvers would work: those with all `wanted` capabilities."""
-    from discreet.solvers import SOLVERS
-
     asked = [capability for capability, needed in wanted.items() if needed]
     others = [kind() for name, kind in SOLVERS.items() if name != solver.name]
     able = [

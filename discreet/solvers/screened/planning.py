@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from discreet.privacy import mechanisms
+from discreet.solvers import SOLVERS
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -40,8 +41,6 @@ def worth_screening(problem: Problem, public: Public, budget: Budget) -> bool:
     It is where the noise in a prediction by all columns exceeds what they can tell, some column can be found, and the
     solver `screened` takes the problem. docs/guarantees/screened.md has the derivation.
     """
-    from discreet.solvers import SOLVERS
-
     if public.table is not None or public.has_start:  # what they tell about all columns would be lost
         return False
     if budget.is_infinite or public.stored or SOLVERS["screened"]().why_incompatible(problem, budget) is not None:

@@ -23,6 +23,7 @@ from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.column_scaling import ColumnScaling
 from discreet.scaling.plan import ScalingPlan
 from discreet.scaling.shares import binary
+from discreet.solvers import SOLVERS
 from discreet.solvers.base import Capabilities, Run, Solution, Solver, planned_rows
 from discreet.solvers.plan import Plan, Settings
 from discreet.solvers.refusals import refused
@@ -82,8 +83,6 @@ class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
     def __post_init__(self) -> None:
         positive("columns", self.columns, whole=True)
         number_in("share", self.share, LEAST_SHARE, MOST_SHARE)
-        from discreet.solvers import SOLVERS
-
         allowed = ["auto", *(name for name in SOLVERS if name != self.name)]
         if self.then not in allowed:
             raise ValueError(f"then must be one of {', '.join(map(repr, allowed))}; got {self.then!r}.")
@@ -92,8 +91,6 @@ class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
         """Why this solver cannot take this problem under this budget; None if it can."""
         reason = super().why_incompatible(problem, budget)
         if reason is None and self.then != "auto":
-            from discreet.solvers import SOLVERS
-
             rest = SelectionsThenFit(1.0, 1, self.share, pure=budget.kind == "pure").rest
             reason = SOLVERS[self.then]().why_incompatible(problem, rest)
             reason = reason and f"its fit by {self.then!r} is refused, as {reason}"
@@ -247,7 +244,6 @@ def _public_of_fit(public: Public, count: int, chosen: IntArray | None = None) -
 def _solver_of_fit(
     name: str, scale_share: float | None, problem: Problem, public: Public, rest: Budget
 ) -> Solver[Any, Any]:
-    from discreet.solvers import SOLVERS
     from discreet.solvers.choose import make_solver
 
     found = make_solver(name, problem, public, rest).name
