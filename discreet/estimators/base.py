@@ -7,7 +7,7 @@ parameter is written once; nothing is set on an estimator outside `fit` but its 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -30,14 +30,15 @@ from discreet.estimators.fitting import (
 from discreet.estimators.reading.model_methods import ReadableModel
 from discreet.estimators.streaming import StreamLearner
 from discreet.kernels.gradient import margins_by_row
-from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.random.pickling import NoGeneratorInPickles
-from discreet.problem.column_scaling import ColumnScaling
-from discreet.problem.losses import Loss
 from discreet.problem.penalties import Penalty, Zero
 from discreet.problem.problem import Problem
-from discreet.solvers import Plan, Solution
-from discreet.solvers.run import run_plan
+
+if TYPE_CHECKING:
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.problem.column_scaling import ColumnScaling
+    from discreet.problem.losses import Loss
+    from discreet.solvers import Plan, Solution
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -181,6 +182,8 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
         Guarantee: what is learned is differentially private as `guarantee_` states; the ledger, if there is one,
         grants the cost before anything is computed from the rows.
         """
+        from discreet.solvers.run import run_plan
+
         if isinstance(self.public_table, PublicTable):
             refuse_private_rows(self.public_table, X)
         table = load_for(self, X, y, metadata, load)

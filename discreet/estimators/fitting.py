@@ -15,7 +15,6 @@ from discreet.data.public_inputs import PublicModel, PublicTable, check_names
 from discreet.data.validation import declared_classes
 from discreet.privacy.budget import budget_from
 from discreet.privacy.random.generator import generator_from
-from discreet.solvers.choose import make_plan
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
@@ -55,6 +54,8 @@ def budget_for(model: Any, public: Public) -> Budget:
 
 def plan_fit(model: Any, public: Public, classes: int = 2, budget: Budget | None = None) -> Plan:
     """The plan of a fit of a table with these public facts, for the model's own budget unless another is given."""
+    from discreet.solvers.choose import make_plan
+
     granted = budget_for(model, public) if budget is None else budget
     return make_plan(model.solver, model._problem(classes), public, granted)
 

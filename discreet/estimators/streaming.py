@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.data.validation import refuse_groups
 from discreet.estimators.fitting import load_for, public_for
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.relation import Relation, relation_from
-from discreet.solvers import Plan
-from discreet.solvers.ftrl.solver import FTRL
-from discreet.solvers.ftrl.stream import FIRST_ROWS, Stream, begin_stream, plan_stream, refuse_shifting
+from discreet.solvers import ftrl
+
+if TYPE_CHECKING:
+    from discreet.solvers import Plan
 
 
 class StreamLearner:
@@ -51,7 +52,7 @@ class StreamLearner:
             plan = stream_plan(self, chunk.columns, table.class_count, chunk.sparse)
             note = f"{type(self).__name__}, stream"
             # Kept before its rows are read: if that fails, nobody begins a second one by accident.
-            self.stream_: Stream = begin_stream(
+            self.stream_: ftrl.Stream = ftrl.begin_stream(
                 plan, is_capped(self), chunk, self.random_state, self.ledger, self.dataset, note
             )
         self.weighted_ = weighted
@@ -92,16 +93,16 @@ def is_capped(model: Any) -> bool:
 
 def stream_plan(model: Any, columns: int, classes: int, sparse: bool) -> Plan:
     """The plan of the stream that an estimator describes; no row is an argument."""
-    refuse_shifting(relation_from(model.relation))
-    rows = model.public_n if is_capped(model) else FIRST_ROWS
+    ftrl.refuse_shifting(relation_from(model.relation))
+    rows = model.public_n if is_capped(model) else ftrl.FIRST_ROWS
     public = public_for(model, rows, columns, sparse=sparse)
     budget = budget_from(model.epsilon, model.delta, rows)
-    return plan_stream(model._problem(classes), public, budget, _solver(model), is_capped(model))
+    return ftrl.plan_stream(model._problem(classes), public, budget, _solver(model), is_capped(model))
 
 
-def _solver(model: Any) -> FTRL:
-    if isinstance(model.solver, FTRL):
+def _solver(model: Any) -> ftrl.FTRL:
+    if isinstance(model.solver, ftrl.FTRL):
         return model.solver
     if model.solver in ("auto", "ftrl"):
-        return FTRL()
+        return ftrl.FTRL()
     raise ValueError(f'partial_fit needs solver="ftrl", "auto" or an FTRL object; got {model.solver!r}.')
