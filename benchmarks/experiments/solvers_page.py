@@ -37,6 +37,7 @@ STYLES = {
     "objective-perturbation": ("#66d0d2", "D", ":"),
     "exponential": ("#d01c8b", "o", "-"),
 }
+PLAIN = ("#777777", "P", ":")  # of a solver without a style of its own
 
 Cell = dict[str, Any]
 Results = dict[str, Cell]
@@ -191,7 +192,7 @@ def draw_panel(axis: Any, results: Results, problem: str, epsilons: Sequence[flo
     facts = results[problem]
     rows = list(rows_of(results, problem, epsilons, declared))
     for place, (solver, cells) in enumerate(rows):
-        colour, marker, line = STYLES[solver]
+        colour, marker, line = STYLES.get(solver, PLAIN)
         aside = 1.03 ** (place - len(rows) / 2)  # so that equal results do not hide each other
         known = [(e * aside, mean(c, "error")) for e, c in zip(epsilons, cells, strict=True) if "error" in c]
         heights = [min(error, WORST_DRAWN) for _, error in known]
