@@ -15,22 +15,23 @@ from numba.extending import intrinsic, models, register_model
 from discreet.kernels.small_rows import LANES
 
 _NUMBER = ir.IntType(32)
-_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
-_ZEROS = ir.Constant(_VECTOR, [0.0] * LANES)
 
 
 class _Lanes(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name="Lanes")
+    def __init__(self, count: int) -> None:
+        self.vector = ir.VectorType(ir.DoubleType(), count)
+        super().__init__(name=f"Lanes({count})")
 
 
 @register_model(_Lanes)
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager, kind):
-        super().__init__(manager, kind, _VECTOR)
+        super().__init__(manager, kind, kind.vector)
 
 
-_LANES = _Lanes()
+_LANES, _FOUR = _Lanes(LANES), _Lanes(4)
+_VECTOR = _LANES.vector
+_ZEROS = ir.Constant(_VECTOR, [0.0] * LANES)
 
 
 @intrinsic
@@ -69,13 +70,49 @@ def lanes_of(typingctx, array, place):
 
 
 @intrinsic
+def four(typingctx, first, second, third, fourth):
+    """Four numbers side by side: those of four rows."""
+
+    def codegen(context, builder, signature, args):
+        lanes = ir.Constant(_FOUR.vector, ir.Undefined)
+        for k, number in enumerate(args):
+            lanes = builder.insert_element(lanes, number, _NUMBER(k))
+        return lanes
+
+    return _FOUR(*[types.float64] * 4), codegen
+
+
+@intrinsic
+def numbers_of(typingctx, lanes):
+    """The four numbers."""
+    numbers = types.UniTuple(types.float64, 4)
+
+    def codegen(context, builder, signature, args):
+        return context.make_tuple(builder, numbers, [builder.extract_element(args[0], _NUMBER(k)) for k in range(4)])
+
+    return numbers(lanes), codegen
+
+
+@intrinsic
 def add_products(typingctx, sums, first, second):
     """sums + first * second, rounded twice."""
 
     def codegen(context, builder, signature, args):
         return builder.fadd(args[0], builder.fmul(args[1], args[2]))
 
-    return _LANES(_LANES, _LANES, _LANES), codegen
+    return sums(sums, first, second), codegen
+
+
+@intrinsic
+def rounded_products(typingctx, first, second):
+    """first * second, rounded to integers."""
+
+    def codegen(context, builder, signature, args):
+        kind = ir.FunctionType(first.vector, [first.vector])
+        rint = cgutils.get_or_insert_function(builder.module, kind, f"llvm.rint.v{first.vector.count}f64")
+        return builder.call(rint, [builder.fmul(*args)])
+
+    return first(first, second), codegen
 
 
 @intrinsic
@@ -88,7 +125,7 @@ def scaled_lanes(typingctx, value, low, high, shift, gain):
         value = builder.select(builder.fcmp_ordered("<", value, high), value, high)
         return builder.fmul(builder.fsub(value, shift), gain)
 
-    return _LANES(_LANES, _LANES, _LANES, _LANES, _LANES), codegen
+    return value(value, low, high, shift, gain), codegen
 
 
 @intrinsic
@@ -96,7 +133,7 @@ def sum_of_lanes(typingctx, lanes):
     """The sum: the second half of the lanes is added to the first, until one is left."""
 
     def codegen(context, builder, signature, args):
-        values, size = args[0], LANES
+        values, size = args[0], lanes.vector.count
         while size > 1:
             size //= 2
             halves = [_places(range(size)), _places(range(size, 2 * size))]
@@ -104,7 +141,7 @@ def sum_of_lanes(typingctx, lanes):
             values = builder.fadd(*(builder.shuffle_vector(values, undefined, half) for half in halves))
         return builder.extract_element(values, _NUMBER(0))
 
-    return types.float64(_LANES), codegen
+    return types.float64(lanes), codegen
 
 
 def _places(places):
