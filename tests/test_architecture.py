@@ -40,9 +40,9 @@ ROOMS = [
 ]
 HEIGHT = {room: height for height, room in enumerate(ROOMS)}
 # What a solver may import of its own room: what all solvers share, and its own folder.
-SHARED_BY_SOLVERS = {"base", "solution", "plan", "plan_text", "refusals", "run", "choose", "_shared"}
+SHARED_BY_SOLVERS = {"base", "plan", "plan_text", "run", "_shared"}
 # What knows all solvers: the table, the choice, and what is looked up by their type, by plans and not by solvers.
-ABOVE_SOLVERS = {"__init__", "table", "choose"}
+ABOVE_SOLVERS = {"__init__", "table", "run"}
 LOOKED_UP = {"standard_errors", "theory"}
 MOST_ENTRIES = 22
 # Draws that a privacy cost rests on: mechanisms make them, next to the event that states the cost.
@@ -245,7 +245,7 @@ NOT_ON_THE_GRID = [("privacy.mechanisms.greedy_selections", "laplace")]
 
 def test_numbers_get_their_noise_on_a_grid_and_nowhere_else():
     """Noise that is not an integer number of steps would show in the low bits of what is released."""
-    allowed = [["privacy", "random"], ["privacy", "mechanisms", "grid"]]
+    allowed = [["privacy", "random"], ["privacy", "mechanisms", "additive"]]
     found = [
         (".".join(parts), name)
         for parts, path in modules()

@@ -16,8 +16,8 @@ from discreet.data.schema import skeleton
 from discreet.estimators.model_file import to_dict
 from discreet.problem import L2, L1Ball, Logistic, Multinomial, Squared
 from discreet.solvers import SOLVERS
-from discreet.solvers.choose import make_plan
 from discreet.solvers.plan import Settings
+from discreet.solvers.run import make_plan
 from tests.doc_names import ROOT
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning")

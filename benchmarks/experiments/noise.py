@@ -15,7 +15,7 @@ from discreet.privacy.random.generator import secure_generator
 NAME = "noise"
 DRAWS, QUICK_DRAWS, REPEATS = 2_000_000, 100_000, 5
 TARGET = 5e6  # draws a second
-USUAL = 2.0**30  # standard deviations in steps, as grid.py takes them
+USUAL = 2.0**30  # standard deviations in steps, as `noisy_grid` takes them
 SCALES = (1.0, 2.0**20, USUAL, 2.0**34)
 PLAIN = ("NumPy, normal (not secure, not rounded)", "normal, not rounded", "Laplace, not rounded")
 ROUNDED = ("normal, rounded", "Laplace, rounded")

@@ -17,7 +17,7 @@ from framework.solver_tuning import GRIDS, excess, tuned
 
 from discreet import Budget, solve
 from discreet._common.exceptions import IncompatibleSolverError
-from discreet.data.bounds import clip_columns
+from discreet.data.public import clip_columns
 from discreet.solvers import SOLVERS, Solver
 
 NAME = "solvers"

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet import Budget, Problem
-from discreet.data.bounds import clip_columns
+from discreet.data.public import clip_columns
 from discreet.data.rows import Data
 from discreet.problem.optimum import Optimum
 from framework import registry

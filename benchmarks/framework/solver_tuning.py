@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from discreet import Budget, solve
-from discreet.data.bounds import clip_columns
+from discreet.data.public import clip_columns
 from discreet.solvers import CoordinateDescent, Newton, Solution, Solver
 from framework.solver_cases import Case
 

@@ -19,8 +19,7 @@ def measure(quick: bool = False) -> list[dict[str, Any]]:
     from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import generator_from
     from discreet.problem import L2, Logistic, Problem
-    from discreet.solvers.choose import make_plan
-    from discreet.solvers.run import run_plan
+    from discreet.solvers.run import make_plan, run_plan
 
     found = []
     for rows in QUICK_SIZES if quick else SIZES:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from discreet._common.types import FloatArray
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.mechanisms import Gaussian, LaplaceGreedy, Sensitivity
-from discreet.privacy.mechanisms.grid import NoisyGrid, Size
+from discreet.privacy.mechanisms.additive import NoisyGrid, Size
 from discreet.privacy.random.generator import RandomGenerator, seeded_generator
 from discreet.privacy.relation import Relation
 from discreet.solvers import GradientDescent, Plan

@@ -17,8 +17,7 @@ import numpy as np
 
 from discreet._common.progress import progress_bar
 from discreet._common.types import BoolArray
-from discreet.data.bounds import boolean_columns, names_of
-from discreet.data.public import Public, public_facts
+from discreet.data.public import Public, boolean_columns, names_of, public_facts
 from discreet.data.rows import Data, Rows, is_tensor, on_host
 from discreet.data.stored_table import StoredTable, features_of_dataset, table_of_dataset
 from discreet.data.validation import (

@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.docstrings import InheritedDocstring
-from discreet.data.bounds import clip_columns
 from discreet.data.loading import load
+from discreet.data.public import clip_columns
 from discreet.data.public_inputs import PublicTable, refuse_private_rows
 from discreet.data.validation import validate_features
 from discreet.estimators.fitting import (

@@ -54,7 +54,7 @@ def budget_for(model: Any, public: Public) -> Budget:
 
 def plan_fit(model: Any, public: Public, classes: int = 2, budget: Budget | None = None) -> Plan:
     """The plan of a fit of a table with these public facts, for the model's own budget unless another is given."""
-    from discreet.solvers.choose import make_plan
+    from discreet.solvers.run import make_plan
 
     granted = budget_for(model, public) if budget is None else budget
     return make_plan(model.solver, model._problem(classes), public, granted)

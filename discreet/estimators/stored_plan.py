@@ -14,8 +14,7 @@ import numpy as np
 
 from discreet._common.codec import Count, Size, checked, declared, plain
 from discreet._common.types import FloatArray
-from discreet.data.bounds import declared_bounds
-from discreet.data.public import Public
+from discreet.data.public import Public, declared_bounds
 from discreet.estimators.fitting import plan_fit, public_for
 from discreet.problem.column_scaling import ColumnScaling
 

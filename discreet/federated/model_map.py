@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from discreet._common.types import FloatArray
-from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock, scaled_penalty_terms
+from discreet.problem.scaled_problem import BlockwiseProblem, ScaledBlock, scaled_penalty_terms
 
 if TYPE_CHECKING:
     from discreet.federated.plan import FederatedPlan

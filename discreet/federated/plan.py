@@ -21,7 +21,7 @@ from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
 from discreet.privacy.guarantee import Guarantee, guarantee_for
 from discreet.privacy.mechanisms import Gaussian, Sensitivity, clipped_sum
-from discreet.privacy.mechanisms.grid import NoisyGrid
+from discreet.privacy.mechanisms.additive import NoisyGrid
 from discreet.privacy.relation import Relation
 from discreet.problem.column_scaling import ColumnScaling
 from discreet.problem.problem import Problem

@@ -1,8 +1,9 @@
-"""Elementary functions whose every rounding is written down: of arrays with NumPy, of one number where Numba compiles.
+"""Elementary functions and draws whose every rounding is written down: of arrays with NumPy, of one number by Numba.
 
 The same text serves both: `vectormath` tells Numba what the first few functions mean for one number, and the others are
 made of them. A product is rounded before it is added to anything, and no sum is reordered, so that NumPy and the
-compiled loops, on any processor, give the same bits. Nothing here needs Numba, which is slow to import.
+compiled loops, on any processor, give the same bits. The draws at the end are those of `sampling`, for few of them.
+Nothing here needs Numba, which is slow to import.
 """
 
 from __future__ import annotations
@@ -29,6 +30,11 @@ _SQRT_HALF = np.uint64(0x3FE6A09E667F3BCD)
 _ABOVE_SQRT_HALF = np.uint64(0x3FF0000000000000 - 0x3FE6A09E667F3BCD)
 _SECOND_BIT, _TOP_BIT, _NO_BIT = np.uint64(1 << 62), np.uint64(1 << 63), np.uint64(0)
 _2, _12, _52 = np.uint64(2), np.uint64(12), np.uint64(MANTISSA_BITS)
+_FIRST_BIT, _SIGN = np.uint64(1), np.uint64(63)
+# Of the scale and of the draw: more than what the transforms can be wrong by, see docs/guarantees/randomness.md.
+GUARD = 2.0**-46
+# Radius words outside these bounds leave the radius open by more than the guard allows.
+FIRST_WORD, LAST_WORD = np.uint64(1 << 44), np.uint64((1 << 64) - (1 << 30))
 
 
 def bits_to_float(bits):
@@ -161,3 +167,51 @@ def normal_pair_from_bits(radius_word, angle_word):
     radius = np.sqrt(2.0 * exponential_from_bits(radius_word))
     cosine, sine = cos_sin_of_turn(angle_word)
     return radius * cosine, radius * sine
+
+
+def fill_uniform(words, out):
+    """Uniform draws on the open interval (0, 1); one word each."""
+    out[:] = uniform_from_bits(words[: out.size])
+
+
+def fill_normal(words, out):
+    """Standard normal draws; one word each, one more when the number of draws is odd."""
+    half, pairs = out.size // 2, (out.size + 1) // 2
+    first, second = normal_pair_from_bits(words[:pairs], words[pairs : 2 * pairs])
+    out[:half], out[half : 2 * half] = first[:half], second[:half]
+    out[2 * half :] = first[half:]
+
+
+def fill_laplace(words, out):
+    """Laplace draws of scale 1; the top bit of a word is the sign, the other 63 the size."""
+    size = exponential_from_bits(words[: out.size] << _FIRST_BIT)
+    out[:] = np.where(words[: out.size] >> _SIGN, -size, size)
+
+
+def fill_gumbel(words, out):
+    """Standard Gumbel draws -ln(-ln U); one word each."""
+    out[:] = -log_fast(exponential_from_bits(words[: out.size]))
+
+
+def round_normal(words, scale, out, undecided):
+    """The integers nearest to normal draws with this standard deviation; see `sampling.round_normal`."""
+    half = out.size // 2
+    fill_normal(words, out)
+    radius_words = np.concatenate([words[:half], words[: out.size - half]])
+    return _round(scale, out, undecided, (radius_words < FIRST_WORD) | (radius_words > LAST_WORD))
+
+
+def round_laplace(words, scale, out, undecided):
+    """The same for Laplace draws of this scale, made as by `fill_laplace`."""
+    fill_laplace(words, out)
+    return _round(scale, out, undecided, (words[: out.size] << _FIRST_BIT) < FIRST_WORD)
+
+
+def _round(scale, out, undecided, far):
+    """Round the draws, and write where double precision does not tell to which integer; returns how many there are."""
+    out *= scale
+    rounded = np.rint(out)
+    places = np.flatnonzero((np.abs(out - rounded) + GUARD * (np.abs(out) + scale) > 0.5) | far)
+    undecided[: places.size] = places
+    out[:] = rounded
+    return places.size

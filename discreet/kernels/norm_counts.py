@@ -1,4 +1,4 @@
-"""Counts of norms in bins of equal ratio. What they are for: `discreet.scaling.norm_bound`."""
+"""Counts of norms in bins of equal ratio. What they are for: `discreet.scaling.second_moment`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """From random 64-bit words to draws: the loops behind `discreet.privacy.random.generator`.
 
 Every kernel is told which words to use, so it is a pure function. The transforms use a fixed number of
-words per draw; the kernels that reject say how far they came, and the caller supplies more words. `few_draws` has the
+words per draw; the kernels that reject say how far they came, and the caller supplies more words. `elementary` has the
 most common ones without Numba.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import int64, njit, uint64
 
-from discreet.kernels.few_draws import FIRST_WORD, GUARD, LAST_WORD
+from discreet.kernels.elementary import FIRST_WORD, GUARD, LAST_WORD
 from discreet.kernels.vectormath import (
     exponential_from_bits,
     log_fast,

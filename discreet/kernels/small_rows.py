@@ -1,16 +1,26 @@
-"""Passes over scaled dense rows with NumPy: the same bits as `row_passes` and `mapped_rows`, and nothing to compile.
+"""Passes over scaled dense rows, slopes and curvatures with NumPy: the same bits as compiled, and nothing to compile.
 
-Small tables need no more. Whatever is computed of one row is added up in an order that is written down: by lanes over
-its columns (`lane_sums`), four columns at a time where it is multiplied by a matrix (`mapped`).
+The twins of `row_passes`, `mapped_rows` and `slopes`; small tables need no more. Losses that bring functions of their
+own are compiled all the same: NumPy cannot call these with arrays. Whatever is computed of one row is added up in an
+order that is written down: by lanes over its columns (`lane_sums`), four columns at a time where it is multiplied by a
+matrix (`mapped`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from discreet.kernels.elementary import EXPONENT_BIAS, MANTISSA, MANTISSA_BITS, ONE, bits_to_float, float_to_bits
+from discreet.kernels.elementary import (
+    EXPONENT_BIAS,
+    MANTISSA,
+    MANTISSA_BITS,
+    ONE,
+    bits_to_float,
+    float_to_bits,
+    minus_sigmoid,
+)
+from discreet.kernels.forms import HUBER, LOGISTIC, SMOOTHED_HINGE, SQUARED
 from discreet.kernels.gradient import SMALLEST_FACTOR
-from discreet.kernels.small_slopes import fill_curvatures, fill_slopes
 
 __all__ = [
     "add_clipped_gradients",
@@ -30,6 +40,47 @@ ENTRIES_OF_A_ROW = 8  # as many as a row costs beside its own
 LOW, HIGH, SHIFT, GAIN = range(4)  # the rows of an array of parameters of the columns
 LANES = 8  # sums over columns that are made side by side: lane k adds up the columns k, k + 8, k + 16, ...
 GROUP = 64  # rows whose products are added up by lanes, and then group after group
+
+
+@np.errstate(all="ignore")
+def fill_slopes(code, parameter, margins, y, slopes):
+    """The slopes of all rows."""
+    if code == LOGISTIC:
+        slopes[:] = y * minus_sigmoid(y * margins)
+    elif code == SMOOTHED_HINGE:
+        slopes[:] = -y * _between((1.0 + parameter - y * margins) * (0.5 / parameter), 0.0, 1.0)
+    elif code == HUBER:
+        slopes[:] = _between(margins - y, -parameter, parameter)
+    elif code == SQUARED:
+        slopes[:] = margins - y
+    else:
+        from discreet.kernels import slopes as compiled
+
+        compiled.fill_slopes(code, parameter, margins, y, slopes)
+
+
+@np.errstate(all="ignore")
+def fill_curvatures(code, parameter, margins, y, curvatures):
+    """The second derivatives of all rows, of a loss with one output; at a kink the larger one."""
+    if code == LOGISTIC:
+        less = np.abs(minus_sigmoid(np.abs(y * margins)))  # the probability of the less likely label
+        curvatures[:] = less * (1.0 - less)
+    elif code == SMOOTHED_HINGE:
+        curvatures[:] = np.where(np.abs(1.0 - y * margins) <= parameter, 0.5 / parameter, 0.0)
+    elif code == HUBER:
+        curvatures[:] = np.abs(margins - y) <= parameter
+    elif code == SQUARED:
+        curvatures[:] = 1.0
+    else:
+        from discreet.kernels import slopes as compiled
+
+        compiled.fill_curvatures(code, parameter, margins, y, curvatures)
+
+
+def _between(value, low, high):
+    """min(max(value, low), high) as Numba compiles it: NaN stays NaN."""
+    value = np.where(low > value, low, value)
+    return np.where(high < value, high, value)
 
 
 def is_small(rows, columns):

@@ -1,4 +1,4 @@
-"""Passes over dense rows that lie on a GPU, or in any PyTorch tensor: the same as `scaled_rows` makes over arrays.
+"""Passes over dense rows that lie on a GPU, or in any PyTorch tensor: the same as `row_passes` makes over arrays.
 
 Rows are scaled in double precision, a piece at a time, and never copied as a whole. Where every row is rounded to
 multiples of a power of two, sums are exact whatever the order in which the threads of the device add: they are those of

@@ -17,8 +17,7 @@ from sklearn.base import is_classifier, is_regressor
 from discreet._common.checks import number_in
 from discreet._common.docstrings import with_options
 from discreet._common.types import FloatArray
-from discreet.data.bounds import check_complete_bounds
-from discreet.data.public import Public
+from discreet.data.public import Public, check_complete_bounds
 from discreet.data.validation import check_weights, validate_features
 from discreet.estimators.base import PrivateLinearModel
 from discreet.estimators.fingerprint import fingerprint

@@ -20,7 +20,7 @@ from discreet.privacy.release import WHOLE, ReleasePlan
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
-    from discreet.privacy.mechanisms.grid import NoisyGrid
+    from discreet.privacy.mechanisms.additive import NoisyGrid
     from discreet.privacy.random.generator import RandomGenerator
 
 # Weight of sums that only say how far a figure scatters: they need less precision than the figure itself. A power of

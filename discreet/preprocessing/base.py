@@ -12,9 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.docstrings import InheritedDocstring
 from discreet._common.types import FloatArray
-from discreet.data.bounds import clip_columns
 from discreet.data.loading import load
-from discreet.data.public import Public
+from discreet.data.public import Public, clip_columns
 from discreet.data.validation import validate_features
 from discreet.preprocessing.release import facts_of
 from discreet.privacy.budget import budget_from

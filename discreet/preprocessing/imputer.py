@@ -14,8 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.types import FloatArray
-from discreet.data import moments
-from discreet.data.rows import exact_weights
+from discreet.data.rows import exact_weights, limits_between, moment_sums
 from discreet.data.validation import validate_features
 from discreet.preprocessing.base import PrivateTransformer
 from discreet.preprocessing.categories import input_names
@@ -145,11 +144,11 @@ def learn_means_with_gaps(plan: ReleasePlan, data: Data, rng: RandomGenerator) -
     Guarantee: costs exactly the event of the plan.
     """
     public, noise = plan.public, plan.mechanism
-    limits = moments.limits_between(*public.complete_bounds())
+    limits = limits_between(*public.complete_bounds())
     there = ~np.isnan(data.X)
     # The middle of a range adds 0 to the sum.
     filled = replace(data, X=np.where(there, data.X, limits.centre), owned=False)
-    sums = moments.moment_sums(filled, limits, slice(0, public.columns), rounded=noise.multiplier > 0.0)[0]
+    sums = moment_sums(filled, limits, slice(0, public.columns), rounded=noise.multiplier > 0.0)[0]
     weight = exact_weights(data.weight)
     counts = (there if weight is None else there * weight[:, None]).sum(axis=0, dtype=np.float64)
     sensitivity = mechanisms.counted_values(public.relation, public.columns)

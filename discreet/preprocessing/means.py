@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet._common.docstrings import with_options
-from discreet.data import moments
+from discreet.data.rows import limits_between, moment_sums
 from discreet.preprocessing.release import FloatArray, Released, sums_and_facts
 from discreet.privacy import mechanisms
 from discreet.privacy.release import WHOLE, ReleasePlan
@@ -30,8 +30,8 @@ def learn_means(plan: ReleasePlan, data: Rows, rng: RandomGenerator) -> FloatArr
     Guarantee: costs exactly the event of the plan.
     """
     public, noise = plan.public, plan.mechanism
-    limits = moments.limits_between(*public.complete_bounds(), public.sparse)
-    sums = moments.moment_sums(data, limits, slice(0, public.columns), rounded=noise.multiplier > 0.0)[0]
+    limits = limits_between(*public.complete_bounds(), public.sparse)
+    sums = moment_sums(data, limits, slice(0, public.columns), rounded=noise.multiplier > 0.0)[0]
     sums = noise.release(rng, sums, mechanisms.bounded_values(public.relation, public.columns))
     return np.clip(limits.centre + limits.radius * sums / public.rows, limits.low, limits.high)
 

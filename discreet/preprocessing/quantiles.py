@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet._common.types import FloatArray, IntArray
-from discreet.data import moments
-from discreet.data.rows import exact_weights
+from discreet.data.rows import column, exact_weights
 from discreet.preprocessing.base import PrivateTransformer
 from discreet.preprocessing.ranges import declared_or_learned, plan_range
 from discreet.privacy import accounting, mechanisms
@@ -107,7 +106,7 @@ def learn_quantiles(
     found = np.tile(low, (len(plan.quantiles), 1))
     for j in range(plan.public.columns):
         if low[j] < high[j]:
-            found[:, j] = _of_column(plan, moments.column(data.X, j), data.weight, (float(low[j]), float(high[j])), rng)
+            found[:, j] = _of_column(plan, column(data.X, j), data.weight, (float(low[j]), float(high[j])), rng)
     return np.sort(found, axis=0)
 
 

@@ -16,7 +16,7 @@ from discreet.preprocessing.base import PrivateTransformer
 from discreet.privacy import mechanisms
 from discreet.privacy.release import WHOLE, ReleasePlan
 from discreet.scaling import histograms
-from discreet.scaling.ranges import FALSE_BINS
+from discreet.scaling.learn import FALSE_BINS
 
 if TYPE_CHECKING:
     from discreet.data.public import Public

@@ -11,14 +11,13 @@ import scipy.sparse as sp
 
 from discreet._common.exceptions import UtilityWarning
 from discreet._common.types import FloatArray
-from discreet.data import moments
-from discreet.data.rows import TERM_STEP
+from discreet.data.rows import TERM_STEP, Limits, limits_between, moment_sums
 from discreet.preprocessing.base import PrivateTransformer
 from discreet.preprocessing.ranges import declared_or_learned, plan_range
 from discreet.privacy import mechanisms
 from discreet.privacy.release import WHOLE, ReleasePlan
 from discreet.problem.column_scaling import SMALLEST_SPREAD
-from discreet.scaling.shares import NOISIEST_MOMENT
+from discreet.scaling.plan import NOISIEST_MOMENT
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -95,7 +94,7 @@ class PrivateScaler(PrivateTransformer):
     def _learn(self, plan: ReleasePlan, data: Rows, rng: RandomGenerator) -> None:
         public = plan.public
         low, high = declared_or_learned(plan.ranges, data, public, rng)
-        limits = moments.limits_between(low, high, public.sparse)
+        limits = limits_between(low, high, public.sparse)
         if plan.moments is None:
             warnings.warn(
                 f"{public.rows} rows are too few to learn means and scales of {public.columns} columns privately, "
@@ -131,13 +130,13 @@ class PrivateScaler(PrivateTransformer):
 
 
 def learn_moments(
-    mechanism: mechanisms.Additive, limits: moments.Limits, data: Rows, public: Public, rng: RandomGenerator
+    mechanism: mechanisms.Additive, limits: Limits, data: Rows, public: Public, rng: RandomGenerator
 ) -> tuple[FloatArray, FloatArray]:
     """Means and standard deviations of the clipped columns, from one joint release of two sums a column.
 
     Guarantee: costs exactly `mechanism.event`. The deviations are floored at a public number, never 0.
     """
-    sums = moments.moment_sums(data, limits, slice(0, public.columns), rounded=mechanism.multiplier > 0.0)
+    sums = moment_sums(data, limits, slice(0, public.columns), rounded=mechanism.multiplier > 0.0)
     sensitivity = mechanisms.bounded_moments(public.relation, public.columns).rounded(TERM_STEP, sums.size)
     sums = mechanism.release(rng, sums, sensitivity)
     noise = mechanism.deviation(sensitivity) / public.rows

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet._common.docstrings import with_options
-from discreet.data import moments
+from discreet.data.rows import Limits, moment_sums
 from discreet.preprocessing.release import FloatArray, Released, rows_and_facts
 from discreet.privacy import mechanisms
 from discreet.privacy.release import WHOLE, ReleasePlan
@@ -57,8 +57,8 @@ def learn_smoothness(plan: ReleasePlan, data: Data, rng: RandomGenerator) -> Flo
     public, noise = plan.public, plan.mechanism
     low, high = public.complete_bounds()
     radius = np.maximum(np.abs(low), np.abs(high))
-    limits = moments.Limits(low, high, np.zeros_like(radius), radius)
-    sums = moments.moment_sums(data, limits, slice(0, public.columns), rounded=noise.multiplier > 0.0)[1]
+    limits = Limits(low, high, np.zeros_like(radius), radius)
+    sums = moment_sums(data, limits, slice(0, public.columns), rounded=noise.multiplier > 0.0)[1]
     sums = noise.release(rng, sums, mechanisms.bounded_fractions(public.columns))
     found = largest_smoothness(public, plan.curvature) * np.minimum(sums / public.rows, 1.0)
     return np.append(np.maximum(found, least_smoothness(plan)), np.full(int(plan.intercept), plan.curvature))

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
-from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock
+from discreet.problem.scaled_problem import BlockwiseProblem, ScaledBlock
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
-from discreet.data import moments
-from discreet.data.rows import piece_slices
+from discreet.data.rows import Limits, moment_sums, piece_slices
 from discreet.data.validation import LARGEST_BOUND
 from discreet.problem.penalties import PenaltyTerms
 
@@ -187,8 +186,8 @@ def exact_scaling(data: Data, centred: bool, target: bool) -> ColumnScaling:
     """Columns (and a regression target) centred and scaled by their exact moments. Not private."""
     p = data.X.shape[1]
     radius = np.minimum(np.append(largest_entries(data.X), np.abs(data.y).max(initial=0.0)), LARGEST_BOUND)
-    limits = moments.Limits(-radius, radius, np.zeros(p + 1), radius)
-    mean, square = moments.moment_sums(data, limits, slice(0, p + 1), rounded=False) / data.rows
+    limits = Limits(-radius, radius, np.zeros(p + 1), radius)
+    mean, square = moment_sums(data, limits, slice(0, p + 1), rounded=False) / data.rows
     if not centred:
         mean = np.zeros(p + 1)
     known = radius > 0.0

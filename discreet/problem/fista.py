@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock
+from discreet.problem.scaled_problem import BlockwiseProblem, ScaledBlock
 
 LARGEST_MATRIX = 2_000  # columns up to which the second-moment matrix is formed, in one pass
 POWER_ITERATIONS = 100

@@ -18,12 +18,11 @@ import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
 from discreet.data.rows import Data
-from discreet.problem.blockwise import BlockwiseProblem
 from discreet.problem.certificate import Certificate, certify, curvature, is_optimal
 from discreet.problem.column_scaling import exact_scaling
 from discreet.problem.fista import accelerated_steps, largest_curvature
 from discreet.problem.problem import Problem
-from discreet.problem.scaled_problem import ScaledProblem, scale_problem
+from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem, scale_problem
 
 LARGEST_NEWTON = 3_000  # columns up to which a dense Hessian is formed
 MOST_STEPS = 100_000

@@ -16,7 +16,7 @@ from discreet.data.people import person_bounds
 from discreet.kernels.gradient import clipped_gradient_sum
 
 if TYPE_CHECKING:
-    from discreet.problem.blockwise import ScaledBlock
+    from discreet.problem.scaled_problem import ScaledBlock
 
 NormsOf = Callable[[Any], FloatArray]  # of the rows of a matrix
 LARGEST_ROW = 1e150  # above it the square of a row's gradient could overflow, and the row counts as 0

@@ -12,8 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
-from discreet.data.moments import column
-from discreet.data.rows import Data, Rows, exact_weights, on_term_grid, piece_slices, takes_tensors
+from discreet.data.rows import Data, Rows, column, exact_weights, on_term_grid, piece_slices, takes_tensors
 from discreet.kernels.small_rows import is_small
 
 LOWEST_EXPONENT, HIGHEST_EXPONENT = -64, 63  # numbers beyond 5e-20 and 2e19 count as these

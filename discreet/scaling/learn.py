@@ -1,34 +1,333 @@
-"""Release the planned scales and build the column scaling from them.
+"""Learn the planned scales: where the values of each column and of the target end, their centres and their widths.
 
-Everything here but the planned releases is post-processing. Sensitivities and proofs: docs/guarantees/scales.md.
+Ends come from noisy counts, in two looks: the first counts rows by the binary exponent of their distance from a public
+origin. Columns that turn out to lie far from it, compared with their spread (years, temperatures, coordinates), get a
+second look from their own mean. Unknown ranges are found, declared ones cut to the bulk. Everything here but the
+planned releases is post-processing. Sensitivities and proofs: docs/guarantees/scales.md.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet._common.types import FloatArray
-from discreet.data import moments
 from discreet.data.public import Public
-from discreet.data.rows import TERM_STEP, Rows
+from discreet.data.rows import TERM_STEP, Limits, Rows, limits_between, moment_sums
+from discreet.data.validation import LARGEST_BOUND
 from discreet.privacy import mechanisms
 from discreet.problem.column_scaling import SMALLEST_SPREAD, ColumnScaling, identity_scaling
-from discreet.scaling import ranges
+from discreet.scaling import histograms
+from discreet.scaling.plan import counted_columns
 from discreet.scaling.public_scales import public_ranges, with_public_scales
-from discreet.scaling.shares import binary
-from discreet.scaling.target import cut_target
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from discreet.privacy.random.generator import RandomGenerator
+    from discreet.privacy.release import ReleasePlan
     from discreet.scaling.plan import ScalingPlan
 
+FALSE_BINS = 1e-6  # expected number of empty bins that noise alone lifts above the level: one makes a scale too large
+DOUBTFUL_BINS = 1e-3  # the same where a false bin does little harm, and for the clearest run of bins
+FALSE_ZEROS = 0.01  # how often noise alone looks like zeros in a column far from zero, which then keeps its wide range
+TAIL = 4.0  # deviations of the noise that a bin must exceed to lengthen the bulk by an octave
+LONGEST_WINDOW = 6  # octaves that are added up to stand out together
+MARGIN = math.sqrt(2.0)  # at which entries are clipped at least, in radii of the bulk: room for a tail that is not seen
+MOST_MARGIN = 4.0  # and at most: rows that hide further out are too few to be followed by gradients that are clipped
+USUAL_SIZE = 0.5  # of values in the bulk, in radii
+FAR = 0.7  # of the rows within the upper two octaves of distances: the column lies far from its origin
+TARGET_TAIL = 2.5  # deviations of the noise that a bin must exceed to lengthen the bulk of a target by an octave
 GUESSED_SPREAD = 0.5  # of the radius, for a target whose spread is not learned
 LOST_SCALE = 2.0**-64  # of a target that is not found, or constant: nothing but the constant is left of the model
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges:
+    """Two ranges of each column, the target being one more; infinite where nothing is known. Cut in place.
+
+    `low` and `high` are the ends of the bulk, for which scales are made; entries are clipped at the outer ones.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    outer_low: FloatArray
+    outer_high: FloatArray
+
+    @classmethod
+    def declared(cls, low: FloatArray, high: FloatArray) -> Ranges:
+        """Both ranges as declared, in copies of their own."""
+        return cls(low.copy(), high.copy(), low.copy(), high.copy())
+
+    @property
+    def known(self) -> npt.NDArray[np.bool_]:
+        return np.isfinite(self.low) & np.isfinite(self.high)
+
+    def cut(self, columns: Sequence[int], low: FloatArray, high: FloatArray, margin: float) -> None:
+        """Leave what lies between the ends, in the bulk; the outer range is wider by the margin.
+
+        `margin` counts half lengths of the range between the ends. What was cut before is never widened.
+        """
+        which = list(columns)
+        room = np.minimum((margin - 1.0) * (0.5 * high - 0.5 * low), LARGEST_BOUND)
+        ends = (self.low, self.high, low, high), (self.outer_low, self.outer_high, low - room, high + room)
+        for own_low, own_high, new_low, new_high in ends:
+            own_low[which] = np.clip(new_low, own_low[which], own_high[which])
+            own_high[which] = np.clip(new_high, own_low[which], own_high[which])
+
+    def cut_around(
+        self, columns: Sequence[int], origin: FloatArray, radius: float, margin: float, unit: FloatArray | float = 1.0
+    ) -> None:
+        """Leave what is at most the radius away from the origin; each column may have its own unit of length.
+
+        A known range stays as it is where nothing was seen in it, or numbers beyond all bins.
+        """
+        if not columns or (self.known[columns[0]] and not 0.0 < radius < histograms.LARGEST_RADIUS):
+            return
+        which = list(columns)
+        reach = np.minimum(np.broadcast_to(radius * np.asarray(unit), len(which)), LARGEST_BOUND)
+        self.cut(which, origin[which] - reach, origin[which] + reach, margin)
+
+
+class Levels(NamedTuple):
+    """What counts must exceed to be believed: one bin anywhere, runs of 1, 2, ... bins, one bin next to the bulk."""
+
+    sure: float
+    windows: tuple[float, ...]
+    tail: float
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """The noise in some number of bins."""
+
+    mechanism: mechanisms.Additive
+    sensitivity: mechanisms.Sensitivity
+    bins: int
+
+    @property
+    def doubtful(self) -> float:
+        return self.level(DOUBTFUL_BINS)
+
+    def levels(self, known: bool, tail: float = TAIL) -> Levels:
+        """Inside a known range a false bin does little harm. `tail` counts deviations."""
+        sure = self.doubtful if known else self.level(FALSE_BINS)
+        return Levels(sure, self.windows(), tail * self.mechanism.deviation(self.sensitivity))
+
+    def windows(self, counts: int = 1, kinds: int = 1) -> tuple[float, ...]:
+        """The levels for runs of bins, each the sum of so many counts; runs of several kinds share the false ones."""
+        lengths = range(1, LONGEST_WINDOW + 1)
+        return tuple(self.level(DOUBTFUL_BINS / (kinds * LONGEST_WINDOW), counts * length) for length in lengths)
+
+    def margin(self, rows: int) -> float:
+        """How far beyond the bulk entries are clipped, in radii: less where more rows may hide in the noise.
+
+        A bin hides up to as many rows as its level. Clipped at this margin, they add no more to the mean square than
+        the bulk has, whose values are usually half as large as the radius.
+        """
+        return min(max(MARGIN, USUAL_SIZE * math.sqrt(rows / self.level(FALSE_BINS))), MOST_MARGIN)
+
+    def level(self, false_bins: float, entries: int = 1) -> float:
+        """What a sum of so many counts must exceed, if so many of all bins may do so falsely."""
+        return self.mechanism.level(self.sensitivity, false_bins / self.bins, entries)
+
+
+@dataclass(frozen=True, eq=False)
+class Counter:
+    """Counts rows of one table by their distance from an origin, with noise."""
+
+    data: Rows
+    public: Public
+    rng: RandomGenerator
+
+    def counts(
+        self, groups: list[range], origin: FloatArray, mechanism: mechanisms.Additive
+    ) -> tuple[FloatArray, Noise]:
+        """One noisy histogram for each group of columns, and its noise.
+
+        Guarantee: costs one event of the mechanism.
+        """
+        counts = histograms.exponent_counts(self.data, groups, origin)
+        sensitivity = mechanisms.one_hot_counts(self.public.relation, len(groups))
+        counts = mechanism.release(self.rng, counts, sensitivity)
+        return counts, Noise(mechanism, sensitivity, counts.size)
+
+    def relative_counts(
+        self, origin: FloatArray, unit: FloatArray, mechanism: mechanisms.Additive
+    ) -> tuple[FloatArray, Noise]:
+        """One noisy histogram for all columns, each in its own unit, and its noise.
+
+        Guarantee: costs one event of the mechanism.
+        """
+        counts = histograms.relative_counts(self.data, origin, unit)
+        sensitivity = mechanisms.one_hot_counts(self.public.relation, 1)
+        counts = mechanism.release(self.rng, counts, sensitivity)
+        return counts, Noise(mechanism, sensitivity, counts.size)
+
+    def means(self, ranges: Ranges, columns: list[int], mechanism: mechanisms.Additive) -> FloatArray:
+        """The means of some columns, clipped to their ranges; the middle of the range for the others.
+
+        Guarantee: costs one event of the mechanism.
+        """
+        known = np.zeros(ranges.low.size, dtype=bool)
+        known[columns] = True
+        limits = limits_between(np.where(known, ranges.low, 0.0), np.where(known, ranges.high, 0.0))
+        rounded = mechanism.multiplier > 0.0
+        sums = moment_sums(self.data, limits, slice(0, limits.size), rounded=rounded)[0, columns]
+        sums = mechanism.release(self.rng, sums, mechanisms.bounded_values(self.public.relation, len(columns)))
+        mean = limits.centre.copy()
+        mean[columns] += limits.radius[columns] * sums / self.public.rows
+        return np.clip(mean, ranges.low, ranges.high)
+
+
+def cut_around_origin(
+    ranges: Ranges, columns: list[int], mechanism: mechanisms.Additive, counter: Counter
+) -> dict[int, float]:
+    """Cut each column to where its values end, seen from the point nearest to zero.
+
+    Returns the columns that lie far from there, with the distance from which on rows were seen.
+    """
+    groups = [range(j, j + 1) for j in columns]
+    origin = np.clip(0.0, ranges.low, ranges.high)
+    if mechanism.multiplier == 0.0:
+        _cut_exactly(ranges, groups, origin, counter)
+        return {}
+    counts, noise = counter.counts(groups, origin, mechanism)
+    zeros = mechanism.level(noise.sensitivity, FALSE_ZEROS)
+    known, margin = ranges.known, noise.margin(counter.public.rows)
+    radii = [histograms.radius_of(row, *noise.levels(known[j])) for row, j in zip(counts, columns, strict=True)]
+    far = {
+        j: histograms.nearest(row, radius, noise.doubtful, zeros)
+        for j, row, radius in zip(columns, counts, radii, strict=True)
+        if radius > 0.0 and histograms.upper_octaves(row, radius) >= FAR * row[row > noise.doubtful].sum()
+    }
+    alone = [k for k, j in enumerate(columns) if not known[j]]
+    lent = histograms.fill_missing_radii([radii[k] for k in alone], counts[alone])
+    for k, radius in zip(alone, lent, strict=True):
+        radii[k] = radius
+    for j, radius in zip(columns, radii, strict=True):
+        ranges.cut_around([j], origin, radius, margin)
+    return far
+
+
+def cut_together(ranges: Ranges, columns: list[int], mechanism: mechanisms.Additive, counter: Counter) -> None:
+    """Cut these columns by one radius, in which rows count by the largest of their entries there.
+
+    Where bounds are declared it counts in the lengths of the ranges. Either all of the columns have bounds or none.
+    """
+    origin = np.clip(0.0, ranges.low, ranges.high)
+    p = counter.public.columns
+    if mechanism.multiplier == 0.0:
+        alone = [range(p)] if len(columns) == p else [range(j, j + 1) for j in columns]
+        _cut_exactly(ranges, alone, origin, counter)
+        return
+    known = bool(ranges.known[columns].all())
+    unit = np.full(p, np.inf)
+    unit[columns] = np.maximum(ranges.high - origin, origin - ranges.low)[columns] if known else 1.0
+    unit[unit == 0.0] = np.inf
+    counts, noise = counter.relative_counts(origin, unit, mechanism)
+    radius = histograms.radius_of(counts[0], *noise.levels(known))
+    lengths = np.where(np.isfinite(unit), unit, 0.0)[columns]
+    ranges.cut_around(columns, origin, radius, noise.margin(counter.public.rows), lengths)
+
+
+def _cut_exactly(ranges: Ranges, groups: list[range], origin: FloatArray, counter: Counter) -> None:
+    """Cut unknown ranges to the largest entries. Not private: for infinite budgets only."""
+    for group, radius in zip(groups, histograms.largest(counter.data, groups, origin), strict=True):
+        if len(group) and not ranges.known[group.start]:
+            ranges.cut_around(group, origin, min(radius, LARGEST_BOUND), 1.0)
+
+
+def cut_around_means(
+    ranges: Ranges,
+    far: dict[int, float],
+    location: mechanisms.Additive,
+    histogram: mechanisms.Additive,
+    counter: Counter,
+    tail: float = TAIL,
+) -> None:
+    """Cut the columns that lie far from zero once more, seen from their noisy means.
+
+    Rows that the first look has shown closer to the old origin stay inside, also if the second does not show them.
+    """
+    if not far:
+        return
+    start = np.clip(0.0, ranges.low, ranges.high)
+    origin = counter.means(ranges, list(far), location)
+    counts, noise = counter.counts([range(j, j + 1) for j in far], origin, histogram)
+    margin = noise.margin(counter.public.rows)
+    for (j, near), row in zip(far.items(), counts, strict=True):
+        radius = histograms.radius_of(row, *noise.levels(known=True, tail=tail))
+        if not 0.0 < radius < histograms.LARGEST_RADIUS:
+            continue
+        low, high = origin[j] - radius, origin[j] + radius
+        if math.isfinite(near):
+            seen = start[j] + math.copysign(near, origin[j] - start[j])
+            low, high = min(low, seen), max(high, seen)
+        ranges.cut([j], np.array([low]), np.array([high]), margin)
+
+
+def cut_target(found: Ranges, plan: ReleasePlan, counter: Counter) -> None:
+    """Cut the range of the target, which is the last one, to its bulk.
+
+    Where nothing stands out of the noise, a declared range stays and an unknown one becomes the point 0.
+    """
+    p = counter.public.columns
+    if plan.histogram is None:
+        return
+    if plan.histogram.multiplier == 0.0:
+        if not found.known[p]:
+            origin = np.zeros(p + 1)
+            radius = histograms.largest(counter.data, [range(p, p + 1)], origin)[0]
+            found.cut_around([p], origin, min(radius, LARGEST_BOUND), 1.0)
+        return
+    counts = histograms.signed_target_counts(counter.data)
+    sensitivity = mechanisms.one_hot_counts(counter.public.relation, 1)
+    counts = plan.histogram.release(counter.rng, counts, sensitivity)
+    noise = Noise(plan.histogram, sensitivity, counts.size)
+    low, high = signed_range(counts[0], noise)
+    if found.known[p] and min(high, found.high[p]) <= max(low, found.low[p]):
+        return
+    found.cut([p], np.array([low]), np.array([high]), noise.margin(counter.public.rows))
+    apart = 0.0 < low < high or low < high < 0.0
+    if plan.location is not None and plan.closer is not None and apart and found.low[p] < found.high[p]:
+        cut_around_means(found, {p: math.inf}, plan.location, plan.closer, counter, TARGET_TAIL)
+
+
+def signed_range(noisy_counts: FloatArray, noise: Noise) -> tuple[float, float]:
+    """From the lower end of the first bin that belongs to the bulk to the upper end of the last; (0, 0) if none does.
+
+    These belong to it: every bin that stands out beyond doubt; the clearest run of adjacent exponents, of one sign
+    or of both, if it stands out; and their neighbours that pass a lower level.
+    """
+    zero = histograms.BINS - 1
+    negative, positive = noisy_counts[zero - 1 :: -1], noisy_counts[zero + 1 :]
+    sides = {(-1,): (negative, 1), (1,): (positive, 1), (-1, 1): (negative + positive, 2)}
+    runs = {
+        signs: histograms.clearest_window(counts, noise.windows(doubled, 3))
+        for signs, (counts, doubled) in sides.items()
+    }
+    signs = max(runs, key=lambda signs: runs[signs][0])
+    deviation = noise.mechanism.deviation(noise.sensitivity)
+    sure = noise.level(FALSE_BINS)
+    found = [(signs, runs[signs][1], runs[signs][2])] if runs[signs][0] > 0.0 else []
+    for sign, counts in ((-1, negative), (1, positive)):
+        found += [((sign,), int(place), int(place)) for place in np.flatnonzero(counts > sure)]
+    ends: list[float] = []
+    for signs, first, last in found:
+        counts, doubled = sides[signs]
+        tail = TARGET_TAIL * math.sqrt(doubled) * deviation
+        nearer = first - int(np.argmin(np.append(counts[:first][::-1] > tail, False)))  # down to the first that fails
+        end = histograms.end_of_bulk(counts, last, noise.windows(doubled, 3), tail)
+        both = 0.5 * histograms.upper_end(nearer), histograms.upper_end(end)
+        ends += [sign * end for sign in signs for end in both]
+    if ends and noisy_counts[zero] > TAIL * deviation:
+        ends.append(0.0)
+    return (min(ends), max(ends)) if ends else (0.0, 0.0)
 
 
 def learn_scaling(scaling_plan: ScalingPlan, data: Rows, public: Public, rng: RandomGenerator) -> ColumnScaling:
@@ -51,7 +350,7 @@ def declared_scaling(scaling_plan: ScalingPlan, public: Public) -> ColumnScaling
 
 
 def _scaling_of(
-    found: ranges.Ranges, scaling_plan: ScalingPlan, public: Public, source: tuple[Rows, RandomGenerator] | None
+    found: Ranges, scaling_plan: ScalingPlan, public: Public, source: tuple[Rows, RandomGenerator] | None
 ) -> ColumnScaling:
     """The column scaling for these ranges; moments, if planned, are released from the source."""
     limits = _limits_between(found.low, found.high, scaling_plan)
@@ -98,7 +397,7 @@ def _scaling_of(
     )
 
 
-def _target_fields(found: ranges.Ranges, shift: FloatArray, scale: FloatArray, noise: FloatArray) -> dict[str, Any]:
+def _target_fields(found: Ranges, shift: FloatArray, scale: FloatArray, noise: FloatArray) -> dict[str, Any]:
     return {
         "target_low": float(found.outer_low[-1]),
         "target_high": float(found.outer_high[-1]),
@@ -108,25 +407,25 @@ def _target_fields(found: ranges.Ranges, shift: FloatArray, scale: FloatArray, n
     }
 
 
-def _learn_ranges(scaling_plan: ScalingPlan, data: Rows, public: Public, rng: RandomGenerator) -> ranges.Ranges:
+def _learn_ranges(scaling_plan: ScalingPlan, data: Rows, public: Public, rng: RandomGenerator) -> Ranges:
     """Declared ranges, narrowed or completed by the planned histograms."""
     found = _declared_ranges(scaling_plan, public)
-    counter = ranges.Counter(data, public, rng)
+    counter = Counter(data, public, rng)
     if scaling_plan.target_plan is not None:
         cut_target(found, scaling_plan.target_plan, counter)
     if scaling_plan.histogram is None:
         return found
     columns = counted_columns(public, scaling_plan.method)
     if scaling_plan.method in ("common", "factor"):
-        ranges.cut_together(found, columns, scaling_plan.histogram, counter)
+        cut_together(found, columns, scaling_plan.histogram, counter)
         return found
-    far = ranges.cut_around_origin(found, columns, scaling_plan.histogram, counter)
+    far = cut_around_origin(found, columns, scaling_plan.histogram, counter)
     if scaling_plan.location is not None and scaling_plan.closer is not None:
-        ranges.cut_around_means(found, far, scaling_plan.location, scaling_plan.closer, counter)
+        cut_around_means(found, far, scaling_plan.location, scaling_plan.closer, counter)
     return found
 
 
-def _declared_ranges(scaling_plan: ScalingPlan, public: Public) -> ranges.Ranges:
+def _declared_ranges(scaling_plan: ScalingPlan, public: Public) -> Ranges:
     columns = public.columns + scaling_plan.target
     low, high = np.full(columns, -np.inf), np.full(columns, np.inf)
     if public.table is not None:
@@ -136,10 +435,10 @@ def _declared_ranges(scaling_plan: ScalingPlan, public: Public) -> ranges.Ranges
         low[: public.columns][either], high[: public.columns][either] = public.low[either], public.high[either]
     if scaling_plan.target and public.target_low is not None and public.target_high is not None:
         low[-1], high[-1] = public.target_low, public.target_high
-    return ranges.Ranges.declared(low, high)
+    return Ranges.declared(low, high)
 
 
-def _limits_between(low: FloatArray, high: FloatArray, scaling_plan: ScalingPlan) -> moments.Limits:
+def _limits_between(low: FloatArray, high: FloatArray, scaling_plan: ScalingPlan) -> Limits:
     """The ranges with their centres and radii.
 
     A range that excludes zero is centred (the intercept takes up the shift); one that includes zero is not, since
@@ -150,7 +449,7 @@ def _limits_between(low: FloatArray, high: FloatArray, scaling_plan: ScalingPlan
     if scaling_plan.target_centred:
         apart[-1] = True
     centre[apart] = 0.5 * low[apart] + 0.5 * high[apart]
-    return moments.Limits(low, high, centre, np.maximum(high - centre, centre - low))
+    return Limits(low, high, centre, np.maximum(high - centre, centre - low))
 
 
 def _centred(scaling_plan: ScalingPlan, size: int) -> npt.NDArray[np.bool_]:
@@ -161,18 +460,8 @@ def _centred(scaling_plan: ScalingPlan, size: int) -> npt.NDArray[np.bool_]:
     return which
 
 
-def counted_columns(public: Public, method: str) -> list[int]:
-    """The columns whose ends are looked for.
-
-    All but those that are declared to lie between 0 and 1; by the methods that learn what is missing, and no more, only
-    those without declared bounds.
-    """
-    counted = ~public.declared if method in ("completed", "common") else ~binary(public)
-    return np.flatnonzero(counted).tolist()
-
-
 def _learn_moments(
-    limits: moments.Limits,
+    limits: Limits,
     measured: slice,
     mechanism: mechanisms.Additive,
     centred: bool,
@@ -180,7 +469,7 @@ def _learn_moments(
     source: tuple[Rows, RandomGenerator],
 ) -> tuple[FloatArray, FloatArray, float]:
     """Means, spreads and the means' noise (in units of the radius) of the measured columns, from one joint release."""
-    sums = moments.moment_sums(source[0], limits, measured, rounded=mechanism.multiplier > 0.0)
+    sums = moment_sums(source[0], limits, measured, rounded=mechanism.multiplier > 0.0)
     sensitivity = mechanisms.bounded_moments(public.relation, sums.shape[1])
     sensitivity = sensitivity.rounded(public.rounded_rows * TERM_STEP, sums.size)
     sums = mechanism.release(source[1], sums, sensitivity)

@@ -2,12 +2,16 @@
 
 Releases that are each optional and fixed in advance by public facts:
 
-1. histograms that show where the values of each column end, also inside declared bounds (ranges.py);
+1. histograms that show where the values of each column end, also inside declared bounds;
 2. the mean and the second moment of each column, clipped to that range;
-3. the same for the target of a regression, with a share of its own (target.py);
-4. with a public start, whether it is better than none (start_check.py).
+3. the same for the target of a regression, with a share of its own;
+4. with a public start, whether it is better than none (public_scales.py).
 
-Everything else here is post-processing. Sensitivities and proofs: docs/guarantees/scales.md.
+How much of the budget they get follows from public facts alone: a tenth by default, more where that is what makes the
+target, or the columns, stand out of the noise; at most half for the target, and half of what that leaves for the
+columns. Split into halves, an error a / s + b / (1 - s) is at most twice that of the best s, whatever a and b are.
+
+Everything else is post-processing (learn.py). Sensitivities and proofs: docs/guarantees/scales.md.
 """
 
 from __future__ import annotations
@@ -16,16 +20,160 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from discreet.data.public import Public
 from discreet.privacy import accounting, mechanisms
+from discreet.privacy.mechanisms import Sensitivity
+from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.release import ReleasePlan
-from discreet.scaling import shares
-from discreet.scaling.public_scales import tells_target
+from discreet.scaling.public_scales import check_sensitivity, tells_target
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
+
+# Where these come from: docs/defaults.md.
+DEFAULT_SHARE = 0.1  # of the budget, as in the papers
+MOST_SHARE = 0.5  # of the budget for the target, of what that leaves for the columns: as much as for all that follows
+NEARLY_ALL = 1.0 - 1e-6  # of the budget: sums of shares are rounded
+TARGET_PART = 0.25  # of the usual share, for the target at least
+NOISIEST_HISTOGRAM = 1 / 12  # noise deviation per bin, as a fraction of the rows
+NOISIEST_TARGET = 1 / 20  # the same for the histogram of the target, at most
+CLEAR_TARGET, CLEAR_SHARE = 1 / 40, 0.25  # the same where it takes no more than this share of the budget
+NOISIEST_MOMENT = 1 / 5  # noise deviation of a moment, as a fraction of the squared radius
+HISTOGRAM, LOCATION, CLOSER, MOMENTS = 7, 2, 4, 7  # how a share is divided between the releases that are made
+NAMES = ("histogram", "location", "closer", "moments")
+COUNT = "rows per count"
+RANGE = "of a column's half-width"
+
+
+class Shares(NamedTuple):
+    """What is learned about the columns, and the share of the budget of each release; 0: it is not made."""
+
+    method: str
+    columns: dict[str, float]
+    target: dict[str, float]
+
+
+def share_out(
+    public: Public, budget: Budget, share: float | None, centred: bool, target: bool, target_centred: bool | None = None
+) -> Shares:
+    """Decide what can be learned; a share that was asked for is spent, and no more."""
+    usual = DEFAULT_SHARE if share is None else share
+    for_target, of_target = 0.0, _parts(False, False, False, False)
+    if target and not tells_target(public.table):
+        for_target, of_target = _target(
+            public, budget, usual, MOST_SHARE * (share or 1.0), centred if target_centred is None else target_centred
+        )
+    if share is None:
+        least, most = (1.0 - TARGET_PART * target) * usual, MOST_SHARE * (1.0 - for_target)
+    else:
+        least = most = share - for_target
+    method, for_columns = ("public", 0.0)
+    if public.table is None:
+        method, for_columns = _columns(public, budget, least, most, _parts(True, centred, centred, True)["histogram"])
+    ends = method in ("narrowed", "columns", "completed", "common", "factor")
+    # One histogram for several columns shows no place: there is nothing to look at more closely.
+    looks = centred and method in ("narrowed", "columns", "completed")
+    measured = method in ("moments", "narrowed", "columns")
+    if method in ("factor", "completed"):
+        part = _parts(True, looks, looks, True)["moments"]
+        measured = _quiet_moments(public, budget, part * for_columns, public.columns)
+    own = _parts(ends, looks, looks, measured)
+    return Shares(
+        method,
+        {name: for_columns * part for name, part in own.items()},
+        {name: for_target * part for name, part in of_target.items()},
+    )
+
+
+def share_out_to_target(public: Public, budget: Budget) -> dict[str, float]:
+    """The shares of the releases about the target, if nothing else is learned."""
+    parts = _parts(True, True, True, True)
+    if public.target_bounded:
+        parts = _parts(False, False, False, True)
+    elif target_share(public, budget) > parts["histogram"]:
+        parts = _parts(True, False, False, True)
+    return {name: NEARLY_ALL * part for name, part in parts.items()}
+
+
+def target_share(public: Public, budget: Budget) -> float:
+    """The share of the budget with which the histogram of the target shows where it lies; above 1: none will do."""
+    return _needed(budget, mechanisms.one_hot_counts(public.relation, 1), NOISIEST_TARGET * public.rows)
+
+
+def hides_target(public: Public, budget: Budget) -> bool:
+    """Whether the most that a target may get beside a model is too little to find it, or to know its mean."""
+    if not public.target_bounded:
+        return target_share(public, budget) > MOST_SHARE * _parts(True, True, True, True)["histogram"]
+    half = mechanisms.additive(budget, MOST_SHARE).deviation(mechanisms.bounded_moments(public.relation, 1))
+    return half > NOISIEST_TARGET * public.rows
+
+
+def binary(public: Public) -> np.ndarray:
+    """Which columns are declared to lie between 0 and 1 exactly: indicators, which are not narrowed.
+
+    None counts as one where `narrows_indicators` says so.
+    """
+    if public.narrows_indicators or public.low is None or public.high is None:
+        return np.zeros(public.columns, dtype=bool)
+    return np.asarray((public.low == 0.0) & (public.high == 1.0))
+
+
+def _parts(*made: bool) -> dict[str, float]:
+    """The part of each release in a share, if it is made."""
+    weights = np.array([HISTOGRAM, LOCATION, CLOSER, MOMENTS]) * np.array(made)
+    return dict(zip(NAMES, (weights / max(weights.sum(), 1)).tolist(), strict=True))
+
+
+def _target(public: Public, budget: Budget, usual: float, most: float, centred: bool) -> tuple[float, dict[str, float]]:
+    """The share for the target, and how it is divided.
+
+    As much as its histogram needs, but not less than a part of the usual share. A target that is not found is worse
+    than any noise in the coefficients: the share grows to its end even where that may not be enough, and there is no
+    closer look then. Up to a quarter of the budget it may also grow to show targets that spread over many octaves.
+    """
+    parts, least = _parts(True, centred, centred, True), TARGET_PART * usual
+    needed = target_share(public, budget)
+    if public.target_bounded and needed > least * parts["histogram"]:
+        return least, _parts(False, False, False, _quiet_moments(public, budget, least, 1))
+    if needed > most * parts["histogram"]:
+        return most, _parts(True, False, False, True)
+    clear = _needed(budget, mechanisms.one_hot_counts(public.relation, 1), CLEAR_TARGET * public.rows)
+    wanted = min(clear / parts["histogram"], CLEAR_SHARE / MOST_SHARE * most)
+    return max(needed / parts["histogram"], wanted, least), parts
+
+
+def _columns(public: Public, budget: Budget, usual: float, most: float, part: float) -> tuple[str, float]:
+    """The most that can be learned with noise small against the number of rows, and the share for it."""
+    counted, missing = int((~binary(public)).sum()), int((~public.declared).sum())
+    if public.bounded and counted == 0:
+        quiet = _quiet_moments(public, budget, usual, public.columns)
+        return ("moments", usual) if quiet else ("declared", 0.0)
+    for method, columns in (("narrowed" if public.bounded else "columns", counted), ("completed", missing)):
+        sensitivity = mechanisms.one_hot_counts(public.relation, max(columns, 1))
+        needed = _needed(budget, sensitivity, NOISIEST_HISTOGRAM * public.rows) / part
+        if columns and needed <= most:
+            return method, max(usual, needed)
+    if not public.bounded:
+        return "common", usual
+    together = mechanisms.additive(budget, usual).deviation(mechanisms.one_hot_counts(public.relation, 1))
+    return ("factor", usual) if together <= NOISIEST_HISTOGRAM * public.rows else ("declared", 0.0)
+
+
+def _quiet_moments(public: Public, budget: Budget, share: float, columns: int) -> bool:
+    """Whether means and mean squares of so many columns are of use with this share."""
+    sensitivity = mechanisms.bounded_moments(public.relation, columns)
+    return mechanisms.additive(budget, share).deviation(sensitivity) <= NOISIEST_MOMENT * public.rows
+
+
+def _needed(budget: Budget, sensitivity: Sensitivity, deviation: float) -> float:
+    """The share of the budget with which noise has this deviation; above 1 where the budget is too small."""
+    whole = mechanisms.additive(budget, 1.0)
+    excess = whole.deviation(sensitivity) / deviation
+    return excess if isinstance(whole, mechanisms.Laplace) else excess**2
 
 
 @dataclass(frozen=True)
@@ -65,8 +213,8 @@ class ScalingPlan:
     @property
     def parts(self) -> dict[str, mechanisms.Additive | None]:
         """The releases of scales by name, in their order."""
-        own = {name: getattr(self, name) for name in shares.NAMES}
-        return own | {f"target_{name}": getattr(self.target_plan, name, None) for name in shares.NAMES}
+        own = {name: getattr(self, name) for name in NAMES}
+        return own | {f"target_{name}": getattr(self.target_plan, name, None) for name in NAMES}
 
     @property
     def event(self) -> Any:
@@ -102,7 +250,7 @@ class ScalingPlan:
             )
         if self.target_plan is not None and self.target_plan.histogram is not None and not public.target_bounded:
             counts = self.target_plan.histogram.deviation(mechanisms.one_hot_counts(public.relation, 1))
-            if counts > shares.NOISIEST_TARGET * public.rows * (1.0 + 1e-9):
+            if counts > NOISIEST_TARGET * public.rows * (1.0 + 1e-9):
                 told.append(
                     f"{public.rows} {public.unit}s are too few to be sure to find privately where the target lies, and "
                     "the model predicts 0 if it is not found; pass y_bounds=(low, high), use more "
@@ -129,7 +277,7 @@ def plan_scaling(public: Public, budget: Budget, share: float | None, centred: b
 
     `centred` asks for centred columns (an intercept takes up the shift); `target` says that the loss is a
     regression, whose target needs a scale as well. `share` of the budget is spent; by default a tenth, and more where
-    that lets the target or the columns stand out of the noise (shares.py).
+    that lets the target or the columns stand out of the noise.
     """
     if share is not None and (not isinstance(share, (int, float)) or not 0.0 <= share < 1.0):
         raise ValueError(f"scale_share must be at least 0 and below 1 (or None); got {share!r}.")
@@ -146,7 +294,7 @@ def plan_scaling(public: Public, budget: Budget, share: float | None, centred: b
     if share == 0.0:
         method = "declared" if public.table is None else "public"
         return ScalingPlan(method, None, None, None, None, centred, target, None, only_target, least_spread)
-    found = shares.share_out(public, budget, share, centred, target, target_centred)
+    found = share_out(public, budget, share, centred, target, target_centred)
     own, of_target = (
         {name: mechanisms.additive(budget, part) if part else None for name, part in parts.items()}
         for parts in (found.columns, found.target)
@@ -169,8 +317,8 @@ def _least_spread(public: Public, budget: Budget, share: float | None) -> float:
 
     To lift a narrow column further, such as a rare category, only magnifies the noise of the steps.
     """
-    part = shares.MOMENTS / (shares.HISTOGRAM + shares.LOCATION + shares.CLOSER + shares.MOMENTS)
-    alone = mechanisms.additive(budget, (share or shares.DEFAULT_SHARE) * part)
+    part = MOMENTS / (HISTOGRAM + LOCATION + CLOSER + MOMENTS)
+    alone = mechanisms.additive(budget, (share or DEFAULT_SHARE) * part)
     noise = alone.deviation(mechanisms.bounded_moments(public.relation, public.columns)) / public.rows
     return math.sqrt(min(1.0, 2.0 * noise))
 
@@ -186,7 +334,7 @@ def facts_for_scales(public: Public, log_link: bool) -> Public:
 
 def plan_target(public: Public, budget: Budget) -> ScalingPlan:
     """Spend the whole budget on the mean of the target; the columns are used as they are."""
-    found = shares.share_out_to_target(public, budget)
+    found = share_out_to_target(public, budget)
     parts = {name: mechanisms.additive(budget, part) if part else None for name, part in found.items()}
     moments = parts.pop("moments")
     assert moments is not None
@@ -201,3 +349,54 @@ def _of_target(public: Public, budget: Budget, parts: Mapping[str, mechanisms.Ad
 def unscaled(target: bool) -> ScalingPlan:
     """Learn nothing and use the columns as they are."""
     return ScalingPlan("none", None, None, None, None, centred=False, target=target)
+
+
+def counted_columns(public: Public, method: str) -> list[int]:
+    """The columns whose ends are looked for.
+
+    All but those that are declared to lie between 0 and 1; by the methods that learn what is missing, and no more, only
+    those without declared bounds.
+    """
+    counted = ~public.declared if method in ("completed", "common") else ~binary(public)
+    return np.flatnonzero(counted).tolist()
+
+
+def scaling_releases(scaling_plan: ScalingPlan, public: Public) -> list[PlannedRelease]:
+    """List the releases in the order in which they are made.
+
+    The closer look is at those columns only that turn out to lie far from zero; their noise is told for the case that
+    all do.
+    """
+    together = scaling_plan.method in ("common", "factor")
+    groups = 1 if together else len(counted_columns(public, scaling_plan.method))
+    told = {
+        "target_histogram": ("scales: histogram of where the target lies", _counts(public, 1), COUNT),
+        "target_location": ("scales: location of a target far from 0", _means(public, 1), RANGE),
+        "target_closer": ("scales: closer histogram of it", _counts(public, 1), COUNT),
+        "histogram": ("scales: histograms of where values end", _counts(public, groups), COUNT),
+        "location": ("scales: location of columns far from 0", _means(public, groups), RANGE),
+        "closer": ("scales: closer histograms of these", _counts(public, groups), COUNT),
+        "moments": ("scales: means and mean squares", _moments(public, public.columns), RANGE),
+        "target_moments": ("scales: mean and mean square of the target", _moments(public, 1), RANGE),
+    }
+    check = check_sensitivity(public.relation) * (1.0 / public.rows)
+    told["start_check"] = ("check of the public start", check, "of a usual loss, on the mean")
+    parts = scaling_plan.parts | {"start_check": scaling_plan.start_check}
+    return [
+        release
+        for name, (what, sensitivity, unit) in told.items()
+        if (mechanism := parts[name]) is not None
+        for release in planned_releases(what, mechanism.event, public.relation, sensitivity, unit)
+    ]
+
+
+def _counts(public: Public, groups: int) -> Sensitivity:
+    return mechanisms.one_hot_counts(public.relation, groups)
+
+
+def _means(public: Public, columns: int) -> Sensitivity:
+    return mechanisms.bounded_values(public.relation, columns) * (1.0 / public.rows)
+
+
+def _moments(public: Public, columns: int) -> Sensitivity:
+    return mechanisms.bounded_moments(public.relation, columns) * (1.0 / public.rows)

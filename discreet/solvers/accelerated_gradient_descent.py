@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
     from discreet.privacy.planned_release import PlannedRelease
-    from discreet.problem.blockwise import BlockwiseProblem
     from discreet.problem.problem import Problem
+    from discreet.problem.scaled_problem import BlockwiseProblem
     from discreet.scaling.plan import ScalingPlan
 
 MOST_MOMENTUM = 0.999  # noise stays for 1 / (1 - momentum) steps; with 1 it would never fade

@@ -1,4 +1,4 @@
-"""The contract of a solver; algorithms are in the files and folders beside it.
+"""The contract of a solver, what it returns, and what it refuses; algorithms are in the files and folders beside it.
 
 Two steps that never mix: `plan` sees public facts only and fixes noise, steps, clipping and cost; `solve`
 reads the rows and may do only what the plan says.
@@ -10,29 +10,185 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal
 
-from discreet._common.exceptions import PrivacyLeakWarning
+from discreet._common.exceptions import IncompatibleSolverError, PrivacyLeakWarning
 from discreet._common.types import FloatArray, Progress
 from discreet.data.people import gather_persons
 from discreet.data.rows import Data
 from discreet.privacy import accounting
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
+from discreet.privacy.relation import Relation
 from discreet.problem.scaled_problem import ScaledProblem, scale_problem, unscaled_problem
 from discreet.scaling.learn import learn_scaling
 from discreet.scaling.plan import ScalingPlan, facts_for_scales, plan_scaling
-from discreet.scaling.start_check import plan_start_check, start_is_better
-from discreet.solvers import refusals
+from discreet.scaling.public_scales import plan_start_check, start_is_better
+from discreet.solvers import SOLVERS
 from discreet.solvers.plan import M, Plan, S
-from discreet.solvers.solution import Run, Solution
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
+    from discreet.data.public_inputs import PublicModel
     from discreet.data.rows import Rows
     from discreet.privacy.budget import Budget
+    from discreet.privacy.guarantee import Guarantee
     from discreet.privacy.random.generator import RandomGenerator
+    from discreet.privacy.release_record import ReleaseRecord
     from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.problem import Problem
+    from discreet.problem.scaled_problem import BlockwiseProblem
+
+ALL_ROWS_NEEDED = "its loop needs all rows in memory, and they are read in blocks"
+BLOCKS_NEEDED = "it draws noise for every row, and rows on workers give sums only"
+ONE_ROW_NEEDED = "its proof is for one row of each person (rows_per_person=1)"
+NO_START = "its result does not depend on where it starts"
+
+
+def why_not(takes: Capabilities, problem: Problem, budget: Budget) -> str | None:
+    """Why a solver with these capabilities cannot take a problem under a budget; None if it can."""
+    loss, penalty, constraint, finite = problem.loss, problem.penalty, problem.constraint, not budget.is_infinite
+    unknown = next((form.replace("_", " ") for form in takes.compiled if form not in loss.forms), None)
+    reasons = {
+        f"the {penalty.name} penalty ties coefficients together": not (penalty.separable or takes.coupled),
+        f"the {constraint.name if constraint else ''} constraint is not separable": (
+            takes.separable_only and constraint is not None and not constraint.separable
+        ),
+        f"its compiled loop does not know the {unknown} of the {loss.name} loss": unknown is not None,
+        "it has no form for several classes": takes.single_output and loss.outputs > 1,
+        "it has no form with pure epsilon-DP (delta=0)": finite and budget.kind == "pure" and not takes.pure,
+        "its private selections have no cost in Gaussian DP": finite and budget.kind == "gdp" and takes.selects,
+    }
+    return next((reason for reason, applies in reasons.items() if applies), None)
+
+
+def check_task(solver: Solver[Any, Any], problem: Problem, public: Public, budget: Budget) -> None:
+    """Refuse what the solver cannot plan for."""
+    if (reason := solver.why_incompatible(problem, budget)) is not None:
+        raise refused(solver, reason, problem, budget, stored=public.stored)
+    problem.penalty.check_columns(public.columns)
+    takes = solver.capabilities
+    if public.stored and not takes.stored:
+        raise refused(solver, ALL_ROWS_NEEDED, problem, budget, stored=True)
+    if (public.rows_per_person or 1) > 1 and not takes.persons:
+        raise refused(solver, ONE_ROW_NEEDED, problem, budget, persons=True)
+    if public.start is not None:
+        if not takes.start:
+            raise refused(solver, NO_START, problem, budget, start=True)
+        _check_start(problem, public.start)
+
+
+def _check_start(problem: Problem, start: PublicModel) -> None:
+    outputs = problem.loss.outputs
+    wanted = (start.columns,) if outputs == 1 else (outputs, start.columns)
+    if start.coef.shape != wanted:
+        raise ValueError(f"coef of start has shape {start.coef.shape}; this loss needs {wanted}.")
+    if not problem.fit_intercept and start.intercept.any():
+        raise ValueError("start has an intercept, and fit_intercept=False leaves none; pass intercept=0.")
+
+
+def refused(
+    solver: Solver[Any, Any], reason: str, problem: Problem, budget: Budget, **wanted: bool
+) -> IncompatibleSolverError:
+    """The error that says why, and which other solvers would work: those with all `wanted` capabilities."""
+    asked = [capability for capability, needed in wanted.items() if needed]
+    others = [kind() for name, kind in SOLVERS.items() if name != solver.name]
+    able = [
+        repr(other.name)
+        for other in others
+        if all(getattr(other.capabilities, capability) for capability in asked)
+        and other.why_incompatible(problem, budget) is None
+    ]
+    advice = f"use one of {', '.join(able)}" if able else "no solver takes this problem as it stands"
+    return IncompatibleSolverError(f"solver {solver.name!r} cannot be used: {reason}; {advice}.")
+
+
+def check_rows(plan: Plan, rows: Rows) -> None:
+    """Refuse rows that give sums only, before anything is booked, where the run needs more."""
+    if not rows.gives_blocks and not plan.solver.capabilities.workers:
+        raise refused(plan.solver, BLOCKS_NEEDED, plan.problem, plan.budget, stored=True)
+
+
+def check_plan(solver: Solver[Any, Any], problem: Problem, data: Rows, plan: Plan) -> None:
+    """A plan's cost holds for its own solver and problem, and for tables with its public facts only."""
+    if isinstance(data, Data):  # who reads stored rows checks their labels, block by block
+        problem.check_labels(data.y)
+    elif not solver.capabilities.stored:
+        raise refused(solver, ALL_ROWS_NEEDED, problem, plan.budget, stored=True)
+    if plan.solver != solver or plan.problem != problem:
+        raise ValueError("plan was made by another solver or for another problem; plan again.")
+    of_persons = isinstance(data, Data) and data.persons is not None
+    if of_persons != (plan.public.unit == "person"):
+        raise ValueError("plan was made for the other of rows and persons (groups=); plan again.")
+    units, what = (data.units, "persons") if isinstance(data, Data) and of_persons else (data.rows, "rows")
+    if plan.public.relation is not Relation.ADD_REMOVE and plan.public.rows != units:
+        raise ValueError(f"plan was made for {plan.public.rows} {what}, but the table has {units}; plan again.")
+    if plan.public.sparse != data.sparse:
+        raise ValueError("plan was made for the other of dense and sparse tables; plan again.")
+    if plan.public.columns != data.columns:
+        raise ValueError(f"plan was made for {plan.public.columns} columns, not {data.columns}; plan again.")
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What a solver returns.
+
+    Attributes
+    ----------
+    coef : array, (p,) or (outputs, p)
+        The coefficients in the user's columns; `w`, as the papers call them, is the same.
+    intercept : float or array
+    iterations : int
+        How many steps were made; planned, unless epsilon is infinite.
+    plan : Plan
+        What was decided before the rows were read.
+    scaling : ColumnScaling
+        Where columns were clipped, centred and scaled.
+    objective_trace : list of float or None
+        The objective after each pass, if the caller asked for it by name. Not private.
+    seeded : bool
+        Whether the noise came from a seed or from a NumPy generator; the guarantee then names this as a leak.
+    release : ReleaseRecord or None
+        Which table it was, when, and where the cost was booked; None until the run has ended.
+
+    Guarantee: `coef`, `intercept` and `scaling` are differentially private as `guarantee` states.
+    """
+
+    coef: FloatArray
+    intercept: Any
+    iterations: int
+    plan: Plan
+    scaling: ColumnScaling
+    objective_trace: list[float] | None = None
+    seeded: bool = False
+    release: ReleaseRecord | None = None
+
+    @property
+    def w(self) -> FloatArray:
+        """The coefficients, by their name in the papers."""
+        return self.coef
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What is promised about this result; a seed, and a trace that was asked for, are named as leaks."""
+        promise = self.plan.guarantee.about(self.release)
+        promise = promise.with_seed() if self.seeded else promise
+        return promise if self.objective_trace is None else promise.with_leak("the objectives of the trace")
+
+
+class Run:
+    """What a descending solver needs from outside: noise, progress reports and an optional trace."""
+
+    def __init__(self, rng: RandomGenerator, progress: Progress | None, traced: bool) -> None:
+        self.rng = rng
+        self.progress = progress
+        self.trace: list[float] | None = [] if traced else None
+
+    def report(self, done: int, total: int, scaled: BlockwiseProblem, w: FloatArray) -> None:
+        if self.progress is not None:
+            self.progress(done, total)
+        if self.trace is not None:
+            self.trace.append(scaled.value(w))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +225,7 @@ class Solver(ABC, Generic[M, S]):
 
     def plan(self, problem: Problem, public: Public, budget: Budget) -> Plan[M, S]:
         """Fix noise, steps, clipping and the privacy event from public facts: data is not an argument."""
-        refusals.check_task(self, problem, public, budget)
+        check_task(self, problem, public, budget)
         scaling_plan = self._plan_scaling(problem, public, budget)
         if self.capabilities.start and public.has_start:
             scaling_plan = replace(scaling_plan, start_check=plan_start_check(public, budget))
@@ -103,7 +259,7 @@ class Solver(ABC, Generic[M, S]):
 
     def why_incompatible(self, problem: Problem, budget: Budget) -> str | None:
         """Why this solver cannot take this problem under this budget; None if it can."""
-        return refusals.why_not(self.capabilities, problem, budget)
+        return why_not(self.capabilities, problem, budget)
 
     @abstractmethod
     def _decide(self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan) -> tuple[M, S]:
@@ -133,7 +289,7 @@ class Solver(ABC, Generic[M, S]):
 
 def planned_rows(solver: Solver[M, S], problem: Problem, data: Rows, plan: Plan[M, S], rng: RandomGenerator) -> Any:
     """The rows that the plan will use: checked, with those of a person gathered; seeded noise is keyed by the plan."""
-    refusals.check_plan(solver, problem, data, plan)
+    check_plan(solver, problem, data, plan)
     if not rng.secure:
         rng.rekey(plan.digest)
     if not isinstance(data, Data) or data.persons is None:

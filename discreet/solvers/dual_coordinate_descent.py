@@ -17,7 +17,7 @@ from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray, IndexArray
 from discreet.kernels.units import UNROUNDED
 from discreet.privacy import mechanisms
-from discreet.privacy.mechanisms.grid import NoisyGrid
+from discreet.privacy.mechanisms.additive import NoisyGrid
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
 from discreet.problem.scaled_problem import ScaledProblem

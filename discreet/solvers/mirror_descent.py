@@ -16,8 +16,8 @@ from discreet._common.checks import check_threshold, positive
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.privacy.planned_release import PlannedRelease
-from discreet.problem.blockwise import BlockwiseProblem
 from discreet.problem.constraints import AxisPolytope
+from discreet.problem.scaled_problem import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import typical_slope
 from discreet.solvers._shared.full_batch import (

@@ -14,8 +14,7 @@ from discreet.privacy import accounting
 from discreet.privacy.guarantee import Guarantee, guarantee_for
 from discreet.privacy.mechanisms.additive import Mechanism
 from discreet.privacy.planned_release import PlannedRelease, with_shares
-from discreet.scaling.plan import ScalingPlan
-from discreet.scaling.planned_releases import scaling_releases
+from discreet.scaling.plan import ScalingPlan, scaling_releases
 
 if TYPE_CHECKING:
     from discreet.data.public import Public

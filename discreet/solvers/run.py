@@ -1,6 +1,7 @@
-"""Plan, have the ledger grant the cost, solve, commit: in that order, for everything that fits a model.
+"""Choose the solver, plan, have the ledger grant the cost, solve, commit: in that order, for all that fits a model.
 
-Shared by the estimators and by `discreet.solve`, so that the ledger cannot be forgotten on any way in.
+Shared by the estimators and by `discreet.solve`, so that the ledger cannot be forgotten on any way in. A solver comes
+by name, as an object, or is chosen from public facts.
 """
 
 from __future__ import annotations
@@ -15,19 +16,31 @@ from discreet._common.exceptions import UtilityWarning
 from discreet._common.threads import thread_count
 from discreet._common.types import Progress
 from discreet.data.loading import load_array
+from discreet.data.public import Public
 from discreet.data.public_inputs import refuse_private_rows
 from discreet.data.rows import Rows
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.relation import Relation
 from discreet.privacy.release import booked
 from discreet.problem.problem import Problem
-from discreet.solvers import Plan, Solution, Solver
-from discreet.solvers.choose import make_plan
-from discreet.solvers.refusals import check_rows
+from discreet.solvers import SOLVERS, Plan, Solution, Solver
+from discreet.solvers.base import check_rows
+from discreet.solvers.gradient_descent import GradientDescent
+from discreet.solvers.newton.planning import MOMENT_SHARE, fits_constant, hidden_part, moved_by_noise
+from discreet.solvers.newton.solver import Newton
+from discreet.solvers.screened.planning import worth_screening
 
 if TYPE_CHECKING:
     from discreet.data.public_inputs import PublicModel, PublicTable
     from discreet.privacy.ledger import Ledger
+
+# Measured: docs/defaults.md.
+FEW_COLUMNS = 200  # up to which `auto` preconditions for a target
+MOST_COLUMNS = 2_000  # the same for labels: the eigenvectors of a larger matrix take minutes
+MANY_SPARSE_COLUMNS = 2_000  # from which on steps on one column at a time are better
+# By the noise of one step: scores that short steps follow, of several classes or of persons with several rows.
+LEAST_MOVED, MOST_MOVED = 0.03, 1.0
+MOST_HIDDEN = 0.5  # of the rows' squared length: in a table that is worth a metric, no single direction holds more
 
 
 def run_plan(
@@ -164,3 +177,128 @@ def solve(
     plan = make_plan(solver, problem, public, granted)
     rng, note = generator_from(random_state), "coefficients, by solve"
     return run_plan(plan, data, rng, ledger, dataset, note, nullcontext(callback), trace)
+
+
+def make_plan(solver: Any, problem: Problem, public: Public, budget: Budget) -> Plan:
+    """The plan of a solver by name or as an object; "auto" decides by public facts, and the plan says why."""
+    if solver == "auto":
+        name, reason = _automatic(problem, public, budget)
+        return replace(_made(name, problem).plan(problem, public, budget), chosen_because=reason)
+    return make_solver(solver, problem, public, budget).plan(problem, public, budget)
+
+
+def make_solver(solver: Any, problem: Problem, public: Public, budget: Budget) -> Solver:
+    """A solver by name, or the object itself; "auto" decides by public facts."""
+    if isinstance(solver, Solver):
+        return solver
+    if solver == "auto":
+        return _made(_automatic(problem, public, budget)[0], problem)
+    if isinstance(solver, str) and solver in SOLVERS:
+        return SOLVERS[solver]()
+    known = ", ".join(repr(name) for name in ("auto", *SOLVERS))
+    raise ValueError(f"solver must be one of {known} or a solver object; got {solver!r}.")
+
+
+def _made(name: str, problem: Problem) -> Solver:
+    """The solver that "auto" takes: its defaults, and shrunk scores of several classes."""
+    if name == "gd" and problem.loss.classification and problem.loss.outputs > 1:
+        return GradientDescent(shrink=True)
+    return SOLVERS[name]()
+
+
+def _automatic(problem: Problem, public: Public, budget: Budget) -> tuple[str, str]:
+    """The name of a solver, and why it is taken: the first reason that applies."""
+    if public.columns == 0:
+        return "gd", "there are no columns"
+    reasons = (
+        ("newton", _why_constant(problem, public, budget)),
+        ("screened", _why_screened(problem, public, budget)),
+        ("cd", _why_cd(problem, public, budget)),
+        ("gd", _why_not_newton(problem, public, budget)),
+        ("newton", _why_public_inputs(public)),
+    )
+    for name, reason in reasons:
+        if reason is not None:
+            return name, reason
+    told = f"directions with more than {_hidden(problem, public, budget):.2g} of the rows' squared length will be seen"
+    return "newton", f"{told} through the noise of the second moment, so that few steps are needed"
+
+
+def _why_constant(problem: Problem, public: Public, budget: Budget) -> str | None:
+    fits = fits_constant(Newton(), problem, public, budget)
+    return "rows are too few for anything but a constant" if fits else None
+
+
+def _why_screened(problem: Problem, public: Public, budget: Budget) -> str | None:
+    """Why columns are chosen first; a public start, which is a model of all of them, would be lost by that."""
+    if public.has_start or public.columns <= FEW_COLUMNS or not worth_screening(problem, public, budget):
+        return None
+    return "the noise in a model of all columns would be larger than what they can tell"
+
+
+def _why_public_inputs(public: Public) -> str | None:
+    if public.table is not None:
+        return "the public table gives it a metric without noise, so that few steps are needed"
+    if public.has_start:
+        return "it shrinks its result towards the public start, as far as noise alone may have moved it"
+    return None
+
+
+def _why_cd(problem: Problem, public: Public, budget: Budget) -> str | None:
+    """Why steps on one coordinate at a time are planned; None if they are not.
+
+    They need all rows at hand, so gradient steps stand in for them where rows stay in files; and they take one row of
+    each person, so these stand in for them where persons have several.
+    """
+    several = public.persons and public.rows_per_person != 1  # of which coordinate steps would take one
+    if public.stored or several or SOLVERS["cd"]().why_incompatible(problem, budget) is not None:
+        return None
+    if budget.is_infinite:
+        return "without noise, it is the fastest way to the optimum"
+    if budget.kind == "pure":
+        return "with delta = 0, a step on one coordinate needs less noise than one on all of them"
+    if public.sparse and (public.columns >= MANY_SPARSE_COLUMNS or _hides_all(problem, public, budget)):
+        return f"of {public.columns:,} sparse columns most say little, and steps on one at a time leave them alone"
+    return None
+
+
+def _why_not_newton(problem: Problem, public: Public, budget: Budget) -> str | None:
+    """Why plain gradient steps are planned instead of preconditioned ones; None if they are not."""
+    newton = SOLVERS["newton"]()
+    reason = newton.why_incompatible(problem, budget)
+    if reason is not None or budget.is_infinite:
+        return f"newton cannot be used: {reason}" if reason else "without noise, nothing has to be learned first"
+    labels, alone = problem.loss.classification, not public.has_start and public.table is None
+    if alone and public.persons and public.rows_per_person != 1:
+        moved = moved_by_noise(problem, budget, public, public.columns + problem.fit_intercept)
+        if LEAST_MOVED < moved <= MOST_MOVED:
+            return (
+                f"the noise of one step would move scores by {moved:.2g}, and the mean gradients of persons with "
+                "several rows are short: many short steps need to learn no threshold for them"
+            )
+    if labels and problem.loss.outputs > 1 and alone:
+        moved = moved_by_noise(problem, budget, public, public.columns + problem.fit_intercept)
+        if LEAST_MOVED < moved <= MOST_MOVED:
+            return (
+                f"the noise of one step would move the scores of {problem.loss.outputs} classes by {moved:.2g}: many "
+                "short steps find what the largest directions tell of all of them"
+            )
+    if public.columns > (MOST_COLUMNS if labels else FEW_COLUMNS):
+        wanted = "few steps on labels" if labels else "few steps on a target"
+        return f"{public.columns:,} columns are too many for {wanted}: many short ones follow the largest directions"
+    if _hides_all(problem, public, budget) and public.table is None and not public.has_start:
+        hidden = _hidden(problem, public, budget)
+        return (
+            f"the noise of the second moment would hide every direction with less than {hidden:.2g} of the rows' "
+            "squared length, so that newton would learn nothing from it"
+        )
+    return None
+
+
+def _hides_all(problem: Problem, public: Public, budget: Budget) -> bool:
+    """Whether a metric of many columns would be noise; with few of them its short steps are still the better ones."""
+    return public.columns > FEW_COLUMNS and _hidden(problem, public, budget) > MOST_HIDDEN
+
+
+def _hidden(problem: Problem, public: Public, budget: Budget) -> float:
+    return hidden_part(MOMENT_SHARE, budget, public, public.columns + problem.fit_intercept)

@@ -12,8 +12,7 @@ from discreet.privacy import mechanisms
 from discreet.solvers._shared.clipping import COORDINATE_CLIP, GRADIENT_CLIP, averaged_noise, planned_slope
 from discreet.solvers.coordinate_descent.solver import CoordinateDescent, CoordinateDescentPlan
 from discreet.solvers.gradient_descent import GradientDescent
-from discreet.solvers.newton.curvature import first_slope
-from discreet.solvers.newton.planning import LONG_RESIDUALS, NewtonPlan
+from discreet.solvers.newton.planning import LONG_RESIDUALS, NewtonPlan, first_slope
 from discreet.solvers.newton.releases import GRADIENTS
 from discreet.solvers.newton.solver import Newton, weights_of_iterates
 from discreet.solvers.output_perturbation import OutputPerturbation, OutputPerturbationPlan

@@ -24,18 +24,16 @@ from discreet.solvers._shared.batches import BATCHES_OF_A_FILE, batch_rows, samp
 from discreet.solvers._shared.clipping import BATCH_CLIP, GRADIENT_CLIP, curvature_bound, row_threshold
 from discreet.solvers._shared.full_batch import default_steps
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers.base import Capabilities, Run, Solver, calibrated
+from discreet.solvers.base import Capabilities, Run, Solver, calibrated, refused
 from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
-from discreet.solvers.refusals import refused
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
-    from discreet.privacy.mechanisms.grid import NoisyGrid
+    from discreet.privacy.mechanisms.additive import NoisyGrid
     from discreet.privacy.random.generator import RandomGenerator
-    from discreet.problem.blockwise import BlockwiseProblem
     from discreet.problem.problem import Problem
-    from discreet.problem.scaled_problem import UnscaledProblem
+    from discreet.problem.scaled_problem import BlockwiseProblem, UnscaledProblem
 
 
 # Tuned on public tables, and never read from rows: docs/defaults.md.

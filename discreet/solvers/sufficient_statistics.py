@@ -20,12 +20,11 @@ from discreet.kernels.gradient import row_norms
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.mechanisms.additive import BudgetSplit
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
-from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock
 from discreet.problem.losses import Squared
+from discreet.problem.scaled_problem import BlockwiseProblem, ScaledBlock
 from discreet.scaling import second_moment
-from discreet.scaling.norm_bound import norm_counts, private_norm_bound
 from discreet.scaling.plan import ScalingPlan
-from discreet.scaling.second_moment import SecondMoment, check_columns
+from discreet.scaling.second_moment import SecondMoment, check_columns, norm_counts, private_norm_bound
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.quadratic_model import QuadraticModel
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated

@@ -7,8 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from discreet.data.bounds import boolean_columns, check_bounds, check_complete_bounds, declared_bounds, names_of
-from discreet.data.public import Public
+from discreet.data.public import Public, boolean_columns, check_bounds, check_complete_bounds, declared_bounds, names_of
 
 NAMES = ["age", "income", "smoker"]
 INF = np.inf

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from discreet.data import moments, rows
-from discreet.data.rows import Data, block_rows, block_slices, sum_over_blocks
+from discreet.data import rows
+from discreet.data.rows import Data, Limits, block_rows, block_slices, moment_sums, sum_over_blocks
 from discreet.scaling import histograms
 from tests.stored_rows import StoredTable
 
@@ -57,9 +57,9 @@ def test_stored_rows_give_the_same_bits(small_blocks, weighted):
     data = some_data(weighted=weighted)
     stored = StoredTable(data)
     groups = [range(j, j + 1) for j in range(4)]
-    limits = moments.Limits(-np.full(4, 2.0), np.full(4, 2.0), np.zeros(4), np.full(4, 2.0))
+    limits = Limits(-np.full(4, 2.0), np.full(4, 2.0), np.zeros(4), np.full(4, 2.0))
     for sums in (
-        lambda table: moments.moment_sums(table, limits, slice(0, 4)),
+        lambda table: moment_sums(table, limits, slice(0, 4)),
         lambda table: histograms.exponent_counts(table, groups, np.zeros(4)),
         lambda table: histograms.exponent_counts(table, [range(3)], np.zeros(4)),
         histograms.signed_exponent_counts,
@@ -72,12 +72,12 @@ def test_blocks_do_not_change_counts_and_hardly_change_moments(monkeypatch):
     """Counts of unweighted rows are whole numbers, so they are exact however the rows are cut."""
     data = some_data(weighted=False)
     groups = [range(j, j + 1) for j in range(3)]
-    limits = moments.Limits(-np.full(4, 2.0), np.full(4, 2.0), np.zeros(4), np.full(4, 2.0))
+    limits = Limits(-np.full(4, 2.0), np.full(4, 2.0), np.zeros(4), np.full(4, 2.0))
     found = []
     for entries in (21, 1 << 18):
         monkeypatch.setattr(rows, "BLOCK_ENTRIES", entries)
         counts = histograms.exponent_counts(data, groups, np.zeros(3)), histograms.signed_exponent_counts(data)
-        found.append((counts, moments.moment_sums(data, limits, slice(0, 4))))
+        found.append((counts, moment_sums(data, limits, slice(0, 4))))
     for a, b in zip(found[0][0], found[1][0], strict=True):
         np.testing.assert_array_equal(a, b)
     np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-12)

@@ -25,7 +25,7 @@ from discreet.problem.constraints import L2Ball
 from discreet.problem.losses import Logistic, Squared
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import unscaled_problem
-from discreet.solvers.choose import make_solver
+from discreet.solvers.run import make_solver
 
 ROWS = 1_003
 

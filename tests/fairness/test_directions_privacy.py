@@ -17,9 +17,8 @@ from scipy import stats
 
 from discreet import Relation
 from discreet.audit.lower_bound import epsilon_lower_bound
-from discreet.data import moments
 from discreet.data.public import Public
-from discreet.data.rows import Data
+from discreet.data.rows import Data, limits_between
 from discreet.fairness.fairer.cell_sums import Cells, count_weight, exact_sums, learn_cells, plan_cells
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.budget import Budget
@@ -28,7 +27,7 @@ from tests.neighbours import BUDGETS, CASE, N, P, neighbours
 from tests.statistics import both_arms
 
 CELLS = 3
-LIMITS = moments.limits_between(np.array([-2.0, 0.5, 0.0]), np.array([1.0, 1e6, 1e-3]), False)
+LIMITS = limits_between(np.array([-2.0, 0.5, 0.0]), np.array([1.0, 1e6, 1e-3]), False)
 NUMBERS = st.integers(-1, CELLS - 1)
 
 
@@ -57,7 +56,7 @@ def test_sums_by_cell_move_by_at_most_their_sensitivity(
 @pytest.mark.parametrize("weight", [1.0, 8.0])
 def test_the_bounds_are_attained_and_cannot_be_lowered(relation, weight):
     """A row at one corner of the box becomes the opposite corner, or goes to another cell, or vanishes."""
-    limits = moments.limits_between(-np.ones(P), np.ones(P), False)
+    limits = limits_between(-np.ones(P), np.ones(P), False)
     one, minus = Data(np.ones((1, P)), np.zeros(1)), Data(-np.ones((1, P)), np.zeros(1))
     nothing = Data(np.ones((1, P)), np.zeros(1), np.zeros(1))
     changes = {

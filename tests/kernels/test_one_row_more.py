@@ -7,12 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.data import moments
-from discreet.data.rows import Data
+from discreet.data.rows import Data, limits_between, moment_sums
 from discreet.kernels import small_rows
 from discreet.kernels.gradient import row_norms
-from discreet.kernels.scaled_rows import ScaledRows
 from discreet.problem.losses import Huber, Logistic, SmoothedHinge, Squared
+from discreet.problem.scaled_block import ScaledRows
 from discreet.scaling import histograms
 
 HOSTILE = [0.0, -0.0, 5e-324, -5e-324, 1e-310, 1e-162, 1e-154, 1e154, 1e308, -1e308, 1.79e308]
@@ -74,12 +73,12 @@ def test_histograms_and_moments(kind, weighted, monkeypatch):
     X = np.clip(rng.choice(HOSTILE + edges, size=(200, 4)), -3e38, 3e38 if kind is np.float32 else 1e308).astype(kind)
     data = Data(X, X[:, 0].astype(np.float64), rng.random(200) if weighted else None)
     groups, limits = [range(j, j + 1) for j in range(5)], np.array([1.0, 1e100, 1e-100, 2.0**60, 5.0])
-    between = moments.limits_between(-limits, limits)
+    between = limits_between(-limits, limits)
     few = [histograms.exponent_counts(data, groups, origin) for origin in (np.zeros(5), limits)]
-    few.append(moments.moment_sums(data, between, slice(0, 5)))
+    few.append(moment_sums(data, between, slice(0, 5)))
     monkeypatch.setattr(small_rows, "SMALL", 0)
     many = [histograms.exponent_counts(data, groups, origin) for origin in (np.zeros(5), limits)]
-    many.append(moments.moment_sums(data, between, slice(0, 5)))
+    many.append(moment_sums(data, between, slice(0, 5)))
     assert all(map(np.array_equal, few, many))
 
 

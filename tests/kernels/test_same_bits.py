@@ -14,7 +14,6 @@ from numba import njit
 
 from discreet.kernels import (
     elementary,
-    few_draws,
     grid_sums,
     mapped_rows,
     norm_counts,
@@ -24,7 +23,6 @@ from discreet.kernels import (
     slopes,
     small_quadratic,
     small_rows,
-    small_slopes,
     vectormath,  # noqa: F401 - tells Numba what the elementary functions mean
 )
 from discreet.problem.losses import Huber, Logistic, SmoothedHinge, Squared
@@ -76,7 +74,7 @@ def test_draws(name, size):
     words = np.random.default_rng(size).integers(0, 2**64, size + size % 2, dtype="u8")
     words[: WORDS.size] = WORDS[: words.size]
     few, many = np.empty(size), np.empty(size)
-    getattr(few_draws, name)(words, few)
+    getattr(elementary, name)(words, few)
     getattr(sampling, name)(words, many)
     assert same(few, many)
 
@@ -88,7 +86,7 @@ def test_rounded_draws_and_which_are_undecided(name, scale, size):
     words = np.random.default_rng(size).integers(0, 2**64, size + size % 2, dtype="u8")
     words[: WORDS.size] = WORDS[: words.size]
     results = []
-    for module in (few_draws, sampling):
+    for module in (elementary, sampling):
         out, undecided = np.empty(size), np.zeros(size, np.int64)
         results.append((getattr(module, name)(words, scale, out, undecided), out, undecided))
     assert results[0][0] == results[1][0]
@@ -148,7 +146,7 @@ def test_slopes_and_curvatures(name, loss):
     margins = np.concatenate([np.random.default_rng(0).normal(size=1_000) * 3.0, EDGES])
     y = np.where(np.arange(margins.size) % 2, 1.0, -1.0)
     few, many = np.empty(margins.size), np.empty(margins.size)
-    getattr(small_slopes, name)(loss.code, float(loss.parameter), margins, y, few)
+    getattr(small_rows, name)(loss.code, float(loss.parameter), margins, y, few)
     getattr(slopes, name)(loss.code, float(loss.parameter), margins, y, many)
     assert same(few, many)
 

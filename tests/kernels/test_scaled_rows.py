@@ -7,8 +7,8 @@ import pytest
 
 from discreet.kernels.gradient import clipped_gradient_sum, clipped_slopes, mapped_row_norms, row_norms
 from discreet.kernels.grid_sums import outer_product_sum
-from discreet.kernels.scaled_rows import ScaledRows
 from discreet.problem.losses import Huber, Logistic, SmoothedHinge, Squared
+from discreet.problem.scaled_block import ScaledRows
 
 LOSSES = [Logistic(), Squared(), Huber(0.7), SmoothedHinge(0.4)]
 STEP = 2.0**-20

@@ -13,8 +13,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from discreet.kernels.scaled_rows import ScaledRows
 from discreet.kernels.slopes import HUBER, LOGISTIC, SMOOTHED_HINGE, SQUARED
+from discreet.problem.scaled_block import ScaledRows
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; pip install discreet[gpu]")
 

@@ -14,9 +14,8 @@ from sklearn.base import clone
 
 from discreet import Budget, Ledger, Relation
 from discreet.audit.lower_bound import epsilon_lower_bound
-from discreet.data import moments
 from discreet.data.public import Public
-from discreet.data.rows import Data
+from discreet.data.rows import Data, limits_between
 from discreet.preprocessing import DeclaredImputer, PrivateImputer, check_pipeline, pipeline_guarantee
 from discreet.preprocessing.imputer import learn_means_with_gaps, plan_means_with_gaps
 from discreet.privacy import accounting, mechanisms
@@ -168,7 +167,7 @@ def test_mistakes_and_the_ledger(tmp_path):
     step = PrivateImputer(bounds=(0, 2), delta=1e-6, ledger=ledger, dataset="people").fit(X)
     assert 0.5 < ledger.spent("people") <= 1.0
     assert pipeline_guarantee(step).epsilon == pytest.approx(1.0)
-    assert moments.limits_between(np.zeros(1), np.full(1, 2.0)).centre == 1.0
+    assert limits_between(np.zeros(1), np.full(1, 2.0)).centre == 1.0
 
 
 def test_one_gap_among_booleans_changes_nothing_but_the_counts():

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from discreet.audit.lower_bound import epsilon_lower_bound
-from discreet.data import moments
 from discreet.data.public import Public
-from discreet.data.rows import Data, on_term_grid
+from discreet.data.rows import Data, Limits, limits_between, moment_sums, on_term_grid
 from discreet.preprocessing import PrivateBounds, PrivateQuantiles, PrivateScaler, quantiles
 from discreet.preprocessing.means import learn_means, plan_means
 from discreet.preprocessing.quantiles import POINTS, Runs, learn_quantiles, place_of, plan_quantiles, value_of
@@ -66,13 +65,13 @@ def test_signed_histograms_move_by_at_most_their_sensitivity(relation, X, weight
 @given(**CASE)
 def test_means_and_mean_squares_move_by_at_most_their_sensitivity(relation, X, weight, row, at, seed):
     tables = neighbours(relation, X, np.zeros(N), weight, row, at)
-    centred = moments.limits_between(LOW, HIGH, False)
-    means = [moments.moment_sums(data, centred, slice(0, P)) for data in tables]
+    centred = limits_between(LOW, HIGH, False)
+    means = [moment_sums(data, centred, slice(0, P)) for data in tables]
     moved_within(means[0][0] - means[1][0], mechanisms.bounded_values(relation, P))
     moved_within(means[0] - means[1], mechanisms.bounded_moments(relation, P))
     radius = np.maximum(np.abs(LOW), np.abs(HIGH))
-    around_zero = moments.Limits(LOW, HIGH, np.zeros(P), radius)
-    squares = [moments.moment_sums(data, around_zero, slice(0, P))[1] for data in tables]
+    around_zero = Limits(LOW, HIGH, np.zeros(P), radius)
+    squares = [moment_sums(data, around_zero, slice(0, P))[1] for data in tables]
     moved_within(squares[0] - squares[1], mechanisms.bounded_fractions(P))
 
 
@@ -124,8 +123,8 @@ def test_points_meet_the_ends_of_a_range_and_whole_numbers():
 def test_the_bounds_are_attained_and_cannot_be_lowered():
     one = Data(np.ones((1, 1)), np.zeros(1))
     minus, nothing = Data(-np.ones((1, 1)), np.zeros(1)), Data(np.ones((1, 1)), np.zeros(1), np.zeros(1))
-    limits = moments.limits_between(-np.ones(1), np.ones(1), False)
-    sums = [moments.moment_sums(data, limits, slice(0, 1))[0] for data in (one, minus, nothing)]
+    limits = limits_between(-np.ones(1), np.ones(1), False)
+    sums = [moment_sums(data, limits, slice(0, 1))[0] for data in (one, minus, nothing)]
     assert abs(sums[0] - sums[1]) == mechanisms.bounded_values(Relation.REPLACE, 1).l2
     assert abs(sums[0] - sums[2]) == mechanisms.bounded_values(Relation.ZERO_OUT, 1).l2
     counts = [histograms.signed_exponent_counts(data) for data in (one, minus, nothing)]
@@ -220,7 +219,7 @@ def test_every_sum_carries_the_planned_noise(budget, relation):
     means = learn_means(plan, ZEROS, seeded_generator(1))
     both_arms(means * public.rows / 2.0, law(plan.mechanism, sensitivity))
     mechanism = plan_scaler(public, budget).moments
-    limits = moments.limits_between(public.low, public.high, False)
+    limits = limits_between(public.low, public.high, False)
     found, _ = learn_moments(mechanism, limits, ZEROS, public, seeded_generator(2))
     both_arms(found * public.rows / 2.0, law(mechanism, mechanisms.bounded_moments(relation, COLUMNS)))
 

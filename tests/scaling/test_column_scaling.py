@@ -19,7 +19,7 @@ from discreet.problem.losses import Logistic, Squared
 from discreet.problem.penalties import ElasticNet
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import scale_problem
-from discreet.scaling import histograms, ranges
+from discreet.scaling import histograms, learn
 from discreet.scaling.learn import learn_scaling
 from discreet.scaling.plan import plan_scaling
 from tests.catalogue import table
@@ -99,7 +99,7 @@ def test_constant_zero_and_rare_columns_are_harmless():
     _, scaling = learned(X)
     assert not scaling.frozen.any()
     np.testing.assert_allclose(scaling.high[[0, 2]], scaling.high[0])
-    assert 8.0 * ranges.MARGIN <= scaling.high[0] <= 80.0
+    assert 8.0 * learn.MARGIN <= scaling.high[0] <= 80.0
     matrix = scaling.matrix(Data(X, np.zeros(50_000)), "F", True)
     assert np.abs(matrix).max() < 1e4
     _, scaling = learned(X[:, :1])

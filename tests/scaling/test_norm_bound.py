@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from discreet.scaling.norm_bound import BINS, LOWEST, PER_OCTAVE, norm_bound_at, norm_counts
+from discreet.scaling.second_moment import BINS, LOWEST, PER_OCTAVE, norm_bound_at, norm_counts
 
 
 def bin_of(norm, unit=1.0):

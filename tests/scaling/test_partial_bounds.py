@@ -24,7 +24,7 @@ from discreet.problem.penalties import L2
 from discreet.problem.problem import Problem
 from discreet.scaling.learn import counted_columns, learn_scaling
 from discreet.scaling.plan import plan_scaling
-from discreet.solvers.choose import make_plan
+from discreet.solvers.run import make_plan
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning")
 

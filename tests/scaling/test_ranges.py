@@ -12,14 +12,13 @@ import pytest
 from hypothesis import given, settings
 
 from discreet.audit.lower_bound import epsilon_lower_bound
-from discreet.data import moments
 from discreet.data.public import Public
-from discreet.data.rows import Data
+from discreet.data.rows import Data, limits_between, moment_sums
 from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
-from discreet.scaling import histograms, ranges
+from discreet.scaling import histograms, learn
 from discreet.scaling.learn import learn_scaling
 from discreet.scaling.plan import plan_scaling
 from tests.audit_tools import DELTA, EPSILON
@@ -172,9 +171,9 @@ def test_locations_move_by_at_most_their_sensitivity(relation, X, weight, row, a
     rng = np.random.default_rng(seed)
     first, second = neighbours(relation, X, rng.standard_normal(X.shape[0]), weight, row, at)
     low = rng.uniform(-5.0, 5.0, P)
-    limits = moments.limits_between(low, low + rng.uniform(0.0, 5.0, P))
+    limits = limits_between(low, low + rng.uniform(0.0, 5.0, P))
     far = [0, 2]
-    sums = [moments.moment_sums(data, limits, slice(0, P))[0, far] for data in (first, second)]
+    sums = [moment_sums(data, limits, slice(0, P))[0, far] for data in (first, second)]
     claimed = mechanisms.bounded_values(relation, len(far))
     assert np.linalg.norm(sums[0] - sums[1]) <= claimed.l2 * (1 + 1e-9)
     assert np.abs(sums[0] - sums[1]).sum() <= claimed.l1 * (1 + 1e-9)
@@ -185,9 +184,9 @@ def test_which_columns_lie_far_is_read_from_noisy_counts():
     data = Data(np.ones((100, 200)), np.zeros(100))
     seen = []
     for seed in (0, 1):
-        found = ranges.Ranges.declared(np.full(200, -np.inf), np.full(200, np.inf))
-        counter = ranges.Counter(data, Public(100, 200), seeded_generator(seed))
-        seen.append(ranges.cut_around_origin(found, list(range(200)), mechanisms.Gaussian(0.6), counter))
+        found = learn.Ranges.declared(np.full(200, -np.inf), np.full(200, np.inf))
+        counter = learn.Counter(data, Public(100, 200), seeded_generator(seed))
+        seen.append(learn.cut_around_origin(found, list(range(200)), mechanisms.Gaussian(0.6), counter))
     assert seen[0] != seen[1]
     assert 0 < len(seen[0]) < 200
 
@@ -201,9 +200,9 @@ def test_the_audit_of_locations(noise, broken):
     stream, public = seeded_generator(3), Public(10_000_000, 1)
 
     def draws(value):
-        wide = ranges.Ranges.declared(np.array([-1e3]), np.array([1e3]))
+        wide = learn.Ranges.declared(np.array([-1e3]), np.array([1e3]))
         data = Data(np.full((1, 1), value), np.zeros(1))
-        counter = ranges.Counter(data, public, stream)
+        counter = learn.Counter(data, public, stream)
         return np.array([counter.means(wide, [0], mechanism)[0] for _ in range(10_000)])
 
     bound = epsilon_lower_bound(draws(1e3), draws(-1e3), budget.delta)

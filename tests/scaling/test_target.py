@@ -18,10 +18,9 @@ from discreet.data.rows import Data
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
-from discreet.scaling import histograms, ranges, shares
-from discreet.scaling.learn import expected_mean, learn_scaling
-from discreet.scaling.plan import plan_scaling
-from discreet.scaling.target import signed_range
+from discreet.scaling import histograms, learn
+from discreet.scaling.learn import expected_mean, learn_scaling, signed_range
+from discreet.scaling.plan import DEFAULT_SHARE, MOST_SHARE, plan_scaling, share_out
 from discreet.solvers.gradient_descent import GradientDescent
 from discreet.solvers.newton import Newton
 from tests.neighbours import CASE, neighbours
@@ -34,10 +33,10 @@ def learned(X, y=None, epsilon=1.0, seed=0, share=None, **public):
     return plan, learn_scaling(plan, data, facts, seeded_generator(seed))
 
 
-@pytest.mark.parametrize(("most", "found"), [(shares.MOST_SHARE, True), (0.06, False)])
+@pytest.mark.parametrize(("most", "found"), [(MOST_SHARE, True), (0.06, False)])
 def test_a_small_table_finds_its_target(most, found, monkeypatch):
     """300 rows at epsilon 1, ten columns; a share that does not grow loses most targets (the planted fault)."""
-    monkeypatch.setattr(shares, "MOST_SHARE", most)
+    monkeypatch.setattr("discreet.scaling.plan.MOST_SHARE", most)
     rng, lost = np.random.default_rng(0), 0
     for seed in range(20):
         X, y = rng.standard_normal((300, 10)), 8.0 * rng.standard_normal(300)
@@ -78,7 +77,7 @@ def test_labels_as_targets_keep_both_values_inside_declared_bounds():
 
 
 def noisy(counts, deviation=1.0):
-    return counts, ranges.Noise(mechanisms.Gaussian(deviation), mechanisms.counted_rows(), counts.size)
+    return counts, learn.Noise(mechanisms.Gaussian(deviation), mechanisms.counted_rows(), counts.size)
 
 
 def test_runs_of_bins_stand_out_where_no_single_one_does():
@@ -106,7 +105,7 @@ def test_a_bin_that_stands_out_belongs_to_the_range_of_a_target_gap_or_no_gap():
 
 def test_a_long_tail_is_seen_by_the_sum_of_its_bins():
     """Four octaves above the bulk, 3.5 deviations each: none passes the level of a neighbour, which is 4."""
-    noise = ranges.Noise(mechanisms.Gaussian(1.0), mechanisms.counted_rows(), histograms.BINS)
+    noise = learn.Noise(mechanisms.Gaussian(1.0), mechanisms.counted_rows(), histograms.BINS)
     counts = np.zeros(histograms.BINS)
     counts[60], counts[61:65] = 1_000.0, 3.5
     assert histograms.radius_of(counts, *noise.levels(known=False)) == histograms.upper_end(64)
@@ -139,12 +138,12 @@ def test_counts_of_targets_and_of_common_sizes_move_by_at_most_their_sensitivity
 def test_the_share_grows_only_where_that_rescues_scales_per_column():
     """Plenty of rows take the usual share, fewer take more, too few keep the usual one, and columns share a scale."""
     budget = Budget(1.0, 1e-6)
-    found = [shares.share_out(Public(rows, 10), budget, None, True, False) for rows in (10_000, 1_000, 100)]
+    found = [share_out(Public(rows, 10), budget, None, True, False) for rows in (10_000, 1_000, 100)]
     spent = [sum(each.columns.values()) for each in found]
     assert [each.method for each in found] == ["columns", "columns", "common"]
-    assert spent[0] == pytest.approx(shares.DEFAULT_SHARE) == pytest.approx(spent[2])
-    assert shares.DEFAULT_SHARE < spent[1] <= shares.MOST_SHARE
-    asked = shares.share_out(Public(1_000, 10), budget, 0.1, True, False)
+    assert spent[0] == pytest.approx(DEFAULT_SHARE) == pytest.approx(spent[2])
+    assert DEFAULT_SHARE < spent[1] <= MOST_SHARE
+    asked = share_out(Public(1_000, 10), budget, 0.1, True, False)
     assert (asked.method, sum(asked.columns.values())) == ("common", pytest.approx(0.1))
 
 
@@ -214,12 +213,12 @@ def test_a_huge_budget_cuts_nothing(kind):
 
 def test_margins_follow_the_noise():
     margins = [
-        ranges.Noise(mechanisms.Gaussian(deviation), mechanisms.counted_rows(), 129).margin(1_000)
+        learn.Noise(mechanisms.Gaussian(deviation), mechanisms.counted_rows(), 129).margin(1_000)
         for deviation in (80.0, 10.0, 1.0, 0.01)
     ]
-    assert margins[0] == ranges.MARGIN
+    assert margins[0] == learn.MARGIN
     assert sorted(margins) == margins
-    assert margins[-1] == ranges.MOST_MARGIN
+    assert margins[-1] == learn.MOST_MARGIN
 
 
 def test_levels_of_sums_are_exceeded_as_seldom_as_they_say():
@@ -237,9 +236,9 @@ def test_scales_of_target_and_columns_fit_into_their_shares():
     for rows in (100, 1_000, 30_000):
         budget = Budget(1.0, 1e-6)
         plan = plan_scaling(Public(rows, 5), budget, None, True, True)
-        found = shares.share_out(Public(rows, 5), budget, None, True, True)
+        found = share_out(Public(rows, 5), budget, None, True, True)
         whole = sum(found.columns.values()) + sum(found.target.values())
-        assert whole <= shares.MOST_SHARE + (1.0 - shares.MOST_SHARE) * shares.MOST_SHARE
+        assert whole <= MOST_SHARE + (1.0 - MOST_SHARE) * MOST_SHARE
         spent = accounting.epsilon_of(plan.event, budget.delta, Public(rows, 5).relation)
         allowed = accounting.epsilon_of(
             mechanisms.additive(budget, whole).event, budget.delta, Public(rows, 5).relation

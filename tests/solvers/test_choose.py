@@ -11,7 +11,7 @@ from discreet.privacy.budget import Budget
 from discreet.problem.losses import Logistic, Multinomial, Squared
 from discreet.problem.penalties import L2
 from discreet.problem.problem import Problem
-from discreet.solvers.choose import make_plan, make_solver
+from discreet.solvers.run import make_plan, make_solver
 
 LOGISTIC, SQUARED, CLASSES = Logistic(), Squared(), Multinomial(3)
 PURE, INFINITE = Budget.pure(1.0), Budget(math.inf, 1e-8)

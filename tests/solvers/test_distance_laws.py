@@ -261,7 +261,7 @@ def _scaling(solver, plan, X, y):
 
 
 def _own_terms(problem, scaled):
-    from discreet.problem.blockwise import scaled_penalty_terms
+    from discreet.problem.scaled_problem import scaled_penalty_terms
 
     return scaled_penalty_terms(problem, scaled.scaling)
 

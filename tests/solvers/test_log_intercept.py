@@ -19,8 +19,14 @@ from discreet.problem.optimum import newton
 from discreet.problem.scaled_problem import scale_problem
 from discreet.solvers.newton import Newton
 from discreet.solvers.newton.releases import LABELS
-from discreet.solvers.newton.settling import CALIBRATION_SHARE, calibrated_intercept, mean_curvature, within_belief
-from discreet.solvers.newton.shrinkage import Columns, Estimate
+from discreet.solvers.newton.settling import (
+    CALIBRATION_SHARE,
+    Columns,
+    Estimate,
+    calibrated_intercept,
+    mean_curvature,
+    within_belief,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning")
 LOSSES = [Poisson(1e4), Gamma(1e4)]

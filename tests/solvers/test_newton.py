@@ -31,7 +31,7 @@ from discreet.problem.constraints import Box
 from discreet.problem.losses import Huber, Logistic, SmoothedHinge, Squared
 from discreet.problem.penalties import L1, L2, ElasticNet, PenaltyTerms, prox
 from discreet.problem.problem import Problem
-from discreet.scaling import norm_bound, second_moment
+from discreet.scaling import second_moment
 from discreet.scaling.second_moment import Metric, SecondMoment
 from discreet.solvers import CoordinateDescent, Newton
 from discreet.solvers._shared.quadratic_model import QuadraticModel
@@ -106,14 +106,14 @@ def test_size_counts_move_by_at_most_their_sensitivity(relation, X, weight, row,
     for scaled in scaled_neighbours(relation, Squared(), X, weight, row, at, seed, "C"):
         with np.errstate(all="ignore"):
             sizes = np.abs(scaled.slopes(some_weights(scaled, seed))) * scaled.norms()
-        counts.append(norm_bound.norm_counts(sizes, scaled.weight, unit))
+        counts.append(second_moment.norm_counts(sizes, scaled.weight, unit))
         assert counts[-1].sum() == pytest.approx(scaled.weight.sum())
     assert np.linalg.norm(counts[0] - counts[1]) <= mechanisms.one_hot_counts(relation, 1).l2 * (1 + 1e-12)
 
 
 def test_every_size_has_a_bin():
     sizes = np.array([0.0, 5e-324, 1.0, 1e308, np.inf, np.nan])
-    counts = norm_bound.norm_counts(sizes, None, 1.0)
+    counts = second_moment.norm_counts(sizes, None, 1.0)
     assert counts.sum() == sizes.size
     assert counts[0] == 2
     assert counts[-1] == 3
@@ -121,8 +121,8 @@ def test_every_size_has_a_bin():
 
 def test_a_limit_leaves_about_the_allowed_number_of_rows_above():
     sizes = np.random.default_rng(0).lognormal(sigma=1.0, size=20_000)
-    found = norm_bound.private_norm_bound(
-        norm_bound.norm_counts(sizes, None, 1.0),
+    found = second_moment.private_norm_bound(
+        second_moment.norm_counts(sizes, None, 1.0),
         1.0,
         500.0,
         mechanisms.Gaussian(3.0),
@@ -131,15 +131,15 @@ def test_a_limit_leaves_about_the_allowed_number_of_rows_above():
         sizes.size,
     )
     assert (sizes > found).sum() <= 550
-    assert (sizes > found * 2 ** (-1 / norm_bound.PER_OCTAVE)).sum() >= 450
+    assert (sizes > found * 2 ** (-1 / second_moment.PER_OCTAVE)).sum() >= 450
 
 
 def test_a_limit_reaches_over_a_gap():
     """Two groups of rows, as of two classes: no group is clipped for lying apart."""
     for share in (0.55, 0.9, 0.97):
         sizes = np.where(np.arange(100_000) < share * 100_000, 1.0, 4.0)
-        found = norm_bound.private_norm_bound(
-            norm_bound.norm_counts(sizes, None, 1.0),
+        found = second_moment.private_norm_bound(
+            second_moment.norm_counts(sizes, None, 1.0),
             1.0,
             100.0,
             mechanisms.Gaussian(10.0),
@@ -152,9 +152,9 @@ def test_a_limit_reaches_over_a_gap():
 
 def test_sizes_far_beyond_the_usual_are_told_apart_where_the_noise_is_weak():
     sizes = np.where(np.arange(10_000) < 20, 1_000.0, 1.0)
-    counts = norm_bound.norm_counts(sizes, None, 1.0)
+    counts = second_moment.norm_counts(sizes, None, 1.0)
     weak, strong = (
-        norm_bound.private_norm_bound(
+        second_moment.private_norm_bound(
             counts, 1.0, 0.5, mechanisms.Gaussian(z), Relation.REPLACE, seeded_generator(0), sizes.size
         )
         for z in (0.1, 3.0)
@@ -176,14 +176,14 @@ def test_a_huge_budget_is_as_good_as_an_infinite_one(epsilon):
     assert losses[0] <= 1.001 * losses[1]
 
 
-@pytest.mark.parametrize(("level", "holds"), [(norm_bound.CLEAR, True), (3.0, False)])
+@pytest.mark.parametrize(("level", "holds"), [(second_moment.CLEAR, True), (3.0, False)])
 def test_noise_alone_seldom_sets_an_absurd_limit(level, holds, monkeypatch):
     """Rows of one size and many empty bins: the limit stays, in all but one draw of 20,000. A lower level fails."""
-    monkeypatch.setattr(norm_bound, "CLEAR", level)
-    counts = norm_bound.norm_counts(np.ones(50_000), None, 1.0)
+    monkeypatch.setattr(second_moment, "CLEAR", level)
+    counts = second_moment.norm_counts(np.ones(50_000), None, 1.0)
     mechanism, stream = mechanisms.Gaussian(100.0), seeded_generator(1)
     found = [
-        norm_bound.private_norm_bound(counts, 1.0, 50.0, mechanism, Relation.REPLACE, stream, 50_000)
+        second_moment.private_norm_bound(counts, 1.0, 50.0, mechanism, Relation.REPLACE, stream, 50_000)
         for _ in range(1_000)
     ]
     assert (max(found) < 2.0) == holds

@@ -22,7 +22,7 @@ from discreet.problem.losses import ClassWeighted, Logistic, Multinomial
 from discreet.problem.penalties import L2
 from discreet.problem.problem import Problem
 from discreet.solvers import Newton
-from discreet.solvers._shared.constant_score import (
+from discreet.solvers.newton.calibration import (
     expected_share,
     label_counts,
     learn_label_scores,
@@ -30,7 +30,7 @@ from discreet.solvers._shared.constant_score import (
     wanted_share,
 )
 from discreet.solvers.newton.releases import LABELS, MOMENT
-from discreet.solvers.newton.shrinkage import Columns, Estimate, NoisyWeights, averaged_noise, with_intercept
+from discreet.solvers.newton.settling import Columns, Estimate, NoisyWeights, averaged_noise, with_intercept
 from tests.neighbours import CASE, scaled_neighbours
 
 

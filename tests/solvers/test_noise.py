@@ -20,7 +20,7 @@ from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
 from discreet.problem.losses import Logistic, Multinomial, Squared
 from discreet.problem.problem import Problem
-from discreet.scaling import histograms, ranges
+from discreet.scaling import histograms, learn
 from discreet.scaling.learn import learn_scaling
 from discreet.scaling.plan import plan_scaling
 from discreet.solvers import CoordinateDescent, GradientDescent, StochasticGradientDescent
@@ -106,10 +106,10 @@ def test_exponent_histograms_carry_the_planned_noise(relation, monkeypatch):
 def test_locations_carry_the_planned_noise(relation):
     """Half of the columns get a closer look, and the noise is for as many."""
     public = Public(10_000_000, COLUMNS, relation)
-    found = ranges.Ranges.declared(np.full(COLUMNS, -3.0), np.full(COLUMNS, 3.0))
+    found = learn.Ranges.declared(np.full(COLUMNS, -3.0), np.full(COLUMNS, 3.0))
     mechanism = mechanisms.Gaussian(5.0)
     far = list(range(0, COLUMNS, 2))
-    means = ranges.Counter(ZEROS, public, seeded_generator(7)).means(found, far, mechanism)
+    means = learn.Counter(ZEROS, public, seeded_generator(7)).means(found, far, mechanism)
     sensitivity = mechanisms.bounded_values(relation, len(far))
     both_arms(means[far], stats.norm(scale=3.0 * sensitivity.l2 * 5.0 / public.rows))
     assert (means[1::2] == 0.0).all()

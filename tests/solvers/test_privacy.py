@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import LogisticRegression, Relation, Ridge, solve
-from discreet.data import moments
 from discreet.data.public import Public
-from discreet.data.rows import Data
+from discreet.data.rows import Data, Limits, moment_sums
 from discreet.kernels.gradient import clipped_gradient_sum
 from discreet.kernels.stochastic import steps_dense, steps_sparse
 from discreet.privacy import accounting, mechanisms
@@ -61,17 +60,17 @@ def test_moments_move_by_at_most_their_sensitivity(relation, X, weight, row, at,
     first, second = neighbours(relation, X, targets(Squared(), seed), weight, row, at)
     radius = np.array([2.0, 1e-3, 1e6, 5.0])
     centre = np.array([0.0, 1.0, 0.0, 0.5])
-    limits = moments.Limits(centre - radius, centre + radius, centre, radius)
+    limits = Limits(centre - radius, centre + radius, centre, radius)
     everything = slice(0, P + 1)
-    move = moments.moment_sums(first, limits, everything) - moments.moment_sums(second, limits, everything)
+    move = moment_sums(first, limits, everything) - moment_sums(second, limits, everything)
     claimed = mechanisms.bounded_moments(relation, P + 1)
     assert np.linalg.norm(move) <= claimed.l2 * (1 + 1e-9)
     assert np.abs(move).sum() <= claimed.l1 * (1 + 1e-9)
 
 
 def test_the_moment_bound_is_attained_and_cannot_be_lowered():
-    limits = moments.Limits(-np.ones(1), np.ones(1), np.zeros(1), np.ones(1))
-    sums = [moments.moment_sums(Data(np.array([[x]]), np.zeros(1)), limits, slice(0, 1)) for x in (1.0, -1.0, -0.5)]
+    limits = Limits(-np.ones(1), np.ones(1), np.zeros(1), np.ones(1))
+    sums = [moment_sums(Data(np.array([[x]]), np.zeros(1)), limits, slice(0, 1)) for x in (1.0, -1.0, -0.5)]
     claimed = mechanisms.bounded_moments(Relation.REPLACE, 1)
     assert np.linalg.norm(sums[0] - sums[1]) == pytest.approx(claimed.l2)
     assert np.abs(sums[0] - sums[2]).sum() == pytest.approx(claimed.l1)

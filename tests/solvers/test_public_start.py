@@ -25,20 +25,18 @@ from discreet.privacy.mechanisms import Gaussian
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
 from discreet.problem import L1, L2, Logistic, Multinomial, Squared
-from discreet.problem.blockwise import scaled_start
 from discreet.problem.column_scaling import identity_scaling
 from discreet.problem.constraints import L1Ball, L2Ball
 from discreet.problem.problem import Problem
-from discreet.problem.scaled_problem import scale_problem
+from discreet.problem.scaled_problem import scale_problem, scaled_start
 from discreet.scaling.learn import declared_scaling
-from discreet.scaling.public_scales import with_public_scales
+from discreet.scaling.public_scales import check_sensitivity, start_is_better, total_gain, with_public_scales
 from discreet.scaling.second_moment import whitened_second_moment
-from discreet.scaling.start_check import check_sensitivity, start_is_better, total_gain
 from discreet.solvers import SOLVERS, CoordinateDescent, GradientDescent, Newton
 from discreet.solvers._shared.public_start import fitted_start
-from discreet.solvers.choose import make_plan
 from discreet.solvers.newton.planning import uses_public_metric
 from discreet.solvers.newton.public_metric import largest_eigenvalue, public_metric
+from discreet.solvers.run import make_plan
 from tests.neighbours import CASE, LOSSES, scaled_neighbours, some_weights
 
 ROWS, COLUMNS = 2_000, 4

@@ -15,7 +15,7 @@ from discreet.data.rows import Data
 from discreet.preprocessing.quantiles import Runs
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import AdditiveMechanism
-from discreet.privacy.mechanisms.grid import NoisyGrid
+from discreet.privacy.mechanisms.additive import NoisyGrid
 from discreet.privacy.random.generator import RandomGenerator
 from discreet.solvers import base as solver_base
 

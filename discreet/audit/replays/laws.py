@@ -10,8 +10,7 @@ import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.privacy import accounting, mechanisms
-from discreet.privacy.mechanisms.additive import noise_scale
-from discreet.privacy.mechanisms.grid import NoisyGrid
+from discreet.privacy.mechanisms.additive import NoisyGrid, noise_scale
 from discreet.privacy.relation import Relation
 
 # What a noise claims: the most its statistic may move (in the norm of the law), and its law.

@@ -12,10 +12,10 @@ from uuid import uuid4
 import numpy as np
 
 from discreet._common.types import BoolArray
-from discreet.data.bounds import boolean_columns
 from discreet.data.distributed.partitions import Loaded, PartitionedSource
 from discreet.data.distributed.rows import DistributedTable
 from discreet.data.loading import is_dask
+from discreet.data.public import boolean_columns
 from discreet.data.schema import Column, Schema, Target
 
 FRAME, ARRAY = "the Dask data frame", "the Dask array"

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from discreet.data.bounds import clip_columns
+from discreet.data.public import clip_columns
 from discreet.data.validation import validate_features
 
 

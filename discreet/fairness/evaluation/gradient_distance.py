@@ -25,13 +25,13 @@ from discreet.preprocessing.release import facts_of
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.perturbations import OutputNoise, SphericalLaplace, gradient_sum
 from discreet.privacy.release import WHOLE, ReleasePlan
-from discreet.problem.blockwise import scaled_penalty_terms
 from discreet.problem.penalties import PenaltyTerms, signed_subgradient_distance
+from discreet.problem.scaled_problem import scaled_penalty_terms
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
-    from discreet.privacy.mechanisms.grid import NoisyGrid
+    from discreet.privacy.mechanisms.additive import NoisyGrid
     from discreet.privacy.random.generator import RandomGenerator
     from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.losses import Loss

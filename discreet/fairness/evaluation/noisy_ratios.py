@@ -17,7 +17,7 @@ from discreet._common.types import FloatArray
 from discreet.metrics.intervals import last_rejected
 
 if TYPE_CHECKING:
-    from discreet.privacy.mechanisms.grid import NoisyGrid
+    from discreet.privacy.mechanisms.additive import NoisyGrid
 
 Mask = npt.NDArray[np.bool_]
 

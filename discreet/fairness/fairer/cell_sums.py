@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet._common.types import FloatArray, IndexArray
-from discreet.data import moments
-from discreet.data.rows import on_term_grid
+from discreet.data.rows import Limits, limits_between, moment_sums, on_term_grid
 from discreet.fairness.notions import NOTIONS, notion_of
 from discreet.privacy import mechanisms
 from discreet.privacy.relation import Relation
@@ -101,12 +100,12 @@ def count_weight(relation: Relation, columns: int, pure: bool) -> float:
     return 2.0 ** math.floor(power * math.log2(columns))
 
 
-def limits_of(public: Public) -> moments.Limits:
-    return moments.limits_between(*public.complete_bounds(), public.sparse)
+def limits_of(public: Public) -> Limits:
+    return limits_between(*public.complete_bounds(), public.sparse)
 
 
 def exact_sums(
-    data: Data, cell: IndexArray, count: int, limits: moments.Limits, rounded: bool
+    data: Data, cell: IndexArray, count: int, limits: Limits, rounded: bool
 ) -> tuple[FloatArray, FloatArray]:
     """The sums of the rows of each cell, in units of the radii, and the weights of these rows. Not private."""
     weight = np.ones(data.rows) if data.weight is None else data.weight
@@ -115,7 +114,7 @@ def exact_sums(
     sums, counts = [], []
     for number in range(count):
         inside = np.where(cell == number, weight, 0.0)
-        sums.append(moments.moment_sums(replace(data, weight=inside), limits, columns, rounded=rounded)[0])
+        sums.append(moment_sums(replace(data, weight=inside), limits, columns, rounded=rounded)[0])
         counts.append(on_grid(inside).sum())
     return np.array(sums), np.array(counts)
 

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.checks import at_least_zero
 from discreet._common.types import FloatArray
-from discreet.data.bounds import check_complete_bounds
+from discreet.data.public import check_complete_bounds
 from discreet.data.validation import LARGEST_BOUND, validate_features
 from discreet.fairness.fairer.directions import ReleasedDirections
 from discreet.preprocessing.row_by_row import allow_row_by_row

@@ -19,7 +19,7 @@ from discreet._common.types import FloatArray
 from discreet.federated.decentralised.network import Network
 
 if TYPE_CHECKING:
-    from discreet.privacy.mechanisms.grid import NoisyGrid
+    from discreet.privacy.mechanisms.additive import NoisyGrid
     from discreet.privacy.random.generator import RandomGenerator
 
 LEAST_MESSAGE_NOISE = 2.0**-10  # below, rounding errors of the accounting come near to the noise

@@ -36,7 +36,7 @@ from discreet.federated.plan import FederatedPlan
 from discreet.federated.planning import plan_federated
 from discreet.privacy.accounting import gaussian_epsilon
 from discreet.privacy.budget import Budget, budget_from
-from discreet.privacy.mechanisms.grid import NoisyGrid
+from discreet.privacy.mechanisms.additive import NoisyGrid
 from discreet.problem.problem import Problem
 
 ROUNDS = 10

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.privacy.mechanisms.grid import NoisyGrid
+from discreet.privacy.mechanisms.additive import Gaussian, NoisyGrid
 from discreet.privacy.mechanisms.sensitivity import Sensitivity
 
 if TYPE_CHECKING:

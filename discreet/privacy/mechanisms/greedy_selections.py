@@ -14,10 +14,10 @@ from discreet.privacy.mechanisms.additive import (
     AdditiveMechanism,
     Gaussian,
     Laplace,
+    NoisyGrid,
     event_unless_noiseless,
     noise_scale,
 )
-from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.privacy.mechanisms.sensitivity import Sensitivity
 
 if TYPE_CHECKING:

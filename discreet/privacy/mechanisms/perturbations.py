@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.mechanisms import Sensitivity
-from discreet.privacy.mechanisms.additive import AdditiveMechanism, event_unless_noiseless
-from discreet.privacy.mechanisms.grid import NoisyGrid, noisy_grid
+from discreet.privacy.mechanisms.additive import AdditiveMechanism, NoisyGrid, event_unless_noiseless, noisy_grid
 from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import numpy as np
 
 from discreet._common.types import IndexArray
 from discreet.privacy import accounting
-from discreet.privacy.mechanisms.additive import Gaussian, event_unless_noiseless, noise_scale
-from discreet.privacy.mechanisms.grid import NoisyGrid, noisy_grid
+from discreet.privacy.mechanisms.additive import Gaussian, NoisyGrid, event_unless_noiseless, noise_scale, noisy_grid
 from discreet.privacy.mechanisms.sensitivity import clipped_sum
 from discreet.privacy.relation import Relation
 

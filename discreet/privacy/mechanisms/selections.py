@@ -16,8 +16,7 @@ import numpy as np
 from discreet._common.types import FloatArray, IntArray
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
-from discreet.privacy.mechanisms.additive import Gaussian, Laplace, event_unless_noiseless, noise_scale
-from discreet.privacy.mechanisms.grid import NoisyGrid
+from discreet.privacy.mechanisms.additive import Gaussian, Laplace, NoisyGrid, event_unless_noiseless, noise_scale
 from discreet.privacy.mechanisms.sensitivity import Sensitivity
 
 if TYPE_CHECKING:

@@ -290,9 +290,9 @@ if hasattr(os, "register_at_fork"):
 def _kernels(draws: float = math.inf) -> ModuleType:
     """The functions that turn words into draws; few draws need no Numba, and have the same bits."""
     if draws <= FEW_DRAWS:
-        from discreet.kernels import few_draws
+        from discreet.kernels import elementary
 
-        return few_draws
+        return elementary
     from discreet.kernels import sampling
 
     return sampling

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.problem.arrays import Array, Values, floats
-from discreet.problem.losses.base import Loss
+from discreet.problem.losses.scalar import Loss
 
 
 @dataclass(frozen=True, slots=True)

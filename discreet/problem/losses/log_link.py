@@ -14,7 +14,7 @@ from scipy.special import xlogy
 
 from discreet._common.checks import number_in
 from discreet.problem.arrays import Array, Values, floats
-from discreet.problem.losses.base import Loss
+from discreet.problem.losses.scalar import Loss
 
 LIMIT = 8.0  # up to which exp is exact, in units of the mean of the target: docs/benchmarks/counts.md
 EXACT_LIMIT = 1e4  # the same without noise: no real table has predictions so far above its mean

@@ -12,7 +12,7 @@ from scipy.special import xlogy
 
 from discreet.kernels.forms import MULTINOMIAL, CompiledForms
 from discreet.problem.arrays import Array, Values, floats
-from discreet.problem.losses.base import Loss
+from discreet.problem.losses.scalar import Loss
 
 
 @dataclass(frozen=True, slots=True)

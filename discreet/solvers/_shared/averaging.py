@@ -10,8 +10,8 @@ import numpy as np
 from discreet._common.types import FloatArray
 
 if TYPE_CHECKING:
-    from discreet.problem.blockwise import BlockwiseProblem
-    from discreet.solvers.solution import Run
+    from discreet.problem.scaled_problem import BlockwiseProblem
+    from discreet.solvers.base import Run
 
 
 class Made(NamedTuple):

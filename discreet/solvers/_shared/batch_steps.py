@@ -16,8 +16,7 @@ from discreet.solvers._shared.batch_parts import NONE, GradientSum
 
 if TYPE_CHECKING:
     from discreet.privacy.random.poisson_sample import PoissonSample
-    from discreet.problem.blockwise import BlockwiseProblem
-    from discreet.problem.scaled_problem import UnscaledProblem
+    from discreet.problem.scaled_problem import BlockwiseProblem, UnscaledProblem
 
 
 class BatchSteps:

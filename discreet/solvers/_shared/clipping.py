@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from discreet.problem.blockwise import BlockwiseProblem
-from discreet.solvers.base import Plan
+from discreet.problem.scaled_problem import BlockwiseProblem
 
 if TYPE_CHECKING:
     from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.problem import Problem
+    from discreet.solvers.plan import Plan
 
 
 class NoiseRule(NamedTuple):

@@ -17,9 +17,9 @@ from discreet.solvers.base import Plan
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
-    from discreet.problem.blockwise import BlockwiseProblem
     from discreet.problem.problem import Problem
-    from discreet.solvers.solution import Run
+    from discreet.problem.scaled_problem import BlockwiseProblem
+    from discreet.solvers.base import Run
 
 
 # Tuned on public tables, and never read from rows: docs/defaults.md.

@@ -13,10 +13,10 @@ from discreet._common.types import FloatArray
 from discreet.data.rows import takes_tensors
 from discreet.kernels.gradient import row_norms
 from discreet.privacy import mechanisms
-from discreet.privacy.mechanisms.grid import NoisyGrid
+from discreet.privacy.mechanisms.additive import NoisyGrid
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
-from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock
 from discreet.problem.person_gradients import person_gradient_sum
+from discreet.problem.scaled_problem import BlockwiseProblem, ScaledBlock
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.averaging import Made, descend
 from discreet.solvers._shared.clipping import GRADIENT_CLIP, row_threshold

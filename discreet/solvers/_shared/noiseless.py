@@ -10,11 +10,10 @@ from collections.abc import Iterable
 from itertools import islice
 
 from discreet._common.types import FloatArray
-from discreet.problem.blockwise import BlockwiseProblem
 from discreet.problem.certificate import curvature, is_optimal
 from discreet.problem.fista import accelerated_steps, largest_curvature
 from discreet.problem.optimum import LARGEST_NEWTON, is_smooth, lbfgs, newton
-from discreet.problem.scaled_problem import ScaledProblem
+from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem
 from discreet.solvers.base import Run
 
 TOLERANCE = 1e-9  # of the certificate at which a run without noise ends

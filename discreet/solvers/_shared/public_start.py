@@ -16,11 +16,10 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.data.public_inputs import PublicModel
 from discreet.data.rows import Data
-from discreet.problem.blockwise import ScaledBlock
 from discreet.problem.column_scaling import identity_scaling
 from discreet.problem.fista import accelerated_steps, largest_curvature
 from discreet.problem.optimum import is_smooth, lbfgs
-from discreet.problem.scaled_problem import ScaledProblem, scale_problem
+from discreet.problem.scaled_problem import ScaledBlock, ScaledProblem, scale_problem
 from discreet.scaling.public_scales import with_public_scales
 
 if TYPE_CHECKING:

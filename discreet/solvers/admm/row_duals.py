@@ -19,8 +19,8 @@ import scipy.sparse as sp
 from discreet._common.types import FloatArray
 from discreet.data.rows import piece_slices, sum_over_blocks
 from discreet.kernels.gradient import clipped_gradient_sum, clipped_slopes
-from discreet.privacy.mechanisms.grid import NoisyGrid
-from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock
+from discreet.privacy.mechanisms.additive import NoisyGrid
+from discreet.problem.scaled_problem import BlockwiseProblem, ScaledBlock
 from discreet.solvers._shared.full_batch import FullBatchPlan, NoisyGradient
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
-from discreet.problem.blockwise import BlockwiseProblem
+from discreet.problem.scaled_problem import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import curvature_bound
 from discreet.solvers._shared.full_batch import (

@@ -35,10 +35,10 @@ from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
-    from discreet.privacy.mechanisms.grid import NoisyGrid
+    from discreet.privacy.mechanisms.additive import NoisyGrid
     from discreet.privacy.random.generator import RandomGenerator
-    from discreet.problem.blockwise import BlockwiseProblem
     from discreet.problem.problem import Problem
+    from discreet.problem.scaled_problem import BlockwiseProblem
 
 
 @dataclass(frozen=True)

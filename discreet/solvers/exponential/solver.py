@@ -26,11 +26,10 @@ from discreet.problem.penalties import Zero
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers.base import Capabilities, Run, Solver, calibrated
+from discreet.solvers.base import Capabilities, Run, Solver, calibrated, refused
 from discreet.solvers.exponential.cell_sampler import CellSampler, Energy
 from discreet.solvers.exponential.cells import best_pieces, box_excess, covering, log_tries
 from discreet.solvers.plan import Plan, Settings
-from discreet.solvers.refusals import refused
 
 if TYPE_CHECKING:
     from discreet.data.public import Public

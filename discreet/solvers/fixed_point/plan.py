@@ -11,7 +11,7 @@ from discreet._common.types import FloatArray, IntArray
 from discreet.data.public import Public
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.mechanisms.grid import NoisyGrid
+from discreet.privacy.mechanisms.additive import NoisyGrid
 from discreet.privacy.planned_release import PlannedRelease, planned_releases, with_shares
 from discreet.privacy.relation import Relation
 from discreet.privacy.release import ReleasePlan

@@ -21,19 +21,17 @@ from discreet.data.validation import LARGEST_BOUND
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import VertexSelections
 from discreet.privacy.planned_release import Kind, PlannedRelease, planned_releases
-from discreet.problem.blockwise import BlockwiseProblem
 from discreet.problem.column_scaling import identity_scaling
 from discreet.problem.constraints import AxisPolytope, Simplex
 from discreet.problem.penalties import Zero
-from discreet.problem.scaled_problem import ScaledProblem
+from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import NoiseRule, typical_slope
 from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers.base import Capabilities, Run, Solver, calibrated
+from discreet.solvers.base import Capabilities, Run, Solver, calibrated, refused
 from discreet.solvers.frank_wolfe.vertex_path import Path, begin
 from discreet.solvers.frank_wolfe.vertex_selection import Hull, Polytope
 from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
-from discreet.solvers.refusals import refused
 
 if TYPE_CHECKING:
     from discreet.data.public import Public

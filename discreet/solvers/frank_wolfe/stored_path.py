@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.problem.blockwise import BlockwiseProblem
+from discreet.problem.scaled_problem import BlockwiseProblem
 from discreet.solvers._shared.coordinate_parts import CoordinateSums, Moves
 from discreet.solvers.frank_wolfe.vertex_selection import Choice, Hull, Polytope, levels_of
 

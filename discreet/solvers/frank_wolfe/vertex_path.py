@@ -10,9 +10,8 @@ import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
 from discreet.kernels.units import UNROUNDED
-from discreet.problem.blockwise import BlockwiseProblem
 from discreet.problem.constraints import AxisPolytope
-from discreet.problem.scaled_problem import ScaledProblem
+from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem
 from discreet.solvers.frank_wolfe.stored_path import StoredPath
 from discreet.solvers.frank_wolfe.vertex_selection import Choice, Hull, Polytope, levels_of
 

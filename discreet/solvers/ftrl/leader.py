@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet._common.types import FloatArray
+from discreet.privacy.mechanisms.additive import NoisyGrid
 from discreet.privacy.mechanisms.aggregation import RunningSums
-from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.solvers._shared.averaging import GrowingTailAverage
 
 if TYPE_CHECKING:

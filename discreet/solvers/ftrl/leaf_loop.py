@@ -10,8 +10,8 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.kernels.gradient import clipped_gradient_sum
 from discreet.privacy import mechanisms
+from discreet.privacy.mechanisms.additive import NoisyGrid
 from discreet.privacy.mechanisms.aggregation import RunningSums, row_norm
-from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.solvers._shared.clipping import BATCH_CLIP, curvature_bound, row_threshold
 from discreet.solvers.ftrl.leader import Leader

@@ -7,8 +7,7 @@ import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
 from discreet.kernels.units import units_of
-from discreet.problem.blockwise import BlockwiseProblem
-from discreet.problem.scaled_problem import ScaledProblem
+from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem
 from discreet.solvers._shared.coordinate_parts import CoordinateSums, Moves
 
 

@@ -12,8 +12,7 @@ import scipy.sparse as sp
 from discreet._common.types import FloatArray
 from discreet.data.rows import TERM_STEP, on_term_grid
 from discreet.privacy import mechanisms
-from discreet.problem.blockwise import BlockwiseProblem
-from discreet.problem.scaled_problem import ScaledProblem
+from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem
 from discreet.solvers._shared.coordinate_parts import sums_of_squares
 
 if TYPE_CHECKING:

@@ -18,9 +18,8 @@ from discreet._common.checks import check_threshold, number_in, one_of, positive
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.privacy.planned_release import Kind, PlannedRelease, planned_releases
-from discreet.problem.blockwise import BlockwiseProblem
 from discreet.problem.penalties import prox, prox_decrease_root, signed_subgradient_distance
-from discreet.problem.scaled_problem import ScaledProblem
+from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.coordinates import scaling_for_declared, smoothness_bounds, thresholds
 from discreet.solvers._shared.noiseless import affordable_steps, until_optimal

@@ -1,37 +1,47 @@
 """One run of Newton: the metric, the clipping threshold and the curvature it has released, and its gradient steps.
 
 Everything it asks of the rows is a sum over blocks of them, so that a table in memory and one in a file give the same
-result. Order, noise and proof of the releases: docs/guarantees/newton.md.
+result. What it asks of a block are functions of the block and of numbers that are public or have been released: they
+may be computed on another machine, so none of them knows the run, its generator or its ledger. Order, noise and proof
+of the releases: docs/guarantees/newton.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet._common.types import FloatArray
+from discreet.data.rows import takes_tensors
 from discreet.privacy import mechanisms
-from discreet.privacy.mechanisms.grid import NoisyGrid
-from discreet.problem.blockwise import BlockwiseProblem
+from discreet.privacy.mechanisms.additive import NoisyGrid
+from discreet.problem.person_gradients import (
+    of_each_row,
+    person_gradient_norms,
+    person_gradient_sum,
+    person_gradients,
+    summed_weights,
+)
+from discreet.problem.scaled_problem import BlockwiseProblem, ScaledBlock
 from discreet.scaling import second_moment
-from discreet.scaling.norm_bound import private_norm_bound
-from discreet.scaling.second_moment import Metric, SecondMoment
+from discreet.scaling.second_moment import Metric, SecondMoment, norm_counts, private_norm_bound
 from discreet.solvers._shared.averaging import Made
 from discreet.solvers._shared.clipping import typical_slope
-from discreet.solvers._shared.constant_score import ConstantScore, learn_label_scores
 from discreet.solvers._shared.quadratic_model import QuadraticModel
-from discreet.solvers.newton import parts
-from discreet.solvers.newton.curvature import (
+from discreet.solvers.newton.calibration import ConstantScore, learn_label_scores
+from discreet.solvers.newton.planning import (
+    COUPLING,
     LEAST_CURVATURE,
     Curvature,
     first_curvature,
     first_slope,
     least_shrinkage,
     likely_values,
+    row_curvature_bound,
     safe_curvature,
 )
 from discreet.solvers.newton.public_metric import largest_eigenvalue, public_metric, public_rows, unresolved
@@ -48,9 +58,9 @@ from discreet.solvers.newton.releases import (
 
 if TYPE_CHECKING:
     from discreet.solvers.base import Run
-    from discreet.solvers.newton.parts import NormsOf
     from discreet.solvers.newton.solver import Newton, NewtonPlan
 
+NormsOf = Callable[[ScaledBlock], FloatArray]  # one norm per row of a block, or per person
 # Tuned on public tables, and never read from rows: docs/defaults.md.
 LONG_ROWS = 0.05  # fraction of the rows that the second moment may clip at most
 UNCLIPPED = (
@@ -58,6 +68,106 @@ UNCLIPPED = (
 )
 UNLEARNED_RADIUS = math.sqrt(0.5)  # in usual norms, where rows are too few to learn it: steps stay safe
 CLIPPED_ROWS = 6.0  # gradients that may be clipped, in units of the total noise: fewer would not pay for the noise
+
+
+def plain_norms(block: ScaledBlock) -> FloatArray:
+    """The Euclidean norms of the rows."""
+    return block.norms
+
+
+def gradient_norms(block: ScaledBlock, w: FloatArray, metric: Metric) -> FloatArray:
+    """The norms, in the metric, of the gradients that are clipped: of the rows, or of persons."""
+    if block.persons is not None:
+        return person_gradient_norms(person_gradients(block, w), metric.norms)
+    return slope_norms(block.slopes(w)) * metric.norms_of(block)
+
+
+@takes_tensors
+def gradient_sum(block: ScaledBlock, w: FloatArray, metric: Metric, clip: float, step: float) -> FloatArray:
+    """The sum of the gradients, clipped in the metric and rounded to multiples of the step."""
+    if block.persons is not None:
+        return person_gradient_sum(block, w, metric.norms, clip, step)
+    return block.gradient_sum(w, metric.norms_of(block), clip, step)
+
+
+@takes_tensors
+def counts_of_norms(block: ScaledBlock, norms: NormsOf, unit: float) -> FloatArray:
+    """The weighted number of rows, or of persons, by their norm."""
+    found = norms(block)
+    weight = block.weight if found.size == block.y.size else summed_weights(block)
+    return norm_counts(found, weight, unit)
+
+
+@takes_tensors
+def largest_norm(block: ScaledBlock, norms: NormsOf) -> FloatArray:
+    """The largest norm. Not private."""
+    return np.array([norms(block).max()])
+
+
+@takes_tensors
+def clipped_moment(block: ScaledBlock, radius: float, table_rows: int | None) -> FloatArray:
+    """The sum of the outer products of the rows, shortened to the radius."""
+    return second_moment.clipped_second_moment(block, block.norms, radius, block.weight, table_rows)
+
+
+@takes_tensors
+def metric_moment(block: ScaledBlock, metric: Metric, radius: float, table_rows: int | None) -> FloatArray:
+    """The same of the rows in the metric."""
+    norms = block.mapped_norms(metric.whitening)
+    rows = (np.ones(norms.size), norms, radius, block.weight, table_rows)
+    return second_moment.whitened_second_moment(block, metric, *rows)
+
+
+@takes_tensors
+def hessian(
+    block: ScaledBlock, w: FloatArray, metric: Metric, clip: float, radius: float, table_rows: int | None
+) -> FloatArray:
+    """The same of the rows in the metric, times the roots of their curvatures."""
+    factor, norms = root_curvatures(block, w, metric, clip), metric.norms_of(block)
+    return second_moment.whitened_second_moment(block, metric, factor, norms, radius, block.weight, table_rows)
+
+
+def curved_norms(block: ScaledBlock, w: FloatArray, metric: Metric, clip: float) -> FloatArray:
+    """The norms of the rows in the metric, times the roots of their curvatures."""
+    return root_curvatures(block, w, metric, clip) * metric.norms_of(block)
+
+
+def root_curvatures(block: ScaledBlock, w: FloatArray, metric: Metric, clip: float) -> FloatArray:
+    """The roots of the rows' curvatures, in units of their bound.
+
+    A gradient that is clipped no longer changes with the weights, so that its row has no curvature; where persons
+    have several rows, the person's gradient is the one that is clipped.
+    """
+    margins = block.margins(w)
+    if block.persons is None:
+        clipped = np.abs(block.slopes_at(margins)) * metric.norms_of(block) > clip
+    else:
+        clipped = of_each_row(gradient_norms(block, w, metric) > clip, block)
+    curvature = np.clip(np.nan_to_num(block.curvatures_at(margins)) / block.loss.smoothness, 0.0, 1.0)
+    return np.sqrt(np.where(clipped, 0.0, curvature))
+
+
+def slope_norms(slopes: FloatArray) -> FloatArray:
+    """The absolute value of each row's slope; with several outputs the Euclidean norm of its slopes."""
+    return np.abs(slopes) if slopes.ndim == 1 else np.linalg.norm(slopes, axis=1)
+
+
+@takes_tensors
+def curvature_sum(block: ScaledBlock, w: FloatArray, table_rows: int | None) -> FloatArray:
+    """The weighted sum over rows of their curvatures, each row shortened to the bound on its norm.
+
+    With `table_rows`, the public number of rows, entries are cut towards 0 to multiples of a power of two: sums of up
+    to 8 times as many rows are then exact.
+    """
+    bound = row_curvature_bound(block.loss)
+    rows = np.clip(np.nan_to_num(block.loss.curvature(block.margins(w), block.y)), 0.0, bound)
+    rows *= (bound / np.maximum(np.linalg.norm(rows, axis=1), bound))[:, None]
+    if block.weight is not None:
+        rows *= block.weight[:, None]
+    if table_rows is not None:
+        unit = math.ldexp(1.0, math.ceil(math.log2(max(table_rows, 1))) + math.ceil(math.log2(bound)) - 49)
+        rows = np.trunc(rows / unit) * unit
+    return np.asarray(rows.sum(axis=0))
 
 
 class Descent:
@@ -117,7 +227,7 @@ class Descent:
         grid = self._gradient_grid(t)
         # Half a step of the rows' grid is at most half a step in the metric.
         step = 0.0 if grid.is_exact else 2.0 ** math.floor(math.log2(grid.step * math.sqrt(self.metric.values.min())))
-        total = scaled.sum(partial(parts.gradient_sum, w=self.w, metric=self.metric, clip=self.clip, step=step))
+        total = scaled.sum(partial(gradient_sum, w=self.w, metric=self.metric, clip=self.clip, step=step))
         if not grid.is_exact:
             total = self.metric.unwhiten(grid.release(self.run.rng, self.metric.whiten(total)))
         return total / scaled.rows
@@ -143,8 +253,8 @@ class Descent:
             return self._checked_public_metric()
         radius = self.solver.radius
         if radius is None:
-            radius = self._learn_radius(RADIUS, parts.plain_norms)
-        total = self.scaled.sum(partial(parts.moment, radius=radius, table_rows=self._table_rows))
+            radius = self._learn_radius(RADIUS, plain_norms)
+        total = self.scaled.sum(partial(clipped_moment, radius=radius, table_rows=self._table_rows))
         moment = self._release(total, radius, MOMENT)
         metric = Metric.from_second_moment(moment)
         self._keep_curvature(
@@ -179,9 +289,9 @@ class Descent:
             radius = self._learn_radius(RADIUS, found.metric.norms_of)
         else:
             radius = float(np.quantile(found.metric.norms(public_rows(self.scaled, table)), 1.0 - LONG_ROWS))
-        moment = partial(parts.metric_moment, metric=found.metric, radius=radius, table_rows=self._table_rows)
+        moments = partial(metric_moment, metric=found.metric, radius=radius, table_rows=self._table_rows)
         part, rng = self.split.part(MOMENT), self.run.rng
-        top, noise = largest_eigenvalue(self.scaled.sum(moment), radius, self.scaled.rows, part, rng)
+        top, noise = largest_eigenvalue(self.scaled.sum(moments), radius, self.scaled.rows, part, rng)
         metric = Metric(found.metric.values * max(1.0, 0.5 * (top + noise)), found.metric.vectors)
         self._keep_curvature(found.moments / metric.values, 1.0 / math.sqrt(table.rows))
         return metric
@@ -189,9 +299,9 @@ class Descent:
     def _learn_hessian(self) -> list[QuadraticModel]:
         """Two releases: a bound on the norms of the rows times their root curvatures, and the Hessian in the metric."""
         here: dict[str, Any] = {"w": self.w, "metric": self.metric, "clip": self.clip}
-        radius = self._learn_radius(CURVATURE_RADIUS, partial(parts.curved_norms, **here))
+        radius = self._learn_radius(CURVATURE_RADIUS, partial(curved_norms, **here))
         radius = max(radius, math.sqrt(self.scaled.columns))  # rows without curvature say nothing about the others
-        total = self.scaled.sum(partial(parts.hessian, **here, radius=radius, table_rows=self._table_rows))
+        total = self.scaled.sum(partial(hessian, **here, radius=radius, table_rows=self._table_rows))
         moment = self._release(total, radius, HESSIAN)
         self.curvature = safe_curvature(moment)
         matrix = self.scaled.problem.loss.smoothness * self.metric.unwhitened(self.curvature.matrix)
@@ -206,11 +316,11 @@ class Descent:
         Guarantee: costs the planned share of the Hessian.
         """
         scaled, loss, part = self.scaled, self.scaled.problem.loss, self.split.part(HESSIAN)
-        sensitivity = mechanisms.clipped_sum(self.relation, loss.outputs) * parts.row_curvature_bound(loss)
-        total = scaled.sum(partial(parts.curvature_sum, w=self.w, table_rows=self._table_rows))
+        sensitivity = mechanisms.clipped_sum(self.relation, loss.outputs) * row_curvature_bound(loss)
+        total = scaled.sum(partial(curvature_sum, w=self.w, table_rows=self._table_rows))
         mean = part.release(self.run.rng, total, sensitivity) / scaled.rows
         lift = math.sqrt(2.0 * math.log(loss.outputs)) * part.deviation(sensitivity) / scaled.rows
-        found = np.clip(parts.COUPLING * (mean + lift), 0.0, loss.smoothness)
+        found = np.clip(COUPLING * (mean + lift), 0.0, loss.smoothness)
         return self._models(np.maximum(found, LEAST_CURVATURE * loss.smoothness))
 
     @property
@@ -227,11 +337,11 @@ class Descent:
         """The radius of a second moment, from noisy counts of norms."""
         unit = math.sqrt(self.scaled.columns)
         if self.plan.budget.is_infinite:
-            return float(self.scaled.max(partial(parts.largest_norm, norms=norms))[0])
+            return float(self.scaled.max(partial(largest_norm, norms=norms))[0])
         if not self.plan.settings.learns_norm_bounds:
             return UNLEARNED_RADIUS * unit
         allowed = min(LONG_ROWS * self.scaled.rows, self.clipped_rows)
-        counts = self.scaled.sum(partial(parts.counts_of_norms, norms=norms, unit=unit))
+        counts = self.scaled.sum(partial(counts_of_norms, norms=norms, unit=unit))
         return self._norm_bound(which, counts, unit, allowed)
 
     def _learn_clip(self, which: int) -> float:
@@ -244,8 +354,8 @@ class Descent:
         if not self.plan.settings.learns_norm_bounds:
             usual = math.sqrt(max(self.mean_square, 1.0)) * typical_slope(self.plan.problem, self.scaled.scaling)
             return first_slope(self.plan.problem) * usual
-        norms = partial(parts.gradient_norms, w=self.w, metric=self.metric)
-        counts = self.scaled.sum(partial(parts.counts_of_norms, norms=norms, unit=unit))
+        norms = partial(gradient_norms, w=self.w, metric=self.metric)
+        counts = self.scaled.sum(partial(counts_of_norms, norms=norms, unit=unit))
         return self._norm_bound(which, counts, unit, self.clipped_rows)
 
     def _norm_bound(self, which: int, counts: FloatArray, unit: float, allowed: float) -> float:

@@ -1,6 +1,8 @@
-"""What newton decides from public facts: its releases, their shares of the budget, and the number of its steps.
+"""What newton decides from public facts: its releases, their shares of the budget, its steps and how long they are.
 
-Rules and derivations: docs/guarantees/newton.md, "The plan".
+The curvature of the model that a step minimises is so large that steps do not overshoot: before the first step it
+follows from the problem alone, then from noisy second moments. Rules and derivations: docs/guarantees/newton.md, "The
+plan" and steps 1 and 3.
 """
 
 from __future__ import annotations
@@ -11,19 +13,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.additive import BudgetSplit
 from discreet.privacy.relation import Relation
 from discreet.problem.losses import ClassWeighted
-from discreet.scaling.norm_bound import noticeable
-from discreet.scaling.plan import facts_for_scales
-from discreet.scaling.second_moment import noise_edge
-from discreet.scaling.shares import hides_target
+from discreet.scaling.plan import facts_for_scales, hides_target
+from discreet.scaling.second_moment import noise_edge, noticeable
 from discreet.solvers._shared.clipping import NoiseRule, planned_slope
-from discreet.solvers._shared.constant_score import counts_labels, wanted_share
-from discreet.solvers.newton.calibration import check_share
-from discreet.solvers.newton.curvature import first_curvature, first_slope, is_free
-from discreet.solvers.newton.parts import COUPLING, row_curvature_bound
+from discreet.solvers.newton.calibration import check_share, counts_labels, wanted_share
 from discreet.solvers.newton.releases import GRADIENTS, LABELS, MOMENT, with_share
 from discreet.solvers.newton.settling import CALIBRATION_SHARE
 from discreet.solvers.plan import LABEL_MARGIN, TARGET_MARGIN, Plan, Settings
@@ -32,9 +30,19 @@ if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
     from discreet.problem.losses import Loss
+    from discreet.problem.penalties import PenaltyTerms
     from discreet.problem.problem import Problem
+    from discreet.scaling.second_moment import SecondMoment
     from discreet.solvers.newton.solver import Newton
 
+# Tuned on public tables, and never read from rows: docs/defaults.md.
+LEAST_CURVATURE = 0.05  # in units of its bound: no step is more than 20 times as long as one that is safe everywhere
+MEDIAN_RESIDUAL = 0.6745  # of normal residuals, in standard deviations
+CAUTION = 2.0  # steps are so much shorter than usual curvatures allow, since curvatures grow along with a fit
+# The Hessian of the softmax loss is a graph's Laplacian, the curvatures being its degrees: it is at most twice the
+# diagonal matrix of them. One-against-the-rest losses have no other entries, and a margin of 2 for directions that
+# have more curvature than the mean of all.
+COUPLING = 2.0
 # Tuned on public tables (electricity, california, adult, acsincome), and never read from rows: docs/defaults.md.
 STEPS, FEW_STEPS, FEWEST_STEPS = NoiseRule(0.6, 0.5, 30.0), NoiseRule(0.6, 1.0, 14.0), 4
 FEWEST_LABEL_STEPS = 2  # the same for labels, which a single step follows part of the way only
@@ -49,6 +57,84 @@ LEAST_SHARE, MOST_SHARE = 1e-6, 0.8  # of the moment, and of both together
 NOISIEST_HESSIAN = 0.5  # the edge of its noise, over the bound on the curvature; noisier ones are left out
 LONG_RESIDUALS = 2.5  # what all but a few residuals keep below, in units of the usual one; normal ones: 2 to 3
 FULL_BIN = 0.25  # of the rows, in the fullest bin of a histogram of sizes: it must stand out of the noise
+
+
+@dataclass(frozen=True, eq=False)
+class Curvature:
+    """The curvature of the model in the metric, in units of its bound: eigenvectors and values.
+
+    `progress` is the part of the way to the minimum that a step goes along each of them: what is expected of the
+    gradients' curvature, over that of the model.
+    """
+
+    vectors: FloatArray
+    model: FloatArray
+    progress: FloatArray
+
+    @property
+    def matrix(self) -> FloatArray:
+        return np.asarray((self.vectors * self.model) @ self.vectors.T)
+
+
+def likely_values(moment: SecondMoment) -> FloatArray:
+    """What the eigenvalues would be without noise.
+
+    Within the edge of the noise it is the noise that orders them, and only their mean says where they lie.
+    """
+    values, edge = np.linalg.eigvalsh(moment.matrix), moment.noise_edge
+    return np.maximum(values - edge, max(float(np.minimum(values, edge).mean()), 0.0))
+
+
+def safe_curvature(moment: SecondMoment) -> Curvature:
+    """The noisy Hessian in the metric, in units of the bound on the curvature; so large that steps do not overshoot.
+
+    It is lifted by the edge of its noise. In directions of little curvature few rows have a say, and the mean of all
+    directions keeps the steps short there. The progress is that of the Hessian without noise, or half of the way where
+    the noise hides it.
+    """
+    values, vectors = np.linalg.eigh(moment.matrix)
+    lifted = np.maximum(values + moment.noise_edge, max(float(values.mean()), LEAST_CURVATURE))
+    model = np.minimum(lifted, 1.0)
+    return Curvature(vectors, model, np.clip(values / model, 0.5, 1.0))
+
+
+def first_curvature(loss: Loss) -> float:
+    """That of the model before any is learned: its bound, or less where that is far from usual."""
+    return min(loss.smoothness, CAUTION * loss.usual_curvature)
+
+
+def is_free(terms: PenaltyTerms) -> bool:
+    """Whether no weight has bounds."""
+    return bool((np.isneginf(terms.low) & np.isposinf(terms.high)).all())
+
+
+def first_slope(problem: Problem) -> float:
+    """The median of the slopes at the start, in units of a usual one: those of labels at margin 0, or residuals."""
+    loss = problem.loss
+    if not loss.classification:
+        return MEDIAN_RESIDUAL
+    labels = np.array([-1.0, 1.0]) if loss.outputs == 1 else np.arange(loss.outputs, dtype=np.float64)
+    margins = np.zeros(2) if loss.outputs == 1 else np.zeros((labels.size, loss.outputs))
+    slopes = np.reshape(loss.slope(margins, labels), (labels.size, -1))
+    return float(np.linalg.norm(slopes, axis=1).max()) / planned_slope(problem)
+
+
+def least_shrinkage(problem: Problem) -> float:
+    """By how much the threshold may fall halfway.
+
+    Residuals shrink; slopes of labels grow where labels are rare, and these few rows, which may be too few to be seen
+    in the counts, must not be clipped.
+    """
+    return 1.0 if problem.loss.classification else 0.5
+
+
+def row_curvature_bound(loss: Loss) -> float:
+    """The norm to which the curvatures of a row, one per output, are shortened; no row of these losses exceeds it.
+
+    Each curvature is at most the smoothness. Those of the softmax loss are p (1 - p) <= 1/4 and sum to less than 1, so
+    that their squares sum to less than 1/4.
+    """
+    return 0.5 if loss.name == "multinomial" else loss.smoothness * math.sqrt(loss.outputs)
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.privacy.mechanisms import Gaussian
     from discreet.privacy.random.generator import RandomGenerator
-    from discreet.problem.blockwise import BlockwiseProblem
     from discreet.problem.problem import Problem
+    from discreet.problem.scaled_problem import BlockwiseProblem
 
 
 class PublicMetric(NamedTuple):

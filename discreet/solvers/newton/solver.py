@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
     from discreet.privacy.planned_release import PlannedRelease
-    from discreet.problem.blockwise import BlockwiseProblem
     from discreet.problem.problem import Problem
+    from discreet.problem.scaled_problem import BlockwiseProblem
 
 
 @dataclass(frozen=True)

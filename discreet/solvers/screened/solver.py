@@ -21,12 +21,10 @@ from discreet.privacy import accounting, mechanisms
 from discreet.privacy.mechanisms import SelectionsThenFit
 from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.problem.column_scaling import ColumnScaling
-from discreet.scaling.plan import ScalingPlan
-from discreet.scaling.shares import binary
+from discreet.scaling.plan import ScalingPlan, binary
 from discreet.solvers import SOLVERS
-from discreet.solvers.base import Capabilities, Run, Solution, Solver, planned_rows
+from discreet.solvers.base import Capabilities, Run, Solution, Solver, planned_rows, refused
 from discreet.solvers.plan import Plan, Settings
-from discreet.solvers.refusals import refused
 from discreet.solvers.screened.planning import SHARE, found_columns
 from discreet.solvers.screened.scores import concordance_scores
 
@@ -244,7 +242,7 @@ def _public_of_fit(public: Public, count: int, chosen: IntArray | None = None) -
 def _solver_of_fit(
     name: str, scale_share: float | None, problem: Problem, public: Public, rest: Budget
 ) -> Solver[Any, Any]:
-    from discreet.solvers.choose import make_solver
+    from discreet.solvers.run import make_solver
 
     found = make_solver(name, problem, public, rest).name
     kind: Any = SOLVERS["gd" if found == Screened.name else found]

@@ -44,9 +44,9 @@ from discreet.solvers.sketched.sketches import (
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
-    from discreet.privacy.mechanisms.grid import NoisyGrid
-    from discreet.problem.blockwise import BlockwiseProblem
+    from discreet.privacy.mechanisms.additive import NoisyGrid
     from discreet.problem.problem import Problem
+    from discreet.problem.scaled_problem import BlockwiseProblem
 
 
 SKETCHES = ("single", "importance", "nice", "independent", "blocks", "full")

@@ -28,7 +28,7 @@ from discreet.solvers.base import Run
 
 if TYPE_CHECKING:
     from discreet.privacy.random.poisson_sample import PoissonSample
-    from discreet.problem.blockwise import BlockwiseProblem
+    from discreet.problem.scaled_problem import BlockwiseProblem
     from discreet.solvers.svrg.solver import SVRG, SVRGPlan
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.privacy.mechanisms.grid import NoisyGrid
+from discreet.privacy.mechanisms.additive import NoisyGrid
 from discreet.solvers._shared.coordinates import Loops
 from discreet.solvers.coordinate_descent.solver import (
     CoordinateDescent,

@@ -32,9 +32,9 @@ from discreet.theory.gd import least_bound
 from discreet.theory.gradient_steps import NoisyGradientSteps
 
 if TYPE_CHECKING:
-    from discreet.privacy.mechanisms.grid import NoisyGrid
-    from discreet.problem.blockwise import BlockwiseProblem
+    from discreet.privacy.mechanisms.additive import NoisyGrid
     from discreet.problem.column_scaling import ColumnScaling
+    from discreet.problem.scaled_problem import BlockwiseProblem
     from discreet.solvers.plan import Plan
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.privacy.mechanisms import perturbations
 from discreet.privacy.mechanisms.perturbations import OutputNoise, SphericalLaplace
-from discreet.problem.blockwise import scaled_penalty_terms
+from discreet.problem.scaled_problem import scaled_penalty_terms
 from discreet.solvers._shared.certified_minimum import row_curvature
 from discreet.solvers.objective_perturbation import (
     ObjectivePerturbation,

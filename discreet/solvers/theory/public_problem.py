@@ -16,8 +16,8 @@ import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.privacy.relation import Relation
-from discreet.problem.blockwise import BlockwiseProblem, ScaledBlock, scaled_penalty_terms, scaled_start
 from discreet.problem.column_scaling import ColumnScaling, identity_scaling
+from discreet.problem.scaled_problem import BlockwiseProblem, ScaledBlock, scaled_penalty_terms, scaled_start
 from discreet.scaling.learn import declared_scaling
 from discreet.solvers.theory.assumptions import has_known_scales
 

@@ -17,7 +17,7 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms.perturbations import SphericalLaplace
 from discreet.privacy.mechanisms.sensitivity import Sensitivity
 from discreet.privacy.random.generator import seeded_generator
-from discreet.scaling.shares import DEFAULT_SHARE
+from discreet.scaling.plan import DEFAULT_SHARE
 from tests.statistics import both_arms
 
 SENSITIVITY = Sensitivity(l2=2.0, l1=5.0)

@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 from discreet.privacy.mechanisms import Sensitivity
+from discreet.privacy.mechanisms.additive import NoisyGrid
 from discreet.privacy.mechanisms.aggregation import (
     RunningSumGaussian,
     SquareRootSums,
@@ -22,7 +23,6 @@ from discreet.privacy.mechanisms.aggregation import (
     running_sums,
     square_root_column,
 )
-from discreet.privacy.mechanisms.grid import NoisyGrid
 from discreet.privacy.random.generator import seeded_generator
 from tests.running_sums import matrix, nodes_of_tree, weights_on_draws
 from tests.statistics import both_arms

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from discreet.kernels.gradient import clipped_gradient_sum, row_norms
 from discreet.privacy import mechanisms
-from discreet.privacy.mechanisms.grid import EXACT, FINEST, noisy_grid
+from discreet.privacy.mechanisms.additive import EXACT, FINEST, noisy_grid
 from discreet.privacy.mechanisms.perturbations import SphericalLaplace
 from discreet.privacy.random.generator import seeded_generator
 
