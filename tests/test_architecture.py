@@ -47,7 +47,7 @@ LOOKED_UP = {"standard_errors", "theory"}
 MOST_ENTRIES = 22
 # Draws that a privacy cost rests on: mechanisms make them, next to the event that states the cost.
 PRICED_DRAWS = {
-    *("normal", "laplace", "gumbel", "rounded_normal", "rounded_laplace", "gumbel_argmax"),
+    *("normal", "laplace", "gumbel", "rounded_draws", "gumbel_argmax"),
     *("poisson_batches", "bernoulli_indices"),
 }
 # Samples of coordinates, not of rows: they are released as they are, and no cost rests on them.
@@ -238,7 +238,7 @@ def test_the_public_surface_is_small_and_complete():
         assert getattr(discreet, name) is not None
 
 
-ONLY_ON_THE_GRID = {"normal", "laplace", "rounded_normal", "rounded_laplace"}
+ONLY_ON_THE_GRID = {"normal", "laplace", "rounded_draws"}
 # A selection by Laplace noise, offered for comparison, tells an index and no number.
 NOT_ON_THE_GRID = [("privacy.mechanisms.greedy_selections", "laplace")]
 

@@ -36,8 +36,8 @@ def drawing(method: str, scale: float) -> Callable[[int], Any]:
         PLAIN[0]: np.random.default_rng().standard_normal,
         PLAIN[1]: rng.normal,
         PLAIN[2]: rng.laplace,
-        ROUNDED[0]: lambda size: rng.rounded_normal(scale, size),
-        ROUNDED[1]: lambda size: rng.rounded_laplace(scale, size),
+        ROUNDED[0]: lambda size: rng.rounded_draws("normal", scale, size),
+        ROUNDED[1]: lambda size: rng.rounded_draws("laplace", scale, size),
     }
     return ways[method]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,11 +39,8 @@ class WeakerNoise(RandomGenerator):
     def laplace(self, size: Any) -> FloatArray:
         return super().laplace(size) * self.factor
 
-    def rounded_normal(self, scale: float, size: Any) -> FloatArray:
-        return super().rounded_normal(scale * self.factor, size)
-
-    def rounded_laplace(self, scale: float, size: Any) -> FloatArray:
-        return super().rounded_laplace(scale * self.factor, size)
+    def rounded_draws(self, law: Literal["normal", "laplace"], scale: float, size: Any) -> FloatArray:
+        return super().rounded_draws(law, scale * self.factor, size)
 
     def gumbel_argmax(self, scores: ArrayLike) -> int:
         return super().gumbel_argmax(np.asarray(scores) / self.factor)

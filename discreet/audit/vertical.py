@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
@@ -24,7 +25,7 @@ class SilentGenerator(RandomGenerator):
     def __init__(self) -> None:
         super().__init__(bytes(32), secure=False)
 
-    def rounded_normal(self, scale: float, size: int | tuple[int, ...]) -> FloatArray:
+    def rounded_draws(self, law: Literal["normal", "laplace"], scale: float, size: int | tuple[int, ...]) -> FloatArray:
         """Return zeros."""
         return np.zeros(size)
 

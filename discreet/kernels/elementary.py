@@ -194,16 +194,14 @@ def fill_gumbel(words, out):
 
 
 def round_normal(words, scale, out, undecided):
-    """The integers nearest to normal draws with this standard deviation; see `sampling.round_normal`."""
+    """Round normal draws made of these words to integers, times the scale; see `sampling.round_normal`."""
     half = out.size // 2
-    fill_normal(words, out)
     radius_words = np.concatenate([words[:half], words[: out.size - half]])
     return _round(scale, out, undecided, (radius_words < FIRST_WORD) | (radius_words > LAST_WORD))
 
 
 def round_laplace(words, scale, out, undecided):
-    """The same for Laplace draws of this scale, made as by `fill_laplace`."""
-    fill_laplace(words, out)
+    """The same for Laplace draws, made as by `fill_laplace`."""
     return _round(scale, out, undecided, (words[: out.size] << _FIRST_BIT) < FIRST_WORD)
 
 

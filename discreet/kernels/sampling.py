@@ -58,13 +58,12 @@ def _is_open(draw, scale):
 
 @_kernel
 def round_normal(words, scale, out, undecided):
-    """The integers nearest to normal draws with this standard deviation, made as by `fill_normal`.
+    """Round the draws that `fill_normal` made of these words, times the scale, to integers.
 
     Writes into `undecided` the places where double precision does not tell which integer that is, and returns how
     many there are.
     """
     half = out.size // 2
-    fill_normal(words, out)
     count = 0
     for i in range(out.size):
         draw = scale * out[i]
@@ -78,8 +77,7 @@ def round_normal(words, scale, out, undecided):
 
 @_kernel
 def round_laplace(words, scale, out, undecided):
-    """The same for Laplace draws of this scale, made as by `fill_laplace`."""
-    fill_laplace(words, out)
+    """The same for Laplace draws of this scale, of those that `fill_laplace` made of the words."""
     count = 0
     for i in range(out.size):
         draw = scale * out[i]

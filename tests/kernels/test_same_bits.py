@@ -81,14 +81,15 @@ def test_draws(name, size):
 
 @pytest.mark.parametrize("size", [1, 2, 3, 8, 65, 1_001])
 @pytest.mark.parametrize("scale", [0.3, 7.0, 2.0**40])
-@pytest.mark.parametrize("name", ["round_normal", "round_laplace"])
-def test_rounded_draws_and_which_are_undecided(name, scale, size):
+@pytest.mark.parametrize("law", ["normal", "laplace"])
+def test_rounded_draws_and_which_are_undecided(law, scale, size):
     words = np.random.default_rng(size).integers(0, 2**64, size + size % 2, dtype="u8")
     words[: WORDS.size] = WORDS[: words.size]
     results = []
     for module in (elementary, sampling):
         out, undecided = np.empty(size), np.zeros(size, np.int64)
-        results.append((getattr(module, name)(words, scale, out, undecided), out, undecided))
+        getattr(module, f"fill_{law}")(words, out)
+        results.append((getattr(module, f"round_{law}")(words, scale, out, undecided), out, undecided))
     assert results[0][0] == results[1][0]
     assert same(results[0][1], results[1][1])
     assert np.array_equal(results[0][2], results[1][2])

@@ -67,7 +67,7 @@ def descent_on(scaled, problem, relation=Relation.REPLACE, solver=None):
 class NoNoise:
     """A generator without noise whose batches hold every row: what is left is the sum itself."""
 
-    def rounded_normal(self, scale, size):
+    def rounded_draws(self, law, scale, size):
         return np.zeros(size)
 
     def poisson_batches(self, n, rate, steps):

@@ -79,8 +79,8 @@ class HalfDraws:
     def __init__(self, rng):
         self.rng = rng
 
-    def rounded_normal(self, scale, size):
-        return self.rng.rounded_normal(0.5 * scale, size)
+    def rounded_draws(self, law, scale, size):
+        return self.rng.rounded_draws(law, 0.5 * scale, size)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from discreet.solvers import base as solver_base
 
 # Draws that no privacy rests on by themselves: orders, coordinates, batches, uniform numbers.
 CHOICES = ("uniform", "integers", "permutation", "choice", "poisson_batches", "bernoulli_indices")
-PLAIN_NOISE = ("normal", "laplace", "rounded_normal", "rounded_laplace")
+PLAIN_NOISE = ("normal", "laplace", "rounded_draws")
 
 Patch = tuple[Any, str, Callable[[Any, Tape], Any]]  # owner, name, (original, tape) -> replacement
 

@@ -78,11 +78,10 @@ class NoisyGrid:
         """Independent multiples of the step, for sums that are multiples of it."""
         if self.is_exact:
             return np.zeros(size)
-        draw = rng.rounded_laplace if self.law == "laplace" else rng.rounded_normal
         scale = self.scale / self.step
         if self.law == "spherical":  # a normal vector whose variance has the chi-squared law with one more degree
             scale *= float(np.linalg.norm(rng.normal(math.prod(np.atleast_1d(size)) + 1)))
-        draws = draw(scale, size)
+        draws = rng.rounded_draws("laplace" if self.law == "laplace" else "normal", scale, size)
         draws *= self.step
         return draws
 

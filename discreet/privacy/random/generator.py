@@ -15,7 +15,7 @@ import warnings
 import weakref
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,6 +34,8 @@ _BUFFER = 4_096
 _SMALL = 512
 _MAX_INTEGER = 1 << 62
 FEW_DRAWS = 10_000  # which NumPy makes in milliseconds, while the first compiled ones take half a second
+# What settles the draws that double precision leaves open.
+SETTLE = {"normal": exact.settle_normals, "laplace": exact.settle_laplaces}
 LARGEST_SCALE = 2.0**48  # of integer noise: draws and sums of it are exact doubles
 
 
@@ -136,29 +138,25 @@ class RandomGenerator:
         self._transform(_kernels(out.size).fill_laplace, out)
         return out
 
-    def rounded_normal(self, scale: float, size: Shape) -> Floats:
-        """The integers nearest to normal draws with this standard deviation: exact, whatever the precision of doubles.
+    def rounded_draws(self, law: Literal["normal", "laplace"], scale: float, size: Shape) -> Floats:
+        """The integers nearest to draws of this law and scale: exact, whatever the precision of doubles.
 
-        An integer k comes with probability P(k - 1/2 < scale Z < k + 1/2), Z being standard normal.
+        The scale is the standard deviation of normal draws, and that of Laplace draws over sqrt 2. An integer k comes
+        with probability P(k - 1/2 < scale Z < k + 1/2), Z being a standard draw. Draws are rounded in double precision;
+        the few that this leaves open are settled by further digits.
         """
-        return self._rounded("round_normal", exact.settle_normals, scale, size)
-
-    def rounded_laplace(self, scale: float, size: Shape) -> Floats:
-        """The integers nearest to Laplace draws of this scale, exact like those of `rounded_normal`."""
-        return self._rounded("round_laplace", exact.settle_laplaces, scale, size)
-
-    def _rounded(self, name: str, settle: Callable[..., None], scale: float, size: Shape) -> Floats:
-        """Draw and round in double precision; the few draws that this leaves open are settled by further digits."""
         if not 0.0 < scale <= LARGEST_SCALE:
             raise ValueError(f"the scale of integer noise must be positive and at most 2^48, got {scale}")
         out = np.empty(size)
-        flat, kernel = out.reshape(-1), getattr(_kernels(out.size), name)
+        flat, kernels, settle = out.reshape(-1), _kernels(out.size), SETTLE[law]
+        fill_draws, round_draws = getattr(kernels, f"fill_{law}"), getattr(kernels, f"round_{law}")
         with self._lock:
             for start in range(0, flat.size, BLOCK):
                 part = flat[start : start + BLOCK]
                 words = self._words(part.size + part.size % 2)
                 undecided = np.empty(part.size, np.int64)
-                count = kernel(words, float(scale), part, undecided)
+                fill_draws(words, part)
+                count = round_draws(words, float(scale), part, undecided)
                 if count > 0:
                     settle(words.copy(), undecided[:count], float(scale), part, self._digits)
         return out

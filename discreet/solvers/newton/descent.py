@@ -196,7 +196,13 @@ class Descent:
                 if self.split.shares[NEW_CLIP] > 0.0:
                     self.clip = max(self._learn_clip(NEW_CLIP), self.clip * least_shrinkage(self.scaled.problem))
                 if self.split.shares[HESSIAN] > 0.0:
-                    self.models = self._learn_hessian() if self.scaled.outputs == 1 else self._learn_curvatures()
+                    self.models = (
+                        self._learn_curvatures()
+                        if self.scaled.outputs > 1
+                        else self._learn_hessian(
+                            self._learn_radius(CURVATURE_RADIUS, partial(curved_norms, **self._here))
+                        )
+                    )
             self._move(self._noisy_gradient(t))
             yield Made(self.w, share * self.w, share)
 
@@ -296,12 +302,10 @@ class Descent:
         self._keep_curvature(found.moments / metric.values, 1.0 / math.sqrt(table.rows))
         return metric
 
-    def _learn_hessian(self) -> list[QuadraticModel]:
-        """Two releases: a bound on the norms of the rows times their root curvatures, and the Hessian in the metric."""
-        here: dict[str, Any] = {"w": self.w, "metric": self.metric, "clip": self.clip}
-        radius = self._learn_radius(CURVATURE_RADIUS, partial(curved_norms, **here))
+    def _learn_hessian(self, radius: float) -> list[QuadraticModel]:
+        """The Hessian in the metric, given a bound on the norms of the rows times their root curvatures."""
         radius = max(radius, math.sqrt(self.scaled.columns))  # rows without curvature say nothing about the others
-        total = self.scaled.sum(partial(hessian, **here, radius=radius, table_rows=self._table_rows))
+        total = self.scaled.sum(partial(hessian, **self._here, radius=radius, table_rows=self._table_rows))
         moment = self._release(total, radius, HESSIAN)
         self.curvature = safe_curvature(moment)
         matrix = self.scaled.problem.loss.smoothness * self.metric.unwhitened(self.curvature.matrix)
@@ -324,6 +328,11 @@ class Descent:
         return self._models(np.maximum(found, LEAST_CURVATURE * loss.smoothness))
 
     @property
+    def _here(self) -> dict[str, Any]:
+        """Where the curvatures of the rows are asked for."""
+        return {"w": self.w, "metric": self.metric, "clip": self.clip}
+
+    @property
     def _table_rows(self) -> int | None:
         """The public number of rows, by which rows are rounded; None: no noise, and no rounding."""
         return self.scaled.rows if self.plan.is_noisy else None
@@ -342,7 +351,8 @@ class Descent:
             return UNLEARNED_RADIUS * unit
         allowed = min(LONG_ROWS * self.scaled.rows, self.clipped_rows)
         counts = self.scaled.sum(partial(counts_of_norms, norms=norms, unit=unit))
-        return self._norm_bound(which, counts, unit, allowed)
+        part, rng = self.split.part(which), self.run.rng
+        return private_norm_bound(counts, unit, allowed, part, self.relation, rng, self.scaled.rows)
 
     def _learn_clip(self, which: int) -> float:
         """The clipping threshold of the gradients, from noisy counts of their norms at the current weights."""
@@ -356,12 +366,8 @@ class Descent:
             return first_slope(self.plan.problem) * usual
         norms = partial(gradient_norms, w=self.w, metric=self.metric)
         counts = self.scaled.sum(partial(counts_of_norms, norms=norms, unit=unit))
-        return self._norm_bound(which, counts, unit, self.clipped_rows)
-
-    def _norm_bound(self, which: int, counts: FloatArray, unit: float, allowed: float) -> float:
-        """A bound that about the allowed number of rows, or of persons, exceed, from the counts of their norms."""
-        part, rows = self.split.part(which), self.scaled.rows
-        return private_norm_bound(counts, unit, allowed, part, self.relation, self.run.rng, rows)
+        part, rng = self.split.part(which), self.run.rng
+        return private_norm_bound(counts, unit, self.clipped_rows, part, self.relation, rng, self.scaled.rows)
 
     @property
     def clipped_rows(self) -> float:

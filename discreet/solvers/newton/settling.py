@@ -226,7 +226,10 @@ def shrunk(descent: Descent, w: FloatArray, weights: FloatArray) -> FloatArray:
         return w
     origin = np.zeros_like(w) if scaled.origin is None else scaled.origin
     outputs = zip(np.atleast_2d(w), descent.models, constants(descent), np.atleast_2d(origin), strict=True)
-    found = [settled_output(descent, *output, noise_of(descent, output[1], output[0], weights)) for output in outputs]
+    found = []
+    for mean, model, constant, start in outputs:
+        noise = noise_of(descent, model, mean, weights)
+        found.append(settled_output(descent, mean, model, constant, start, noise))
     return np.reshape(found, w.shape)
 
 
