@@ -32,13 +32,12 @@ from discreet.cli.app import app
 from discreet.data.files import open_table
 from discreet.data.schema import Column, Schema, load_schema
 from discreet.data.schema import Target as Predicted
-from discreet.data.table import Table
+from discreet.data.validation import Table
 from discreet.estimators import model_file, paused_stream
 from discreet.estimators.table_fit import FitRequest, fit_table
 from discreet.metrics import evaluate, evaluation_file, load_evaluation
 from discreet.privacy import accounting
-from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.release_record import LedgerReceipt
+from discreet.privacy.guarantee import Guarantee, LedgerReceipt
 from discreet.problem.constraints import L2Ball
 from tests.fuzz_federated import FEDERATED
 from tests.fuzz_ledger import LEDGER

@@ -40,7 +40,7 @@ ROOMS = [
 ]
 HEIGHT = {room: height for height, room in enumerate(ROOMS)}
 # What a solver may import of its own room: what all solvers share, and its own folder.
-SHARED_BY_SOLVERS = {"base", "plan", "plan_text", "run", "_shared"}
+SHARED_BY_SOLVERS = {"base", "plan", "run", "_shared"}
 # What knows all solvers: the table, the choice, and what is looked up by their type, by plans and not by solvers.
 ABOVE_SOLVERS = {"__init__", "table", "run"}
 LOOKED_UP = {"standard_errors", "theory"}
@@ -119,7 +119,7 @@ def sideways(found):
 
     def allowed(module):
         own = set() if module in SHARED_BY_SOLVERS else {module}
-        return SHARED_BY_SOLVERS | own | (LOOKED_UP if module in ("plan", "plan_text") else set())
+        return SHARED_BY_SOLVERS | own | (LOOKED_UP if module == "plan" else set())
 
     return [
         f"{'.'.join(parts)} imports {'.'.join(target)}"

@@ -14,9 +14,8 @@ from discreet._common.json_file import described, parse_json
 from discreet._common.types import BoolArray, FloatArray, IntArray
 from discreet.privacy.accounting import gaussian_event
 from discreet.privacy.budget import Budget
-from discreet.privacy.guarantee import Guarantee, guarantee_for
+from discreet.privacy.guarantee import Guarantee, ReleaseRecord, guarantee_for
 from discreet.privacy.relation import Relation
-from discreet.privacy.release_record import ReleaseRecord
 
 
 def even(what, value):

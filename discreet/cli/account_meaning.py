@@ -60,7 +60,7 @@ def curve_of(described: Any, found: dict[str, Any], relation: Relation | None) -
     """The trade-off curve of a mechanism under a relation, with the epsilon and delta found, or of a promise."""
     from discreet.privacy import trade_off
     from discreet.privacy.budget import Budget
-    from discreet.privacy.tradeoff_kinds import EventTradeOff
+    from discreet.privacy.tradeoffs import EventTradeOff
 
     epsilon, delta = float(found["epsilon"]), float(found["delta"])
     stated = Budget(epsilon, delta) if 0.0 < epsilon < math.inf and delta < 1.0 else None

@@ -14,7 +14,7 @@ from discreet.cli import options
 from discreet.cli.console import answer, check_free, wants_progress
 
 if TYPE_CHECKING:
-    from discreet.data.table import Table
+    from discreet.data.validation import Table
     from discreet.estimators.model_file import ModelFile
     from discreet.fairness.figures.curves import Evaluation
 

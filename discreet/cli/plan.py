@@ -90,7 +90,7 @@ def _ask_ledger(request: FitRequest, rows: int, columns: int, classes: int) -> d
         raise ValueError("--ledger URL and --dataset NAME belong together.")
     if ledger is None:
         return None
-    from discreet.estimators.affordable import covers, what_fits
+    from discreet.estimators.table_fit import covers, what_fits
     from discreet.privacy.ledger import Ledger
     from discreet.privacy.ledger.statement import budget_of
 

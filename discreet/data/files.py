@@ -35,7 +35,7 @@ from discreet.data.arrow_columns import (
 )
 from discreet.data.schema import Schema
 from discreet.data.stored_table import StoredTable
-from discreet.data.table import Table
+from discreet.data.validation import Table
 
 OTHER_FORMATS = (".feather", ".arrow", ".orc", ".xlsx", ".xls", ".ods", ".npz", ".json", ".zip", ".bz2", ".xz")
 PARQUET = (".parquet", ".pq")

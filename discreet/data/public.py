@@ -21,8 +21,7 @@ from discreet._common.searches import leaks_of_search
 from discreet._common.types import BoolArray, FloatArray
 from discreet.data.public_inputs import check_overlap
 from discreet.data.rows import Data
-from discreet.data.table import Table
-from discreet.data.validation import LARGEST_BOUND, SMALLEST_BOUND, bounds_from_rows, check_sparse_bounds
+from discreet.data.validation import LARGEST_BOUND, SMALLEST_BOUND, Table, bounds_from_rows, check_sparse_bounds
 from discreet.privacy.relation import Relation, Unit, relation_from
 
 if TYPE_CHECKING:

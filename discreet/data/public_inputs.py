@@ -14,8 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
-from discreet.data.table import Table
-from discreet.data.validation import column_ends, encode_labels, load_features
+from discreet.data.validation import Table, column_ends, encode_labels, load_features
 
 FEWEST_ROWS = 2  # of a public table: one row has no spread
 MOST_WORK = 10_000  # of the search for shared memory, which is hard for some views

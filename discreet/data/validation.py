@@ -1,4 +1,4 @@
-"""The checks of tables in memory; `discreet.data.loading` is where they come in.
+"""A table in memory, and the checks of it; `discreet.data.loading` is where they come in.
 
 Everything after them may rely on: finite numbers, matching lengths, weights in [0, 1], targets
 encoded as the loss expects them. Nothing here is released, so nothing here needs noise; what is read from
@@ -8,9 +8,9 @@ the rows on request (bounds="data", classes=None) raises PrivacyLeakWarning.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,6 @@ from discreet._common.exceptions import PrivacyLeakWarning
 from discreet._common.types import FloatArray, IntArray
 from discreet.data.people import person_numbers
 from discreet.data.rows import Data, Rows, on_host
-from discreet.data.table import Table
 
 LARGEST_BOUND = 1e100  # beyond it squares of sums of entries could overflow
 SMALLEST_BOUND = 1e-100  # below it their inverses could
@@ -30,6 +29,33 @@ _NUMBERS: dict[str, Any] = {"dtype": (np.float64, np.float32)}
 _SPARSE = ("csr", "csc")
 TEXT = "X or y holds text where numbers are expected; encode columns of text first, as DeclaredOneHotEncoder does."
 COMPLEX = "Complex data not supported: X and y must hold real numbers."
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The rows of a file as numbers: features, their names, and the target (None if it was not asked for).
+
+    Estimators take it as X, and learn the names of the features from it.
+    """
+
+    X: FloatArray
+    names: list[str]
+    y: Any = None
+
+    @property
+    def rows(self) -> int:
+        return int(self.X.shape[0])
+
+    def map_target(self, convert: Callable[[Any], Any]) -> Table:
+        """The same table with another target, value by value."""
+        return replace(self, y=convert(self.y))
+
+    def sum_of_targets(self, part: Callable[[Any], FloatArray]) -> FloatArray:
+        """What the part gives for the target."""
+        return part(self.y)
+
+    def check(self) -> None:
+        """Nothing to do: the file was checked when it was read."""
 
 
 def array_rows(X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Data:

@@ -10,9 +10,8 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 
 from discreet.data.validation import declared_classes
-from discreet.estimators.base import PrivateLinearModel
+from discreet.estimators.base import PrivateLinearModel, explains_parameters
 from discreet.estimators.class_weights import class_weights, largest_weight
-from discreet.estimators.scikit_learn_names import explains_parameters
 from discreet.problem.losses import ClassWeighted, Logistic, Loss, Multinomial, OneVsRest, SmoothedHinge
 from discreet.problem.penalties import L1, L2, Penalty, Zero
 from discreet.problem.penalties import ElasticNet as ElasticNetPenalty

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet.estimators.base import explains_parameters
 from discreet.estimators.reading.linear_form import LARGEST_LOG
 from discreet.estimators.regressors import PrivateRegressor
-from discreet.estimators.scikit_learn_names import explains_parameters
 from discreet.privacy.budget import Budget
 from discreet.problem.losses import Gamma, Loss, Poisson
 from discreet.problem.losses.log_link import EXACT_LIMIT, LIMIT

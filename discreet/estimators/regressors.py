@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import RegressorMixin
 
-from discreet.estimators.base import PrivateLinearModel
-from discreet.estimators.scikit_learn_names import explains_parameters
+from discreet.estimators.base import PrivateLinearModel, explains_parameters
 from discreet.problem.losses import Huber, Loss, Squared
 from discreet.problem.penalties import L1, L2, Penalty
 from discreet.problem.penalties import ElasticNet as ElasticNetPenalty

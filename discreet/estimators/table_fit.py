@@ -1,13 +1,15 @@
 """Train on a table file: read it through a schema, decide the task if nobody did, fit, and add up the cost.
 
 The order is the one of the whole library: everything that can be planned from public facts is planned first,
-the ledger grants it, and only then is anything computed from the rows released.
+the ledger grants it, and only then is anything computed from the rows released. What a ledger that refuses would still
+grant, the largest epsilon with which the fit could be repeated, is public as well: no row is read for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +22,8 @@ from discreet.data.loading import load
 from discreet.data.people import person_numbers, person_weights
 from discreet.data.schema import Schema
 from discreet.data.stored_table import StoredTable, machine_memory
-from discreet.data.table import Table
-from discreet.estimators.affordable import OpenFit, what_fits
-from discreet.estimators.fitting import keep_fit, load_for, run_settings
+from discreet.data.validation import Table
+from discreet.estimators.fitting import budget_for, keep_fit, load_for, plan_fit, public_for, run_settings
 from discreet.estimators.names import CLASSIFIERS, REGRESSORS
 from discreet.estimators.task import (
     SHARE,
@@ -31,6 +32,8 @@ from discreet.estimators.task import (
     binary_labels,
     code_counts,
     covers_either,
+    plan_beside,
+    plan_question,
 )
 from discreet.privacy import accounting
 from discreet.privacy.guarantee import Guarantee, guarantee_for
@@ -42,10 +45,88 @@ from discreet.solvers.run import run_plan
 if TYPE_CHECKING:
     from discreet.data.files import TableFile
     from discreet.privacy.budget import Budget
+    from discreet.solvers import Plan
 
+SMALLEST_SHARE = 1e-3  # of the epsilon asked for; less than that trains no useful model
+STEPS = 9
 MEMORY_SHARE = 0.25  # above it a table stays in its file: solvers make a copy, and others want memory too
 BYTES_OF_A_NUMBER = 8
 DEFAULTS: dict[Task, str] = {"classification": "LogisticRegression", "regression": "Ridge"}
+
+
+def what_fits(request: FitRequest, rows: int, columns: int, classes: int = 2, stored: bool = False) -> str:
+    """Say in a few words with which epsilon the ledger of a request would grant it."""
+    asked = request.parameters.get("epsilon", 1.0)
+    if not isinstance(asked, int | float) or not math.isfinite(asked):
+        return "only a finite epsilon can be granted"
+
+    def granted(epsilon: float) -> bool:
+        trial = replace(request, parameters={**request.parameters, "epsilon": epsilon})
+        return covers(trial, rows, columns, classes, stored)
+
+    largest = _largest(granted, float(asked))
+    return "nothing near it would fit" if largest is None else f"--epsilon {largest:g} would fit"
+
+
+def covers(request: FitRequest, rows: int, columns: int, classes: int = 2, stored: bool = False) -> bool:
+    """Whether the ledger of a request would grant it now, whichever task is found for it."""
+    from discreet.privacy.ledger import Ledger
+
+    ledger, dataset = Ledger.of(request.parameters["ledger"]), request.parameters["dataset"]
+    events = possible_events(request, rows, columns, classes, stored)
+    return all(ledger.fits(dataset, event, request.schema.relation, request.unit) for event in events)
+
+
+def possible_events(request: FitRequest, rows: int, columns: int, classes: int, stored: bool) -> list[Any]:
+    """What a fit may cost: one event if the task is known, else one for each task, with the question about it."""
+    task = request.known_task
+    if task is not None:
+        persons = request.unit == "person"
+        return [request.model(task).plan(rows, columns, classes, stored=stored, persons=persons).event]
+    return OpenFit.of(request, rows, columns, stored).events
+
+
+@dataclass(frozen=True, eq=False)
+class OpenFit:
+    """A fit whose task a question decides: the question, and for each answer a model and its plan."""
+
+    question: TaskQuestion
+    budget: Budget
+    models: dict[Task, Any]
+    plans: dict[Task, Plan]
+
+    @classmethod
+    def of(cls, request: FitRequest, rows: int, columns: int, stored: bool) -> OpenFit:
+        """Plan for a table of this size; both tasks declare the same facts and spend the same budget."""
+        tasks: tuple[Task, ...] = ("classification", "regression")
+        models = {task: request.model(task) for task in tasks}
+        public = public_for(models["regression"], rows, columns, stored=stored, persons=request.unit == "person")
+        budget = budget_for(models["regression"], public)
+        question = plan_question(budget, public.rows, public.relation, public.unit)
+        plans = {
+            task: plan_beside(question, budget, public.relation, partial(plan_fit, model, public, 2))
+            for task, model in models.items()
+        }
+        return cls(question, budget, models, plans)
+
+    @property
+    def events(self) -> list[Any]:
+        """What the question and the model cost together, for each answer."""
+        return [accounting.compose([self.question.event, plan.event]) for plan in self.plans.values()]
+
+
+def _largest(granted: Callable[[float], bool], asked: float) -> float | None:
+    """Return the largest epsilon below `asked` that is granted, rounded down to two digits."""
+    low, high = math.log(SMALLEST_SHARE * asked), math.log(asked)
+    if not granted(math.exp(low)):
+        return None
+    for _ in range(STEPS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if granted(math.exp(middle)) else (low, middle)
+    epsilon = math.exp(low)
+    unit = 10.0 ** (math.floor(math.log10(epsilon)) - 1)
+    rounded = round(math.floor(epsilon / unit) * unit, 12)
+    return rounded if granted(rounded) else None
 
 
 def exceeds_memory(file: TableFile, schema: Schema, relation: Relation, public_n: int | None) -> bool:

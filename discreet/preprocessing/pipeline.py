@@ -12,9 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from discreet.preprocessing.base import PrivateTransformer
 from discreet.preprocessing.row_by_row import why_layout_leaks, why_refused
 from discreet.privacy import accounting
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Guarantee, record_of_parts
 from discreet.privacy.relation import Relation
-from discreet.privacy.release_record import record_of_parts
 
 
 def check_pipeline(pipeline: Any) -> None:

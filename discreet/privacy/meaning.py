@@ -39,7 +39,7 @@ class Meaning:
         if not math.isfinite(epsilon):
             return cls(tuple((prior, 1.0) for prior in PRIORS), 1.0, 1.0)
         beliefs = tuple((prior, belief_after(prior, epsilon)) for prior in PRIORS)
-        from discreet.privacy.tradeoff_kinds import ApproximateTradeOff
+        from discreet.privacy.tradeoffs import ApproximateTradeOff
 
         # Both bounds hold: that of the numbers promised, and that of what was really done.
         promised = ApproximateTradeOff(epsilon, delta).accuracy(0.5)

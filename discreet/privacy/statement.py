@@ -15,8 +15,7 @@ from discreet.privacy.meaning import Meaning, percent_at_most
 from discreet.privacy.relation import Relation, Unit
 
 if TYPE_CHECKING:
-    from discreet.privacy.guarantee import Guarantee
-    from discreet.privacy.release_record import LedgerReceipt, ReleaseRecord
+    from discreet.privacy.guarantee import Guarantee, LedgerReceipt, ReleaseRecord
 
 # The leak of a run whose noise can be drawn again.
 SEEDED = (

@@ -27,8 +27,7 @@ import numpy as np
 from discreet.data.public import Public
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.mechanisms import Sensitivity
-from discreet.privacy.planned_release import PlannedRelease, planned_releases
-from discreet.privacy.release import ReleasePlan
+from discreet.privacy.release import PlannedRelease, ReleasePlan, planned_releases
 from discreet.scaling.public_scales import check_sensitivity, tells_target
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from discreet._common.types import FloatArray, Progress
 from discreet.data.people import gather_persons
 from discreet.data.rows import Data
 from discreet.privacy import accounting
-from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
+from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.scaled_problem import ScaledProblem, scale_problem, unscaled_problem
 from discreet.scaling.learn import learn_scaling
 from discreet.scaling.plan import ScalingPlan, facts_for_scales, plan_scaling
@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from discreet.data.public_inputs import PublicModel
     from discreet.data.rows import Rows
     from discreet.privacy.budget import Budget
-    from discreet.privacy.guarantee import Guarantee
+    from discreet.privacy.guarantee import Guarantee, ReleaseRecord
     from discreet.privacy.random.generator import RandomGenerator
-    from discreet.privacy.release_record import ReleaseRecord
     from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.problem import Problem
     from discreet.problem.scaled_problem import BlockwiseProblem

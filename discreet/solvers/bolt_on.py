@@ -19,8 +19,8 @@ from discreet._common.types import FloatArray, IndexArray
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import algorithmic_stability
 from discreet.privacy.mechanisms.perturbations import OutputNoise
-from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
+from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.penalties import PenaltyTerms
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan

@@ -18,8 +18,8 @@ from discreet._common.types import FloatArray, IndexArray
 from discreet.kernels.units import UNROUNDED
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.additive import NoisyGrid
-from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
+from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.averaging import Made, descend, tail_length

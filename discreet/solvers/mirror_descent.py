@@ -15,7 +15,7 @@ import numpy as np
 from discreet._common.checks import check_threshold, positive
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
-from discreet.privacy.planned_release import PlannedRelease
+from discreet.privacy.release import PlannedRelease
 from discreet.problem.constraints import AxisPolytope
 from discreet.problem.scaled_problem import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan

@@ -16,7 +16,7 @@ from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import perturbations
 from discreet.privacy.mechanisms.perturbations import OutputNoise
-from discreet.privacy.planned_release import PlannedRelease, planned_releases
+from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.certified_minimum import (

@@ -14,8 +14,8 @@ from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import SampledMechanism
-from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
+from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.averaging import Made, blocks, descend

@@ -19,7 +19,7 @@ from discreet._common.types import FloatArray
 from discreet.kernels.gradient import row_norms
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.mechanisms.additive import BudgetSplit
-from discreet.privacy.planned_release import PlannedRelease, planned_releases
+from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.losses import Squared
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledBlock
 from discreet.scaling import second_moment

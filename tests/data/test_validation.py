@@ -9,8 +9,7 @@ import pytest
 
 import discreet
 from discreet import LogisticRegression, PrivacyLeakWarning, Ridge
-from discreet.data.table import Table
-from discreet.data.validation import declared_classes, encode_labels
+from discreet.data.validation import Table, declared_classes, encode_labels
 from discreet.preprocessing import PrivateBounds, private_means
 from discreet.problem import Squared
 

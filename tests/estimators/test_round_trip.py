@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from discreet import Ledger, LogisticRegression, PrivacyLeakWarning, Ridge, load_model, save_model
-from discreet.estimators.parameters_file import read_parameters, write_parameters
+from discreet.estimators.model_file import read_parameters, write_parameters
 from discreet.preprocessing import pipeline_guarantee, private_means
 from discreet.problem import constraints
 from discreet.problem.constraints import CONSTRAINTS, Box, L1Ball, L2Ball, Simplex

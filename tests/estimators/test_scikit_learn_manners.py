@@ -13,8 +13,8 @@ from sklearn.pipeline import make_pipeline
 
 import discreet
 from discreet import Budget, LogisticRegression, Ridge
+from discreet.estimators.base import HINTS
 from discreet.estimators.names import CLASSIFIERS, REGRESSORS
-from discreet.estimators.scikit_learn_names import HINTS
 from tests.reading_tools import fitted
 
 pytestmark = [

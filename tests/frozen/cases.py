@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from discreet import Budget, IncompatibleSolverError, solve
-from discreet.privacy.accounting.serialise import event_to_dict
+from discreet.privacy.accounting.events import event_to_dict
 from discreet.problem import L2, Box, L1Ball, Logistic, Problem, Squared
 from discreet.solvers import SOLVERS
 

@@ -15,8 +15,7 @@ import discreet
 from discreet import Guarantee, Ledger, LogisticRegression, NotPrivateWarning, PrivacyLeakWarning, Ridge, solve
 from discreet.model_selection import PrivateGridSearch
 from discreet.preprocessing import PrivateScaler, pipeline_guarantee, private_means
-from discreet.privacy.guarantee import SEEDED
-from discreet.privacy.release_record import record_of_parts
+from discreet.privacy.guarantee import SEEDED, record_of_parts
 from discreet.problem import Problem
 from discreet.problem.losses import Logistic
 from tests.cli_tools import make_table, run

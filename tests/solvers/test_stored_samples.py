@@ -25,7 +25,7 @@ from discreet.solvers import StochasticGradientDescent as Stochastic
 from discreet.solvers._shared.batch_parts import DifferenceSum, GradientSum
 from discreet.solvers._shared.coordinate_parts import CoordinateSums
 from discreet.solvers.greedy_coordinate_descent.coordinate_gradients import moves_to
-from discreet.solvers.plan_text import describe_plan
+from discreet.solvers.plan import describe_plan
 from tests.catalogue import table
 from tests.stored_rows import StoredTable
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from discreet._common.text import one_line
 from discreet.data.arrow_columns import MISSING
-from discreet.data.schema import Column, Schema
-from discreet.data.schema_column import EPOCH, as_text
+from discreet.data.schema import EPOCH, Column, Schema, as_text
 from discreet.estimators.reading.linear_form import LARGEST_LOG, LinearForm
 
 FAR = LARGEST_LOG  # EXP of more would be an error of overflow or underflow in some databases

@@ -9,7 +9,7 @@ import numpy as np
 from discreet._common.text import facts, one_line, table
 from discreet.estimators.reading.linear_form import has_end
 from discreet.privacy.statement import leaks_told, meaning_of, rounded_up
-from discreet.solvers.plan_text import describe_scaling
+from discreet.solvers.plan import describe_scaling
 
 if TYPE_CHECKING:
     from discreet.estimators.reading.summary import ModelSummary

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet._common.exceptions import PrivacyLeakWarning
-from discreet.data.table import Table
+from discreet.data.validation import Table
 from discreet.estimators.fitting import plan_fit
 from discreet.estimators.stored_plan import plan_of
 from discreet.fairness.cells import row_cells

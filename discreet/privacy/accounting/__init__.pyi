@@ -1,6 +1,6 @@
-from discreet.privacy.accounting.calibration import calibrate as calibrate
 from discreet.privacy.accounting.certificates import Certificate as Certificate
 from discreet.privacy.accounting.certificates import amount_of as amount_of
+from discreet.privacy.accounting.certificates import calibrate as calibrate
 from discreet.privacy.accounting.certificates import certify as certify
 from discreet.privacy.accounting.certificates import delta_of as delta_of
 from discreet.privacy.accounting.certificates import epsilon_of as epsilon_of
@@ -14,6 +14,8 @@ from discreet.privacy.accounting.composition import has_best_of_trials as has_be
 from discreet.privacy.accounting.custom_events import BoundedRangeDpEvent as BoundedRangeDpEvent
 from discreet.privacy.accounting.events import best_of_trials_event as best_of_trials_event
 from discreet.privacy.accounting.events import compose as compose
+from discreet.privacy.accounting.events import event_from_dict as event_from_dict
+from discreet.privacy.accounting.events import event_to_dict as event_to_dict
 from discreet.privacy.accounting.events import fixed_size_event as fixed_size_event
 from discreet.privacy.accounting.events import gaussian_event as gaussian_event
 from discreet.privacy.accounting.events import laplace_event as laplace_event
@@ -29,8 +31,6 @@ from discreet.privacy.accounting.gaussian import gaussian_delta as gaussian_delt
 from discreet.privacy.accounting.gaussian import gaussian_epsilon as gaussian_epsilon
 from discreet.privacy.accounting.gaussian import gaussian_mu as gaussian_mu
 from discreet.privacy.accounting.google import google_epsilon as google_epsilon
-from discreet.privacy.accounting.serialise import event_from_dict as event_from_dict
-from discreet.privacy.accounting.serialise import event_to_dict as event_to_dict
 from discreet.privacy.accounting.tradeoff_curve import excess_probability as excess_probability
 from discreet.privacy.accounting.tradeoff_curve import guess_accuracy as guess_accuracy
 from discreet.privacy.accounting.tradeoff_curve import tradeoff as tradeoff

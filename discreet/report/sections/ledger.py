@@ -10,9 +10,8 @@ from discreet.privacy.statement import budget_told
 from discreet.report.blocks import Block, Facts, Notice, Section, Table, Text
 
 if TYPE_CHECKING:
-    from discreet.privacy.guarantee import Guarantee
+    from discreet.privacy.guarantee import Guarantee, LedgerReceipt
     from discreet.privacy.ledger import Ledger
-    from discreet.privacy.release_record import LedgerReceipt
     from discreet.report.material import Material
 
 HEADER = ("entry", "when", "who", "why", "status", "epsilon if alone", "for this model file")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from discreet._common.text import one_line
 from discreet.privacy.statement import release_facts
 from discreet.report.blocks import Block, Facts, Items, Section, Table, Text
-from discreet.solvers.plan_text import HEADER, describe_error, describe_shares, facts_of, spending_of
+from discreet.solvers.plan import HEADER, describe_error, describe_shares, facts_of, spending_of
 
 if TYPE_CHECKING:
     from discreet.report.material import Material

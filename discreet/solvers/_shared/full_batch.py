@@ -14,7 +14,7 @@ from discreet.data.rows import takes_tensors
 from discreet.kernels.gradient import row_norms
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.additive import NoisyGrid
-from discreet.privacy.planned_release import PlannedRelease, planned_releases
+from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.person_gradients import person_gradient_sum
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledBlock
 from discreet.scaling.plan import ScalingPlan

@@ -13,8 +13,8 @@ import numpy as np
 from discreet._common.checks import LARGEST_THRESHOLD, SMALLEST_THRESHOLD, check_threshold, number_in, one_of, positive
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
-from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
+from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.scaled_problem import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import curvature_bound

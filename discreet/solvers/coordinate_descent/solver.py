@@ -16,7 +16,7 @@ import numpy as np
 from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray, IntArray
 from discreet.privacy import mechanisms
-from discreet.privacy.planned_release import PlannedRelease, planned_releases
+from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.coordinate_state import CoordinateState
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan

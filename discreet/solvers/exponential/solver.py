@@ -19,7 +19,7 @@ from discreet._common.checks import check_threshold
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import PointSelection, Sensitivity
-from discreet.privacy.planned_release import PlannedRelease, planned_releases
+from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.constraints import Box, L1Ball, L2Ball, SetAroundZero
 from discreet.problem.losses import Squared
 from discreet.problem.penalties import Zero

@@ -12,9 +12,8 @@ from discreet.data.public import Public
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import NoisyGrid
-from discreet.privacy.planned_release import PlannedRelease, planned_releases, with_shares
 from discreet.privacy.relation import Relation
-from discreet.privacy.release import ReleasePlan
+from discreet.privacy.release import PlannedRelease, ReleasePlan, planned_releases, with_shares
 from discreet.theory.fixed_point import NoisyContraction
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from discreet._common.types import FloatArray
 from discreet.data.validation import LARGEST_BOUND
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import VertexSelections
-from discreet.privacy.planned_release import Kind, PlannedRelease, planned_releases
+from discreet.privacy.release import Kind, PlannedRelease, planned_releases
 from discreet.problem.column_scaling import identity_scaling
 from discreet.problem.constraints import AxisPolytope, Simplex
 from discreet.problem.penalties import Zero

@@ -15,8 +15,8 @@ from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray, IndexArray
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.aggregation import Kind, RunningSumGaussian, row_norm
-from discreet.privacy.planned_release import PlannedRelease, planned_releases
 from discreet.privacy.relation import Relation
+from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.batches import assign_rows

@@ -33,8 +33,8 @@ from discreet.solvers.ftrl.solver import FTRL
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
+    from discreet.privacy.guarantee import ReleaseRecord
     from discreet.privacy.ledger import Ledger
-    from discreet.privacy.release_record import ReleaseRecord
     from discreet.problem.problem import Problem
     from discreet.problem.scaled_problem import ScaledProblem
 

@@ -17,7 +17,7 @@ import numpy as np
 from discreet._common.checks import check_threshold, number_in, one_of, positive
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
-from discreet.privacy.planned_release import Kind, PlannedRelease, planned_releases
+from discreet.privacy.release import Kind, PlannedRelease, planned_releases
 from discreet.problem.penalties import prox, prox_decrease_root, signed_subgradient_distance
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem
 from discreet.scaling.plan import ScalingPlan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from discreet.privacy import mechanisms
-from discreet.privacy.planned_release import PlannedRelease, planned_releases
+from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.solvers.plan import OF_THE_THRESHOLD, SQUARED_LENGTH
 
 if TYPE_CHECKING:

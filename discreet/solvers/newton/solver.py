@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from discreet._common.types import FloatArray
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
-    from discreet.privacy.planned_release import PlannedRelease
+    from discreet.privacy.release import PlannedRelease
     from discreet.problem.problem import Problem
     from discreet.problem.scaled_problem import BlockwiseProblem
 

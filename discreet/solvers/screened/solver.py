@@ -19,7 +19,7 @@ from discreet._common.types import FloatArray, IntArray, Progress
 from discreet.data.rows import Data
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.mechanisms import SelectionsThenFit
-from discreet.privacy.planned_release import PlannedRelease, planned_releases
+from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.column_scaling import ColumnScaling
 from discreet.scaling.plan import ScalingPlan, binary
 from discreet.solvers import SOLVERS

@@ -16,7 +16,7 @@ import numpy as np
 from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
-from discreet.privacy.planned_release import PlannedRelease, planned_releases
+from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan, plan_scaling
 from discreet.solvers._shared.clipping import COORDINATE_CLIP, GRADIENT_CLIP

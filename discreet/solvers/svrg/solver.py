@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from discreet._common.checks import check_threshold, positive
 from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
-from discreet.privacy.planned_release import PlannedRelease, planned_releases
+from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.averaging import Made, descend

@@ -55,7 +55,7 @@ class PlanTheory:
         return written(self) | {"ratio": self.ratio}
 
     def __str__(self) -> str:
-        from discreet.solvers.plan_text import describe_theory
+        from discreet.solvers.plan import describe_theory
 
         return describe_theory(self)
 
