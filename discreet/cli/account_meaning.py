@@ -74,8 +74,7 @@ def curve_of(described: Any, found: dict[str, Any], relation: Relation | None) -
 
 def told(curve: TradeOff, found: dict[str, Any], relation: Relation | None) -> tuple[dict[str, Any], list[str]]:
     """The meaning as JSON values and as sentences."""
-    from discreet.privacy.meaning import Meaning, percent_at_most
-    from discreet.privacy.statement import NO_PRIVACY, in_words
+    from discreet.privacy.statement import NO_PRIVACY, Meaning, in_words, percent_at_most
 
     meaning = Meaning.of_curve(curve, _failure(curve, found))
     rates = [1.0 - float(missed) for missed in curve.false_negative(FALSE_ALARMS)]

@@ -18,9 +18,8 @@ from discreet._common.json_file import described
 from discreet._common.types import FloatArray
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
-from discreet.privacy.meaning import Meaning, belief_after, percent_at_most
 from discreet.privacy.relation import Relation, Unit
-from discreet.privacy.statement import SEEDED, statement_of
+from discreet.privacy.statement import SEEDED, Meaning, belief_after, percent_at_most, statement_of
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Ledger

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from discreet._common.plotting import picture, pyplot
-from discreet.privacy.meaning import belief_after, percent_at_most
-from discreet.privacy.statement import rounded_up
+from discreet.privacy.statement import belief_after, percent_at_most, rounded_up
 from discreet.privacy.tradeoffs import TradeOff, trade_off
 
 _BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "#767676"  # told apart by colour-blind people

@@ -17,9 +17,9 @@ from discreet._common.checks import number_in, whole
 from discreet._common.types import FloatArray
 from discreet.privacy import accounting
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.meaning import belief_after, percent_at_most
 from discreet.privacy.random.generator import generator_from
 from discreet.privacy.relation import Relation
+from discreet.privacy.statement import belief_after, percent_at_most
 
 _DRAWS = 1 << 62  # equally likely integers, of which a probability is a share
 _LARGEST_EPSILON = 20.0  # above it the accountant calls so little noise none

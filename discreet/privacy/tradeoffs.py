@@ -39,8 +39,8 @@ from discreet.privacy.accounting.tradeoff_curve import (
     line_true_positives,
 )
 from discreet.privacy.budget import Budget, Renyi
-from discreet.privacy.meaning import belief_after
 from discreet.privacy.relation import Relation
+from discreet.privacy.statement import belief_after
 
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee

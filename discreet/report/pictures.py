@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet._common.text import one_line
-from discreet.privacy.meaning import belief_after
+from discreet.privacy.statement import belief_after
 from discreet.privacy.tradeoffs import TradeOff, trade_off
 from discreet.report.chart import Chart, ticks, unit_square
 

@@ -1,4 +1,4 @@
-"""What is decided before the first row is read: the plan of a run, the settings of its solver, and their description."""
+"""What is decided before the first row is read: the plan of a run, the settings of its solver, their description."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from discreet.privacy.relation import Relation
 from discreet.privacy.release import booked
 from discreet.problem.problem import Problem
 from discreet.solvers import SOLVERS, Plan, Solution, Solver
-from discreet.solvers.base import check_rows
+from discreet.solvers.base import check_rows, why_not
 from discreet.solvers.gradient_descent import GradientDescent
 from discreet.solvers.newton.planning import MOMENT_SHARE, fits_constant, hidden_part, moved_by_noise
 from discreet.solvers.newton.solver import Newton
@@ -251,7 +251,7 @@ def _why_cd(problem: Problem, public: Public, budget: Budget) -> str | None:
     each person, so these stand in for them where persons have several.
     """
     several = public.persons and public.rows_per_person != 1  # of which coordinate steps would take one
-    if public.stored or several or SOLVERS["cd"]().why_incompatible(problem, budget) is not None:
+    if public.stored or several or why_not(SOLVERS["cd"].capabilities, problem, budget) is not None:
         return None
     if budget.is_infinite:
         return "without noise, it is the fastest way to the optimum"

@@ -22,8 +22,8 @@ from discreet.privacy.accounting import (
     selection_event,
 )
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.meaning import Meaning, belief_after, percent_at_most
 from discreet.privacy.relation import Relation
+from discreet.privacy.statement import Meaning, belief_after, percent_at_most
 
 EVENTS = {
     "gaussian": gaussian_event(2.0),

@@ -14,8 +14,7 @@ from discreet.data import rows
 from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.privacy.budget import Budget
-from discreet.privacy.random.generator import RandomGenerator, seeded_generator
-from discreet.privacy.random.poisson_sample import PoissonSample
+from discreet.privacy.random.generator import PoissonSample, RandomGenerator, seeded_generator
 from discreet.problem import L1, L2, L1Ball, Logistic, Problem
 from discreet.problem.column_scaling import identity_scaling
 from discreet.problem.scaled_problem import UnscaledProblem, unscaled_problem

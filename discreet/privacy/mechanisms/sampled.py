@@ -15,8 +15,7 @@ from discreet.privacy.mechanisms.sensitivity import clipped_sum
 from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
-    from discreet.privacy.random.generator import RandomGenerator
-    from discreet.privacy.random.poisson_sample import PoissonSample
+    from discreet.privacy.random.generator import PoissonSample, RandomGenerator
 
 
 @dataclass(frozen=True)

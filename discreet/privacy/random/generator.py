@@ -1,7 +1,12 @@
 """Random numbers for noise and sampling: cryptographic by default, seeded only on request.
 
-Both kinds of generator are the same machine: the words of a keystream (keystream.py), turned into draws by
+Both kinds of generator are the same machine: the words of a keystream, AES-256 in counter mode, turned into draws by
 vectorised kernels. They differ only in the key. `docs/guarantees/randomness.md` says what is and is not claimed.
+
+A Poisson sample of rows is known by a key: who has it finds the members among any rows, without drawing for the others.
+All steps of a sample are one long sequence of trials, n for each step. It is cut into stretches, each with a key
+stream of its own: what is drawn of a stretch does not depend on where a table is cut into blocks, nor on which of them
+are asked for.
 """
 
 from __future__ import annotations
@@ -11,9 +16,11 @@ import math
 import numbers
 import operator
 import os
+import threading
 import warnings
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Literal, NoReturn, TypeAlias
 
@@ -21,10 +28,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet._common.exceptions import InsecureRandomnessWarning
+from discreet._common.types import IndexArray
 from discreet.privacy.random import exact
-from discreet.privacy.random.keystream import BLOCK, DrawLock, Keystream
-from discreet.privacy.random.poisson_sample import PoissonSample
 
+BLOCK = 16_384  # the most words asked for at once: words, zeros and draws of a block fit in a second-level cache
+BYTES_PER_KEY = 1 << 26
+_ZEROS = memoryview(bytes(8 * BLOCK))
+MOST_TRIALS = 1 << 62
+MEMBERS = 15 << 10  # expected of a stretch: as many draws cost much more than a new key, and take one block of words
 Shape: TypeAlias = int | tuple[int, ...]
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -37,6 +48,159 @@ FEW_DRAWS = 10_000  # which NumPy makes in milliseconds, while the first compile
 # What settles the draws that double precision leaves open.
 SETTLE = {"normal": exact.settle_normals, "laplace": exact.settle_laplaces}
 LARGEST_SCALE = 2.0**48  # of integer noise: draws and sums of it are exact doubles
+
+
+class Keystream:
+    """The output of AES-256 in counter mode over zeros; every 64 MiB it supplies its own next key.
+
+    Changing the key bounds how far the words can be told from random ones, and means that a key found
+    in memory does not give away the noise drawn before it.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._set_key(key)
+
+    def _set_key(self, key: bytes) -> None:
+        from cryptography.hazmat.primitives.ciphers import Cipher
+        from cryptography.hazmat.primitives.ciphers.algorithms import AES
+        from cryptography.hazmat.primitives.ciphers.modes import CTR
+
+        self._encrypt = Cipher(AES(key), CTR(bytes(16))).encryptor()
+        self._bytes_left = BYTES_PER_KEY
+
+    def fill(self, words: NDArray[np.uint64], count: int) -> None:
+        """Overwrite the first `count` words, at most BLOCK; the array must be 2 words longer than that."""
+        size = 8 * count
+        if size > self._bytes_left:
+            self._set_key(self._encrypt.update(bytes(32)))
+        self._bytes_left -= size
+        # Older versions of cryptography want room for 15 bytes more than they write.
+        self._encrypt.update_into(_ZEROS[:size], words[: count + 2].view(np.uint8).data)
+
+
+class DrawLock:
+    """A context manager around each draw: threads take turns, and a draw inside a draw is refused.
+
+    Every process has a lock of its own. After a fork that Python's hooks do not see (one made by C code), the child
+    therefore does not wait for a thread that exists in its parent alone, and `process` differs from before, which
+    tells the generator that its words are the parent's.
+
+    Attributes
+    ----------
+    process : int
+        The process of the latest draw.
+    """
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self._turns: dict[int, _Turn] = {}
+
+    def __enter__(self) -> None:
+        process = os.getpid()
+        # `setdefault` is atomic: of two threads that come first in a new process, both get the same lock.
+        turn = self._turns.get(process) or self._turns.setdefault(process, _Turn())
+        # A thread may acquire it twice, so that a signal handler is refused below and does not wait for itself.
+        turn.lock.acquire()
+        if turn.taken:
+            turn.lock.release()
+            raise RuntimeError(
+                "a RandomGenerator was asked for a draw in the middle of another draw, by a signal handler or a "
+                "finaliser: give that code a generator of its own, secure_generator()"
+            )
+        turn.taken = True
+        self.process, self._turn = process, turn
+
+    def __exit__(self, *_: object) -> None:
+        turn = self._turn
+        turn.taken = False
+        turn.lock.release()
+
+
+class _Turn:
+    """The lock of one process, and whether a draw is going on."""
+
+    __slots__ = ("lock", "taken")
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.taken = False
+
+
+@dataclass(frozen=True)
+class PoissonSample:
+    """Independent samples of the rows 0..n-1, one a step; each row joins each of them with probability `rate`.
+
+    Copies draw the same samples, wherever they are: a sample may be sent to other machines. The key is as secret as
+    the rows, since the cost of a sampled release rests on nobody knowing who took part. A key serves one series of
+    steps.
+
+    Parameters
+    ----------
+    key : bytes
+        32 random bytes; `RandomGenerator.poisson_sample` draws them.
+    rows : int
+        n, the number of rows that there are.
+    rate : float
+        In (0, 1].
+    """
+
+    key: bytes = field(repr=False)
+    rows: int
+    rate: float
+
+    def __post_init__(self) -> None:
+        if self.rows < 0:
+            raise ValueError(f"n must be >= 0, got {self.rows}")
+        if not 0.0 < self.rate <= 1.0:
+            raise ValueError(f"rate must be in (0, 1], got {self.rate}")
+
+    def batches(self, steps: int) -> tuple[IndexArray, IndexArray]:
+        """The members of the first samples: those of sample t are indices[indptr[t]:indptr[t + 1]], in order."""
+        steps = operator.index(steps)
+        if steps < 0 or self.rows * steps > MOST_TRIALS:
+            raise ValueError(f"n and steps must be >= 0 and their product at most 2^62, got {self.rows} and {steps}")
+        return self._drawn(0, 0, self.rows * steps, steps)
+
+    def members(self, step: int, start: int, stop: int) -> IndexArray:
+        """The members of sample number `step` among the rows start..stop-1, in order."""
+        if not 0 <= start <= stop <= self.rows or step < 0 or (step + 1) * self.rows > MOST_TRIALS:
+            raise ValueError(f"there are {self.rows} rows and none of number {start} to {stop}")
+        base = step * self.rows
+        return self._drawn(base, base + start, base + stop, 1)[1]
+
+    def _drawn(self, base: int, first: int, last: int, steps: int) -> tuple[IndexArray, IndexArray]:
+        """The successes of the trials first..last-1, as rows of so many steps, the first of which begins at `base`."""
+        from discreet.kernels import sampling
+
+        length, decay = stretch_length(self.rate), -math.log1p(-self.rate) if self.rate < 1.0 else math.inf
+        indptr, words = np.zeros(steps + 1, np.int64), np.empty(BLOCK + 2, np.uint64)
+        found, state = np.empty(_room(self.rate * (last - first)), np.int64), (0, 0, 0)
+        for number in range(first // length, -(-last // length)):
+            stream, end = _stream(self.key, number), min((number + 1) * length, last)
+            state = (number * length, *state[1:])
+            while state[0] < end:
+                wanted = min(_room(self.rate * (end - state[0])), BLOCK)
+                if found.size - state[2] < wanted:
+                    found = np.concatenate((found, np.empty(max(found.size, wanted), np.int64)))
+                stream.fill(words, wanted)
+                state = sampling.successes(words[:wanted], decay, first, end, self.rows, base, indptr, found, *state)
+        indptr[state[1] + 1 :] = state[2]
+        return indptr, found[: state[2]]
+
+
+def stretch_length(rate: float) -> int:
+    """How many trials have a key in common; from the rate alone, so that all who have a sample cut it alike."""
+    return MOST_TRIALS if rate * MOST_TRIALS <= MEMBERS else math.ceil(MEMBERS / rate)
+
+
+def _room(expected: float) -> int:
+    """For a number of successes: hardly ever too small."""
+    return max(0, int(expected + 5.0 * math.sqrt(expected))) + 16
+
+
+def _stream(key: bytes, number: int) -> Keystream:
+    domain = b"discreet poisson stretch 1:"  # part of every key: another text would change all seeded samples
+    return Keystream(hashlib.sha256(domain + key + number.to_bytes(8, "little")).digest())
 
 
 class RandomGenerator:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from discreet._common.text import one_line
-from discreet.privacy.meaning import percent_at_most
 from discreet.privacy.relation import Unit
-from discreet.privacy.statement import release_facts
+from discreet.privacy.statement import percent_at_most, release_facts
 from discreet.report.blocks import Blanks, Block, Facts, Heading, Items, Section, Table, Text
 
 if TYPE_CHECKING:

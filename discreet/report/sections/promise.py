@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from discreet.privacy.meaning import percent_at_most
 from discreet.privacy.relation import Relation, Unit
-from discreet.privacy.statement import rounded_up, sections_of
+from discreet.privacy.statement import percent_at_most, rounded_up, sections_of
 from discreet.privacy.tradeoffs import trade_off
 from discreet.report.blocks import Block, Figure, Heading, Notice, Section, Table, Text, paragraphs
 from discreet.report.pictures import beliefs, errors

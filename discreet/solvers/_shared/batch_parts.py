@@ -13,7 +13,7 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.kernels.gradient import clipped_gradient_sum, clipped_slopes, margins_by_row, row_norms
 from discreet.kernels.units import UNROUNDED
-from discreet.privacy.random.poisson_sample import PoissonSample
+from discreet.privacy.random.generator import PoissonSample
 from discreet.problem.scaled_block import MatrixBlock, ScaledBlock
 
 NONE = np.empty(0)

@@ -15,7 +15,7 @@ from discreet.problem.scaled_problem import ScaledProblem
 from discreet.solvers._shared.batch_parts import NONE, GradientSum
 
 if TYPE_CHECKING:
-    from discreet.privacy.random.poisson_sample import PoissonSample
+    from discreet.privacy.random.generator import PoissonSample
     from discreet.problem.scaled_problem import BlockwiseProblem, UnscaledProblem
 
 

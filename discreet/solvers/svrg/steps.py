@@ -27,7 +27,7 @@ from discreet.solvers._shared.clipping import GRADIENT_CLIP, curvature_bound, ro
 from discreet.solvers.base import Run
 
 if TYPE_CHECKING:
-    from discreet.privacy.random.poisson_sample import PoissonSample
+    from discreet.privacy.random.generator import PoissonSample
     from discreet.problem.scaled_problem import BlockwiseProblem
     from discreet.solvers.svrg.solver import SVRG, SVRGPlan
 

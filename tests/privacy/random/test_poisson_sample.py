@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from discreet.privacy.random import poisson_sample
-from discreet.privacy.random.generator import seeded_generator
-from discreet.privacy.random.poisson_sample import PoissonSample, stretch_length
+from discreet.privacy.random import generator
+from discreet.privacy.random.generator import PoissonSample, seeded_generator, stretch_length
 
 LEVEL = 1e-6
 
@@ -27,7 +26,7 @@ LEVEL = 1e-6
 @settings(deadline=None, max_examples=60)
 def test_members_do_not_depend_on_how_rows_are_cut(n, rate, steps, cuts, members):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(poisson_sample, "MEMBERS", members)  # stretches of few trials as well
+        patch.setattr(generator, "MEMBERS", members)  # stretches of few trials as well
         sample = pickle.loads(pickle.dumps(seeded_generator(n).poisson_sample(n, rate)))
         indptr, indices = sample.batches(steps)
         ends = sorted({0, n, *(cut for cut in cuts if cut < n)})
@@ -39,7 +38,7 @@ def test_members_do_not_depend_on_how_rows_are_cut(n, rate, steps, cuts, members
 @pytest.mark.parametrize("members", [3, 15 << 10])
 def test_the_law_is_that_of_independent_trials(monkeypatch, members):
     """Counts of rows and of neighbours, at stretches that end within a step too; false alarm 4e-6."""
-    monkeypatch.setattr(poisson_sample, "MEMBERS", members)
+    monkeypatch.setattr(generator, "MEMBERS", members)
     n, rate, steps = 50, 0.2, 8_000
     indptr, indices = PoissonSample(b"k" * 32, n, rate).batches(steps)
     joined = np.zeros((steps, n), dtype=bool)

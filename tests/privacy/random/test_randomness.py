@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from discreet._common.exceptions import InsecureRandomnessWarning
-from discreet.privacy.random import keystream
+from discreet.privacy.random import generator
 from discreet.privacy.random.generator import generator_from, secure_generator, seeded_generator
 from tests.forks import in_child
 
@@ -42,7 +42,7 @@ def test_the_key_is_changed_and_the_old_generator_does_not_go_on(monkeypatch):
         return [rng.bytes(8_000) for _ in range(12)]
 
     one_key = pieces()
-    monkeypatch.setattr(keystream, "BYTES_PER_KEY", 40_000)
+    monkeypatch.setattr(generator, "BYTES_PER_KEY", 40_000)
     changed = pieces()
     assert [a == b for a, b in zip(one_key, changed, strict=True)] == [True] * 5 + [False] * 7
     assert len(set(one_key + changed)) == 12 + 7

@@ -19,9 +19,8 @@ from sklearn.base import clone
 
 from discreet import InsecureRandomnessWarning, LogisticRegression
 from discreet.preprocessing import private_means
-from discreet.privacy.random import keystream
-from discreet.privacy.random.generator import RandomGenerator, secure_generator, seeded_generator
-from discreet.privacy.random.keystream import DrawLock, _Turn
+from discreet.privacy.random import generator
+from discreet.privacy.random.generator import DrawLock, RandomGenerator, _Turn, secure_generator, seeded_generator
 from tests.forks import fork_below_python, in_child
 
 TRIALS, ROWS, COLUMNS = 200, 2_000, 8  # so many rows that no mean is cut off at the bounds
@@ -86,13 +85,13 @@ def test_clones_with_one_numpy_generator_draw_other_noise_for_another_plan(monke
         solver="output-perturbation", alpha=0.1, bounds=(-1, 1), classes=[0, 1], random_state=np.random.default_rng()
     )
     keys = []
-    honest = keystream.Keystream._set_key
+    honest = generator.Keystream._set_key
 
     def recorded(self, key):
         keys.append(key)
         honest(self, key)
 
-    monkeypatch.setattr(keystream.Keystream, "_set_key", recorded)
+    monkeypatch.setattr(generator.Keystream, "_set_key", recorded)
 
     def key_of_noise(epsilon):
         fitted(clone(original).set_params(epsilon=epsilon))
@@ -148,7 +147,7 @@ class DrawsWhenInterrupted:
 
     def __init__(self, rng, monkeypatch):
         self.drawn, self.rng = [], rng
-        honest, self.armed = keystream.Keystream.fill, True
+        honest, self.armed = generator.Keystream.fill, True
 
         def interrupted(stream, words, count):
             honest(stream, words, count)
@@ -156,7 +155,7 @@ class DrawsWhenInterrupted:
                 self.armed = False
                 signal.raise_signal(signal.SIGALRM)
 
-        monkeypatch.setattr(keystream.Keystream, "fill", interrupted)
+        monkeypatch.setattr(generator.Keystream, "fill", interrupted)
 
     def __call__(self, *_):
         self.drawn.append(self.rng.bytes(64))
