@@ -6,9 +6,23 @@ Theorems and proofs: docs/guarantees/utility.md, section "Coordinate descent".
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from discreet._common.checks import at_least_zero, number_in, whole
+from discreet._common.types import FloatArray
+
+Numbers = Sequence[float] | FloatArray
+
+
+def per_coordinate(name: str, values: Numbers) -> FloatArray:
+    """Numbers of the coordinates, each positive and finite."""
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim != 1 or found.size == 0 or not ((found > 0.0) & np.isfinite(found)).all():
+        raise ValueError(f"{name} must hold one positive, finite number per coordinate.")
+    return found
 
 
 @dataclass(frozen=True)

@@ -59,8 +59,12 @@ class NoiseNorm:
 
     def quantile(self, failure: float) -> float:
         """Return what the norm exceeds with probability `failure`."""
-        from scipy.stats import chi, gamma
+        return self.scale * norm_quantile(self.kind, self.entries, failure)
 
-        failure = number_in("failure", failure, 0.0, 1.0, above=True)
-        law = gamma(self.entries) if self.kind == "spherical" else chi(self.entries)
-        return self.scale * float(law.isf(failure))
+
+def norm_quantile(kind: NoiseKind, entries: int, failure: float) -> float:
+    """What the norm of noise of scale 1 exceeds with probability `failure`."""
+    from scipy.stats import chi, gamma
+
+    failure = number_in("failure", failure, 0.0, 1.0, above=True)
+    return float((gamma if kind == "spherical" else chi).isf(failure, entries))
