@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet._common.exceptions import PrivacyLeakWarning
 from discreet._common.types import FloatArray, IndexArray
-from discreet.federated.simulate import Parts, split_by, split_evenly
+from discreet.federated.simulation import Parts, split_by, split_evenly
 
 HELD_OUT = 0.2  # share of the rows
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from discreet._common.checks import one_of, whole
 from discreet._common.codec import plain
 from discreet._common.digest import digest_of
@@ -162,10 +160,15 @@ class NetworkSchedule:
         facts = repr((self.method, self.target, self.network.names, self.network.neighbours, path, gossip, root))
         return digest_of("network plan", self.federated.digest, facts)
 
+    @property
+    def epsilon_of_readers(self) -> dict[str, float]:
+        """The largest epsilon of any node towards someone who reads all messages, and towards one who sees the models."""
+        mu = {"local": self.losses.local, "reader": self.losses.reader}
+        return {name: gaussian_epsilon(self.delta, float(losses.max())) for name, losses in mu.items()}
+
     def to_dict(self) -> dict[str, Any]:
         """Return the plan and its losses as JSON values, for reading; epsilons at `delta`."""
-        epsilons = self.losses.epsilon(self.delta)
-        pairs = epsilons[~np.eye(len(epsilons), dtype=bool)]
+        pairs = self.losses.pair_epsilons(self.delta)
         return {
             "graph": self.network.label,
             "nodes": list(self.network.names),
@@ -175,15 +178,11 @@ class NetworkSchedule:
             "delta": self.delta,
             "messages": self.messages,
             "noise_multiplier": self.federated.multiplier,
-            "epsilon": plain(epsilons),
+            "epsilon": plain(self.losses.epsilon(self.delta)),
             "mean_epsilon": plain(float(pairs.mean())),
             "max_epsilon": plain(float(pairs.max())),
-            "local_epsilon": plain(self._epsilon(float(self.losses.local.max()))),
-            "reader_epsilon": plain(self._epsilon(float(self.losses.reader.max()))),
+            **{f"{name}_epsilon": plain(epsilon) for name, epsilon in self.epsilon_of_readers.items()},
         }
-
-    def _epsilon(self, mu: float) -> float:
-        return gaussian_epsilon(self.delta, mu)
 
     def __str__(self) -> str:
         from discreet.federated.decentralised.plan_text import describe
