@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -63,11 +63,6 @@ class MarginProfile(ABC):
     @abstractmethod
     def describe(self) -> str:
         """Say the assumption in one sentence."""
-
-    def check_groups(self, groups: Sequence[str]) -> None:
-        """Refuse groups about which nothing is assumed."""
-        for group in groups:
-            self.base_rate(group)
 
 
 @dataclass(frozen=True)

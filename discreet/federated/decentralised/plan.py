@@ -162,7 +162,7 @@ class NetworkSchedule:
 
     @property
     def epsilon_of_readers(self) -> dict[str, float]:
-        """The largest epsilon of any node towards someone who reads all messages, and towards one who sees the models."""
+        """The largest epsilon of a node towards someone who reads all messages, and towards one who sees the models."""
         mu = {"local": self.losses.local, "reader": self.losses.reader}
         return {name: gaussian_epsilon(self.delta, float(losses.max())) for name, losses in mu.items()}
 
