@@ -211,11 +211,7 @@ class Server:
         return self._closed(used, names, ignored, tuple(shortened))
 
     def _closed(
-        self,
-        used: tuple[str, ...],
-        missing: list[str],
-        ignored: list[tuple[str, str]],
-        shortened: tuple[str, ...],
+        self, used: tuple[str, ...], missing: list[str], ignored: list[tuple[str, str]], shortened: tuple[str, ...]
     ) -> RoundReport:
         """The end of a round: the mean model, the count of rounds, and the report."""
         plan, state = self.plan, self._state

@@ -66,12 +66,7 @@ class Bound:
 
 
 def excess_bound(
-    value: float,
-    of: str,
-    source: str,
-    failure: float | None,
-    assumptions: Iterable[str],
-    settings: Mapping[str, float],
+    value: float, of: str, source: str, failure: float | None, assumptions: Iterable[str], settings: Mapping[str, float]
 ) -> Bound:
     """A bound on the expected excess of something or, with `failure`, on what the excess passes that seldom."""
     quantity = f"{'excess' if failure else 'expected excess'} of the {of}"

@@ -17,7 +17,7 @@ from discreet._common.types import IntArray
 from discreet.fairness.cells import CellTable
 from discreet.fairness.evaluation.record import PrivateStatement
 from discreet.fairness.notions import notion_of
-from discreet.fairness.quantities import favourable_labels, quantities
+from discreet.fairness.quantities import Quantity, favourable_labels, quantities
 
 if TYPE_CHECKING:
     from discreet.fairness.evaluation.noisy_ratios import NoisyCounts
@@ -110,32 +110,23 @@ def questions_of(classes: Any, groups: tuple[Any, ...], notions: Any, favourable
     wanted = quantities(CellTable(np.asarray(classes), names, ones, ones), notions, favourable)
     good = favourable_labels(classes, favourable)
     listed = np.asarray(classes).tolist()
-    return [_question(bins, asked.notion, asked.label, asked.group, listed, groups, good) for asked in wanted]
+    return [_question(bins, asked, listed, groups, good) for asked in wanted]
 
 
-def _question(
-    bins: Bins, notion: str, label: Any, group: Any, classes: list[Any], groups: tuple[Any, ...], good: list[Any]
-) -> Question:
-    known = notion_of(notion)
-    labels = range(len(classes)) if known.labels == "together" else [classes.index(label)]
+def _question(bins: Bins, asked: Quantity, classes: list[Any], groups: tuple[Any, ...], good: list[Any]) -> Question:
+    known = notion_of(asked.notion)
+    labels = [classes.index(asked.label)] if asked.within_label else range(len(classes))
     whole = bins.mask(labels, None)
-    part = None if group is None else bins.mask(labels, [groups.index(group)])
+    part = None if asked.group is None else bins.mask(labels, [groups.index(asked.group)])
     wrong = [i for i in labels if known.counts_wrong(classes[i], good)]
     right = [i for i in labels if i not in wrong]
 
     def where(for_right: list[int], for_wrong: list[int]) -> Mask:
         return bins.mask(right, None, for_right) | bins.mask(wrong, None, for_wrong)
 
-    return Question(
-        notion,
-        label,
-        group,
-        whole,
-        part,
-        event=where([RIGHT, RIGHT_IN_DOUBT], [WRONG, WRONG_IN_DOUBT]),
-        lost=where([RIGHT_IN_DOUBT], [WRONG_IN_DOUBT]),
-        gained=where([WRONG_IN_DOUBT], [RIGHT_IN_DOUBT]),
-    )
+    event = where([RIGHT, RIGHT_IN_DOUBT], [WRONG, WRONG_IN_DOUBT])
+    lost, gained = where([RIGHT_IN_DOUBT], [WRONG_IN_DOUBT]), where([WRONG_IN_DOUBT], [RIGHT_IN_DOUBT])
+    return Question(asked.notion, asked.label, asked.group, whole, part, event, lost, gained)
 
 
 def statements_of(questions: list[Question], counts: NoisyCounts, failure: float) -> list[PrivateStatement]:

@@ -121,12 +121,7 @@ def mean_fits(losses: PairwiseLosses, budget: Budget) -> bool:
 
 
 def own_budget(
-    budget: Budget,
-    target: Target,
-    method: Method,
-    protocol: AnyProtocol,
-    rounds: int,
-    dimension: int,
+    budget: Budget, target: Target, method: Method, protocol: AnyProtocol, rounds: int, dimension: int
 ) -> Budget:
     """What a node's own releases may cost, read by everybody, so that the target keeps the budget."""
     if target == "local" or budget.is_infinite:

@@ -47,12 +47,7 @@ class HolderFacts:
 
 
 def plan_of_holder(
-    facts: HolderFacts,
-    first: int,
-    public: Public,
-    scaling: ScalingPlan,
-    mechanism: BudgetSplit,
-    has_labels: bool,
+    facts: HolderFacts, first: int, public: Public, scaling: ScalingPlan, mechanism: BudgetSplit, has_labels: bool
 ) -> ReleasePlan:
     """What all messages of a holder release: first its scales, then one share of the mechanism for each message.
 
