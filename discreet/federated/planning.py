@@ -151,8 +151,7 @@ def plan_federated(
         noise = Gaussian(multiplier).deviation(clipped_sum(public.relation) * size) * math.sqrt(draft.dimension)
         gamma = _default_gamma(draft, noise, clip)
     tolerance = TOLERANCE * size if tolerance is None else float(tolerance)
-    lengths = {"gamma": float(gamma), "clip": clip, "tolerance": tolerance}
-    return replace(draft, budget=budget, multiplier=multiplier, **lengths)
+    return replace(draft, budget=budget, multiplier=multiplier, gamma=float(gamma), clip=clip, tolerance=tolerance)
 
 
 def _multiplier(budget: Budget, draft: FederatedPlan) -> float:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -36,8 +36,7 @@ LABELS = (0, 1)
 PerGroup = float | Mapping[str, float]
 
 
-@dataclass(frozen=True)
-class Sides:
+class Sides(NamedTuple):
     """Parts of a cell that change: of its correct rows, of its wrong rows, and of both together."""
 
     loss: float
