@@ -47,7 +47,10 @@ def _facts(plan: FederatedPlan) -> dict[str, str]:
     if plan.unit == "record":
         told["rows"] = f"at least {public.rows:,} for each client, a public number"
     if plan.watches_dropouts:
-        told["dropouts"] = _dropouts(plan)
+        of = " of a cohort" if plan.cohorts > 1 else ""
+        told["dropouts"] = (
+            f"at most {plan.dropouts:,} clients{of} in a round; a round that more have missed is not used"
+        )
     return told
 
 
@@ -59,11 +62,6 @@ def _asked(plan: FederatedPlan) -> str:
         f"{plan.clients:,} in {plan.cohorts:,} cohorts of {plan.smallest_cohort:,} or more, drawn once at random; one "
         f"cohort is asked in each of {plan.rounds:,} rounds, in turn"
     )
-
-
-def _dropouts(plan: FederatedPlan) -> str:
-    of = " of a cohort" if plan.cohorts > 1 else ""
-    return f"at most {plan.dropouts:,} clients{of} in a round; a round that more have missed is not used"
 
 
 def _promises(plan: FederatedPlan) -> list[str]:

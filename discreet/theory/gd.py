@@ -14,7 +14,7 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms.sensitivity import clipped_sum
 from discreet.privacy.relation import Relation, relation_from
 from discreet.theory.bound import Bound
-from discreet.theory.budgets import epsilon_and_delta, log_of_delta, noise_over_sensitivity
+from discreet.theory.budgets import epsilon_and_delta, log_of_delta
 from discreet.theory.gradient_steps import NoisyGradientSteps
 
 SOURCES = {
@@ -82,10 +82,12 @@ def gd_bound(
     sensitivity = clipped_sum(relation_from(relation)).l2 * lipschitz / rows
     run = _one_step(1.0 if step is None else step, radius, lipschitz, smoothness, strong_convexity)
 
-    def noise(count: int) -> float:
-        return columns * (noise_over_sensitivity(budget, count) * sensitivity) ** 2
+    counts = [1 << k for k in range(MOST_STEPS.bit_length())] if steps is None else [whole("steps", steps, least=1)]
 
-    return best_run(run, step, counts_to_try(steps), noise)
+    def noise(count: int) -> float:
+        return columns * (math.sqrt(count) / budget.gaussian_mu() * sensitivity) ** 2
+
+    return best_run(run, step, counts, noise)
 
 
 def _one_step(
@@ -96,13 +98,6 @@ def _one_step(
         raise ValueError("strong_convexity needs smoothness: gradient steps converge at their ratio.")
     curvature = math.inf if smoothness is None else number_in("smoothness", smoothness, 0.0, above=True)
     return NoisyGradientSteps(step, 1, 0, 0.0, radius, math.inf, lipschitz, curvature, strong_convexity)
-
-
-def counts_to_try(steps: int | None) -> list[int]:
-    """The number asked for, or powers of two."""
-    if steps is not None:
-        return [whole("steps", steps, least=1)]
-    return [1 << k for k in range(MOST_STEPS.bit_length())]
 
 
 def best_run(
