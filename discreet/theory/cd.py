@@ -13,7 +13,7 @@ from discreet.privacy.mechanisms.sensitivity import clipped_sum
 from discreet.privacy.relation import Relation, relation_from
 from discreet.theory.bound import Bound
 from discreet.theory.budgets import SMALL_DELTA, SMALL_EPSILON, epsilon_and_delta, log_of_delta
-from discreet.theory.coordinate_steps import NoisyCoordinateSteps, Numbers, per_coordinate
+from discreet.theory.steps import NoisyCoordinateSteps, Numbers, per_coordinate
 
 QUANTITY = "expected excess of the objective"
 NO_CLIP = "partial derivatives of rows are at most lipschitz, so that none is clipped"

@@ -15,7 +15,7 @@ from discreet.privacy.mechanisms.sensitivity import clipped_sum
 from discreet.privacy.relation import Relation, relation_from
 from discreet.theory.bound import Bound
 from discreet.theory.budgets import epsilon_and_delta, log_of_delta
-from discreet.theory.gradient_steps import NoisyGradientSteps
+from discreet.theory.steps import NoisyGradientSteps
 
 SOURCES = {
     "Lipschitz": "Thakurta's chapter, (6.46); docs/guarantees/utility.md, theorem G2",

@@ -11,7 +11,7 @@ from discreet._common.types import FloatArray
 from discreet.privacy.budget import Budget
 from discreet.theory.bound import Bound
 from discreet.theory.budgets import SMALL_EPSILON, epsilon_and_delta
-from discreet.theory.coordinate_steps import Numbers, per_coordinate
+from discreet.theory.steps import Numbers, per_coordinate
 
 SUBSET = 75  # every subset of a 75th of the coordinates must carry its share of the squared Lipschitz constants
 SHARE = 0.5  # of what it would carry if all constants were equal: the theorem asks for "a constant fraction"

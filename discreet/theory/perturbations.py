@@ -10,7 +10,7 @@ from typing import Literal
 
 from discreet._common.checks import at_least_zero, number_in, one_of
 from discreet.theory.bound import Bound, excess_bound
-from discreet.theory.noise_norm import NoiseKind, NoiseNorm
+from discreet.theory.distance import NoiseKind, NoiseNorm
 
 S7_SOURCE = "docs/guarantees/utility.md, Theorem S7; Thakurta's chapter, (6.36), has four times the first term"
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from discreet._common.checks import number_in
-from discreet.theory.distance import DistanceLaw, KnownDistance
-from discreet.theory.noise_norm import norm_quantile
+from discreet.theory.distance import DistanceLaw, KnownDistance, norm_quantile
 
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee

@@ -28,7 +28,7 @@ from discreet.theory.bound import Bound
 from discreet.theory.distance import AveragedContractionDistance, ContractionDistance, DistanceLaw, MomentDistance
 from discreet.theory.fixed_point import NoisyContraction, printed_rate
 from discreet.theory.gd import least_bound
-from discreet.theory.gradient_steps import NoisyGradientSteps
+from discreet.theory.steps import NoisyGradientSteps
 
 if TYPE_CHECKING:
     from discreet.privacy.mechanisms.grid import NoisyGrid
