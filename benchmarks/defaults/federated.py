@@ -10,7 +10,7 @@ from unittest import mock
 import numpy as np
 
 from discreet.federated import plan_federated, planning, simulate
-from discreet.federated.demo_tables import made_up
+from discreet.federated.simulation import made_up
 from discreet.problem import L2, Logistic, Problem, Squared
 
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)

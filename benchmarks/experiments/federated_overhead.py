@@ -24,7 +24,7 @@ def cells(quick: bool) -> Iterator[Cell]:
 def measure(cell: Cell) -> dict[str, float]:
     from discreet.federated import Server, simulate
     from discreet.federated.flower.in_process import run_in_process
-    from discreet.federated.simulate import clients_of
+    from discreet.federated.simulation import clients_of
 
     holders: Any = datasets()[cell.dataset].load()
     clients = cell.setting["clients"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet.federated.flower.in_process import InProcessGrid, task_identity
 from discreet.federated.plan import FederatedPlan
-from discreet.federated.simulate import Parts
+from discreet.federated.simulation import Parts
 from discreet.privacy import accounting
 
 LOCAL_STEPS = 5

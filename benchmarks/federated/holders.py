@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.federated import FederatedPlan, plan_federated
-from discreet.federated.simulate import Parts
+from discreet.federated.simulation import Parts
 from discreet.problem import L2, Logistic, Problem
 
 FloatArray = npt.NDArray[np.float64]

@@ -13,7 +13,7 @@ from discreet.cli.console import answer, check_free, group, print_json, wants_pr
 
 if TYPE_CHECKING:
     from discreet.federated import FederatedPlan, SimulatedRun
-    from discreet.federated.demo_tables import FederatedTable
+    from discreet.federated.simulation import FederatedTable
 
 PLAN_EXAMPLE = "Example: discreet federated plan --clients 100 --columns 20 --epsilon 2 --model central"
 SIMULATE_EXAMPLE = "Example: discreet federated simulate --clients 100 --epsilon 4 --model central --dropout 0.05"
@@ -148,7 +148,7 @@ def simulate(
     from discreet._common.progress import progress_bar
     from discreet.federated import plan_federated
     from discreet.federated import simulate as run_plan
-    from discreet.federated.demo_tables import made_up, read_table
+    from discreet.federated.simulation import made_up, read_table
 
     if table is None:
         data = made_up(clients or 100, rows, columns, loss in ("logistic", "hinge"), seed or 0)

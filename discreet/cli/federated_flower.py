@@ -147,9 +147,9 @@ def loopback(
 
     import numpy as np
 
-    from discreet.federated.demo_tables import made_up
     from discreet.federated.flower.loopback import deployment_of
     from discreet.federated.planning import plan_federated
+    from discreet.federated.simulation import made_up
     from discreet.problem import L2, Logistic, Problem
 
     data, problem = made_up(clients, rows, columns, True, seed or 0), Problem(Logistic(), L2(1e-3))

@@ -108,7 +108,7 @@ def network(
 
 
 def _read(path: Path, target: str | None, bounds: Any, classes: str | None, nodes: int, seed: int | None) -> Any:
-    from discreet.federated.demo_tables import read_table
+    from discreet.federated.simulation import read_table
 
     return read_table(path, target, bounds, None, options.parse_labels(classes), None, nodes, seed or 0)
 

@@ -159,7 +159,8 @@ class Client:
         if reason is not None:
             return Refusal(self.name, request.round, reason)
         dual = state.dual if request.accepted == state.number else state.base_dual
-        if not self._reachable(2.0 * request.weights - dual):
+        v = 2.0 * request.weights - dual  # rows are protected only if the proximal step from v is near enough
+        if self.plan.unit == "record" and not self.problem.reaches(v, self.plan.tolerance):
             return Refusal(self.name, request.round, "the weights are too large for the planned tolerance")
         try:
             self._book()
@@ -223,10 +224,6 @@ class Client:
         if state.number >= self.plan.participations:
             return f"this client has made all of its {self.plan.participations} replies"
         return None
-
-    def _reachable(self, v: FloatArray) -> bool:
-        """Whether the proximal step from v can be solved to the tolerance; needed where the promise rests on it."""
-        return self.plan.unit == "client" or self.problem.reaches(v, self.plan.tolerance)
 
     def _loaded(self) -> ClientState:
         run, found = self.plan.digest.hex(), self._store.load()

@@ -69,7 +69,8 @@ class LocalProblem:
         self.basis: FloatArray | None = None
         self.A: FloatArray = self.X
         if rows < columns:
-            self.basis, self.A = _reduced(self.X)
+            self.basis, triangle = np.linalg.qr(self.X.T)  # an orthonormal basis, as columns, and the rows in it
+            self.A = np.ascontiguousarray(triangle.T)
 
     def gradient(self, v: FloatArray, tolerance: float, start: FloatArray) -> FloatArray:
         """The gradient of f at the proximal step from v; `start` is where the search for it begins.
@@ -165,9 +166,3 @@ class LocalProblem:
         above = (self.A.T * (self.loss.smoothness * self.share)) @ self.A
         above.flat[:: above.shape[0] + 1] += 1.0 / self.gamma
         return np.asarray(np.linalg.inv(above), dtype=np.float64)
-
-
-def _reduced(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """An orthonormal basis of the span of the rows, as columns, and the rows in it."""
-    basis, triangle = np.linalg.qr(X.T)
-    return basis, np.ascontiguousarray(triangle.T)

@@ -8,7 +8,7 @@ from discreet._common.text import facts
 from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
-    from discreet.federated.plan import FederatedPlan, Model, Unit
+    from discreet.federated.plan import FederatedPlan
 
 PROTECTED = {
     ("client", Relation.REPLACE): "all rows of a client, replaced by any others",
@@ -20,6 +20,8 @@ FROM = {
     "local": "everybody, the server included: the clients add noise that is enough for each of them alone",
     "central": "those who see the models: the server is trusted with the messages, whose noise adds up",
 }
+SEEN_BY = {"local": "local: what the server sees", "central": "central: what the models tell"}
+ABOUT = {"client": "about a whole client", "record": "about one row of a client"}
 
 
 def describe(plan: FederatedPlan) -> str:
@@ -45,7 +47,10 @@ def _facts(plan: FederatedPlan) -> dict[str, str]:
     if plan.unit == "record":
         told["rows"] = f"at least {public.rows:,} for each client, a public number"
     if plan.watches_dropouts:
-        told["dropouts"] = _dropouts(plan)
+        of = " of a cohort" if plan.cohorts > 1 else ""
+        told["dropouts"] = (
+            f"at most {plan.dropouts:,} clients{of} in a round; a round that more have missed is not used"
+        )
     return told
 
 
@@ -59,26 +64,13 @@ def _asked(plan: FederatedPlan) -> str:
     )
 
 
-def _dropouts(plan: FederatedPlan) -> str:
-    of = " of a cohort" if plan.cohorts > 1 else ""
-    return f"at most {plan.dropouts:,} clients{of} in a round; a round that more have missed is not used"
-
-
 def _promises(plan: FederatedPlan) -> list[str]:
     lines = ["what is promised, before the first round and for all of them:"]
     for (model, unit), promise in plan.guarantees.items():
         cost = f"epsilon = {promise.epsilon:.4g}, delta = {promise.delta:.3g}" if promise.is_private else "nothing"
         mark = "   <- the budget" if (model, unit) == (plan.model, plan.unit) else ""
-        lines.append(f"  {_seen_by(model):<34}{_whole(unit):<26}{cost}{mark}")
+        lines.append(f"  {SEEN_BY[model]:<34}{ABOUT[unit]:<26}{cost}{mark}")
     return lines
-
-
-def _seen_by(model: Model) -> str:
-    return "local: what the server sees" if model == "local" else "central: what the models tell"
-
-
-def _whole(unit: Unit) -> str:
-    return "about a whole client" if unit == "client" else "about one row of a client"
 
 
 def _notes(plan: FederatedPlan) -> list[str]:

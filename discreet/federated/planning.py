@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from discreet._common.checks import positive, whole
@@ -122,48 +123,35 @@ def plan_federated(
     budget = budget_from(epsilon, delta, protected_count(clients, unit, public))
     for name, value in {"gamma": gamma, "clip": clip, "tolerance": tolerance}.items():
         positive(name, value)
-    facts = {
-        "problem": problem,
-        "public": public,
-        "clients": clients,
-        "per_round": asked,
-        "rounds": rounds,
-        "participations": math.ceil(rounds * share) if participations is None else participations,
-        "unit": unit,
-        "model": model,
-        "budget": budget,
-        "dropouts": clients // cohorts // 10 if dropouts is None else dropouts,
-        "sampling": sampling,
-        "relaxation": float(relaxation),
-        "run": run,
-    }
-    return _completed(facts, gamma, clip, tolerance)
-
-
-def _completed(
-    facts: dict[str, Any], gamma: float | None, clip: float | None, tolerance: float | None
-) -> FederatedPlan:
-    """The plan with its noise, and with defaults for what was left open."""
     # Noise does not depend on the lengths, which may depend on the noise: a plan without noise is only a draft,
     # with a gamma that no loss and no number of columns forbids.
-    unknown = {"gamma": 1e-100, "clip": 1.0, "tolerance": 1.0, "multiplier": 0.0, "budget": Budget(math.inf, 0.0)}
-    draft = FederatedPlan(**facts | unknown)
-    public = draft.public
-    multiplier = _multiplier(facts["budget"], draft)
+    draft = FederatedPlan(
+        problem=problem,
+        public=public,
+        clients=clients,
+        per_round=asked,
+        rounds=rounds,
+        participations=math.ceil(rounds * share) if participations is None else participations,
+        unit=unit,
+        model=model,
+        budget=Budget(math.inf, 0.0),
+        dropouts=clients // cohorts // 10 if dropouts is None else dropouts,
+        gamma=1e-100,
+        relaxation=float(relaxation),
+        clip=1.0,
+        tolerance=1.0,
+        multiplier=0.0,
+        sampling=sampling,
+        run=run,
+    )
+    multiplier = _multiplier(budget, draft)
     clip = _default_clip(draft, multiplier > 0.0) if clip is None else float(clip)
-    size = clip if draft.unit == "client" else clip / public.rows
+    size = clip if unit == "client" else clip / rows
     if gamma is None:
         noise = Gaussian(multiplier).deviation(clipped_sum(public.relation) * size) * math.sqrt(draft.dimension)
         gamma = _default_gamma(draft, noise, clip)
-    return FederatedPlan(
-        **facts
-        | {
-            "gamma": float(gamma),
-            "clip": clip,
-            "tolerance": TOLERANCE * size if tolerance is None else float(tolerance),
-            "multiplier": multiplier,
-        }
-    )
+    tolerance = TOLERANCE * size if tolerance is None else float(tolerance)
+    return replace(draft, budget=budget, multiplier=multiplier, gamma=float(gamma), clip=clip, tolerance=tolerance)
 
 
 def _multiplier(budget: Budget, draft: FederatedPlan) -> float:

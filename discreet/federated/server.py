@@ -115,7 +115,8 @@ class Server:
     @property
     def cohorts(self) -> tuple[tuple[str, ...], ...]:
         """The clients of each cohort, which are always asked together; one cohort where there are none."""
-        return tuple(tuple(self._members(cohort)) for cohort in range(self.plan.cohorts))
+        names, members = np.array(self.clients, dtype=object), self._state.cohort
+        return tuple(tuple(names[members == cohort].tolist()) for cohort in range(self.plan.cohorts))
 
     @property
     def weights(self) -> FloatArray:
@@ -211,11 +212,7 @@ class Server:
         return self._closed(used, names, ignored, tuple(shortened))
 
     def _closed(
-        self,
-        used: tuple[str, ...],
-        missing: list[str],
-        ignored: list[tuple[str, str]],
-        shortened: tuple[str, ...],
+        self, used: tuple[str, ...], missing: list[str], ignored: list[tuple[str, str]], shortened: tuple[str, ...]
     ) -> RoundReport:
         """The end of a round: the mean model, the count of rounds, and the report."""
         plan, state = self.plan, self._state
@@ -239,9 +236,6 @@ class Server:
     def _open(self) -> BoolArray:
         """Cohorts that may still be asked."""
         return self._state.turns < self.plan.cohort_rounds
-
-    def _members(self, cohort: int) -> list[str]:
-        return [name for name, its in zip(self.clients, self._state.cohort, strict=True) if its == cohort]
 
     def _no_reply(self, reply: Any) -> str:
         """Why an answer is not a reply of one of the clients; empty if it is."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,3 +63,12 @@ class Bound:
         often = "" if self.probability is None else f" with probability {self.probability:g}"
         told = f" <= {self.value:.4g}" if self.proved else f": order of {self.value:.4g}, constant unknown"
         return f"{self.quantity}{told}{often} ({self.source})"
+
+
+def excess_bound(
+    value: float, of: str, source: str, failure: float | None, assumptions: Iterable[str], settings: Mapping[str, float]
+) -> Bound:
+    """A bound on the expected excess of something or, with `failure`, on what the excess passes that seldom."""
+    quantity = f"{'excess' if failure else 'expected excess'} of the {of}"
+    probability = None if failure is None else 1.0 - failure
+    return Bound(value, quantity, source, True, tuple(assumptions), settings, probability)

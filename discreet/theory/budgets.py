@@ -23,8 +23,3 @@ def log_of_delta(delta: float) -> float:
     if not delta > 0.0:
         raise ValueError("this bound is for budgets with delta > 0.")
     return math.log(1.0 / delta)
-
-
-def noise_over_sensitivity(budget: Budget, releases: int) -> float:
-    """The least standard deviation, over the sensitivity, with which so many Gaussian releases fit the budget."""
-    return math.sqrt(releases) / budget.gaussian_mu()

@@ -14,7 +14,7 @@ from discreet._common.checks import number_in, one_of, whole
 from discreet._common.types import FloatArray
 from discreet.privacy.mechanisms.aggregation import square_root_column
 from discreet.theory.bound import Bound
-from discreet.theory.noise_norm import NoiseNorm
+from discreet.theory.distance import NoiseNorm
 
 SOURCE = "docs/guarantees/utility.md, Theorem S5; Thakurta's chapter, Theorem 6.15, corrected"
 Aggregation = Literal["square-root", "tree", "plain-tree"]

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from discreet._common.checks import at_least_zero, number_in, whole
 from discreet._common.types import FloatArray
-from discreet.theory.bound import Bound
-from discreet.theory.selection_error import SelectionError
+from discreet.theory.bound import Bound, excess_bound
+from discreet.theory.selections import SelectionError
 
 SOURCE = "docs/guarantees/utility.md, Theorem S3; Mangold's thesis, appendix B.2, for Laplace noise"
 LOST_SHARES = np.append(np.geomspace(1e-4, 0.1, 31), np.linspace(0.11, 0.95, 85))  # of the decrease: the best is taken
@@ -109,26 +109,19 @@ def greedy_cd_bound(
     deviation, gap = number_in("deviation", deviation, 0.0), number_in("gap", gap, 0.0)
     if (radius is None) == (convexity is None and l1_convexity is None):
         raise ValueError("give either radius (convex) or convexity or l1_convexity (strongly convex).")
-    noise = _noise_of(SelectionError(selection_scale, columns), deviation, steps, failure)
+    added = _added_noise(SelectionError(selection_scale, columns), deviation, steps, failure)
     assumptions = ["no entry of a row's gradient is clipped", "the objective is convex and smooth in each coordinate"]
     if radius is not None:
-        run = _Run(steps, gap, noise, number_in("radius", radius, 0.0, above=True), failure is not None)
+        radius = number_in("radius", radius, 0.0, above=True)
         assumptions.append(_reach(radius, gap if failure else None))
-        values = run.convex(LOST_SHARES)
+        values = _convex(steps, gap, added, radius, within_gap=failure is not None)
     else:
         sparse = _Sparsity(columns, convexity or 0.0, l1_convexity or 0.0, large, alpha, smoothness)
-        run = _Run(steps, gap, noise)
         assumptions.extend(sparse.assumptions)
-        values = run.strongly_convex(LOST_SHARES, sparse)
+        values = _strongly_convex(steps, gap, added, sparse)
     best = int(np.argmin(values))
-    return Bound(
-        float(values[best]),
-        f"{'excess' if failure else 'expected excess'} of the objective",
-        SOURCE,
-        assumptions=tuple(assumptions),
-        settings={"steps": float(steps), "lost_share": float(LOST_SHARES[best])},
-        probability=None if failure is None else 1.0 - failure,
-    )
+    settings = {"steps": float(steps), "lost_share": float(LOST_SHARES[best])}
+    return excess_bound(float(values[best]), "objective", SOURCE, failure, assumptions, settings)
 
 
 def _reach(radius: float, gap: float | None) -> str:
@@ -138,26 +131,19 @@ def _reach(radius: float, gap: float | None) -> str:
     return f"|w - w*|_(M,1) <= {radius:g} for all w whose excess is at most {gap:g}"
 
 
-@dataclass(frozen=True)
-class _StepNoise:
-    """Bounds on the squared selection error and on the squared noise of an update, in units of M_j."""
+def _added_noise(error: SelectionError, deviation: float, steps: int, failure: float | None) -> FloatArray:
+    """What a step may add to the objective, for each share of its decrease that is given away, in units of M_j.
 
-    selection: float
-    update: float
-
-    def added(self, share: FloatArray) -> FloatArray:
-        """What a step may add to the objective if the share of its decrease is given away."""
-        return 0.5 * ((1.0 / share - 1.0) * self.selection + self.update)
-
-
-def _noise_of(error: SelectionError, deviation: float, steps: int, failure: float | None) -> _StepNoise:
-    """Expectations; or what holds in all steps together, with half the failure for either noise."""
+    In expectation; or what holds in all steps together, with half the failure for either noise.
+    """
     if failure is None:
-        return _StepNoise(error.mean_square, deviation * deviation)
-    from scipy.stats import norm
+        selection, update = error.mean_square, deviation * deviation
+    else:
+        from scipy.stats import norm
 
-    each = number_in("failure", failure, 0.0, 1.0, above=True) / (2.0 * steps)
-    return _StepNoise(error.quantile(each) ** 2, (deviation * float(norm.isf(0.5 * each))) ** 2)
+        each = number_in("failure", failure, 0.0, 1.0, above=True) / (2.0 * steps)
+        selection, update = error.quantile(each) ** 2, (deviation * float(norm.isf(0.5 * each))) ** 2
+    return 0.5 * ((1.0 / LOST_SHARES - 1.0) * selection + update)
 
 
 @dataclass(frozen=True)
@@ -202,31 +188,23 @@ class _Sparsity:
         return max(self.l1_convexity, self.convexity / max(moved, 1))
 
 
-@dataclass(frozen=True)
-class _Run:
-    """The recursions of Theorem S3, for many shares of the decrease that are given away, each on its own."""
+def _convex(steps: int, gap: float, added: FloatArray, radius: float, within_gap: bool) -> FloatArray:
+    """The recursion of Theorem S3 for each share; the radius may hold only where the excess is at most the gap."""
+    width = 2.0 * radius**2 / (1.0 - LOST_SHARES)
+    excess = np.full(added.size, gap)
+    for _ in range(steps):
+        turn = np.minimum(excess, 0.5 * width)  # x - x^2 / width grows up to there
+        gained = turn - turn**2 / width
+        if within_gap:  # above it the radius may not hold, and nothing is sure to be gained
+            gained = np.where(excess > gap, excess, gained)
+        excess = gained + added
+    return excess
 
-    steps: int
-    gap: float
-    noise: _StepNoise
-    radius: float = 0.0
-    within_gap: bool = False  # whether the radius holds only where the excess is at most the gap
 
-    def convex(self, share: FloatArray) -> FloatArray:
-        added = self.noise.added(share)
-        width = 2.0 * self.radius**2 / (1.0 - share)
-        excess = np.full(share.size, self.gap)
-        for _ in range(self.steps):
-            turn = np.minimum(excess, 0.5 * width)  # x - x^2 / width grows up to there
-            gained = turn - turn**2 / width
-            if self.within_gap:  # above it the radius may not hold, and nothing is sure to be gained
-                gained = np.where(excess > self.gap, excess, gained)
-            excess = gained + added
-        return excess
-
-    def strongly_convex(self, share: FloatArray, sparse: _Sparsity) -> FloatArray:
-        added, tail, excess = self.noise.added(share), sparse.tail, np.full(share.size, self.gap)
-        for t in range(self.steps):
-            kept = (1.0 - share) * sparse.at(t)
-            excess = (1.0 - kept) * excess + kept * tail + added
-        return excess
+def _strongly_convex(steps: int, gap: float, added: FloatArray, sparse: _Sparsity) -> FloatArray:
+    """The recursion of Theorem S3 for each share."""
+    tail, excess = sparse.tail, np.full(added.size, gap)
+    for t in range(steps):
+        kept = (1.0 - LOST_SHARES) * sparse.at(t)
+        excess = (1.0 - kept) * excess + kept * tail + added
+    return excess

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from discreet._common.types import FloatArray
 from discreet.privacy.budget import Budget
 from discreet.theory.bound import Bound
 from discreet.theory.budgets import SMALL_EPSILON, epsilon_and_delta
+from discreet.theory.steps import Numbers, per_coordinate
 
 SUBSET = 75  # every subset of a 75th of the coordinates must carry its share of the squared Lipschitz constants
 SHARE = 0.5  # of what it would carry if all constants were equal: the theorem asks for "a constant fraction"
@@ -69,7 +69,7 @@ def coordinate_lower_bound(
     rows: int,
     budget: Budget,
     *,
-    lipschitz: Sequence[float] | FloatArray,
+    lipschitz: Numbers,
     radius: float | None = None,
     strong_convexity: float = 0.0,
 ) -> Bound:
@@ -104,9 +104,7 @@ def coordinate_lower_bound(
     (0.0002598, 0.5)
     """
     rows = whole("rows", rows, least=1)
-    constants = np.asarray(lipschitz, dtype=np.float64)
-    if constants.ndim != 1 or constants.size == 0 or not ((constants > 0.0) & np.isfinite(constants)).all():
-        raise ValueError("lipschitz must hold one positive, finite number per coordinate.")
+    constants = per_coordinate("lipschitz", lipschitz)
     epsilon, delta = epsilon_and_delta(budget)
     if delta == 0.0:
         raise ValueError("this bound is for budgets with delta > 0; lower_bound covers delta = 0.")

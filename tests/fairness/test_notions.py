@@ -12,8 +12,7 @@ from sklearn.metrics import accuracy_score
 
 from discreet.fairness import metrics
 from discreet.fairness.cells import CellTable
-from discreet.fairness.evaluation.bins import Bins, states_of
-from discreet.fairness.evaluation.statements import questions_of
+from discreet.fairness.evaluation.statements import Bins, questions_of, states_of
 from discreet.fairness.fairer.cell_sums import Cells
 from discreet.fairness.harm.at_plan import harm_of
 from discreet.fairness.notions import NOTIONS, Notion

@@ -28,7 +28,7 @@ from discreet.federated.flower.data_holder import only_process
 from discreet.federated.flower.in_process import run_in_process
 from discreet.federated.flower.loopback import deployment_of
 from discreet.federated.flower.processes import SECONDS_TO_STOP
-from discreet.federated.simulate import clients_of, simulate, split_evenly
+from discreet.federated.simulation import clients_of, simulate, split_evenly
 from discreet.problem import L2, Logistic, Problem
 
 SEED = 3

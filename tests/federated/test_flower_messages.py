@@ -23,7 +23,7 @@ from discreet.federated.flower.records import (
     request_from_record,
     request_to_record,
 )
-from discreet.federated.flower.sender import GridSender
+from discreet.federated.flower.server_app import GridSender
 from discreet.federated.rounds import Refusal, Reply, Request
 
 PLAN = b"digest of a plan"

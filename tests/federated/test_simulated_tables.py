@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from discreet.federated.demo_tables import read_table
+from discreet.federated.simulation import read_table
 
 
 def read(path, text, classes=(0, 1)):

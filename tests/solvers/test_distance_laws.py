@@ -24,8 +24,13 @@ from discreet.scaling.learn import declared_scaling
 from discreet.solvers import SOLVERS
 from discreet.solvers._shared.certified_minimum import clip_rows, minimum_within
 from discreet.solvers.base import scaling_of
-from discreet.theory.averaged_distance import AveragedContractionDistance
-from discreet.theory.distance import ContractionDistance, GaussianDistance, MomentDistance, SphericalDistance
+from discreet.theory.distance import (
+    AveragedContractionDistance,
+    ContractionDistance,
+    GaussianDistance,
+    MomentDistance,
+    SphericalDistance,
+)
 from tests.distance_runs import BUDGET, distances, planned, small_table, twin
 
 FAILURE, RUNS = 0.2, 120

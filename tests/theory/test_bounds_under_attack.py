@@ -29,8 +29,8 @@ from discreet.solvers import (
     StochasticGradientDescent,
 )
 from discreet.theory import greedy_cd_bound, output_perturbation_bound
-from discreet.theory.noise_norm import NoiseNorm
-from discreet.theory.selection_error import SelectionError
+from discreet.theory.distance import NoiseNorm
+from discreet.theory.selections import SelectionError
 from tests.bound_tools import gumbel_choice, mean_over, mean_under, seldom_over
 
 

@@ -14,8 +14,7 @@ import pytest
 
 from discreet.privacy.budget import Budget
 from discreet.theory import admm_bound, cd_bound, fixed_point_bound, gd_bound, sgd_bound, sketched_bound
-from discreet.theory.coordinate_steps import NoisyCoordinateSteps
-from discreet.theory.gradient_steps import NoisyGradientSteps
+from discreet.theory.steps import NoisyCoordinateSteps, NoisyGradientSteps
 from tests.reference_descents import LogisticTable, coordinate_descent, gradient_descent
 
 BUDGET = Budget(1.0, 1e-5)

@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import minimize
 
 from discreet.theory import objective_perturbation_bound, output_perturbation_bound, population_bound
-from discreet.theory.noise_norm import NoiseNorm
+from discreet.theory.distance import NoiseNorm
 from tests.bound_tools import mean_over, mean_under, quadratic, seldom_over
 
 RUNS = 20_000

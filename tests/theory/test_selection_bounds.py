@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.theory import exponential_bound, frank_wolfe_bound, greedy_cd_bound, quasi_sparsity
-from discreet.theory.selection_error import SelectionError
+from discreet.theory.selections import SelectionError
 from tests.bound_tools import (
     frank_wolfe_points,
     greedy_excesses,

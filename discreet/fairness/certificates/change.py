@@ -92,13 +92,8 @@ def truncated_markov(rows: RowCells, margins: Margins, radius: float) -> FloatAr
 
 def chernoff(rows: RowCells, margins: Margins, radius: float) -> FloatArray:
     """Chernoff's bound: the least over t >= 0 of exp(t radius) times the mean of exp(-t distance)."""
-    flat = np.zeros(rows.shape[0] * rows.shape[1])
-    needed, cell = margins.needed, rows.cell
-    order = np.argsort(cell, kind="stable")
-    found, starts = np.unique(cell[order], return_index=True)
-    for place, part in zip(found, np.split(needed[order], starts[1:]), strict=True):
-        flat[place] = chernoff_bound(part, radius)
-    return flat.reshape(rows.shape)
+    cells = [margins.needed[rows.cell == place] for place in range(rows.counts.size)]
+    return np.array([chernoff_bound(part, radius) if part.size else 0.0 for part in cells]).reshape(rows.shape)
 
 
 def chernoff_bound(needed: FloatArray, radius: float) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from discreet._common.codec import plain
 from discreet._common.text import table
 
 Column = tuple[str, Sequence[str]]  # a heading, and a cell for each line
@@ -68,17 +69,8 @@ class FairnessStatement:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the statement as JSON values; NaN becomes null."""
-        numbers = {name: getattr(self, name) for name in ("rows", "value", "low", "high", "bound", *_OPTIONAL)}
-        return {
-            "notion": self.notion,
-            "label": self.label,
-            "group": self.group,
-            **{name: plain(value) for name, value in numbers.items()},
-            "bounds": {form: plain(value) for form, value in self.bounds.items()},
-        }
-
-
-_OPTIONAL = ("printed", "refined", "exact")
+        numbers = ("rows", "value", "low", "high", "bound", "printed", "refined", "exact")
+        return _fields(self, "notion", "label", "group", *numbers, "bounds")
 
 
 @dataclass(frozen=True)
@@ -116,8 +108,7 @@ class AggregateStatement:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the statement as JSON values; NaN becomes null."""
-        numbers = {name: plain(getattr(self, name)) for name in ("value", "bound", *_OPTIONAL)}
-        return {"notion": self.notion, "groups": self.groups, **numbers}
+        return _fields(self, "notion", "groups", "value", "bound", "printed", "refined", "exact")
 
 
 @dataclass(frozen=True)
@@ -169,14 +160,8 @@ class FairnessCertificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as JSON values; NaN becomes null, infinity "inf"."""
-        plain_fields = ("failure", "simultaneous", "reference", "distance_to", "norm", "rows", "private")
-        return {
-            **{name: getattr(self, name) for name in plain_fields},
-            "radius": plain(self.radius),
-            "statements": [statement.to_dict() for statement in self.statements],
-            "aggregate": {notion: found.to_dict() for notion, found in self.aggregate.items()},
-            "messages": list(self.messages),
-        }
+        about = ("failure", "simultaneous", "reference", "distance_to", "norm", "rows", "private", "radius")
+        return _fields(self, *about, "statements", "aggregate", "messages")
 
     @property
     def shown(self) -> list[FairnessStatement | AggregateStatement]:
@@ -217,11 +202,11 @@ class FairnessCertificate:
         return [*notes, *self.messages]
 
 
-def plain(value: float | None) -> float | str | None:
-    """A number as JSON can hold it."""
-    if value is None or math.isnan(value):
-        return None
-    return float(value) if math.isfinite(value) else ("inf" if value > 0.0 else "-inf")
+def _fields(record: Any, *names: str) -> dict[str, Any]:
+    """The named attributes as JSON values; NaN becomes null."""
+    values = {name: getattr(record, name) for name in names}
+    missing = [name for name, value in values.items() if isinstance(value, float) and math.isnan(value)]
+    return {name: plain(value) for name, value in values.items()} | dict.fromkeys(missing)
 
 
 def number(value: float | None) -> str:

@@ -5,12 +5,11 @@ Theorem 5 of docs/guarantees/private-evaluation.md.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from discreet._common.checks import number_in
-from discreet.theory.distance import DistanceLaw, KnownDistance
+from discreet.theory.distance import DistanceLaw, KnownDistance, norm_quantile
 
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
@@ -59,20 +58,13 @@ class GradientDistance(DistanceLaw):
             return seen
         if self.exact and not self.spherical and seen <= LARGEST_RATIO * self.scale:
             return self.scale * max(_largest_norm(seen / self.scale, self.size, failure), 1.0)
-        return seen + self.scale * _noise_norm(self.size, failure, self.spherical)
+        return seen + self.scale * norm_quantile("spherical" if self.spherical else "gaussian", self.size, failure)
 
 
 def is_leaking(law: DistanceLaw | None) -> bool:
     """Whether a distance was read from rows without noise, so that nothing computed from it may be shown."""
     unpaid = isinstance(law, GradientDistance) and not law.guarantee.is_private
     return isinstance(law, PlainGradientDistance) or unpaid
-
-
-def _noise_norm(size: int, failure: float, spherical: bool) -> float:
-    """What the norm of standard noise exceeds with this probability."""
-    from scipy.stats import chi2, gamma
-
-    return float(gamma.isf(failure, size)) if spherical else math.sqrt(float(chi2.isf(failure, size)))
 
 
 def _largest_norm(seen: float, size: int, failure: float) -> float:
@@ -82,7 +74,7 @@ def _largest_norm(seen: float, size: int, failure: float) -> float:
     """
     from scipy.special import chndtr
 
-    low, high = 0.0, seen + _noise_norm(size, failure, spherical=False)
+    low, high = 0.0, seen + norm_quantile("gaussian", size, failure)
     for _ in range(60):
         middle = 0.5 * (low + high)
         if chndtr(seen**2, size, middle**2) >= failure:

@@ -19,11 +19,10 @@ from discreet.data.validation import check_weights
 from discreet.fairness.certificates.change import all_rows_reach
 from discreet.fairness.certificates.classifier import LinearClassifier, linear_classifier
 from discreet.fairness.certificates.margins import margins_of
-from discreet.fairness.evaluation.bins import Bins, declared_groups, states_of
 from discreet.fairness.evaluation.gradient_laws import is_leaking
 from discreet.fairness.evaluation.noisy_ratios import NoisyCounts
 from discreet.fairness.evaluation.record import PrivateCertificate
-from discreet.fairness.evaluation.statements import questions_of, statements_of
+from discreet.fairness.evaluation.statements import Bins, declared_groups, questions_of, statements_of, states_of
 from discreet.metrics.label_codes import codes_of
 from discreet.preprocessing.release import facts_of
 from discreet.privacy import mechanisms

@@ -132,22 +132,11 @@ class PrivateCertificate(FairnessCertificate):
     ) -> PrivateCertificate:
         """The certificate of all statements of one evaluation."""
         notions = dict.fromkeys(statement.notion for statement in statements)
-        return cls(
-            statements=tuple(statements),
-            aggregate={
-                name: PrivateAggregate.of(name, [s for s in statements if s.notion == name]) for name in notions
-            },
-            failure=failure,
-            simultaneous=True,
-            reference="private",
-            distance_to=distance_to,
-            radius=radius,
-            norm=NORM,
-            rows=rows,
-            private=guarantee.is_private and not guarantee.leaks,
-            messages=tuple(f"{s.notion}, {s.who}: {NOTHING_KNOWN}." for s in statements if not s.known),
-            guarantee=guarantee,
-        )
+        means = {name: PrivateAggregate.of(name, [s for s in statements if s.notion == name]) for name in notions}
+        about = (failure, True, "private", distance_to, radius, NORM, rows)
+        private = guarantee.is_private and not guarantee.leaks
+        messages = tuple(f"{s.notion}, {s.who}: {NOTHING_KNOWN}." for s in statements if not s.known)
+        return cls(tuple(statements), means, *about, private, messages, guarantee)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as JSON values."""
@@ -169,10 +158,7 @@ class PrivateCertificate(FairnessCertificate):
             f"Noise-free twin: {self.distance_to}.",
             self._certain_rows(),
             f"This release: epsilon {promise.epsilon:g}, delta {promise.delta:g}, relation {promise.relation}.",
-            *(
-                ["NOT PRIVATE: " + ", ".join(promise.leaks or ("no noise was added",)) + "."]
-                if not self.private
-                else []
-            ),
         ]
+        if not self.private:
+            notes.append("NOT PRIVATE: " + ", ".join(promise.leaks or ("no noise was added",)) + ".")
         return "\n".join([table(lines, words=(0, 1)), "", *notes, *self.messages])

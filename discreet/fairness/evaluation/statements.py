@@ -1,24 +1,73 @@
-"""What a private evaluation states about each notion and group, computed from noisy counts alone.
+"""What a private evaluation states about each notion and group: the bins that it counts, and what noisy counts tell.
 
-Theorem 3 of docs/guarantees/private-evaluation.md.
+The bins: label, group and state of a row, with bins for what was not declared.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
+from discreet._common.types import IntArray
 from discreet.fairness.cells import CellTable
-from discreet.fairness.evaluation.bins import RIGHT, RIGHT_IN_DOUBT, WRONG, WRONG_IN_DOUBT, Bins, Mask
 from discreet.fairness.evaluation.record import PrivateStatement
 from discreet.fairness.notions import notion_of
-from discreet.fairness.quantities import favourable_labels, quantities
+from discreet.fairness.quantities import Quantity, favourable_labels, quantities
 
 if TYPE_CHECKING:
     from discreet.fairness.evaluation.noisy_ratios import NoisyCounts
+
+# The states of a row: whether the model is right about it, and whether its noise-free twin may predict otherwise.
+RIGHT, RIGHT_IN_DOUBT, WRONG_IN_DOUBT, WRONG = STATES = range(4)
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Which bins there are: labels x (groups and "other") x states, and one for labels that are not declared."""
+
+    labels: int
+    groups: int
+
+    @property
+    def size(self) -> int:
+        return self.labels * (self.groups + 1) * len(STATES) + 1
+
+    def of(self, labels: IntArray, groups: IntArray, states: IntArray) -> IntArray:
+        """The bin of each row; the code of what is not declared is the number of what is."""
+        place = (labels * (self.groups + 1) + groups) * len(STATES) + states
+        return np.where(labels == self.labels, self.size - 1, place)
+
+    def mask(self, labels: Sequence[int], groups: Sequence[int] | None, states: Sequence[int] = STATES) -> Mask:
+        """The bins of these labels, groups (None: all, "other" included) and states."""
+        chosen = np.zeros((self.labels, self.groups + 1, len(STATES)), dtype=bool)
+        which = range(self.groups + 1) if groups is None else groups
+        chosen[np.ix_(list(labels), list(which), list(states))] = True
+        return np.append(chosen.ravel(), False)
+
+
+def states_of(right: Mask, in_doubt: Mask) -> IntArray:
+    """The state of each row."""
+    return np.where(right, np.where(in_doubt, RIGHT_IN_DOUBT, RIGHT), np.where(in_doubt, WRONG_IN_DOUBT, WRONG))
+
+
+def declared_groups(groups: Any) -> tuple[Any, ...]:
+    """The declared groups: different values that can be told apart, at least one."""
+    if isinstance(groups, str) or not np.iterable(groups):
+        raise ValueError(f"groups must list the public values of the sensitive column, such as [0, 1]; got {groups!r}.")
+    values = tuple(np.asarray(groups).tolist()) if hasattr(groups, "__array__") else tuple(groups)
+    try:
+        different = len(set(values)) == len(values) > 0 and not any(value != value for value in values)  # noqa: PLR0124
+    except TypeError:
+        different = False
+    if not different:
+        raise ValueError(f"groups must be different texts or numbers, at least one; got {groups!r}.")
+    return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,32 +110,23 @@ def questions_of(classes: Any, groups: tuple[Any, ...], notions: Any, favourable
     wanted = quantities(CellTable(np.asarray(classes), names, ones, ones), notions, favourable)
     good = favourable_labels(classes, favourable)
     listed = np.asarray(classes).tolist()
-    return [_question(bins, asked.notion, asked.label, asked.group, listed, groups, good) for asked in wanted]
+    return [_question(bins, asked, listed, groups, good) for asked in wanted]
 
 
-def _question(
-    bins: Bins, notion: str, label: Any, group: Any, classes: list[Any], groups: tuple[Any, ...], good: list[Any]
-) -> Question:
-    known = notion_of(notion)
-    labels = range(len(classes)) if known.labels == "together" else [classes.index(label)]
+def _question(bins: Bins, asked: Quantity, classes: list[Any], groups: tuple[Any, ...], good: list[Any]) -> Question:
+    known = notion_of(asked.notion)
+    labels = [classes.index(asked.label)] if asked.within_label else range(len(classes))
     whole = bins.mask(labels, None)
-    part = None if group is None else bins.mask(labels, [groups.index(group)])
+    part = None if asked.group is None else bins.mask(labels, [groups.index(asked.group)])
     wrong = [i for i in labels if known.counts_wrong(classes[i], good)]
     right = [i for i in labels if i not in wrong]
 
     def where(for_right: list[int], for_wrong: list[int]) -> Mask:
         return bins.mask(right, None, for_right) | bins.mask(wrong, None, for_wrong)
 
-    return Question(
-        notion,
-        label,
-        group,
-        whole,
-        part,
-        event=where([RIGHT, RIGHT_IN_DOUBT], [WRONG, WRONG_IN_DOUBT]),
-        lost=where([RIGHT_IN_DOUBT], [WRONG_IN_DOUBT]),
-        gained=where([WRONG_IN_DOUBT], [RIGHT_IN_DOUBT]),
-    )
+    event = where([RIGHT, RIGHT_IN_DOUBT], [WRONG, WRONG_IN_DOUBT])
+    lost, gained = where([RIGHT_IN_DOUBT], [WRONG_IN_DOUBT]), where([WRONG_IN_DOUBT], [RIGHT_IN_DOUBT])
+    return Question(asked.notion, asked.label, asked.group, whole, part, event, lost, gained)
 
 
 def statements_of(questions: list[Question], counts: NoisyCounts, failure: float) -> list[PrivateStatement]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -36,8 +36,7 @@ LABELS = (0, 1)
 PerGroup = float | Mapping[str, float]
 
 
-@dataclass(frozen=True)
-class Sides:
+class Sides(NamedTuple):
     """Parts of a cell that change: of its correct rows, of its wrong rows, and of both together."""
 
     loss: float
@@ -63,11 +62,6 @@ class MarginProfile(ABC):
     @abstractmethod
     def describe(self) -> str:
         """Say the assumption in one sentence."""
-
-    def check_groups(self, groups: Sequence[str]) -> None:
-        """Refuse groups about which nothing is assumed."""
-        for group in groups:
-            self.base_rate(group)
 
 
 @dataclass(frozen=True)

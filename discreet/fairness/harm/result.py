@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from discreet._common.codec import written
+from discreet._common.codec import plain, written
 from discreet._common.text import facts, one_line, table
 
 Mode = Literal["bound", "expected"]
@@ -190,19 +190,8 @@ class HarmAnswer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON values; what cannot be reached is "inf"."""
-        found = {
-            name: "inf" if math.isinf(getattr(self, name)) else getattr(self, name) for name in ("epsilon", "rows")
-        }
-        return {
-            "at_most": self.at_most,
-            "of": self.of,
-            "asked": self.asked,
-            "reachable": self.reachable,
-            **found,
-            "delta": self.delta,
-            "note": self.note,
-            "harm": self.harm.to_dict(),
-        }
+        names = ("at_most", "of", "asked", "reachable", "epsilon", "rows", "delta", "note", "harm")
+        return {name: plain(getattr(self, name)) for name in names}
 
     def __str__(self) -> str:
         asked = "every group" if self.of == "groups" else "the aggregate"

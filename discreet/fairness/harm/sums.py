@@ -72,9 +72,7 @@ class HarmSums:
         if curve not in self._known:
             margins, groups = self.question.margins, self.question.groups
             found = [[margins.sides(label, group, curve) for group in groups] for label in LABELS]
-            loss, gain, total = (
-                np.array([[getattr(side, name) for side in row] for row in found]) for name in ("loss", "gain", "total")
-            )
+            loss, gain, total = np.moveaxis(np.array(found), -1, 0).copy()
             self._known[curve] = loss, gain, total
         return self._known[curve]
 

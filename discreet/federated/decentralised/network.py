@@ -70,17 +70,20 @@ class Network:
         return len(self.names)
 
     @cached_property
+    def _adjacency(self) -> FloatArray:
+        """1 for each two nodes with an edge between them, 0 for others."""
+        found = np.zeros((self.size, self.size))
+        for node, others in enumerate(self.neighbours):
+            found[node, list(others)] = 1.0
+        return found
+
+    @cached_property
     def distances(self) -> IntArray:
         """For each two nodes the number of edges between them; -1: no way."""
-        found = np.full((self.size, self.size), -1, dtype=np.int64)
-        for start in range(self.size):
-            found[start, start] = 0
-            queue = [start]
-            for node in queue:
-                fresh = [other for other in self.neighbours[node] if found[start, other] < 0]
-                found[start, fresh] = found[start, node] + 1
-                queue += fresh
-        return found
+        from scipy.sparse.csgraph import shortest_path
+
+        steps = shortest_path(self._adjacency, unweighted=True)
+        return np.where(np.isfinite(steps), steps, -1.0).astype(np.int64)
 
     @cached_property
     def weights(self) -> FloatArray:
@@ -88,11 +91,8 @@ class Network:
 
         The matrix is symmetric and its rows sum to 1, so that repeated averaging leads to the mean of all nodes.
         """
-        degrees = [len(found) for found in self.neighbours]
-        weights = np.zeros((self.size, self.size))
-        for node, found in enumerate(self.neighbours):
-            for other in found:
-                weights[node, other] = 1.0 / (1 + max(degrees[node], degrees[other]))
+        degrees = self._adjacency.sum(axis=1)
+        weights: FloatArray = self._adjacency / (1.0 + np.maximum.outer(degrees, degrees))
         weights[np.diag_indices(self.size)] = 1.0 - weights.sum(axis=1)
         return weights
 

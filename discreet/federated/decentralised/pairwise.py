@@ -50,10 +50,13 @@ class PairwiseLosses:
     local: FloatArray
     reader: FloatArray
 
+    def __post_init__(self) -> None:
+        np.fill_diagonal(self.mu, 0.0)
+
     @property
     def pairs(self) -> FloatArray:
         """The losses of all pairs of two nodes, as one list."""
-        return self.mu[~np.eye(len(self.mu), dtype=bool)]
+        return _of_pairs(self.mu)
 
     def epsilon(self, delta: float) -> FloatArray:
         """The matrix as epsilons at a delta."""
@@ -61,9 +64,17 @@ class PairwiseLosses:
         epsilons = np.array([accounting.gaussian_epsilon(delta, float(mu)) for mu in values])
         return epsilons[places].reshape(self.mu.shape)
 
+    def pair_epsilons(self, delta: float) -> FloatArray:
+        """The epsilons of all pairs of two nodes, as one list."""
+        return _of_pairs(self.epsilon(delta))
+
     def rho(self) -> FloatArray:
         """The matrix in zero-concentrated differential privacy: mu^2 / 2."""
         return 0.5 * self.mu**2
+
+
+def _of_pairs(matrix: FloatArray) -> FloatArray:
+    return matrix[~np.eye(len(matrix), dtype=bool)]
 
 
 def relative_losses(views: AnyProtocol, rounds: int) -> PairwiseLosses:
@@ -77,19 +88,16 @@ def relative_losses(views: AnyProtocol, rounds: int) -> PairwiseLosses:
     """
     root = math.sqrt(rounds)
     mu = root * np.stack([views.seen_by([v]) for v in range(views.network.size)], axis=1)
-    np.fill_diagonal(mu, 0.0)
     return PairwiseLosses(mu, root * views.local, root * views.seen_by([]))
 
 
 def certified(relative: PairwiseLosses, multiplier: float, rounding: float) -> PairwiseLosses:
     """The losses for a noise multiplier, with what rounding adds, none above the local loss."""
     if multiplier == 0.0:
-        infinite = np.full_like(relative.mu, math.inf)
-        np.fill_diagonal(infinite, 0.0)
-        return PairwiseLosses(infinite, np.full_like(relative.local, math.inf), np.full_like(relative.local, math.inf))
+        losses = (relative.mu, relative.local, relative.reader)
+        return PairwiseLosses(*(np.full_like(loss, math.inf) for loss in losses))
     local = relative.local / multiplier
     mu = np.minimum(relative.mu / multiplier + rounding, local[:, None])
-    np.fill_diagonal(mu, 0.0)
     return PairwiseLosses(mu, local, np.minimum(relative.reader / multiplier + rounding, local))
 
 
@@ -102,30 +110,18 @@ def relative_to_noise(method: Method, protocol: AnyProtocol, repeats: int) -> Pa
     if method != "admm-walk":
         return relative_losses(protocol, repeats)
     local = protocol.local
-    mu = np.repeat(local[:, None], local.size, axis=1)
-    np.fill_diagonal(mu, 0.0)
-    return PairwiseLosses(mu, local, local)
-
-
-def mean_epsilon(losses: PairwiseLosses, delta: float) -> float:
-    """The mean over the pairs of two nodes."""
-    return float(losses.epsilon(delta)[~np.eye(len(losses.mu), dtype=bool)].mean())
+    return PairwiseLosses(np.repeat(local[:, None], local.size, axis=1), local, local)
 
 
 def mean_fits(losses: PairwiseLosses, budget: Budget) -> bool:
     """Whether the mean over the pairs keeps a budget."""
     if budget.epsilon is not None and budget.delta:
-        return mean_epsilon(losses, budget.delta) <= budget.epsilon * (1.0 + 1e-9)
+        return float(losses.pair_epsilons(budget.delta).mean()) <= budget.epsilon * (1.0 + 1e-9)
     return float(losses.pairs.mean()) <= budget.gaussian_mu() * (1.0 + 1e-9)
 
 
 def own_budget(
-    budget: Budget,
-    target: Target,
-    method: Method,
-    protocol: AnyProtocol,
-    rounds: int,
-    dimension: int,
+    budget: Budget, target: Target, method: Method, protocol: AnyProtocol, rounds: int, dimension: int
 ) -> Budget:
     """What a node's own releases may cost, read by everybody, so that the target keeps the budget."""
     if target == "local" or budget.is_infinite:
@@ -141,7 +137,8 @@ def own_budget(
         # Epsilon is a convex function of mu that is 0 at 0: dividing all mu by a number divides epsilon by more. What
         # rounding adds is not divided: hence a second try, and more where the budget is tiny.
         for _ in range(_TRIES):
-            epsilon = mean_epsilon(certified(relative, multiplier, protocol.rounding(dimension, repeats)), budget.delta)
+            losses = certified(relative, multiplier, protocol.rounding(dimension, repeats))
+            epsilon = float(losses.pair_epsilons(budget.delta).mean())
             if epsilon <= budget.epsilon:
                 break
             multiplier *= epsilon / budget.epsilon * (1.0 + 1e-9)

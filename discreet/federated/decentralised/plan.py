@@ -7,29 +7,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from discreet._common.checks import one_of, whole
 from discreet._common.codec import plain
 from discreet._common.digest import digest_of
 from discreet._common.types import FloatArray
+from discreet.federated.decentralised import pairwise
 from discreet.federated.decentralised.gossip import Gossip, plan_gossip
 from discreet.federated.decentralised.network import Network
-from discreet.federated.decentralised.pairwise import (
-    LEAST_MULTIPLIER,
-    METHODS,
-    TARGETS,
-    WAYS,
-    AnyProtocol,
-    Method,
-    PairwiseLosses,
-    Target,
-    Way,
-    certified,
-    mean_fits,
-    own_budget,
-    relative_to_noise,
-)
+from discreet.federated.decentralised.pairwise import AnyProtocol, Method, PairwiseLosses, Target, Way
 from discreet.federated.decentralised.random_walk import Walk, check_step, plan_tour, plan_walk, token_settings
 from discreet.federated.decentralised.tree import SpanningTree
 from discreet.federated.plan import FederatedPlan
@@ -110,12 +95,12 @@ class NetworkSchedule:
     @cached_property
     def losses(self) -> PairwiseLosses:
         """What each node learns about each other one, certified."""
-        relative = relative_to_noise(self.method, self.protocol, self.repeats)
+        relative = pairwise.relative_to_noise(self.method, self.protocol, self.repeats)
         grid = self.token_grid if self.method == "walk" else self.federated.grid
         rounding = self.protocol.rounding(self.federated.dimension, self.repeats)
-        if self.federated.multiplier < LEAST_MULTIPLIER or grid.step > _FINEST * grid.scale:
+        if self.federated.multiplier < pairwise.LEAST_MULTIPLIER or grid.step > _FINEST * grid.scale:
             rounding = math.inf
-        return certified(relative, self.federated.multiplier, rounding)
+        return pairwise.certified(relative, self.federated.multiplier, rounding)
 
     def _keeps_budget(self) -> bool:
         """Whether the loss that the target names is within the budget."""
@@ -126,7 +111,7 @@ class NetworkSchedule:
             return float(self.protocol.local.max()) * math.sqrt(self.repeats) / self.federated.multiplier <= allowed
         if self.target == "max":
             return float(self.losses.pairs.max()) <= allowed
-        return mean_fits(self.losses, self.budget)
+        return pairwise.mean_fits(self.losses, self.budget)
 
     @property
     def claimed(self) -> FloatArray | None:
@@ -162,10 +147,15 @@ class NetworkSchedule:
         facts = repr((self.method, self.target, self.network.names, self.network.neighbours, path, gossip, root))
         return digest_of("network plan", self.federated.digest, facts)
 
+    @property
+    def epsilon_of_readers(self) -> dict[str, float]:
+        """The largest epsilon of a node towards someone who reads all messages, and towards one who sees the models."""
+        mu = {"local": self.losses.local, "reader": self.losses.reader}
+        return {name: gaussian_epsilon(self.delta, float(losses.max())) for name, losses in mu.items()}
+
     def to_dict(self) -> dict[str, Any]:
         """Return the plan and its losses as JSON values, for reading; epsilons at `delta`."""
-        epsilons = self.losses.epsilon(self.delta)
-        pairs = epsilons[~np.eye(len(epsilons), dtype=bool)]
+        pairs = self.losses.pair_epsilons(self.delta)
         return {
             "graph": self.network.label,
             "nodes": list(self.network.names),
@@ -175,15 +165,11 @@ class NetworkSchedule:
             "delta": self.delta,
             "messages": self.messages,
             "noise_multiplier": self.federated.multiplier,
-            "epsilon": plain(epsilons),
+            "epsilon": plain(self.losses.epsilon(self.delta)),
             "mean_epsilon": plain(float(pairs.mean())),
             "max_epsilon": plain(float(pairs.max())),
-            "local_epsilon": plain(self._epsilon(float(self.losses.local.max()))),
-            "reader_epsilon": plain(self._epsilon(float(self.losses.reader.max()))),
+            **{f"{name}_epsilon": plain(epsilon) for name, epsilon in self.epsilon_of_readers.items()},
         }
-
-    def _epsilon(self, mu: float) -> float:
-        return gaussian_epsilon(self.delta, mu)
 
     def __str__(self) -> str:
         from discreet.federated.decentralised.plan_text import describe
@@ -256,9 +242,9 @@ def plan_network(
     >>> bool((plan.losses.mu <= plan.losses.local[:, None]).all())
     True
     """
-    one_of("method", method, METHODS)
-    one_of("target", target, TARGETS)
-    one_of("way", way, WAYS)
+    one_of("method", method, pairwise.METHODS)
+    one_of("target", target, pairwise.TARGETS)
+    one_of("way", way, pairwise.WAYS)
     if other := set(settings) - SETTINGS:
         raise TypeError(f"plan_network has no settings {sorted(other)}; those of nodes are {sorted(SETTINGS)}.")
     rounds = whole("rounds", rounds, least=1)
@@ -274,7 +260,7 @@ def plan_network(
         protocol = (plan_tour if way == "tour" else plan_walk)(network, rounds, path_seed)
     if isinstance(protocol, Walk):
         rounds = int(protocol.visits.max())
-    own = own_budget(budget, target, method, protocol, rounds, columns + problem.fit_intercept)
+    own = pairwise.own_budget(budget, target, method, protocol, rounds, columns + problem.fit_intercept)
     if method == "walk":
         assert isinstance(protocol, Walk)
         settings = token_settings(problem, columns, settings, own, protocol)

@@ -17,13 +17,8 @@ if TYPE_CHECKING:
 
 def describe(plan: NetworkSchedule) -> str:
     """The plan as lines of text: who sends what, and what each reader learns."""
-    network, losses, delta = plan.network, plan.losses, plan.delta
-    epsilons = losses.epsilon(delta)
-    pairs = epsilons[~np.eye(len(epsilons), dtype=bool)]
-    largest = {
-        "someone who reads all messages": float(losses.local.max()),
-        "someone who sees the models only": float(losses.reader.max()),
-    }
+    network, delta = plan.network, plan.delta
+    pairs = plan.losses.pair_epsilons(delta)
     lines = [
         f"training on a graph: {network.label}, {network.size} nodes, {_method(plan)}",
         f"budget: {plan.budget} for {_TARGETS[plan.target]}; all rows of a node are protected together",
@@ -33,7 +28,7 @@ def describe(plan: NetworkSchedule) -> str:
         f"  another node, mean over pairs:     {pairs.mean():.4g}",
         f"  another node, median:              {np.median(pairs):.4g}",
         f"  another node, largest:             {pairs.max():.4g}",
-        *(f"  {who + ':':<34} {gaussian_epsilon(delta, mu):.4g} at most" for who, mu in largest.items()),
+        *(f"  {READERS[who] + ':':<34} {most:.4g} at most" for who, most in plan.epsilon_of_readers.items()),
     ]
     if plan.claimed is not None:
         claimed = gaussian_epsilon(delta, float(plan.claimed.mean()))
@@ -43,8 +38,9 @@ def describe(plan: NetworkSchedule) -> str:
     return "\n".join(paragraph(line, rest="    ") for line in lines)
 
 
+READERS = {"local": "someone who reads all messages", "reader": "someone who sees the models only"}
 _TARGETS = {
-    "local": "someone who reads all messages",
+    "local": READERS["local"],
     "mean": "the mean over pairs of nodes",
     "max": "every pair of nodes",
 }

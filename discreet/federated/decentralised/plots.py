@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet._common.plotting import picture
 from discreet._common.types import FloatArray, IntArray
-from discreet.privacy.accounting import gaussian_epsilon
+from discreet.federated.decentralised.plan_text import READERS
 
 if TYPE_CHECKING:
     from discreet.federated.decentralised.network import Network
@@ -71,12 +71,8 @@ def _against_distance(axes: Any, plan: NetworkSchedule, epsilons: FloatArray) ->
     axes.plot(far + spread, loss, ".", color="C0", alpha=0.25, markersize=3, label="pairs of nodes", rasterized=True)
     steps = np.unique(far)
     axes.plot(steps, [loss[far == d].mean() for d in steps], "o-", color="C1", label="mean at this distance")
-    readers = {
-        "someone who reads all messages": (float(plan.losses.local.max()), "--"),
-        "someone who sees the models only": (float(plan.losses.reader.max()), ":"),
-    }
-    for label, (mu, line) in readers.items():
-        axes.axhline(gaussian_epsilon(plan.delta, mu), color="black", linewidth=1.0, linestyle=line, label=label)
+    for (who, most), line in zip(plan.epsilon_of_readers.items(), ("--", ":"), strict=True):
+        axes.axhline(most, color="black", linewidth=1.0, linestyle=line, label=READERS[who])
     axes.set(xlabel="distance between u and v in the graph (edges)", ylabel="epsilon", ylim=(0.0, None))
     axes.set_title("Loss against distance", fontsize=11)
     axes.set_xticks(steps if steps.size <= 16 else steps[:: steps.size // 8])

@@ -110,14 +110,8 @@ def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicK
 
 
 def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    signs = dict.fromkeys(("key_cert_sign", "crl_sign"), signs_certificates)
+    never = ("content_commitment", "key_encipherment", "data_encipherment", "encipher_only", "decipher_only")
     return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=not signs_certificates,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        encipher_only=False,
-        decipher_only=False,
+        digital_signature=True, key_agreement=not signs_certificates, **signs, **dict.fromkeys(never, False)
     )

@@ -70,11 +70,9 @@ def hold_data(client: Client, state: Path, superlink: str, *, authority: Path, k
         while not stopped():
             earlier.end(superlink, authority, key)
             port = free_port()
-            connection: list[str | Path] = ["--superlink", superlink, "--root-certificates", authority]
-            connection += ["--auth-supernode-private-key", key]
             command: list[str | Path] = [
-                "flower-supernode",
-                *connection,
+                *("flower-supernode", "--superlink", superlink, "--root-certificates", authority),
+                *("--auth-supernode-private-key", key),
                 *_own_interface(port, certificate, folder / "secret"),
             ]
             supernode = Program(command, log, flower_environment(folder / "flower"), own_group=False)

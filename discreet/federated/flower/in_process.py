@@ -85,10 +85,8 @@ class InProcessGrid(Grid):
         """A grid inside one process has no record of a run."""
         raise NotImplementedError
 
-    def set_run(self, run: Any) -> None:
+    def set_run(self, *_: Any, **__: Any) -> Any:
         """A grid inside one process has no record of a run."""
         raise NotImplementedError
 
-    def create_message(self, *_: Any, **__: Any) -> Message:
-        """Deprecated in Flower: call `Message`."""
-        raise NotImplementedError
+    create_message = set_run  # deprecated in Flower, which calls `Message`

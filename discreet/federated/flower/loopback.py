@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from discreet._common.types import FloatArray, IndexArray
@@ -63,9 +62,7 @@ class LoopbackDeployment:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def start_client(self, client: str) -> None:
@@ -171,16 +168,10 @@ def deployment_of(
     for number, (client, part) in enumerate(parts.items()):
         table = pd.DataFrame(X[part], columns=[f"x{j}" for j in range(X.shape[1])]).assign(target=y[part])
         table.to_parquet(folder / f"client-{number}.parquet")
-        state = folder / f"client-{number}.state"
         clients[client] = [str(folder / f"client-{number}.parquet"), "--target", "target", "--plan", str(path)]
-        clients[client] += ["--state", str(state), *([] if seed is None else ["--seed", str(seed)])]
+        clients[client] += ["--state", str(folder / f"client-{number}.state")]
+        clients[client] += [] if seed is None else ["--seed", str(seed)]
         clients[client] += [] if plan.is_noisy else ["--max-epsilon", "inf"]
-    settings = ServerSettings(
-        plan=str(path),
-        clients=tuple(parts),
-        state=str(folder / "server.state"),
-        outcome=str(folder / "model.json"),
-        timeout=timeout,
-        seed=seed,
-    )
+    state, outcome = str(folder / "server.state"), str(folder / "model.json")
+    settings = ServerSettings(str(path), tuple(parts), state, outcome, timeout=timeout, seed=seed)
     return LoopbackDeployment(folder, clients, settings)

@@ -3,18 +3,6 @@
 Theorem and proof: docs/guarantees/vertical.md.
 """
 
-from discreet.federated.vertical.board import Board, Message
-from discreet.federated.vertical.holder import Holder
-from discreet.federated.vertical.plan import HolderFacts, VerticalSchedule, plan_vertical
-from discreet.federated.vertical.run import VerticalModel, run_vertical
+from discreet._common.lazy import lazy_names
 
-__all__ = [
-    "Board",
-    "Holder",
-    "HolderFacts",
-    "Message",
-    "VerticalModel",
-    "VerticalSchedule",
-    "plan_vertical",
-    "run_vertical",
-]
+__all__, __getattr__, __dir__ = lazy_names(__name__, __file__)

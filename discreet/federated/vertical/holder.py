@@ -110,9 +110,14 @@ class Holder:
             return self._scales
         if kind == "moments":
             return self._moments(board)
-        if kind == "weights":
-            return self._label_weights(board) if self.own.has_labels else self._weights(board)
-        return self._slopes(board) if kind == "slopes" else self._margins(board)
+        if kind == "slopes":
+            slopes, believed, _ = self._own_slopes(board)
+            return self._per_person(kind, slopes, block.slope_clip(board), believed)
+        if kind == "margins":
+            return self._margins(board)
+        if self.own.has_labels:
+            return self._label_weights(board)
+        return self._step(board, block.slopes_for(board, self.own.name), block.centre_of(self._plan, board, self.own))
 
     def _rows(self, board: Board) -> FloatArray:
         """The scaled rows, with a last 1 for the intercept at the label holder; made once the scales are known."""
@@ -140,10 +145,6 @@ class Holder:
         """The mechanism of the message that is being made; the first after the scales is number 0."""
         return self.own.mechanism.part(self._sent - 2)
 
-    def _slopes(self, board: Board) -> Message:
-        slopes, believed, _ = self._own_slopes(board)
-        return self._per_person("slopes", slopes, block.slope_clip(board), believed)
-
     def _margins(self, board: Board) -> Message:
         margins = self._rows(board) @ board.weights(self.own.name)
         return self._per_person("margins", margins, block.margin_clip(board, self.own), 0.0)
@@ -162,11 +163,6 @@ class Holder:
         sensitivity = mechanisms.clipped_sum(self._plan.relation) * clip
         noisy = self._mechanism.grid(sensitivity, 1).release(self._rng, clipped)
         return Message(self.own.name, kind, noisy, self._mechanism.deviation(sensitivity), clip, believed)
-
-    def _weights(self, board: Board) -> Message:
-        slopes = block.slopes_for(board, self.own.name)
-        centre = block.centre_of(self._plan, board, self.own)
-        return self._step(board, slopes, centre)
 
     def _label_weights(self, board: Board) -> Message:
         slopes, believed, margins = self._own_slopes(board)

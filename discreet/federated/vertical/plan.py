@@ -47,12 +47,7 @@ class HolderFacts:
 
 
 def plan_of_holder(
-    facts: HolderFacts,
-    first: int,
-    public: Public,
-    scaling: ScalingPlan,
-    mechanism: BudgetSplit,
-    has_labels: bool,
+    facts: HolderFacts, first: int, public: Public, scaling: ScalingPlan, mechanism: BudgetSplit, has_labels: bool
 ) -> ReleasePlan:
     """What all messages of a holder release: first its scales, then one share of the mechanism for each message.
 
@@ -201,13 +196,12 @@ def plan_vertical(
         Public.of(rows, facts.columns, relation=kind, bounds=facts.bounds, y_bounds=bounds)
         for facts, bounds in zip(ordered, [None] * (len(ordered) - 1) + [y_bounds], strict=True)
     ]
-    made = (
-        default_sweeps([facts.budget for facts in ordered], sum(facts.columns for facts in ordered), rows)
-        if sweeps is None
-        else _whole("sweeps", sweeps)
-    )
-    if all(facts.budget.is_infinite for facts in ordered):
+    budgets = [facts.budget for facts in ordered]
+    made = None if sweeps is None else _whole("sweeps", sweeps)
+    if all(budget.is_infinite for budget in budgets):
         made = EXACT_SWEEPS
+    elif made is None:
+        made = default_sweeps(budgets, sum(facts.columns for facts in ordered), rows)
     plans, first = [], 0
     for facts, public in zip(ordered, publics, strict=True):
         has_labels = facts.name == labels

@@ -25,8 +25,8 @@ from discreet.solvers.theory.public_problem import (
     start_gap,
 )
 from discreet.theory.bound import Bound
-from discreet.theory.coordinate_steps import NoisyCoordinateSteps
 from discreet.theory.distance import MomentDistance
+from discreet.theory.steps import NoisyCoordinateSteps
 
 if TYPE_CHECKING:
     from discreet.problem.column_scaling import ColumnScaling

@@ -24,12 +24,11 @@ from discreet.solvers.theory.public_problem import (
     public_problem,
     start_gap,
 )
-from discreet.theory.averaged_distance import AveragedContractionDistance
 from discreet.theory.bound import Bound
-from discreet.theory.distance import ContractionDistance, DistanceLaw, MomentDistance
+from discreet.theory.distance import AveragedContractionDistance, ContractionDistance, DistanceLaw, MomentDistance
 from discreet.theory.fixed_point import NoisyContraction, printed_rate
 from discreet.theory.gd import least_bound
-from discreet.theory.gradient_steps import NoisyGradientSteps
+from discreet.theory.steps import NoisyGradientSteps
 
 if TYPE_CHECKING:
     from discreet.privacy.mechanisms.additive import NoisyGrid

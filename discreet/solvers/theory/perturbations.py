@@ -30,10 +30,15 @@ from discreet.solvers.output_perturbation import (
 from discreet.solvers.theory.assumptions import planned_ridge
 from discreet.solvers.theory.lookup import bound_of, distance_of
 from discreet.theory.bound import Bound
-from discreet.theory.distance import ContractionDistance, DistanceLaw, GaussianDistance, SphericalDistance
-from discreet.theory.noise_norm import NoiseKind, NoiseNorm
-from discreet.theory.objective_perturbation import objective_perturbation_bound
-from discreet.theory.output_perturbation import output_perturbation_bound
+from discreet.theory.distance import (
+    ContractionDistance,
+    DistanceLaw,
+    GaussianDistance,
+    NoiseKind,
+    NoiseNorm,
+    SphericalDistance,
+)
+from discreet.theory.perturbations import objective_perturbation_bound, output_perturbation_bound
 
 if TYPE_CHECKING:
     from discreet.problem.column_scaling import ColumnScaling

@@ -18,8 +18,7 @@ from discreet.solvers.frank_wolfe.solver import ENTRY_CLIP, FrankWolfe, FrankWol
 from discreet.solvers.theory.assumptions import least_gain, rows_are_counted, scales_of_clipping
 from discreet.solvers.theory.lookup import bound_of
 from discreet.theory.bound import Bound
-from discreet.theory.exponential import exponential_bound
-from discreet.theory.frank_wolfe import frank_wolfe_bound
+from discreet.theory.selections import exponential_bound, frank_wolfe_bound
 
 
 @bound_of.register(FrankWolfe)

@@ -14,7 +14,7 @@ from discreet.solvers.theory.coordinates import gap_after_loops
 from discreet.solvers.theory.lookup import bound_of
 from discreet.solvers.theory.public_problem import planned_problem, start_gap
 from discreet.theory.bound import Bound
-from discreet.theory.coordinate_steps import NoisyCoordinateSteps
+from discreet.theory.steps import NoisyCoordinateSteps
 
 
 @bound_of.register(SketchedDescent)
