@@ -212,12 +212,8 @@ def gradient_distance(
     with plan.booked("gradient_distance", ledger, dataset, random_state, objective.point) as booking:
         mean = learn_gradient(plan, objective, data, booking.rng)
     noise = _noise_of(gradient_grid(plan, objective), public, objective.point.size)
-    known: dict[str, Any] = {
-        "residual": objective.residual(mean),
-        "exact": objective.is_smooth,
-        "guarantee": booking.guarantee,
-    }
-    return GradientDistance(**facts, **noise, **known)
+    facts |= {"residual": objective.residual(mean), "exact": objective.is_smooth, "guarantee": booking.guarantee}
+    return GradientDistance(**facts, **noise)
 
 
 def objective_of(model: Any, row_norm: float | None = None) -> Objective:
