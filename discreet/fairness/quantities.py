@@ -125,14 +125,10 @@ def _quantity(notion: Notion, cells: CellTable, favourable: list[Any], i: int | 
     wrong = [notion.counts_wrong(label, favourable) for label in labels]
     weights = share - of_all
     weights[wrong] *= -1.0
-    return Quantity(
-        notion.name,
-        favourable[0] if notion.event == "favourable" else None if i is None else labels[i],
-        None if k is None else cells.groups.tolist()[k],
-        float(cells.counts[own].sum()),
-        float(share[wrong].sum() - of_all[wrong].sum()),
-        weights,
-    )
+    label = favourable[0] if notion.event == "favourable" else None if i is None else labels[i]
+    group = None if k is None else cells.groups.tolist()[k]
+    constant = float(share[wrong].sum() - of_all[wrong].sum())
+    return Quantity(notion.name, label, group, float(cells.counts[own].sum()), constant, weights)
 
 
 def _shares(counts: FloatArray, rows: npt.NDArray[np.bool_]) -> FloatArray:

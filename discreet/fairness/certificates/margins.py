@@ -68,11 +68,8 @@ class Margins:
 
         `deviation` and `error` are those of a `GaussianDistance`.
         """
-        needed = np.where(
-            self.correct[:, None],
-            self._distances(self.gaps),  # a correct row becomes wrong if any rival wins
-            np.full(self.gaps.shape, math.inf),
-        )
+        # A correct row becomes wrong if any rival wins.
+        needed = np.where(self.correct[:, None], self._distances(self.gaps), math.inf)
         needed[~self.correct, 0] = self.needed[~self.correct]  # a wrong one becomes correct only past its best rival
         return np.minimum(normal_above(needed - error, deviation).sum(axis=1), 1.0)
 

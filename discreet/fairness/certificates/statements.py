@@ -42,26 +42,16 @@ class AroundReference:
 
     def certificate(self, asked: list[Quantity], clean: bool) -> FairnessCertificate:
         made = [self.statement(quantity) for quantity in asked]
-        notions = list(dict.fromkeys(quantity.notion for quantity in asked))
         aggregate = {
             notion: self.aggregate([q for q in asked if q.notion == notion], [s for s in made if s.notion == notion])
-            for notion in notions
+            for notion in dict.fromkeys(quantity.notion for quantity in asked)
         }
         plain = bool((self.law.weights == self.law.weights[0]).all())
         scale = f" times {math.sqrt(self.law.weights[0]):.4g}" if plain and self.law.weights[0] != 1.0 else ""
-        return FairnessCertificate(
-            tuple(made),
-            aggregate,
-            self.failure,
-            self.simultaneous,
-            self.reference,
-            self.law.reference,
-            self.law.radius(self.failure),
-            f"Euclidean norm{scale}" if plain else "Euclidean norm with a weight for each column",
-            int(self.rows.label.size),
-            clean,
-            tuple(f"No rows: {s.notion}, {s.who}; left out of the mean." for s in made if math.isnan(s.value)),
-        )
+        norm = f"Euclidean norm{scale}" if plain else "Euclidean norm with a weight for each column"
+        messages = tuple(f"No rows: {s.notion}, {s.who}; left out of the mean." for s in made if math.isnan(s.value))
+        about = (self.failure, self.simultaneous, self.reference, self.law.reference, self.law.radius(self.failure))
+        return FairnessCertificate(tuple(made), aggregate, *about, norm, self.rows.label.size, clean, messages)
 
     def statement(self, quantity: Quantity) -> FairnessStatement:
         value = quantity.value(self.rows.table(self.margins.correct))
@@ -105,18 +95,13 @@ class AroundReference:
         if self._noise is not None:
             weights = np.mean([np.abs(change.row_weights(quantity, self.rows)) for quantity, _ in kept], axis=0)
             candidates.append(change.noise_side(weights, self._noise, self.failure))
-        exact = None
+        refined = exact = None
         if self.other is not None:
+            refined = float(np.mean([found.refined for _, found in kept]))
             exact = float(np.mean([abs(found.value + found.exact) for _, found in kept])) - value  # type: ignore[operator]
-        return AggregateStatement(
-            made[0].notion,
-            len(kept),
-            value,
-            kept[0][1].bound if len(kept) == 1 else min(candidates),
-            None if self._printed is None else float(np.mean([found.printed for _, found in kept])),
-            None if self.other is None else float(np.mean([found.refined for _, found in kept])),
-            exact,
-        )
+        bound = kept[0][1].bound if len(kept) == 1 else min(candidates)
+        printed = None if self._printed is None else float(np.mean([found.printed for _, found in kept]))
+        return AggregateStatement(made[0].notion, len(kept), value, bound, printed, refined, exact)
 
     def _known(self, quantity: Quantity, value: float) -> tuple[float | None, float | None]:
         """The refined bound and the exact change, if both models are known."""

@@ -211,13 +211,9 @@ def gradient_distance(
     plan = plan_gradient(public, budget, objective)
     with plan.booked("gradient_distance", ledger, dataset, random_state, objective.point) as booking:
         mean = learn_gradient(plan, objective, data, booking.rng)
-    return GradientDistance(
-        **facts,
-        residual=objective.residual(mean),
-        **_noise_of(gradient_grid(plan, objective), public, objective.point.size),
-        exact=objective.is_smooth,
-        guarantee=booking.guarantee,
-    )
+    noise = _noise_of(gradient_grid(plan, objective), public, objective.point.size)
+    facts |= {"residual": objective.residual(mean), "exact": objective.is_smooth, "guarantee": booking.guarantee}
+    return GradientDistance(**facts, **noise)
 
 
 def objective_of(model: Any, row_norm: float | None = None) -> Objective:
