@@ -20,7 +20,7 @@ _LN2 = 0.6931471805599453
 # Adding 1.5 * 2^52 rounds to an integer and leaves it in the low bits of the result; conversions
 # between floats and 64-bit integers have no vector instruction before AVX-512.
 _ROUND = 6755399441055744.0
-_TWO_52 = 4503599627370496.0
+_OFFSET = 4503599627370496.0 + 1023.0  # of the exponents of `split`
 _FAR = 695.0  # 60480 exp(695), which minus_sigmoid meets, is still a double
 
 MANTISSA = np.uint64(0x000FFFFFFFFFFFFF)
@@ -112,17 +112,16 @@ def log_of_parts(exponent, f):
     return exponent * _LN2_HIGH - ((half_square - small) - f)
 
 
-def split(x):
-    """Write a positive normal x as 2^exponent * m, with m in [sqrt(1/2), sqrt(2))."""
-    bits = float_to_bits(x) + _ABOVE_SQRT_HALF
-    exponent = bits_to_float((bits >> _52) | _TWO_52_BITS) - (_TWO_52 + 1023.0)
-    return exponent, bits_to_float((bits & MANTISSA) + _SQRT_HALF)
+def split(bits):
+    """Of a positive normal double 2^e * m, with m in [sqrt(1/2), sqrt(2)): the bits of e + _OFFSET, and those of m."""
+    above = bits + _ABOVE_SQRT_HALF
+    return (above >> _52) | _TWO_52_BITS, (above & MANTISSA) + _SQRT_HALF
 
 
 def log_fast(x):
     """Natural logarithm of a positive, normal, finite double, within about 1 ulp; garbage elsewhere."""
-    exponent, m = split(x)
-    return log_of_parts(exponent, m - 1.0)
+    exponent, m = split(float_to_bits(x))
+    return log_of_parts(bits_to_float(exponent) - _OFFSET, bits_to_float(m) - 1.0)
 
 
 def exponential_from_bits(word):
@@ -133,8 +132,9 @@ def exponential_from_bits(word):
     """
     uniform = as_float(word) + 0.5
     distance = (as_float(~word) + 0.5) * 5.421010862427522e-20
-    exponent, m = split(uniform)
-    return -log_of_parts(exponent - 64.0, either(distance < 0.25, -distance, m - 1.0))
+    exponent, m = split(float_to_bits(uniform))
+    f = either(distance < 0.25, -distance, bits_to_float(m) - 1.0)
+    return -log_of_parts(bits_to_float(exponent) - (_OFFSET + 64.0), f)
 
 
 def uniform_from_bits(word):

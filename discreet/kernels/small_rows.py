@@ -88,21 +88,19 @@ def is_small(rows, columns):
     return rows * (columns + ENTRIES_OF_A_ROW) <= SMALL
 
 
-def halved(lanes):
-    """The sum of lanes, a power of two of them: the second half is added to the first, until one is left."""
-    while len(lanes) > 1:
-        half = len(lanes) // 2
-        lanes = lanes[:half] + lanes[half:]
-    return lanes[0]
-
-
 def lane_sums(terms):
-    """The sums over the first axis: by lanes, then the terms that are left over, one after the other."""
+    """The sums over the first axis: by lanes, then the terms that are left over, one after the other.
+
+    Of the lanes the second half is added to the first, until one is left.
+    """
     even = len(terms) // LANES * LANES
     lanes = np.zeros((LANES, *terms.shape[1:]))
     for j in range(0, even, LANES):
         lanes += terms[j : j + LANES]
-    total = halved(lanes)
+    while len(lanes) > 1:
+        half = len(lanes) // 2
+        lanes = lanes[:half] + lanes[half:]
+    total = lanes[0]
     for term in terms[even:]:
         total += term
     return total
@@ -158,12 +156,12 @@ def add_clipped_gradients(X, y, norms, weight, columns, w, code, parameter, clip
             sums[place] = np.add.accumulate(np.column_stack([sums[place], terms]), axis=1)[:, -1]
 
 
-def mapped(X, columns, last, maps):
+def mapped(Z, last, maps):
     """Row k holds, of each scaled row with `last` as its last entry, its product with maps[k]; no maps: its entry k."""
-    Z = np.concatenate([scaled(X, columns), np.full((1, X.shape[0]), last)])
+    Z = np.concatenate([Z, np.full((1, Z.shape[1]), last)])
     if not maps.shape[0]:
         return Z
-    total, weights = np.zeros((maps.shape[0], X.shape[0])), maps.T[:, :, None]
+    total, weights = np.zeros((maps.shape[0], Z.shape[1])), maps.T[:, :, None]
     fours = len(Z) // 4 * 4
     for j in range(0, fours, 4):
         e, f, g, h = weights[j : j + 4] * Z[j : j + 4, None]
@@ -177,7 +175,7 @@ def mapped(X, columns, last, maps):
 def fill_mapped_squares(X, columns, last, maps, squares):
     """The squared norms of z M, z being the scaled row with `last` as its last entry; maps[k] is column k of M."""
     squares[:] = 0.0
-    for row in mapped(X, columns, last, maps):
+    for row in mapped(scaled(X, columns), last, maps):
         squares += row * row
 
 
@@ -191,7 +189,7 @@ def add_outer_products(X, columns, last, maps, factors, unit, total):
     groups, size = -(-X.shape[0] // GROUP), total.shape[0]
     A = np.zeros((size, groups * GROUP))
     a = A[:, : X.shape[0]]
-    a[:] = mapped(X, columns, last, maps)[:size] * factors
+    a[:] = mapped(scaled(X, columns), last, maps)[:size] * factors
     if unit > 0.0:
         a[:] = np.trunc(a * (1.0 / unit)) * unit
     for k in range(size):
