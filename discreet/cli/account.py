@@ -13,6 +13,7 @@ from discreet._common.text import facts
 from discreet.cli import options
 from discreet.cli.account_meaning import curve_of, draw, promise_cost, promise_of, told
 from discreet.cli.console import check_plot, print_json
+from discreet.privacy import accounting
 from discreet.privacy.relation import Relation
 
 LARGEST_COMPARED = 1_000.0  # epsilon up to which Google is asked: the memory it takes grows with epsilon
@@ -55,7 +56,10 @@ def account(
         found, under = promise_cost(described, delta, epsilon), None
     else:
         single, stored = _event_of(event, gaussian, laplace, selection, poisson_rate)
-        described, under = _repeated(single, count), relation or stored or Relation.REPLACE
+        inner = accounting.event_to_dict(single)
+        if count > 1:
+            single = accounting.event_from_dict({"type": "SelfComposedDpEvent", "event": inner, "count": count})
+        described, under = single, relation or stored or Relation.REPLACE
         found = cost(described, delta, epsilon, under)
     sentences: list[str] = []
     if meaning or plot is not None:
@@ -84,8 +88,6 @@ def _print(found: dict[str, Any]) -> None:
 
 def cost(event: Any, delta: float, epsilon: float | None, relation: Relation) -> dict[str, Any]:
     """Certified epsilon at delta (or delta at epsilon), its route, and Google's epsilon at the same delta."""
-    from discreet.privacy import accounting
-
     if epsilon is not None:
         delta = accounting.delta_of(event, epsilon, relation)
     found: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "relation": str(relation)}
@@ -99,8 +101,6 @@ def cost(event: Any, delta: float, epsilon: float | None, relation: Relation) ->
 
 def _google(event: Any, delta: float, relation: Relation) -> float | None:
     """Google's epsilon; None if its accountants refuse the event or fail."""
-    from discreet.privacy import accounting
-
     try:
         found = float(accounting.google_epsilon(event, delta, relation))
     except (ValueError, ArithmeticError):
@@ -111,8 +111,6 @@ def _google(event: Any, delta: float, relation: Relation) -> float | None:
 def _event_of(
     path: Path | None, gaussian: float | None, laplace: float | None, selection: float | None, rate: float | None
 ) -> tuple[Any, Relation | None]:
-    from discreet.privacy import accounting
-
     if path is not None:
         if (gaussian, laplace, selection, rate) != (None,) * 4:
             raise ValueError("--event stands alone; leave out --gaussian, --laplace, --selection, --poisson-rate.")
@@ -137,7 +135,6 @@ def _event_of(
 
 def _read_event(path: Path) -> tuple[Any, Relation | None]:
     """The event of an event file or of a model file, and the relation that the model file states."""
-    from discreet.privacy import accounting
 
     def build(content: Any) -> tuple[Any, Relation | None]:
         guarantee = content.get("guarantee", {})
@@ -147,12 +144,3 @@ def _read_event(path: Path) -> tuple[Any, Relation | None]:
         return event, relation
 
     return read_json_file(path, build, f"--event {path} holds no event")
-
-
-def _repeated(event: Any, count: int) -> Any:
-    from discreet.privacy import accounting
-
-    inner = accounting.event_to_dict(event)
-    if count == 1:
-        return event
-    return accounting.event_from_dict({"type": "SelfComposedDpEvent", "event": inner, "count": count})

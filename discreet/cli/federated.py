@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PLAN_EXAMPLE = "Example: discreet federated plan --clients 100 --columns 20 --epsilon 2 --model central"
 SIMULATE_EXAMPLE = "Example: discreet federated simulate --clients 100 --epsilon 4 --model central --dropout 0.05"
-federated_app = group(
+commands = group(
     "Train over many data holders, each of which adds its own noise: plan a run, try it out.", SIMULATE_EXAMPLE
 )
 
@@ -58,7 +58,7 @@ RunName = Annotated[str, typer.Option("--run", help="Name of the run; clients co
 PlanOut = Annotated[Path | None, typer.Option("--plan", help="Where to write the plan, as JSON.")]
 
 
-@federated_app.command(epilog=PLAN_EXAMPLE)
+@commands.command(epilog=PLAN_EXAMPLE)
 def plan(
     clients: Clients,
     columns: Annotated[int, typer.Option(min=1, help="Number of columns without the target.")],
@@ -101,7 +101,7 @@ def plan(
     answer(json, made.to_dict, made)
 
 
-@federated_app.command(epilog=SIMULATE_EXAMPLE)
+@commands.command(epilog=SIMULATE_EXAMPLE)
 def simulate(
     clients: Annotated[
         int | None,
@@ -178,11 +178,11 @@ def simulate(
         print(describe(result))
 
 
-federated_app.command(epilog=federated_network.EXAMPLE)(federated_network.network)
-federated_app.command(epilog=federated_vertical.EXAMPLE)(federated_vertical.vertical)
-federated_app.command(epilog=federated_flower.APP_EXAMPLE)(federated_flower.app)
-federated_app.command(epilog=federated_flower.CLIENT_EXAMPLE)(federated_flower.client)
-federated_app.command(epilog=federated_flower.LOOPBACK_EXAMPLE)(federated_flower.loopback)
+commands.command(epilog=federated_network.EXAMPLE)(federated_network.network)
+commands.command(epilog=federated_vertical.EXAMPLE)(federated_vertical.vertical)
+commands.command(epilog=federated_flower.APP_EXAMPLE)(federated_flower.app)
+commands.command(epilog=federated_flower.CLIENT_EXAMPLE)(federated_flower.client)
+commands.command(epilog=federated_flower.LOOPBACK_EXAMPLE)(federated_flower.loopback)
 
 
 def measured(done: SimulatedRun, data: FederatedTable) -> dict[str, Any]:

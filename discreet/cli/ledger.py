@@ -24,14 +24,14 @@ OneDataset = Annotated[str, typer.Option("--dataset", help="The table's name in 
 AnyDataset = Annotated[
     str | None, typer.Option("--dataset", help="The table's name in the ledger.", show_default="all")
 ]
-ledger_app = group(
+commands = group(
     "Keep the privacy budgets of tables: set them, see who spent what, check and copy the records.", EXAMPLE
 )
 
 
 def command(name: str, example: str) -> Any:
     """Register a function as `discreet ledger NAME`."""
-    return ledger_app.command(name, epilog=f"Example: discreet ledger {name} {example}")
+    return commands.command(name, epilog=f"Example: discreet ledger {name} {example}")
 
 
 @command("open", "--ledger budget.db --dataset patients --epsilon 1 --delta 1e-6")
