@@ -54,11 +54,9 @@ def replay_command(
     """
     from discreet.audit.command_runs import replay_estimator
 
-    settings = {"epsilon": epsilon, "delta": delta, "solver": solver, "relation": relation or Relation.REPLACE}
-    settings |= {
-        "bounds": options.parse_pair("--bounds", bounds),
-        "y_bounds": options.parse_pair("--y-bounds", y_bounds),
-    }
+    settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "solver": solver}
+    settings |= {"relation": relation or Relation.REPLACE, "bounds": options.parse_pair("--bounds", bounds)}
+    settings["y_bounds"] = options.parse_pair("--y-bounds", y_bounds)
     results = replay_estimator(estimator or "LogisticRegression", settings, rows, columns, pairs)
     passed = all(found.passed for _, found in results)
     lines = [f"row changed ({change}): " + str(found).replace("\n", "\n    ") for change, found in results]
