@@ -105,15 +105,6 @@ def fused_kernel_gives_the_same_slope(case: LossCase) -> None:
         _compare(line, t, line.gradient(t), factors.cpu().numpy()[:, None])
 
 
-COMPILED_LAWS = (
-    kernel_computes_the_same_slope,
-    kernel_computes_the_same_curvature,
-    kernel_solves_for_the_proximal_slope,
-    tensors_give_the_same_slope,
-    fused_kernel_gives_the_same_slope,
-)
-
-
 def _needs(case: LossCase, form: str) -> None:
     """Skip a law about a form that the loss does not have."""
     loss, words = case.loss, form.replace("_", " ")
