@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -21,6 +21,7 @@ EXAMPLE = (
 )
 SOME_ROWS = 10_000  # to ask which laws are proved, where the number of rows is what is looked for
 Pairs = list[str]
+Number = TypeVar("Number", int, float)
 
 
 def fairness_plan(
@@ -99,8 +100,11 @@ def fairness_plan(
     from discreet.fairness.harm.planned_noise import has_proved_law
 
     check_plot(plot, force)
-    model = _model(estimator, epsilon, delta, solver, ridge, alpha, bounds, relation)
-    groups = {name: _whole("--group", size) for name, size in _named("--group", group).items()}
+    parameters: dict[str, Any] = {"epsilon": 1.0 if epsilon is None else epsilon, "delta": delta, "solver": solver}
+    parameters |= {"bounds": options.parse_pair("--bounds", bounds), "relation": relation or Relation.REPLACE}
+    model = _model(estimator, ridge, parameters | ({} if alpha is None else {"alpha": alpha}))
+    told = "--group must be NAME=ROWS with a whole number of rows"
+    groups = {name: _parsed(int, told, size) for name, size in _named("--group", group).items()}
     question: dict[str, Any] = {
         "groups": groups,
         "margins": _margins(deviation, auc, kappa, base_rate),
@@ -147,16 +151,7 @@ def _answer(
     return plot_harm(model, rows, columns, path=plot, **target, **question)
 
 
-def _model(
-    estimator: str,
-    epsilon: float | None,
-    delta: float | None,
-    solver: str,
-    ridge: float | None,
-    alpha: float | None,
-    bounds: str | None,
-    relation: Relation | None,
-) -> Any:
+def _model(estimator: str, ridge: float | None, parameters: dict[str, Any]) -> Any:
     """The classifier whose plans are looked at."""
     from discreet import estimators
     from discreet.estimators.names import CLASSIFIERS
@@ -164,18 +159,11 @@ def _model(
 
     if estimator not in CLASSIFIERS:
         raise ValueError(f"--estimator must be one of {', '.join(CLASSIFIERS)}; got {estimator!r}.")
-    if ridge is not None and solver != OutputPerturbation.name:
-        raise ValueError("--ridge goes with --solver output-perturbation.")
-    parameters: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
-    return getattr(estimators, estimator)(
-        epsilon=1.0 if epsilon is None else epsilon,
-        delta=delta,
-        solver=solver if ridge is None else OutputPerturbation(ridge=ridge, row_norm=1.0),
-        bounds=options.parse_pair("--bounds", bounds),
-        relation=relation or Relation.REPLACE,
-        classes=[0, 1],
-        **parameters,
-    )
+    if ridge is not None:
+        if parameters["solver"] != OutputPerturbation.name:
+            raise ValueError("--ridge goes with --solver output-perturbation.")
+        parameters["solver"] = OutputPerturbation(ridge=ridge, row_norm=1.0)
+    return getattr(estimators, estimator)(classes=[0, 1], **parameters)
 
 
 def _margins(deviation: Pairs | None, auc: Pairs | None, kappa: Pairs | None, base_rate: Pairs | None) -> MarginProfile:
@@ -195,8 +183,8 @@ def _per_group(option: str, texts: Sequence[str] | None) -> float | dict[str, fl
     if not texts:
         return None
     if len(texts) == 1 and "=" not in texts[0]:
-        return _number(option, texts[0])
-    return {name: _number(option, text) for name, text in _named(option, texts).items()}
+        return _parsed(float, f"{option} must be a number", texts[0])
+    return {name: _parsed(float, f"{option} must be a number", text) for name, text in _named(option, texts).items()}
 
 
 def _named(option: str, texts: Sequence[str]) -> dict[str, str]:
@@ -207,15 +195,8 @@ def _named(option: str, texts: Sequence[str]) -> dict[str, str]:
     return {name: text for name, (_, _, text) in zip(names, pairs, strict=True)}
 
 
-def _number(option: str, text: str) -> float:
+def _parsed(kind: type[Number], told: str, text: str) -> Number:
     try:
-        return float(text)
+        return kind(text)
     except ValueError:
-        raise ValueError(f"{option} must be a number; got {text!r}.") from None
-
-
-def _whole(option: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"{option} must be NAME=ROWS with a whole number of rows; got {text!r}.") from None
+        raise ValueError(f"{told}; got {text!r}.") from None

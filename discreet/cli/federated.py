@@ -231,15 +231,10 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _problem(loss: str, alpha: float) -> Any:
-    from discreet import problem
+    from discreet.federated.plan_file import LOSSES
+    from discreet.problem import L2, Problem
 
-    losses = {
-        "logistic": problem.Logistic,
-        "hinge": problem.SmoothedHinge,
-        "squared": problem.Squared,
-        "huber": problem.Huber,
-    }
-    return problem.Problem(losses[loss](), problem.L2(alpha))
+    return Problem(LOSSES["smoothed-hinge" if loss == "hinge" else loss](), L2(alpha))
 
 
 def _write(plan: FederatedPlan, path: Path | None, force: bool) -> None:

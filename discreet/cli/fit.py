@@ -183,19 +183,15 @@ def describe(done: TableFit) -> str:
     model, schema = done.model, done.schema
     lines = [f"{type(model).__name__} for {schema.target.name!r} ({done.task})"]
     if done.question is not None:
-        lines.append(f"the task was decided by three noisy counts, for {_share()} of the budget; --task saves that")
+        from discreet.estimators.task import SHARE
+
+        lines.append(f"the task was decided by three noisy counts, for {SHARE:.0%} of the budget; --task saves that")
     if done.task == "classification":
         every = "" if done.question is None else " (every other value counts as 0; --classes refuses other values)"
         lines.append(f"classes {', '.join(map(str, model.classes_.tolist()))}{every}")
     if schema.partly_bounded:
         lines.append("some columns lack declared bounds, so their ranges were learned")
     return "\n".join([*lines, "", str(model.plan_), in_short(model.guarantee_)])
-
-
-def _share() -> str:
-    from discreet.estimators.task import SHARE
-
-    return f"{SHARE:.0%}"
 
 
 def in_short(guarantee: Any) -> str:
