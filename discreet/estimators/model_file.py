@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
 from discreet import __version__
 from discreet._common.codec import Count, Format, Size, built, ends, plain, written
 from discreet._common.json_file import read_json_file, write_json_file
@@ -105,9 +108,6 @@ def read_model(path: str | Path) -> ModelFile:
 
 def to_dict(estimator: Any, schema: Schema | None = None) -> dict[str, Any]:
     """A fitted estimator as JSON values; infinities become texts."""
-    import numpy as np
-    from sklearn.utils.validation import check_is_fitted
-
     check_is_fitted(estimator, "coef_")
     name = type(estimator).__name__
     if name not in CLASSIFIERS + REGRESSORS:
@@ -174,8 +174,6 @@ class _Content:
 
 def from_dict(content: Any) -> ModelFile:
     """Rebuild what `to_dict` wrote; anything unexpected is a ValueError, KeyError or TypeError."""
-    import numpy as np
-
     from discreet import estimators
 
     found = built(_Content, FORMAT.body(content))
@@ -206,8 +204,6 @@ def from_dict(content: Any) -> ModelFile:
 
 
 def _read_classes(content: _Classes) -> Any:
-    import numpy as np
-
     dtype, values = np.dtype(content.dtype), content.values
     if dtype.kind not in "biufUO":
         raise ValueError("its classes are neither numbers nor texts.")
@@ -220,8 +216,6 @@ def _read_classes(content: _Classes) -> Any:
 
 
 def _checked_ranges(ranges: _Ranges, columns: int) -> tuple[Any, Any]:
-    import numpy as np
-
     low, high = ranges.low, ranges.high
     if low.shape != (columns,) or high.shape != (columns,) or not (low <= high).all():
         raise ValueError("its ranges do not fit its columns.")
@@ -232,8 +226,6 @@ def _checked_ranges(ranges: _Ranges, columns: int) -> tuple[Any, Any]:
 
 def _check_size(estimator: Any) -> None:
     """Refuse coefficients with which a prediction from entries within the ranges could overflow."""
-    import numpy as np
-
     reach = np.max(
         [np.abs(end) for end in estimator.ranges_], axis=0, where=np.isfinite(estimator.ranges_), initial=1.0
     )
@@ -244,8 +236,6 @@ def _check_size(estimator: Any) -> None:
 
 
 def _check_shapes(estimator: Any, classifier: bool) -> None:
-    import numpy as np
-
     columns = estimator.n_features_in_
     outputs = max(len(estimator.classes_), 2) - 1 if classifier else 1
     rows = outputs if outputs == 1 else outputs + 1

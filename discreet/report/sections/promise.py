@@ -42,8 +42,9 @@ def notices(material: Material) -> tuple[Notice, ...]:
     if material.leaks:
         points = tuple(f"{leak[:1].upper()}{leak[1:].rstrip('.')}." for leak in material.leaks)
         found.append(Notice("caution", "The promise has gaps. It does not cover:", points))
-    if material.total is None:
-        found.append(Notice("caution", "No total can be stated", (f"{material.why_no_total.capitalize()}.",)))
+    total, why_none = material.total_or_reason
+    if total is None:
+        found.append(Notice("caution", "No total can be stated", (f"{why_none.capitalize()}.",)))
     return tuple(found)
 
 
@@ -52,10 +53,11 @@ def _costs(material: Material) -> list[Block]:
     if material.evaluation is None:
         return []
     rows = [_cost("the model", material.guarantee), _cost("its evaluation", material.evaluation.guarantee)]
-    if material.total is None:
-        last = "What follows is about the model alone; no total can be stated, because " + material.why_no_total + "."
+    total, why_none = material.total_or_reason
+    if total is None:
+        last = f"What follows is about the model alone; no total can be stated, because {why_none}."
     else:
-        rows.append(_cost("both together", material.total))
+        rows.append(_cost("both together", total))
         last = (
             "What follows is about both together: it holds for a person who has a row in the table of the model, in "
             "that of the evaluation, or in both."
@@ -117,7 +119,7 @@ def _percent(share: float) -> str:
 def key_numbers(material: Material) -> tuple[tuple[str, str], ...]:
     """The few numbers that everybody asks for first."""
     stated = material.promise
-    together = "" if material.evaluation is None else " of the model" if material.total is None else " in total"
+    together = "" if material.evaluation is None else " in total" if material.total_or_reason[0] else " of the model"
     private = stated.is_private
     return (
         (f"epsilon{together}", rounded_up(stated.epsilon, 6) if private else "infinite"),
