@@ -71,6 +71,7 @@ def network(
     trained, all nodes in this process, and measured on rows that were held out; the measurements are not private.
     """
     from discreet.federated.decentralised import network_named, plan_network
+    from discreet.federated.demo_tables import read_table
     from discreet.problem import L2, Logistic, Problem
 
     if epsilon == math.inf:
@@ -78,7 +79,10 @@ def network(
     check_plot(plot, force)
     made = network_named(graph, nodes, graph_seed)
     limits = options.parse_pair("--bounds", bounds)
-    data = None if table is None else _read(table, target, limits, classes, made.size, seed)
+    data = None
+    if table is not None:
+        labels = options.parse_labels(classes)
+        data = read_table(table, target, limits, None, labels, None, made.size, seed or 0)
     plan = plan_network(
         Problem(Logistic(), L2(1e-3)),
         columns if data is None else data.X.shape[1],
@@ -105,12 +109,6 @@ def network(
     print(plan)
     if result is not None:
         print(f"accuracy on {result['held_out_rows']} held-out rows (not private): {result['accuracy']:.3f}")
-
-
-def _read(path: Path, target: str | None, bounds: Any, classes: str | None, nodes: int, seed: int | None) -> Any:
-    from discreet.federated.demo_tables import read_table
-
-    return read_table(path, target, bounds, None, options.parse_labels(classes), None, nodes, seed or 0)
 
 
 def _trained(plan: Any, data: Any, seed: int | None) -> dict[str, Any]:

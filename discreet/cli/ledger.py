@@ -10,7 +10,7 @@ import typer
 from discreet._common.text import facts
 from discreet.cli import options
 from discreet.cli.console import answer, check_free, group, print_json
-from discreet.privacy.relation import Relation
+from discreet.privacy.relation import Relation, relation_for
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Ledger
@@ -154,7 +154,7 @@ def _budget(book: Ledger, dataset: str) -> dict[str, Any]:
 
 
 def _as_lines(budget: dict[str, Any]) -> str:
-    kept = f"{budget['relation']}{', for whole persons' if budget['unit'] == 'person' else ''}"
+    kept = relation_for(budget["relation"], budget["unit"])
     lines = [
         ("  promised", f"epsilon {budget['epsilon']:.6g} at delta {budget['delta']:.3g}, relation {kept}"),
         ("  spent", f"epsilon {budget['spent']:.6g}, by {budget['entries_made']} entries"),

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 from discreet._common.codec import by_name, from_name, numbers, plain, tuples
@@ -21,20 +22,19 @@ from discreet.solvers import SOLVERS, Solver
 # Not written: a seed removes the noise, the address of a ledger may hold a password, and a public table may be large;
 # that there was one is told by the guarantee.
 NEVER_WRITTEN = ("random_state", "ledger", "dataset", "verbose", "public_table")
+
+
+def _named(kind: type, known: Mapping[str, Any], what: str) -> tuple[type, Any, Any]:
+    """How an object of discreet is written and read: its name, and its settings."""
+    return kind, partial(by_name, known=known, what=what), partial(from_name, known=known, what=what)
+
+
 # What is more than numbers and texts: its class, and how its settings are written and read.
 _OBJECTS: dict[str, tuple[type, Any, Any]] = {
     "budget": (Budget, Budget.to_dict, Budget.from_dict),
     "public_model": (PublicModel, PublicModel.to_dict, lambda settings: PublicModel(**settings)),
-    "solver": (
-        Solver,
-        lambda solver: by_name(solver, SOLVERS, "solver"),
-        lambda settings: from_name(settings, SOLVERS, "solver"),
-    ),
-    "constraint": (
-        Constraint,
-        lambda constraint: by_name(constraint, CONSTRAINTS, "constraint"),
-        lambda settings: from_name(settings, CONSTRAINTS, "constraint"),
-    ),
+    "solver": _named(Solver, SOLVERS, "solver"),
+    "constraint": _named(Constraint, CONSTRAINTS, "constraint"),
 }
 
 

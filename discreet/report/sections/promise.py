@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from discreet.privacy.meaning import percent_at_most
-from discreet.privacy.relation import Relation, Unit
+from discreet.privacy.relation import Relation, Unit, relation_for
 from discreet.privacy.statement import rounded_up, sections_of
 from discreet.privacy.tradeoffs import trade_off
 from discreet.report.blocks import Block, Figure, Heading, Notice, Section, Table, Text, paragraphs
@@ -66,15 +66,11 @@ def _costs(material: Material) -> list[Block]:
     return [Table("What the results on this page cost", header, tuple(rows), (2, 3)), Text(last)]
 
 
-def relation_told(stated: Guarantee) -> str:
-    """The relation, and the unit if it is not the row."""
-    return f"{stated.relation}{', for whole persons' if stated.unit == 'person' else ''}"
-
-
 def _cost(name: str, stated: Guarantee) -> tuple[str, ...]:
+    relation = relation_for(stated.relation, stated.unit)
     if not stated.is_private:
-        return name, relation_told(stated), "infinite", "-"
-    return name, relation_told(stated), rounded_up(stated.epsilon, 6), rounded_up(stated.delta, 4)
+        return name, relation, "infinite", "-"
+    return name, relation, rounded_up(stated.epsilon, 6), rounded_up(stated.delta, 4)
 
 
 def _pictures(stated: Guarantee) -> list[Block]:
