@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from discreet._common.json_file import read_json_file
 from discreet._common.text import facts
@@ -22,24 +22,24 @@ EXAMPLE = "Example: discreet account --gaussian 5 --count 100 --delta 1e-6"
 
 def account(
     gaussian: Annotated[
-        float | None, typer.Option(help="Gaussian noise: deviation over sensitivity (over the clip, if sampled).")
+        float | None, Option(help="Gaussian noise: deviation over sensitivity (over the clip, if sampled).")
     ] = None,
-    laplace: Annotated[float | None, typer.Option(help="Laplace noise: scale over L1 sensitivity.")] = None,
-    selection: Annotated[float | None, typer.Option(help="A selection by the exponential mechanism: epsilon.")] = None,
-    poisson_rate: Annotated[float | None, typer.Option(help="Gaussian noise on a Poisson sample.")] = None,
+    laplace: Annotated[float | None, Option(help="Laplace noise: scale over L1 sensitivity.")] = None,
+    selection: Annotated[float | None, Option(help="A selection by the exponential mechanism: epsilon.")] = None,
+    poisson_rate: Annotated[float | None, Option(help="Gaussian noise on a Poisson sample.")] = None,
     event: Annotated[
-        Path | None, typer.Option(help="A JSON file with an event, or a model file, instead of the above.")
+        Path | None, Option(help="A JSON file with an event, or a model file, instead of the above.")
     ] = None,
     promise_epsilon: Annotated[
-        float | None, typer.Option(help="A promise instead of a mechanism: this epsilon, with --delta.")
+        float | None, Option(help="A promise instead of a mechanism: this epsilon, with --delta.")
     ] = None,
-    rho: Annotated[float | None, typer.Option(help="A promise instead: rho of zero-concentrated DP.")] = None,
-    mu: Annotated[float | None, typer.Option(help="A promise instead: mu of Gaussian DP.")] = None,
-    count: Annotated[int, typer.Option(min=1, help="How often all of the above happens.")] = 1,
-    delta: Annotated[float, typer.Option(help="The delta at which epsilon is asked for.")] = 1e-6,
-    epsilon: Annotated[float | None, typer.Option(help="Ask for delta at this epsilon instead.")] = None,
+    rho: Annotated[float | None, Option(help="A promise instead: rho of zero-concentrated DP.")] = None,
+    mu: Annotated[float | None, Option(help="A promise instead: mu of Gaussian DP.")] = None,
+    count: Annotated[int, Option(min=1, help="How often all of the above happens.")] = 1,
+    delta: Annotated[float, Option(help="The delta at which epsilon is asked for.")] = 1e-6,
+    epsilon: Annotated[float | None, Option(help="Ask for delta at this epsilon instead.")] = None,
     relation: options.RelationName = None,
-    meaning: Annotated[bool, typer.Option("--meaning", help="Say in plain words what it means for a person.")] = False,
+    meaning: Annotated[bool, Option("--meaning", help="Say in plain words what it means for a person.")] = False,
     plot: options.Plot = None,
     force: options.Force = False,
     json: options.Json = False,

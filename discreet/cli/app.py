@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from discreet import __version__
 from discreet.cli.console import OneLineErrors
@@ -31,7 +32,7 @@ app = typer.Typer(
 @app.callback()
 def discreet(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+    version: Annotated[bool, Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
     if version:
         print(__version__)

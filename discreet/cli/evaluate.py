@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from discreet.cli import options
 from discreet.cli.console import answer, check_free, complain, model_and_schema, opened
@@ -19,25 +19,24 @@ EXAMPLE = "Example: discreet evaluate model.json test.csv --epsilon 0.5"
 
 def evaluate(
     model: options.ModelFile,
-    table: Annotated[Path, typer.Argument(metavar="TABLE", help="Rows with the target, as CSV or Parquet.")],
+    table: Annotated[Path, Argument(metavar="TABLE", help="Rows with the target, as CSV or Parquet.")],
     epsilon: options.Epsilon,
     delta: options.Delta = None,
     figures: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="A,B,...",
             help="For classifiers: some of accuracy, log_loss, curves; fewer have less noise.",
             show_default="all that the model has",
         ),
     ] = None,
-    confidence: Annotated[float, typer.Option(help="Probability with which an interval holds.")] = 0.95,
+    confidence: Annotated[float, Option(help="Probability with which an interval holds.")] = 0.95,
     y_bounds: Annotated[
-        str | None,
-        typer.Option(metavar="LOW,HIGH", help="Public limits of a regression target.", show_default="the model's"),
+        str | None, Option(metavar="LOW,HIGH", help="Public limits of a regression target.", show_default="the model's")
     ] = None,
     largest_error: Annotated[
         float | None,
-        typer.Option(help="Clip regression errors to this public number: less noise.", show_default="none is clipped"),
+        Option(help="Clip regression errors to this public number: less noise.", show_default="none is clipped"),
     ] = None,
     relation: options.RelationName = None,
     public_rows: options.PublicRows = None,
@@ -47,7 +46,7 @@ def evaluate(
     dask: options.DaskAddress = None,
     seed: options.Seed = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Also write the evaluation to this file, for discreet report.")
+        Path | None, Option("--out", "-o", help="Also write the evaluation to this file, for discreet report.")
     ] = None,
     force: options.Force = False,
     json: options.Json = False,

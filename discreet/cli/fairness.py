@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from typer import Argument, Option
 
 from discreet._common.exceptions import PrivacyLeakWarning
 from discreet._common.plotting import pyplot
@@ -33,34 +33,33 @@ OWNER_ONLY = (
 
 
 def fairness(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A classifier, in a file written by discreet fit.")],
-    table: Annotated[Path, typer.Argument(metavar="TEST", help="Rows with the target, as CSV or Parquet.")],
-    sensitive: Annotated[str, typer.Option(help="The column of TEST with the groups; need not be a feature.")],
-    twin: Annotated[Path | None, typer.Option(help="The model without noise, if you have it.")] = None,
+    model: Annotated[Path, Argument(metavar="MODEL", help="A classifier, in a file written by discreet fit.")],
+    table: Annotated[Path, Argument(metavar="TEST", help="Rows with the target, as CSV or Parquet.")],
+    sensitive: Annotated[str, Option(help="The column of TEST with the groups; need not be a feature.")],
+    twin: Annotated[Path | None, Option(help="The model without noise, if you have it.")] = None,
     favourable: Annotated[
-        str | None,
-        typer.Option(help="The favourable label.", show_default="the larger of two labels, or the last"),
+        str | None, Option(help="The favourable label.", show_default="the larger of two labels, or the last")
     ] = None,
-    failure: Annotated[float, typer.Option(help="Failure probability of each bound.")] = 0.01,
+    failure: Annotated[float, Option(help="Failure probability of each bound.")] = 0.01,
     reference: Annotated[
-        Literal["private", "twin"], typer.Option(help="Around which model bounds are computed; twin needs --twin.")
+        Literal["private", "twin"], Option(help="Around which model bounds are computed; twin needs --twin.")
     ] = "private",
     epsilon: Annotated[
-        float | None, typer.Option(help="Pay for a private evaluation of TEST with this budget.", show_default="none")
+        float | None, Option(help="Pay for a private evaluation of TEST with this budget.", show_default="none")
     ] = None,
     delta: options.Delta = None,
     groups: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="With --epsilon: all groups, from public knowledge.")
+        str | None, Option(metavar="A,B,...", help="With --epsilon: all groups, from public knowledge.")
     ] = None,
     ledger: options.LedgerUrl = None,
     dataset: options.DatasetName = None,
-    public_rows: Annotated[bool, typer.Option("--public-rows", help="The rows of TEST are public.")] = False,
+    public_rows: Annotated[bool, Option("--public-rows", help="The rows of TEST are public.")] = False,
     train: Annotated[
-        Path | None, typer.Option(help="The training rows, for their owner: refits models. Not a release.")
+        Path | None, Option(help="The training rows, for their owner: refits models. Not a release.")
     ] = None,
-    models: Annotated[int, typer.Option(min=2, help="Number of models in the band.")] = 100,
+    models: Annotated[int, Option(min=2, help="Number of models in the band.")] = 100,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Plot the bound and the range of refitted models.")
+        Path | None, Option(metavar="FOLDER", help="Plot the bound and the range of refitted models.")
     ] = None,
     no_header: options.NoHeader = False,
     json: options.Json = False,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-import typer
+from typer import Option
 
 from discreet.cli import options
 from discreet.cli.console import answer, check_plot
@@ -25,65 +25,57 @@ Number = TypeVar("Number", int, float)
 
 
 def fairness_plan(
-    columns: Annotated[int, typer.Option(min=1, help="Number of columns without the target.")],
-    group: Annotated[
-        Pairs, typer.Option(metavar="NAME=ROWS", help="Group name and its number of rows; once per group.")
-    ],
+    columns: Annotated[int, Option(min=1, help="Number of columns without the target.")],
+    group: Annotated[Pairs, Option(metavar="NAME=ROWS", help="Group name and its number of rows; once per group.")],
     rows: Annotated[
-        int | None, typer.Option(min=2, help="Number of training rows; without it, it is looked for at --epsilon.")
+        int | None, Option(min=2, help="Number of training rows; without it, it is looked for at --epsilon.")
     ] = None,
-    at_most: Annotated[float | None, typer.Option(help="Most that the noise may change.")] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="Tell the harm at this epsilon instead of looking for one.")
-    ] = None,
+    at_most: Annotated[float | None, Option(help="Most that the noise may change.")] = None,
+    epsilon: Annotated[float | None, Option(help="Tell the harm at this epsilon instead of looking for one.")] = None,
     delta: options.Delta = None,
     notion: Annotated[
-        str,
-        typer.Option(help=f"{', '.join([*NOTIONS][:-1])} or {[*NOTIONS][-1]}."),
+        str, Option(help=f"{', '.join([*NOTIONS][:-1])} or {[*NOTIONS][-1]}.")
     ] = "equality of opportunity",
-    aggregate: Annotated[
-        bool, typer.Option("--aggregate", help="Bound the mean over groups, not every group.")
-    ] = False,
+    aggregate: Annotated[bool, Option("--aggregate", help="Bound the mean over groups, not every group.")] = False,
     mode: Annotated[
         Literal["bound", "expected"] | None,
-        typer.Option(
+        Option(
             help="A bound that fails with --failure, or the mean.", show_default="bound where proved, else expected"
         ),
     ] = None,
-    failure: Annotated[float, typer.Option(help="Probability with which a bound may fail.")] = 0.01,
+    failure: Annotated[float, Option(help="Probability with which a bound may fail.")] = 0.01,
     deviation: Annotated[
         Pairs | None,
-        typer.Option(
+        Option(
             metavar="[NAME=]NUMBER",
             help="Standard deviation of the noise-free scores, which a ridge makes smaller.",
             show_default="2",
         ),
     ] = None,
     auc: Annotated[
-        Pairs | None, typer.Option(metavar="[NAME=]NUMBER", help="Area under the ROC curve, instead of --deviation.")
+        Pairs | None, Option(metavar="[NAME=]NUMBER", help="Area under the ROC curve, instead of --deviation.")
     ] = None,
     kappa: Annotated[
         Pairs | None,
-        typer.Option(
+        Option(
             metavar="[NAME=]NUMBER",
             help="Instead of normal log-odds: at most kappa * t of each cell within t of the boundary.",
         ),
     ] = None,
     base_rate: Annotated[
-        Pairs | None,
-        typer.Option(metavar="[NAME=]SHARE", help="Share of the favourable label.", show_default="0.5"),
+        Pairs | None, Option(metavar="[NAME=]SHARE", help="Share of the favourable label.", show_default="0.5")
     ] = None,
     row_norm: Annotated[
-        float | None, typer.Option(help="Largest norm of a scaled row.", show_default="sqrt(columns + 1)")
+        float | None, Option(help="Largest norm of a scaled row.", show_default="sqrt(columns + 1)")
     ] = None,
     evaluation_epsilon: Annotated[
-        float | None, typer.Option(help="Also tell the noise of a private evaluation with this epsilon.")
+        float | None, Option(help="Also tell the noise of a private evaluation with this epsilon.")
     ] = None,
-    estimator: Annotated[str, typer.Option(help="LogisticRegression or LinearSVC.")] = "LogisticRegression",
+    estimator: Annotated[str, Option(help="LogisticRegression or LinearSVC.")] = "LogisticRegression",
     solver: options.SolverName = "auto",
     ridge: Annotated[
         float | None,
-        typer.Option(help="With output-perturbation: least l2 penalty; rows are then shortened to their usual norm."),
+        Option(help="With output-perturbation: least l2 penalty; rows are then shortened to their usual norm."),
     ] = None,
     alpha: options.Alpha = None,
     bounds: options.Bounds = None,

@@ -6,38 +6,33 @@ import math
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
+from typer import Option
 
 from discreet.cli import options
 from discreet.cli.console import check_plot, print_json
 
 EXAMPLE = "Example: discreet federated network --graph ring --nodes 32 --method gossip --plot losses.png"
 
-Graph = Annotated[
-    str, typer.Option(help="ring, grid, expander, erdos-renyi, complete, star, karate or les-miserables.")
-]
-Nodes = Annotated[int, typer.Option(min=3, help="Number of nodes; social graphs have their own.")]
+Graph = Annotated[str, Option(help="ring, grid, expander, erdos-renyi, complete, star, karate or les-miserables.")]
+Nodes = Annotated[int, Option(min=3, help="Number of nodes; social graphs have their own.")]
 MethodName = Annotated[
     Literal["gossip", "tree", "walk", "admm-walk"],
-    typer.Option(help="ADMM with averages by gossip or along a tree; a token with gradient or ADMM steps."),
+    Option(help="ADMM with averages by gossip or along a tree; a token with gradient or ADMM steps."),
 ]
 BudgetFor = Annotated[
     Literal["local", "mean", "max"],
-    typer.Option(help="What keeps the budget: all messages of a node, or the mean or largest loss of a pair of nodes."),
+    Option(help="What keeps the budget: all messages of a node, or the mean or largest loss of a pair of nodes."),
 ]
 NodeDelta = Annotated[
-    float | None, typer.Option(help="Failure probability of the promise.", show_default="1 / nodes squared")
+    float | None, Option(help="Failure probability of the promise.", show_default="1 / nodes squared")
 ]
-Steps = Annotated[
-    int | None, typer.Option(min=1, help="Exchanges for one average.", show_default="from the spectral gap")
-]
+Steps = Annotated[int | None, Option(min=1, help="Exchanges for one average.", show_default="from the spectral gap")]
 MessageNoise = Annotated[
-    float | None,
-    typer.Option(help="Noise of a gossip message over that of a gradient.", show_default="25 % more variance"),
+    float | None, Option(help="Noise of a gossip message over that of a gradient.", show_default="25 % more variance")
 ]
 TrialTable = Annotated[
     Path | None,
-    typer.Option(help="A CSV or Parquet file, split evenly over the nodes, to train on.", show_default="only plan"),
+    Option(help="A CSV or Parquet file, split evenly over the nodes, to train on.", show_default="only plan"),
 ]
 
 
@@ -48,14 +43,14 @@ def network(
     epsilon: options.Epsilon = 1.0,
     delta: NodeDelta = None,
     budget_for: BudgetFor = "local",
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of ADMM, or visits of a node by the token.")] = 10,
-    columns: Annotated[int, typer.Option(min=1, help="Number of columns, if there is no table.")] = 10,
+    rounds: Annotated[int, Option(min=1, help="Rounds of ADMM, or visits of a node by the token.")] = 10,
+    columns: Annotated[int, Option(min=1, help="Number of columns, if there is no table.")] = 10,
     gossip_steps: Steps = None,
     message_noise: MessageNoise = None,
     way: Annotated[
-        Literal["tour", "random"], typer.Option(help="A token's way: each node once in every pass, or a random walk.")
+        Literal["tour", "random"], Option(help="A token's way: each node once in every pass, or a random walk.")
     ] = "tour",
-    graph_seed: Annotated[int, typer.Option(min=0, help="Seed for graphs and walks; not secret.")] = 0,
+    graph_seed: Annotated[int, Option(min=0, help="Seed for graphs and walks; not secret.")] = 0,
     table: TrialTable = None,
     target: options.TargetName = None,
     bounds: options.Bounds = None,
