@@ -6,13 +6,14 @@ import math
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from discreet._common.json_file import read_json_file
 from discreet._common.text import facts
 from discreet.cli import options
 from discreet.cli.account_meaning import curve_of, draw, promise_cost, promise_of, told
 from discreet.cli.console import check_plot, print_json
+from discreet.privacy import accounting
 from discreet.privacy.relation import Relation
 
 LARGEST_COMPARED = 1_000.0  # epsilon up to which Google is asked: the memory it takes grows with epsilon
@@ -21,24 +22,24 @@ EXAMPLE = "Example: discreet account --gaussian 5 --count 100 --delta 1e-6"
 
 def account(
     gaussian: Annotated[
-        float | None, typer.Option(help="Gaussian noise: deviation over sensitivity (over the clip, if sampled).")
+        float | None, Option(help="Gaussian noise: deviation over sensitivity (over the clip, if sampled).")
     ] = None,
-    laplace: Annotated[float | None, typer.Option(help="Laplace noise: scale over L1 sensitivity.")] = None,
-    selection: Annotated[float | None, typer.Option(help="A selection by the exponential mechanism: epsilon.")] = None,
-    poisson_rate: Annotated[float | None, typer.Option(help="Gaussian noise on a Poisson sample.")] = None,
+    laplace: Annotated[float | None, Option(help="Laplace noise: scale over L1 sensitivity.")] = None,
+    selection: Annotated[float | None, Option(help="A selection by the exponential mechanism: epsilon.")] = None,
+    poisson_rate: Annotated[float | None, Option(help="Gaussian noise on a Poisson sample.")] = None,
     event: Annotated[
-        Path | None, typer.Option(help="A JSON file with an event, or a model file, instead of the above.")
+        Path | None, Option(help="A JSON file with an event, or a model file, instead of the above.")
     ] = None,
     promise_epsilon: Annotated[
-        float | None, typer.Option(help="A promise instead of a mechanism: this epsilon, with --delta.")
+        float | None, Option(help="A promise instead of a mechanism: this epsilon, with --delta.")
     ] = None,
-    rho: Annotated[float | None, typer.Option(help="A promise instead: rho of zero-concentrated DP.")] = None,
-    mu: Annotated[float | None, typer.Option(help="A promise instead: mu of Gaussian DP.")] = None,
-    count: Annotated[int, typer.Option(min=1, help="How often all of the above happens.")] = 1,
-    delta: Annotated[float, typer.Option(help="The delta at which epsilon is asked for.")] = 1e-6,
-    epsilon: Annotated[float | None, typer.Option(help="Ask for delta at this epsilon instead.")] = None,
+    rho: Annotated[float | None, Option(help="A promise instead: rho of zero-concentrated DP.")] = None,
+    mu: Annotated[float | None, Option(help="A promise instead: mu of Gaussian DP.")] = None,
+    count: Annotated[int, Option(min=1, help="How often all of the above happens.")] = 1,
+    delta: Annotated[float, Option(help="The delta at which epsilon is asked for.")] = 1e-6,
+    epsilon: Annotated[float | None, Option(help="Ask for delta at this epsilon instead.")] = None,
     relation: options.RelationName = None,
-    meaning: Annotated[bool, typer.Option("--meaning", help="Say in plain words what it means for a person.")] = False,
+    meaning: Annotated[bool, Option("--meaning", help="Say in plain words what it means for a person.")] = False,
     plot: options.Plot = None,
     force: options.Force = False,
     json: options.Json = False,
@@ -55,7 +56,10 @@ def account(
         found, under = promise_cost(described, delta, epsilon), None
     else:
         single, stored = _event_of(event, gaussian, laplace, selection, poisson_rate)
-        described, under = _repeated(single, count), relation or stored or Relation.REPLACE
+        inner = accounting.event_to_dict(single)
+        if count > 1:
+            single = accounting.event_from_dict({"type": "SelfComposedDpEvent", "event": inner, "count": count})
+        described, under = single, relation or stored or Relation.REPLACE
         found = cost(described, delta, epsilon, under)
     sentences: list[str] = []
     if meaning or plot is not None:
@@ -84,8 +88,6 @@ def _print(found: dict[str, Any]) -> None:
 
 def cost(event: Any, delta: float, epsilon: float | None, relation: Relation) -> dict[str, Any]:
     """Certified epsilon at delta (or delta at epsilon), its route, and Google's epsilon at the same delta."""
-    from discreet.privacy import accounting
-
     if epsilon is not None:
         delta = accounting.delta_of(event, epsilon, relation)
     found: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "relation": str(relation)}
@@ -99,8 +101,6 @@ def cost(event: Any, delta: float, epsilon: float | None, relation: Relation) ->
 
 def _google(event: Any, delta: float, relation: Relation) -> float | None:
     """Google's epsilon; None if its accountants refuse the event or fail."""
-    from discreet.privacy import accounting
-
     try:
         found = float(accounting.google_epsilon(event, delta, relation))
     except (ValueError, ArithmeticError):
@@ -111,8 +111,6 @@ def _google(event: Any, delta: float, relation: Relation) -> float | None:
 def _event_of(
     path: Path | None, gaussian: float | None, laplace: float | None, selection: float | None, rate: float | None
 ) -> tuple[Any, Relation | None]:
-    from discreet.privacy import accounting
-
     if path is not None:
         if (gaussian, laplace, selection, rate) != (None,) * 4:
             raise ValueError("--event stands alone; leave out --gaussian, --laplace, --selection, --poisson-rate.")
@@ -137,7 +135,6 @@ def _event_of(
 
 def _read_event(path: Path) -> tuple[Any, Relation | None]:
     """The event of an event file or of a model file, and the relation that the model file states."""
-    from discreet.privacy import accounting
 
     def build(content: Any) -> tuple[Any, Relation | None]:
         guarantee = content.get("guarantee", {})
@@ -147,12 +144,3 @@ def _read_event(path: Path) -> tuple[Any, Relation | None]:
         return event, relation
 
     return read_json_file(path, build, f"--event {path} holds no event")
-
-
-def _repeated(event: Any, count: int) -> Any:
-    from discreet.privacy import accounting
-
-    inner = accounting.event_to_dict(event)
-    if count == 1:
-        return event
-    return accounting.event_from_dict({"type": "SelfComposedDpEvent", "event": inner, "count": count})

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from discreet import __version__
-from discreet.cli import (
-    account,
-    audit,
-    demo,
-    evaluate,
-    export,
-    fairness,
-    fairness_plan,
-    federated,
-    fit,
-    ledger,
-    plan,
-    predict,
-    report,
-    schema,
-    show,
-    statement,
-)
 from discreet.cli.console import OneLineErrors
+
+# In the order of the help. A command is the function of its name in the file of that name, and ends with its EXAMPLE.
+COMMANDS = (
+    *("demo", "fit", "predict", "evaluate", "show", "report", "export", "statement"),
+    *("plan", "fairness_plan", "account", "schema", "fairness"),
+)
+GROUPS = ("ledger", "audit", "federated")  # of several commands: `commands` in the file of that name
 
 app = typer.Typer(
     cls=OneLineErrors,
@@ -41,7 +32,7 @@ app = typer.Typer(
 @app.callback()
 def discreet(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+    version: Annotated[bool, Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
     if version:
         print(__version__)
@@ -50,19 +41,8 @@ def discreet(
         print(context.get_help())
 
 
-app.command(epilog=demo.EXAMPLE)(demo.demo)
-app.command(epilog=fit.EXAMPLE)(fit.fit)
-app.command(epilog=predict.EXAMPLE)(predict.predict)
-app.command(epilog=evaluate.EXAMPLE)(evaluate.evaluate)
-app.command(epilog=show.EXAMPLE)(show.show)
-app.command(epilog=report.EXAMPLE)(report.report)
-app.command(epilog=export.EXAMPLE)(export.export)
-app.command(epilog=statement.EXAMPLE)(statement.statement)
-app.command(epilog=plan.EXAMPLE)(plan.plan)
-app.command(name="fairness-plan", epilog=fairness_plan.EXAMPLE)(fairness_plan.fairness_plan)
-app.command(epilog=account.EXAMPLE)(account.account)
-app.command(epilog=schema.EXAMPLE)(schema.schema)
-app.command(epilog=fairness.EXAMPLE)(fairness.fairness)
-app.add_typer(ledger.ledger_app, name="ledger")
-app.add_typer(audit.audit, name="audit")
-app.add_typer(federated.federated_app, name="federated")
+for name in COMMANDS:
+    file = import_module(f"discreet.cli.{name}")
+    app.command(epilog=file.EXAMPLE)(getattr(file, name))
+for name in GROUPS:
+    app.add_typer(import_module(f"discreet.cli.{name}").commands, name=name)

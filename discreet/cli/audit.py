@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 
 from discreet._common.plotting import pyplot
 from discreet.cli import options
@@ -17,10 +18,10 @@ from discreet.privacy.relation import Relation
 FAILED_CODE = 1
 EXAMPLE = "Example: discreet audit replay --rows 200 --columns 5 --bounds 0,1"
 
-audit = group("Attack the library, and compare with what is promised. Exit code 1: a promise was broken.", EXAMPLE)
+commands = group("Attack the library, and compare with what is promised. Exit code 1: a promise was broken.", EXAMPLE)
 
-Epsilons = Annotated[list[float], typer.Option("--epsilon", help="Privacy budgets, as often as wanted.")]
-Runs = Annotated[int, typer.Option(min=100, help="Runs on each of two tables.")]
+Epsilons = Annotated[list[float], Option("--epsilon", help="Privacy budgets, as often as wanted.")]
+Runs = Annotated[int, Option(min=100, help="Runs on each of two tables.")]
 
 
 def _finish(passed: bool) -> None:
@@ -34,10 +35,10 @@ def _numbers(result: Any) -> dict[str, Any]:
     return asdict(result) | {name: "inf" if x > 0.0 else None for name, x in odd.items()}
 
 
-@audit.command("replay", epilog=EXAMPLE)
+@commands.command("replay", epilog=EXAMPLE)
 def replay_command(
-    rows: Annotated[int, typer.Option(min=2, help="Number of rows of the made-up table.")] = 200,
-    columns: Annotated[int, typer.Option(min=1, help="Number of columns without the target.")] = 5,
+    rows: Annotated[int, Option(min=2, help="Number of rows of the made-up table.")] = 200,
+    columns: Annotated[int, Option(min=1, help="Number of columns without the target.")] = 5,
     epsilon: options.Epsilon = 1.0,
     delta: options.Delta = None,
     estimator: options.Estimator = "LogisticRegression",
@@ -45,7 +46,7 @@ def replay_command(
     bounds: options.Bounds = None,
     y_bounds: options.YBounds = None,
     relation: options.RelationName = None,
-    pairs: Annotated[int, typer.Option(min=1, help="How many rows are made hostile, each in five ways.")] = 2,
+    pairs: Annotated[int, Option(min=1, help="How many rows are made hostile, each in five ways.")] = 2,
     json: options.Json = False,
 ) -> None:
     """Replay a fit on neighbouring tables and compare every statistic with its claimed sensitivity.
@@ -54,14 +55,9 @@ def replay_command(
     """
     from discreet.audit.command_runs import replay_estimator
 
-    limits = {"bounds": options.parse_pair("--bounds", bounds), "y_bounds": options.parse_pair("--y-bounds", y_bounds)}
-    settings = {
-        "epsilon": epsilon,
-        "delta": delta,
-        "solver": solver,
-        "relation": relation or Relation.REPLACE,
-        **limits,
-    }
+    settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "solver": solver}
+    settings |= {"relation": relation or Relation.REPLACE, "bounds": options.parse_pair("--bounds", bounds)}
+    settings["y_bounds"] = options.parse_pair("--y-bounds", y_bounds)
     results = replay_estimator(estimator or "LogisticRegression", settings, rows, columns, pairs)
     passed = all(found.passed for _, found in results)
     lines = [f"row changed ({change}): " + str(found).replace("\n", "\n    ") for change, found in results]
@@ -84,10 +80,10 @@ def _replay_json(change: str, found: Any) -> dict[str, Any]:
     }
 
 
-@audit.command("solvers", epilog="Example: discreet audit solvers --solver cd --relation replace")
+@commands.command("solvers", epilog="Example: discreet audit solvers --solver cd --relation replace")
 def solvers_command(
-    solver: Annotated[str | None, typer.Option(help="A solver or one of its variants.", show_default="all")] = None,
-    relation: Annotated[Relation | None, typer.Option(help="Which tables are neighbours.", show_default="all")] = None,
+    solver: Annotated[str | None, Option(help="A solver or one of its variants.", show_default="all")] = None,
+    relation: Annotated[Relation | None, Option(help="Which tables are neighbours.", show_default="all")] = None,
     runs: Runs = 2_000,
     json: options.Json = False,
 ) -> None:
@@ -118,7 +114,7 @@ def _solver_line(result: Any) -> str:
     return f"{start} attained {attained:<7} shown {result.epsilon:.3f} of {result.promised:g}, {fault}: {verdict}"
 
 
-@audit.command("faults", epilog="Example: discreet audit faults")
+@commands.command("faults", epilog="Example: discreet audit faults")
 def faults_command(json: options.Json = False) -> None:
     """Plant faults into the library, each beside the right implementation, and look for them."""
     from discreet.audit.page import planted_table
@@ -129,12 +125,12 @@ def faults_command(json: options.Json = False) -> None:
     _finish(all(result.passed for result in results.values()))
 
 
-@audit.command("one-run", epilog="Example: discreet audit one-run --epsilon 4 --canaries 1000")
+@commands.command("one-run", epilog="Example: discreet audit one-run --epsilon 4 --canaries 1000")
 def one_run_command(
     epsilon: options.Epsilon = 1.0,
-    canaries: Annotated[int, typer.Option(min=10, help="Rows that are in the table or not by a coin each.")] = 500,
+    canaries: Annotated[int, Option(min=10, help="Rows that are in the table or not by a coin each.")] = 500,
     relation: options.RelationName = None,
-    noise: Annotated[float, typer.Option(min=0.0, help="Multiply the planned noise, to plant a fault.")] = 1.0,
+    noise: Annotated[float, Option(min=0.0, help="Multiply the planned noise, to plant a fault.")] = 1.0,
     json: options.Json = False,
 ) -> None:
     """Audit gradient descent by one run with canaries (Steinke, Nasr and Jagielski 2023)."""
@@ -145,12 +141,12 @@ def one_run_command(
     _finish(result.passed)
 
 
-@audit.command("membership", epilog="Example: discreet audit membership --epsilon 1 --epsilon inf --plot curves.png")
+@commands.command("membership", epilog="Example: discreet audit membership --epsilon 1 --epsilon inf --plot curves.png")
 def membership_command(
     epsilon: Epsilons = [math.inf, 8.0, 1.0],  # noqa: B006  (Typer reads the default and does not change it)
-    rows: Annotated[int, typer.Option(min=2, help="Rows of the training table.")] = 40,
-    columns: Annotated[int, typer.Option(min=1, help="Columns; more columns than rows remember more.")] = 80,
-    models: Annotated[int, typer.Option(min=1, help="Models that are trained and attacked at each epsilon.")] = 30,
+    rows: Annotated[int, Option(min=2, help="Rows of the training table.")] = 40,
+    columns: Annotated[int, Option(min=1, help="Columns; more columns than rows remember more.")] = 80,
+    models: Annotated[int, Option(min=1, help="Models that are trained and attacked at each epsilon.")] = 30,
     plot: options.Plot = None,
     force: options.Force = False,
     json: options.Json = False,
@@ -170,12 +166,12 @@ def membership_command(
     _finish(passed)
 
 
-@audit.command("reconstruction", epilog="Example: discreet audit reconstruction --plot found.png")
+@commands.command("reconstruction", epilog="Example: discreet audit reconstruction --plot found.png")
 def reconstruction_command(
     epsilon: Epsilons = [math.inf, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0],  # noqa: B006
-    rows: Annotated[int, typer.Option(min=2, help="Rows, all but one of which the attacker knows.")] = 40,
-    attributes: Annotated[int, typer.Option(min=2, help="Yes-or-no attributes: a power of two.")] = 16,
-    trials: Annotated[int, typer.Option(min=10, help="Records that are looked for at each epsilon.")] = 300,
+    rows: Annotated[int, Option(min=2, help="Rows, all but one of which the attacker knows.")] = 40,
+    attributes: Annotated[int, Option(min=2, help="Yes-or-no attributes: a power of two.")] = 16,
+    trials: Annotated[int, Option(min=10, help="Records that are looked for at each epsilon.")] = 300,
     plot: options.Plot = None,
     force: options.Force = False,
     json: options.Json = False,
@@ -195,9 +191,9 @@ def reconstruction_command(
     _finish(passed)
 
 
-@audit.command("report", epilog="Example: discreet audit report --page docs/audits.md")
+@commands.command("report", epilog="Example: discreet audit report --page docs/audits.md")
 def report_command(
-    page: Annotated[Path, typer.Option(help="A page with marks for results; pictures are written beside it.")],
+    page: Annotated[Path, Option(help="A page with marks for results; pictures are written beside it.")],
     runs: Runs = 2_000,
 ) -> None:
     """Make all audits and write their results into a page."""

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -17,6 +17,9 @@ from typer.core import TyperGroup
 from discreet._common.exceptions import DiscreetWarning
 from discreet._common.plotting import pyplot
 from discreet._common.text import one_line
+
+if TYPE_CHECKING:
+    from discreet.data.schema import Schema
 
 ERROR_CODE = 2
 INTERRUPTED_CODE = 130
@@ -107,6 +110,16 @@ def opened(table: Path, header: bool, dask: str | None) -> Iterator[Any]:
 
     with connected(dask) as client:
         yield ParquetFiles(table, client)
+
+
+def model_and_schema(path: Path, instead: str) -> tuple[Any, Schema]:
+    """The estimator of a model file, and what it says about the columns; refused if it was not trained on a file."""
+    from discreet.estimators.model_file import read_model
+
+    stored = read_model(path)
+    if stored.schema is None or stored.schema.target.name is None:
+        raise ValueError(f"{path} was not trained on a table file; use {instead} in Python.")
+    return stored.estimator, stored.schema
 
 
 def answer(json: bool, values: Any, text: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from discreet.cli import options
 from discreet.cli.console import answer, wants_progress
@@ -17,7 +17,7 @@ EXAMPLE = "Example: discreet demo"
 
 
 def demo(
-    runs: Annotated[int, typer.Option(min=1, help="Models trained at each epsilon.")] = 5,
+    runs: Annotated[int, Option(min=1, help="Models trained at each epsilon.")] = 5,
     json: options.Json = False,
 ) -> None:
     """Show what privacy costs in accuracy, on the breast-cancer table that ships with scikit-learn."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from discreet.cli import options
-from discreet.cli.console import answer, check_free, complain, opened
+from discreet.cli.console import answer, check_free, complain, model_and_schema, opened
 
 ROWS_ALONE = (
     "The model protects whole persons, and an evaluation protects single rows: a person with several rows in this "
@@ -20,25 +19,24 @@ EXAMPLE = "Example: discreet evaluate model.json test.csv --epsilon 0.5"
 
 def evaluate(
     model: options.ModelFile,
-    table: Annotated[Path, typer.Argument(metavar="TABLE", help="Rows with the target, as CSV or Parquet.")],
+    table: Annotated[Path, Argument(metavar="TABLE", help="Rows with the target, as CSV or Parquet.")],
     epsilon: options.Epsilon,
     delta: options.Delta = None,
     figures: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="A,B,...",
             help="For classifiers: some of accuracy, log_loss, curves; fewer have less noise.",
             show_default="all that the model has",
         ),
     ] = None,
-    confidence: Annotated[float, typer.Option(help="Probability with which an interval holds.")] = 0.95,
+    confidence: Annotated[float, Option(help="Probability with which an interval holds.")] = 0.95,
     y_bounds: Annotated[
-        str | None,
-        typer.Option(metavar="LOW,HIGH", help="Public limits of a regression target.", show_default="the model's"),
+        str | None, Option(metavar="LOW,HIGH", help="Public limits of a regression target.", show_default="the model's")
     ] = None,
     largest_error: Annotated[
         float | None,
-        typer.Option(help="Clip regression errors to this public number: less noise.", show_default="none is clipped"),
+        Option(help="Clip regression errors to this public number: less noise.", show_default="none is clipped"),
     ] = None,
     relation: options.RelationName = None,
     public_rows: options.PublicRows = None,
@@ -48,7 +46,7 @@ def evaluate(
     dask: options.DaskAddress = None,
     seed: options.Seed = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Also write the evaluation to this file, for discreet report.")
+        Path | None, Option("--out", "-o", help="Also write the evaluation to this file, for discreet report.")
     ] = None,
     force: options.Force = False,
     json: options.Json = False,
@@ -58,15 +56,12 @@ def evaluate(
     One private release is made, with its own cost. All figures have confidence intervals that cover the noise and the
     draw of the rows, and are compared with the best constant prediction. The curves are in the output of --json.
     """
-    from discreet.estimators.model_file import read_model
     from discreet.estimators.table_fit import exceeds_memory
     from discreet.metrics import evaluate as evaluate_model
     from discreet.metrics import save_evaluation
     from discreet.privacy.relation import Relation
 
-    stored = read_model(model)
-    if stored.schema is None or stored.schema.target.name is None:
-        raise ValueError(f"{model} was not trained on a table file; use discreet.metrics.evaluate in Python.")
+    estimator, schema = model_and_schema(model, "discreet.metrics.evaluate")
     bounds = options.parse_pair("--y-bounds", y_bounds)
     if out is not None:
         check_free(out, force)
@@ -74,18 +69,15 @@ def evaluate(
     settings |= {"confidence": confidence, "y_bounds": bounds, "largest_error": largest_error}
     settings |= {"figures": None if figures is None else [name.strip() for name in figures.split(",")]}
     settings |= {"relation": relation or Relation.REPLACE}
-    too_large = partial(
-        exceeds_memory, schema=stored.schema, relation=settings["relation"], public_n=settings["public_n"]
-    )
     with opened(table, not no_header, dask) as file:
-        if dask is not None or too_large(file):
-            rows, labels = file.stored(stored.schema), None
+        if dask is not None or exceeds_memory(file, schema, settings["relation"], public_rows):
+            rows, labels = file.stored(schema), None
         else:
-            rows = file.read(stored.schema, target=True)
+            rows = file.read(schema, target=True)
             labels = rows.y
-        found = evaluate_model(stored.estimator, rows, labels, epsilon, delta, **settings)
+        found = evaluate_model(estimator, rows, labels, epsilon, delta, **settings)
     if out is not None:
         save_evaluation(found, out, overwrite=force)
-    if stored.estimator.guarantee_.unit == "person":
+    if estimator.guarantee_.unit == "person":
         complain("warning", ROWS_ALONE)
     answer(json, found.to_dict, found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from discreet.cli import options
 from discreet.cli.console import check_free, print_json
@@ -16,14 +16,14 @@ EXAMPLE = "Example: discreet export model.json --sql patients --keep id --proba"
 def export(
     model: options.ModelFile,
     sql: Annotated[
-        str | None, typer.Option(metavar="TABLE", help="Print a query that scores this table, or SCHEMA.TABLE.")
+        str | None, Option(metavar="TABLE", help="Print a query that scores this table, or SCHEMA.TABLE.")
     ] = None,
-    onnx: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the model as ONNX to this file.")] = None,
+    onnx: Annotated[Path | None, Option(metavar="FILE", help="Write the model as ONNX to this file.")] = None,
     keep: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="A column that the query repeats; may be given again.")
+        list[str] | None, Option(metavar="COLUMN", help="A column that the query repeats; may be given again.")
     ] = None,
-    score: Annotated[bool, typer.Option("--score", help="With --sql: scores of a classifier as well.")] = False,
-    proba: Annotated[bool, typer.Option("--proba", help="With --sql: class probabilities as well.")] = False,
+    score: Annotated[bool, Option("--score", help="With --sql: scores of a classifier as well.")] = False,
+    proba: Annotated[bool, Option("--proba", help="With --sql: class probabilities as well.")] = False,
     json: options.Json = False,
     force: options.Force = False,
 ) -> None:

@@ -6,16 +6,16 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from typer import Argument, Option
 
 from discreet._common.exceptions import PrivacyLeakWarning
 from discreet._common.plotting import pyplot
 from discreet.cli import options
-from discreet.cli.console import answer, check_free, wants_progress
+from discreet.cli.console import answer, check_free, model_and_schema, wants_progress
 
 if TYPE_CHECKING:
+    from discreet.data.schema import Schema
     from discreet.data.validation import Table
-    from discreet.estimators.model_file import ModelFile
     from discreet.fairness.figures.curves import Evaluation
 
 EXAMPLE = "Example: discreet fairness model.json test.csv --sensitive sex --public-rows"
@@ -33,34 +33,33 @@ OWNER_ONLY = (
 
 
 def fairness(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A classifier, in a file written by discreet fit.")],
-    table: Annotated[Path, typer.Argument(metavar="TEST", help="Rows with the target, as CSV or Parquet.")],
-    sensitive: Annotated[str, typer.Option(help="The column of TEST with the groups; need not be a feature.")],
-    twin: Annotated[Path | None, typer.Option(help="The model without noise, if you have it.")] = None,
+    model: Annotated[Path, Argument(metavar="MODEL", help="A classifier, in a file written by discreet fit.")],
+    table: Annotated[Path, Argument(metavar="TEST", help="Rows with the target, as CSV or Parquet.")],
+    sensitive: Annotated[str, Option(help="The column of TEST with the groups; need not be a feature.")],
+    twin: Annotated[Path | None, Option(help="The model without noise, if you have it.")] = None,
     favourable: Annotated[
-        str | None,
-        typer.Option(help="The favourable label.", show_default="the larger of two labels, or the last"),
+        str | None, Option(help="The favourable label.", show_default="the larger of two labels, or the last")
     ] = None,
-    failure: Annotated[float, typer.Option(help="Failure probability of each bound.")] = 0.01,
+    failure: Annotated[float, Option(help="Failure probability of each bound.")] = 0.01,
     reference: Annotated[
-        Literal["private", "twin"], typer.Option(help="Around which model bounds are computed; twin needs --twin.")
+        Literal["private", "twin"], Option(help="Around which model bounds are computed; twin needs --twin.")
     ] = "private",
     epsilon: Annotated[
-        float | None, typer.Option(help="Pay for a private evaluation of TEST with this budget.", show_default="none")
+        float | None, Option(help="Pay for a private evaluation of TEST with this budget.", show_default="none")
     ] = None,
     delta: options.Delta = None,
     groups: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="With --epsilon: all groups, from public knowledge.")
+        str | None, Option(metavar="A,B,...", help="With --epsilon: all groups, from public knowledge.")
     ] = None,
     ledger: options.LedgerUrl = None,
     dataset: options.DatasetName = None,
-    public_rows: Annotated[bool, typer.Option("--public-rows", help="The rows of TEST are public.")] = False,
+    public_rows: Annotated[bool, Option("--public-rows", help="The rows of TEST are public.")] = False,
     train: Annotated[
-        Path | None, typer.Option(help="The training rows, for their owner: refits models. Not a release.")
+        Path | None, Option(help="The training rows, for their owner: refits models. Not a release.")
     ] = None,
-    models: Annotated[int, typer.Option(min=2, help="Number of models in the band.")] = 100,
+    models: Annotated[int, Option(min=2, help="Number of models in the band.")] = 100,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Plot the bound and the range of refitted models.")
+        Path | None, Option(metavar="FOLDER", help="Plot the bound and the range of refitted models.")
     ] = None,
     no_header: options.NoHeader = False,
     json: options.Json = False,
@@ -76,23 +75,23 @@ def fairness(
     _check_options(epsilon, reference, paid, unpaid)
     if plot is not None:
         _check_folder(plot, force)
-    stored = _classifier(model)
-    asked = {"failure": failure, "favourable": _label(favourable, stored)}
-    rows, values = _read(table, stored, sensitive, not no_header)
+    estimator, schema = _classifier(model)
+    asked = {"failure": failure, "favourable": _label(favourable, estimator)}
+    rows, values = _read(table, schema, not no_header, sensitive)
     if epsilon is not None:
         budget = {"epsilon": epsilon, "delta": delta, "ledger": ledger, "dataset": dataset}
-        _paid(stored, rows, values, _group_names(groups), asked | budget, json)
+        _paid(estimator, rows, values, _group_names(groups), asked | budget, json)
         return
     leaks = {OWNER_ONLY: train is not None, TWIN_IS_SECRET: twin is not None, NOT_PRIVATE: not public_rows}
     for message in (message for message, applies in leaks.items() if applies):
         warnings.warn(message, PrivacyLeakWarning, stacklevel=1)
-    learned = None if train is None else _training_rows(train, stored, not no_header)
+    learned = None if train is None else _read(train, schema, not no_header, None)
     evaluation = _evaluation(rows, values, failure, models, learned)
     if plot is not None and learned is None:
-        _check_law(stored.estimator)
-    found = _plain(stored.estimator, evaluation, twin, reference, public_rows, asked)
+        _check_law(estimator)
+    found = _plain(estimator, evaluation, twin, reference, public_rows, asked)
     if plot is not None:
-        found["figures"] = _draw(stored.estimator, evaluation, plot, not json)
+        found["figures"] = _draw(estimator, evaluation, plot, not json)
     from discreet.cli.fairness_table import as_json, as_text
 
     answer(json, lambda: as_json(found), lambda: as_text(found))
@@ -112,32 +111,20 @@ def _check_options(epsilon: float | None, reference: str, paid: dict[str, Any], 
         raise ValueError("--epsilon needs --groups A,B,...: groups read from the rows would not be private.")
 
 
-def _classifier(path: Path) -> ModelFile:
-    from discreet.estimators.model_file import read_model
-
-    stored = read_model(path)
-    if not hasattr(stored.estimator, "classes_"):
-        raise ValueError(f"{path} holds a {type(stored.estimator).__name__}; fairness bounds are about classifiers.")
-    if stored.schema is None or stored.schema.target.name is None:
-        raise ValueError(f"{path} was not trained on a table file; use discreet.fairness.certificate in Python.")
-    return stored
+def _classifier(path: Path) -> tuple[Any, Schema]:
+    estimator, schema = model_and_schema(path, "discreet.fairness.certificate")
+    if not hasattr(estimator, "classes_"):
+        raise ValueError(f"{path} holds a {type(estimator).__name__}; fairness bounds are about classifiers.")
+    return estimator, schema
 
 
-def _read(path: Path, stored: ModelFile, sensitive: str, header: bool) -> tuple[Table, Any]:
-    """The rows with their labels, and the group of each row as text."""
+def _read(path: Path, schema: Schema, header: bool, sensitive: str | None) -> tuple[Table, Any]:
+    """The rows with their labels, and the group of each row as text; the labels again where no groups are named."""
     from discreet.data.files import open_table
 
-    assert stored.schema is not None
     with open_table(path, header) as file:
-        return file.read(stored.schema, target=True), file.texts(sensitive)
-
-
-def _training_rows(path: Path, stored: ModelFile, header: bool) -> tuple[Any, Any]:
-    from discreet.data.files import read_table
-
-    assert stored.schema is not None
-    rows = read_table(path, stored.schema, target=True, header=header)
-    return rows, rows.y
+        rows = file.read(schema, target=True)
+        return rows, rows.y if sensitive is None else file.texts(sensitive)
 
 
 def _group_names(text: str | None) -> list[str]:
@@ -147,23 +134,23 @@ def _group_names(text: str | None) -> list[str]:
     return names
 
 
-def _label(text: str | None, stored: ModelFile) -> Any:
+def _label(text: str | None, estimator: Any) -> Any:
     """The class that a text stands for."""
     if text is None:
         return None
-    known = {str(label): label for label in stored.estimator.classes_.tolist()}
+    known = {str(label): label for label in estimator.classes_.tolist()}
     if text not in known:
         raise ValueError(f"--favourable must be one of the labels {', '.join(known)}; got {text!r}.")
     return known[text]
 
 
-def _paid(stored: ModelFile, rows: Table, values: Any, groups: list[str], settings: dict[str, Any], json: bool) -> None:
+def _paid(estimator: Any, rows: Table, values: Any, groups: list[str], settings: dict[str, Any], json: bool) -> None:
     """One private release of counts, and everything that follows from it."""
     from discreet.fairness import linear_classifier, private_certificate, unknown_distance
 
-    made = linear_classifier(stored.estimator)
+    made = linear_classifier(estimator)
     law = made.law or unknown_distance(made)
-    found = private_certificate(stored.estimator, rows, rows.y, values, groups=groups, distance=law, **settings)
+    found = private_certificate(estimator, rows, rows.y, values, groups=groups, distance=law, **settings)
     answer(json, lambda: {"certificate": found.to_dict()}, found)
 
 
@@ -199,7 +186,7 @@ def _plain(
             evaluation.y,
             evaluation.sensitive,
             distance=distance,
-            twin=None if twin is None else _classifier(twin).estimator,
+            twin=None if twin is None else _classifier(twin)[0],
             **asked,
             reference=reference,
             public_rows=public_rows and train is None,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-import typer
+from typer import Option
 
 from discreet.cli import options
 from discreet.cli.console import answer, check_plot
@@ -21,68 +21,61 @@ EXAMPLE = (
 )
 SOME_ROWS = 10_000  # to ask which laws are proved, where the number of rows is what is looked for
 Pairs = list[str]
+Number = TypeVar("Number", int, float)
 
 
 def fairness_plan(
-    columns: Annotated[int, typer.Option(min=1, help="Number of columns without the target.")],
-    group: Annotated[
-        Pairs, typer.Option(metavar="NAME=ROWS", help="Group name and its number of rows; once per group.")
-    ],
+    columns: Annotated[int, Option(min=1, help="Number of columns without the target.")],
+    group: Annotated[Pairs, Option(metavar="NAME=ROWS", help="Group name and its number of rows; once per group.")],
     rows: Annotated[
-        int | None, typer.Option(min=2, help="Number of training rows; without it, it is looked for at --epsilon.")
+        int | None, Option(min=2, help="Number of training rows; without it, it is looked for at --epsilon.")
     ] = None,
-    at_most: Annotated[float | None, typer.Option(help="Most that the noise may change.")] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="Tell the harm at this epsilon instead of looking for one.")
-    ] = None,
+    at_most: Annotated[float | None, Option(help="Most that the noise may change.")] = None,
+    epsilon: Annotated[float | None, Option(help="Tell the harm at this epsilon instead of looking for one.")] = None,
     delta: options.Delta = None,
     notion: Annotated[
-        str,
-        typer.Option(help=f"{', '.join([*NOTIONS][:-1])} or {[*NOTIONS][-1]}."),
+        str, Option(help=f"{', '.join([*NOTIONS][:-1])} or {[*NOTIONS][-1]}.")
     ] = "equality of opportunity",
-    aggregate: Annotated[
-        bool, typer.Option("--aggregate", help="Bound the mean over groups, not every group.")
-    ] = False,
+    aggregate: Annotated[bool, Option("--aggregate", help="Bound the mean over groups, not every group.")] = False,
     mode: Annotated[
         Literal["bound", "expected"] | None,
-        typer.Option(
+        Option(
             help="A bound that fails with --failure, or the mean.", show_default="bound where proved, else expected"
         ),
     ] = None,
-    failure: Annotated[float, typer.Option(help="Probability with which a bound may fail.")] = 0.01,
+    failure: Annotated[float, Option(help="Probability with which a bound may fail.")] = 0.01,
     deviation: Annotated[
         Pairs | None,
-        typer.Option(
+        Option(
             metavar="[NAME=]NUMBER",
             help="Standard deviation of the noise-free scores, which a ridge makes smaller.",
             show_default="2",
         ),
     ] = None,
     auc: Annotated[
-        Pairs | None, typer.Option(metavar="[NAME=]NUMBER", help="Area under the ROC curve, instead of --deviation.")
+        Pairs | None, Option(metavar="[NAME=]NUMBER", help="Area under the ROC curve, instead of --deviation.")
     ] = None,
     kappa: Annotated[
         Pairs | None,
-        typer.Option(
+        Option(
             metavar="[NAME=]NUMBER",
             help="Instead of normal log-odds: at most kappa * t of each cell within t of the boundary.",
         ),
     ] = None,
     base_rate: Annotated[
-        Pairs | None,
-        typer.Option(metavar="[NAME=]SHARE", help="Share of the favourable label.", show_default="0.5"),
+        Pairs | None, Option(metavar="[NAME=]SHARE", help="Share of the favourable label.", show_default="0.5")
     ] = None,
     row_norm: Annotated[
-        float | None, typer.Option(help="Largest norm of a scaled row.", show_default="sqrt(columns + 1)")
+        float | None, Option(help="Largest norm of a scaled row.", show_default="sqrt(columns + 1)")
     ] = None,
     evaluation_epsilon: Annotated[
-        float | None, typer.Option(help="Also tell the noise of a private evaluation with this epsilon.")
+        float | None, Option(help="Also tell the noise of a private evaluation with this epsilon.")
     ] = None,
-    estimator: Annotated[str, typer.Option(help="LogisticRegression or LinearSVC.")] = "LogisticRegression",
+    estimator: Annotated[str, Option(help="LogisticRegression or LinearSVC.")] = "LogisticRegression",
     solver: options.SolverName = "auto",
     ridge: Annotated[
         float | None,
-        typer.Option(help="With output-perturbation: least l2 penalty; rows are then shortened to their usual norm."),
+        Option(help="With output-perturbation: least l2 penalty; rows are then shortened to their usual norm."),
     ] = None,
     alpha: options.Alpha = None,
     bounds: options.Bounds = None,
@@ -99,8 +92,11 @@ def fairness_plan(
     from discreet.fairness.harm.planned_noise import has_proved_law
 
     check_plot(plot, force)
-    model = _model(estimator, epsilon, delta, solver, ridge, alpha, bounds, relation)
-    groups = {name: _whole("--group", size) for name, size in _named("--group", group).items()}
+    parameters: dict[str, Any] = {"epsilon": 1.0 if epsilon is None else epsilon, "delta": delta, "solver": solver}
+    parameters |= {"bounds": options.parse_pair("--bounds", bounds), "relation": relation or Relation.REPLACE}
+    model = _model(estimator, ridge, parameters | ({} if alpha is None else {"alpha": alpha}))
+    told = "--group must be NAME=ROWS with a whole number of rows"
+    groups = {name: _parsed(int, told, size) for name, size in _named("--group", group).items()}
     question: dict[str, Any] = {
         "groups": groups,
         "margins": _margins(deviation, auc, kappa, base_rate),
@@ -147,16 +143,7 @@ def _answer(
     return plot_harm(model, rows, columns, path=plot, **target, **question)
 
 
-def _model(
-    estimator: str,
-    epsilon: float | None,
-    delta: float | None,
-    solver: str,
-    ridge: float | None,
-    alpha: float | None,
-    bounds: str | None,
-    relation: Relation | None,
-) -> Any:
+def _model(estimator: str, ridge: float | None, parameters: dict[str, Any]) -> Any:
     """The classifier whose plans are looked at."""
     from discreet import estimators
     from discreet.estimators.names import CLASSIFIERS
@@ -164,18 +151,11 @@ def _model(
 
     if estimator not in CLASSIFIERS:
         raise ValueError(f"--estimator must be one of {', '.join(CLASSIFIERS)}; got {estimator!r}.")
-    if ridge is not None and solver != OutputPerturbation.name:
-        raise ValueError("--ridge goes with --solver output-perturbation.")
-    parameters: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
-    return getattr(estimators, estimator)(
-        epsilon=1.0 if epsilon is None else epsilon,
-        delta=delta,
-        solver=solver if ridge is None else OutputPerturbation(ridge=ridge, row_norm=1.0),
-        bounds=options.parse_pair("--bounds", bounds),
-        relation=relation or Relation.REPLACE,
-        classes=[0, 1],
-        **parameters,
-    )
+    if ridge is not None:
+        if parameters["solver"] != OutputPerturbation.name:
+            raise ValueError("--ridge goes with --solver output-perturbation.")
+        parameters["solver"] = OutputPerturbation(ridge=ridge, row_norm=1.0)
+    return getattr(estimators, estimator)(classes=[0, 1], **parameters)
 
 
 def _margins(deviation: Pairs | None, auc: Pairs | None, kappa: Pairs | None, base_rate: Pairs | None) -> MarginProfile:
@@ -195,8 +175,8 @@ def _per_group(option: str, texts: Sequence[str] | None) -> float | dict[str, fl
     if not texts:
         return None
     if len(texts) == 1 and "=" not in texts[0]:
-        return _number(option, texts[0])
-    return {name: _number(option, text) for name, text in _named(option, texts).items()}
+        return _parsed(float, f"{option} must be a number", texts[0])
+    return {name: _parsed(float, f"{option} must be a number", text) for name, text in _named(option, texts).items()}
 
 
 def _named(option: str, texts: Sequence[str]) -> dict[str, str]:
@@ -207,15 +187,8 @@ def _named(option: str, texts: Sequence[str]) -> dict[str, str]:
     return {name: text for name, (_, _, text) in zip(names, pairs, strict=True)}
 
 
-def _number(option: str, text: str) -> float:
+def _parsed(kind: type[Number], told: str, text: str) -> Number:
     try:
-        return float(text)
+        return kind(text)
     except ValueError:
-        raise ValueError(f"{option} must be a number; got {text!r}.") from None
-
-
-def _whole(option: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"{option} must be NAME=ROWS with a whole number of rows; got {text!r}.") from None
+        raise ValueError(f"{told}; got {text!r}.") from None

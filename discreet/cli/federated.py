@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from typer import Option
 
 from discreet._common.json_file import write_json_file
 from discreet.cli import federated_flower, federated_network, federated_vertical, options
@@ -17,57 +17,49 @@ if TYPE_CHECKING:
 
 PLAN_EXAMPLE = "Example: discreet federated plan --clients 100 --columns 20 --epsilon 2 --model central"
 SIMULATE_EXAMPLE = "Example: discreet federated simulate --clients 100 --epsilon 4 --model central --dropout 0.05"
-federated_app = group(
+commands = group(
     "Train over many data holders, each of which adds its own noise: plan a run, try it out.", SIMULATE_EXAMPLE
 )
 
-Clients = Annotated[int, typer.Option("--clients", "--num-clients", min=1, help="Number of data holders.")]
-Rounds = Annotated[int, typer.Option("--rounds", "--num-global-epochs", min=1, help="Number of rounds.")]
-PerRound = Annotated[
-    int | None, typer.Option(min=1, help="Clients that are asked in a round.", show_default="all of them")
-]
+Clients = Annotated[int, Option("--clients", "--num-clients", min=1, help="Number of data holders.")]
+Rounds = Annotated[int, Option("--rounds", "--num-global-epochs", min=1, help="Number of rounds.")]
+PerRound = Annotated[int | None, Option(min=1, help="Clients that are asked in a round.", show_default="all of them")]
 Participations = Annotated[
-    int | None, typer.Option(min=1, help="How often a client answers at most.", show_default="equally often for all")
+    int | None, Option(min=1, help="How often a client answers at most.", show_default="equally often for all")
 ]
 Sampling = Annotated[
-    Literal["cohorts", "uniform"],
-    typer.Option(help="Who is asked: fixed cohorts in turn, or those asked least often."),
+    Literal["cohorts", "uniform"], Option(help="Who is asked: fixed cohorts in turn, or those asked least often.")
 ]
-Unit = Annotated[
-    Literal["client", "record"], typer.Option(help="What is protected: all rows of a client, or each of them.")
-]
+Unit = Annotated[Literal["client", "record"], Option(help="What is protected: all rows of a client, or each of them.")]
 Model = Annotated[
-    Literal["local", "central"],
-    typer.Option(help="From whom: from the server too, or from those who see the models only."),
+    Literal["local", "central"], Option(help="From whom: from the server too, or from those who see the models only.")
 ]
-Loss = Annotated[Literal["logistic", "hinge", "squared", "huber"], typer.Option(help="What is minimised.")]
-Penalty = Annotated[float, typer.Option("--alpha", min=0.0, help="Strength of the L2 penalty.")]
+Loss = Annotated[Literal["logistic", "hinge", "squared", "huber"], Option(help="What is minimised.")]
+Penalty = Annotated[float, Option("--alpha", min=0.0, help="Strength of the L2 penalty.")]
 RowsPerClient = Annotated[
-    int | None, typer.Option(min=1, help="With --unit record: rows that a client has at least, a public number.")
+    int | None, Option(min=1, help="With --unit record: rows that a client has at least, a public number.")
 ]
 Dropouts = Annotated[
     int | None,
-    typer.Option(min=0, help="Clients of a cohort that may miss a round in a central run.", show_default="a tenth"),
+    Option(min=0, help="Clients of a cohort that may miss a round in a central run.", show_default="a tenth"),
 ]
-Gamma = Annotated[float | None, typer.Option(help="Length of the proximal steps.", show_default="by the noise")]
+Gamma = Annotated[float | None, Option(help="Length of the proximal steps.", show_default="by the noise")]
 Clip = Annotated[
     float | None,
-    typer.Option("--clip", "--clip-value", help="Largest norm of a client's or row's gradient.", show_default="chosen"),
+    Option("--clip", "--clip-value", help="Largest norm of a client's or row's gradient.", show_default="chosen"),
 ]
-RunName = Annotated[str, typer.Option("--run", help="Name of the run; clients count their answers by it.")]
-PlanOut = Annotated[Path | None, typer.Option("--plan", help="Where to write the plan, as JSON.")]
+RunName = Annotated[str, Option("--run", help="Name of the run; clients count their answers by it.")]
+PlanOut = Annotated[Path | None, Option("--plan", help="Where to write the plan, as JSON.")]
 
 
-@federated_app.command(epilog=PLAN_EXAMPLE)
+@commands.command(epilog=PLAN_EXAMPLE)
 def plan(
     clients: Clients,
-    columns: Annotated[int, typer.Option(min=1, help="Number of columns without the target.")],
+    columns: Annotated[int, Option(min=1, help="Number of columns without the target.")],
     epsilon: options.Epsilon = 1.0,
     delta: options.Delta = None,
-    bounds: Annotated[str, typer.Option(metavar="LOW,HIGH", help="Public limits of all columns.")] = "-1,1",
-    y_bounds: Annotated[
-        str | None, typer.Option(metavar="LOW,HIGH", help="Public limits of a regression target.")
-    ] = None,
+    bounds: Annotated[str, Option(metavar="LOW,HIGH", help="Public limits of all columns.")] = "-1,1",
+    y_bounds: Annotated[str | None, Option(metavar="LOW,HIGH", help="Public limits of a regression target.")] = None,
     loss: Loss = "logistic",
     alpha: Penalty = 1e-3,
     unit: Unit = "client",
@@ -101,24 +93,21 @@ def plan(
     answer(json, made.to_dict, made)
 
 
-@federated_app.command(epilog=SIMULATE_EXAMPLE)
+@commands.command(epilog=SIMULATE_EXAMPLE)
 def simulate(
     clients: Annotated[
-        int | None,
-        typer.Option("--clients", "--num-clients", min=1, help="Number of data holders.", show_default="100"),
+        int | None, Option("--clients", "--num-clients", min=1, help="Number of data holders.", show_default="100")
     ] = None,
     table: Annotated[
-        Path | None, typer.Option(help="A CSV or Parquet file, split over the clients.", show_default="made-up rows")
+        Path | None, Option(help="A CSV or Parquet file, split over the clients.", show_default="made-up rows")
     ] = None,
     target: options.TargetName = None,
-    split_by: Annotated[
-        str | None, typer.Option(help="A column of the table: one client for each of its values.")
-    ] = None,
+    split_by: Annotated[str | None, Option(help="A column of the table: one client for each of its values.")] = None,
     bounds: options.Bounds = None,
     y_bounds: options.YBounds = None,
     classes: options.Classes = None,
-    rows: Annotated[int, typer.Option(min=2, help="Rows of each client, for made-up rows.")] = 30,
-    columns: Annotated[int, typer.Option(min=1, help="Columns, for made-up rows.")] = 20,
+    rows: Annotated[int, Option(min=2, help="Rows of each client, for made-up rows.")] = 30,
+    columns: Annotated[int, Option(min=1, help="Columns, for made-up rows.")] = 20,
     epsilon: options.Epsilon = 1.0,
     delta: options.Delta = None,
     loss: Loss = "logistic",
@@ -131,7 +120,7 @@ def simulate(
     sampling: Sampling = "cohorts",
     rows_per_client: RowsPerClient = None,
     dropouts: Dropouts = None,
-    dropout: Annotated[float, typer.Option(min=0.0, max=1.0, help="Probability that an answer is lost.")] = 0.0,
+    dropout: Annotated[float, Option(min=0.0, max=1.0, help="Probability that an answer is lost.")] = 0.0,
     gamma: Gamma = None,
     clip: Clip = None,
     run: RunName = "run",
@@ -178,11 +167,11 @@ def simulate(
         print(describe(result))
 
 
-federated_app.command(epilog=federated_network.EXAMPLE)(federated_network.network)
-federated_app.command(epilog=federated_vertical.EXAMPLE)(federated_vertical.vertical)
-federated_app.command(epilog=federated_flower.APP_EXAMPLE)(federated_flower.app)
-federated_app.command(epilog=federated_flower.CLIENT_EXAMPLE)(federated_flower.client)
-federated_app.command(epilog=federated_flower.LOOPBACK_EXAMPLE)(federated_flower.loopback)
+commands.command(epilog=federated_network.EXAMPLE)(federated_network.network)
+commands.command(epilog=federated_vertical.EXAMPLE)(federated_vertical.vertical)
+commands.command(epilog=federated_flower.APP_EXAMPLE)(federated_flower.app)
+commands.command(epilog=federated_flower.CLIENT_EXAMPLE)(federated_flower.client)
+commands.command(epilog=federated_flower.LOOPBACK_EXAMPLE)(federated_flower.loopback)
 
 
 def measured(done: SimulatedRun, data: FederatedTable) -> dict[str, Any]:
@@ -231,15 +220,10 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _problem(loss: str, alpha: float) -> Any:
-    from discreet import problem
+    from discreet.federated.plan_file import LOSSES
+    from discreet.problem import L2, Problem
 
-    losses = {
-        "logistic": problem.Logistic,
-        "hinge": problem.SmoothedHinge,
-        "squared": problem.Squared,
-        "huber": problem.Huber,
-    }
-    return problem.Problem(losses[loss](), problem.L2(alpha))
+    return Problem(LOSSES["smoothed-hinge" if loss == "hinge" else loss](), L2(alpha))
 
 
 def _write(plan: FederatedPlan, path: Path | None, force: bool) -> None:

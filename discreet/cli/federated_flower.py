@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
+from typer import Argument, Option
 
 from discreet.cli import options
 from discreet.cli.console import check_free, print_json
@@ -21,37 +21,36 @@ APP_EXAMPLE = (
 )
 LOOPBACK_EXAMPLE = "Example: discreet federated loopback --clients 3"
 
-Timeout = Annotated[float, typer.Option(min=1.0, help="Round timeout in seconds.")]
-PlanFile = Annotated[Path, typer.Option(help="The plan of the run.")]
+Timeout = Annotated[float, Option(min=1.0, help="Round timeout in seconds.")]
+PlanFile = Annotated[Path, Option(help="The plan of the run.")]
 
 
 def client(
     table: options.TableFile,
     plan: PlanFile,
-    name: Annotated[str, typer.Option(help="This client's name, as the server has registered it.")],
-    state: Annotated[Path, typer.Option(help="The file of its state. Never delete it during a run, never copy it.")],
-    superlink: Annotated[str, typer.Option(metavar="HOST:PORT", help="The server's SuperLink.")],
-    authority: Annotated[Path, typer.Option(help="Certificate of the authority that signed the server's.")],
-    key: Annotated[Path, typer.Option(help="This client's private key (ssh-keygen -t ecdsa -b 384).")],
+    name: Annotated[str, Option(help="This client's name, as the server has registered it.")],
+    state: Annotated[Path, Option(help="The file of its state. Never delete it during a run, never copy it.")],
+    superlink: Annotated[str, Option(metavar="HOST:PORT", help="The server's SuperLink.")],
+    authority: Annotated[Path, Option(help="Certificate of the authority that signed the server's.")],
+    key: Annotated[Path, Option(help="This client's private key (ssh-keygen -t ecdsa -b 384).")],
     target: options.TargetName = None,
     no_header: options.NoHeader = False,
     schema: options.SchemaFile = None,
-    classes: Annotated[str | None, typer.Option(metavar="A,B", help="The labels that mean -1 and +1.")] = None,
+    classes: Annotated[str | None, Option(metavar="A,B", help="The labels that mean -1 and +1.")] = None,
     max_epsilon: Annotated[
-        float | None,
-        typer.Option(help="Refuse a plan that may cost more.", show_default="no limit, but some noise"),
+        float | None, Option(help="Refuse a plan that may cost more.", show_default="no limit, but some noise")
     ] = None,
-    max_delta: Annotated[float, typer.Option(help="The largest delta that may come with that epsilon.")] = 0.01,
+    max_delta: Annotated[float, Option(help="The largest delta that may come with that epsilon.")] = 0.01,
     unit: Annotated[
         Literal["client", "record"] | None,
-        typer.Option(help="Limits and ledger are about all rows, or about each.", show_default="as the plan"),
+        Option(help="Limits and ledger are about all rows, or about each.", show_default="as the plan"),
     ] = None,
     trust_server: Annotated[
-        bool, typer.Option("--trust-server", help="Account for the released models only (requires a trusted server).")
+        bool, Option("--trust-server", help="Account for the released models only (requires a trusted server).")
     ] = False,
     ledger: options.LedgerUrl = None,
     dataset: options.DatasetName = None,
-    log: Annotated[Path, typer.Option(help="Receives what the SuperNode says.")] = Path("supernode.log"),
+    log: Annotated[Path, Option(help="Receives what the SuperNode says.")] = Path("supernode.log"),
     seed: options.Seed = None,
 ) -> None:
     """Hold rows for a federated run: answer a server with noisy gradients, until stopped.
@@ -90,13 +89,13 @@ def client(
 
 
 def app(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to write it; a new folder.")],
+    folder: Annotated[Path, Argument(metavar="FOLDER", help="Where to write it; a new folder.")],
     plan: PlanFile,
-    clients: Annotated[list[str], typer.Option("--client", help="The name of a client, as registered; once for each.")],
+    clients: Annotated[list[str], Option("--client", help="The name of a client, as registered; once for each.")],
     out: options.ModelOut = Path("model.json"),
-    state: Annotated[Path, typer.Option(help="The file of the server's state.")] = Path("server.state"),
+    state: Annotated[Path, Option(help="The file of the server's state.")] = Path("server.state"),
     timeout: Timeout = 60.0,
-    wait: Annotated[float, typer.Option(help="Seconds that the first round waits for all clients.")] = 600.0,
+    wait: Annotated[float, Option(help="Seconds that the first round waits for all clients.")] = 600.0,
     force: options.Force = False,
 ) -> None:
     """Write the folder that `flwr run` submits to a SuperLink, to train with the clients that are connected to it."""
@@ -121,14 +120,14 @@ def app(
 
 
 def loopback(
-    clients: Annotated[int, typer.Option(min=1, help="Data holders.")] = 3,
-    rows: Annotated[int, typer.Option(min=2, help="Made-up rows of each of them.")] = 300,
-    columns: Annotated[int, typer.Option(min=1, help="Columns.")] = 5,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds.")] = 5,
+    clients: Annotated[int, Option(min=1, help="Data holders.")] = 3,
+    rows: Annotated[int, Option(min=2, help="Made-up rows of each of them.")] = 300,
+    columns: Annotated[int, Option(min=1, help="Columns.")] = 5,
+    rounds: Annotated[int, Option(min=1, help="Rounds.")] = 5,
     epsilon: options.Epsilon = 4.0,
     timeout: Timeout = 60.0,
     folder: Annotated[
-        Path | None, typer.Option(help="Keep all files and logs in this new folder.", show_default="a temporary one")
+        Path | None, Option(help="Keep all files and logs in this new folder.", show_default="a temporary one")
     ] = None,
     seed: options.Seed = None,
     json: options.Json = False,

@@ -6,38 +6,33 @@ import math
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
+from typer import Option
 
 from discreet.cli import options
 from discreet.cli.console import check_plot, print_json
 
 EXAMPLE = "Example: discreet federated network --graph ring --nodes 32 --method gossip --plot losses.png"
 
-Graph = Annotated[
-    str, typer.Option(help="ring, grid, expander, erdos-renyi, complete, star, karate or les-miserables.")
-]
-Nodes = Annotated[int, typer.Option(min=3, help="Number of nodes; social graphs have their own.")]
+Graph = Annotated[str, Option(help="ring, grid, expander, erdos-renyi, complete, star, karate or les-miserables.")]
+Nodes = Annotated[int, Option(min=3, help="Number of nodes; social graphs have their own.")]
 MethodName = Annotated[
     Literal["gossip", "tree", "walk", "admm-walk"],
-    typer.Option(help="ADMM with averages by gossip or along a tree; a token with gradient or ADMM steps."),
+    Option(help="ADMM with averages by gossip or along a tree; a token with gradient or ADMM steps."),
 ]
 BudgetFor = Annotated[
     Literal["local", "mean", "max"],
-    typer.Option(help="What keeps the budget: all messages of a node, or the mean or largest loss of a pair of nodes."),
+    Option(help="What keeps the budget: all messages of a node, or the mean or largest loss of a pair of nodes."),
 ]
 NodeDelta = Annotated[
-    float | None, typer.Option(help="Failure probability of the promise.", show_default="1 / nodes squared")
+    float | None, Option(help="Failure probability of the promise.", show_default="1 / nodes squared")
 ]
-Steps = Annotated[
-    int | None, typer.Option(min=1, help="Exchanges for one average.", show_default="from the spectral gap")
-]
+Steps = Annotated[int | None, Option(min=1, help="Exchanges for one average.", show_default="from the spectral gap")]
 MessageNoise = Annotated[
-    float | None,
-    typer.Option(help="Noise of a gossip message over that of a gradient.", show_default="25 % more variance"),
+    float | None, Option(help="Noise of a gossip message over that of a gradient.", show_default="25 % more variance")
 ]
 TrialTable = Annotated[
     Path | None,
-    typer.Option(help="A CSV or Parquet file, split evenly over the nodes, to train on.", show_default="only plan"),
+    Option(help="A CSV or Parquet file, split evenly over the nodes, to train on.", show_default="only plan"),
 ]
 
 
@@ -48,14 +43,14 @@ def network(
     epsilon: options.Epsilon = 1.0,
     delta: NodeDelta = None,
     budget_for: BudgetFor = "local",
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of ADMM, or visits of a node by the token.")] = 10,
-    columns: Annotated[int, typer.Option(min=1, help="Number of columns, if there is no table.")] = 10,
+    rounds: Annotated[int, Option(min=1, help="Rounds of ADMM, or visits of a node by the token.")] = 10,
+    columns: Annotated[int, Option(min=1, help="Number of columns, if there is no table.")] = 10,
     gossip_steps: Steps = None,
     message_noise: MessageNoise = None,
     way: Annotated[
-        Literal["tour", "random"], typer.Option(help="A token's way: each node once in every pass, or a random walk.")
+        Literal["tour", "random"], Option(help="A token's way: each node once in every pass, or a random walk.")
     ] = "tour",
-    graph_seed: Annotated[int, typer.Option(min=0, help="Seed for graphs and walks; not secret.")] = 0,
+    graph_seed: Annotated[int, Option(min=0, help="Seed for graphs and walks; not secret.")] = 0,
     table: TrialTable = None,
     target: options.TargetName = None,
     bounds: options.Bounds = None,
@@ -71,6 +66,7 @@ def network(
     trained, all nodes in this process, and measured on rows that were held out; the measurements are not private.
     """
     from discreet.federated.decentralised import network_named, plan_network
+    from discreet.federated.simulation import read_table
     from discreet.problem import L2, Logistic, Problem
 
     if epsilon == math.inf:
@@ -78,7 +74,10 @@ def network(
     check_plot(plot, force)
     made = network_named(graph, nodes, graph_seed)
     limits = options.parse_pair("--bounds", bounds)
-    data = None if table is None else _read(table, target, limits, classes, made.size, seed)
+    data = None
+    if table is not None:
+        labels = options.parse_labels(classes)
+        data = read_table(table, target, limits, None, labels, None, made.size, seed or 0)
     plan = plan_network(
         Problem(Logistic(), L2(1e-3)),
         columns if data is None else data.X.shape[1],
@@ -105,12 +104,6 @@ def network(
     print(plan)
     if result is not None:
         print(f"accuracy on {result['held_out_rows']} held-out rows (not private): {result['accuracy']:.3f}")
-
-
-def _read(path: Path, target: str | None, bounds: Any, classes: str | None, nodes: int, seed: int | None) -> Any:
-    from discreet.federated.simulation import read_table
-
-    return read_table(path, target, bounds, None, options.parse_labels(classes), None, nodes, seed or 0)
 
 
 def _trained(plan: Any, data: Any, seed: int | None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-import typer
+from typer import Argument, Option
 
 from discreet.cli import options
 from discreet.cli.console import print_json
@@ -15,18 +15,18 @@ EXAMPLE = "Example: discreet federated vertical bank=bank.csv shop=shop.csv --la
 
 
 def vertical(
-    tables: Annotated[list[str], typer.Argument(metavar="NAME=TABLE...", help="CSV or Parquet files, rows matched.")],
-    labels: Annotated[str, typer.Option(help="Which of the names has the target.")],
-    target: Annotated[str, typer.Option(help="The column to predict.")],
-    task: Annotated[Literal["classification", "regression"], typer.Option(help="Labels are 0 and 1.")] = "regression",
+    tables: Annotated[list[str], Argument(metavar="NAME=TABLE...", help="CSV or Parquet files, rows matched.")],
+    labels: Annotated[str, Option(help="Which of the names has the target.")],
+    target: Annotated[str, Option(help="The column to predict.")],
+    task: Annotated[Literal["classification", "regression"], Option(help="Labels are 0 and 1.")] = "regression",
     epsilon: options.Epsilon = 1.0,
     delta: options.Delta = None,
-    alpha: Annotated[float, typer.Option(help="Strength of the L2 penalty.")] = 1e-4,
+    alpha: Annotated[float, Option(help="Strength of the L2 penalty.")] = 1e-4,
     bounds: options.Bounds = None,
     y_bounds: options.YBounds = None,
     relation: options.RelationName = None,
-    sweeps: Annotated[int | None, typer.Option(min=1, help="How often numbers are exchanged.")] = None,
-    plan_only: Annotated[bool, typer.Option("--plan", help="Show what would be sent, and send nothing.")] = False,
+    sweeps: Annotated[int | None, Option(min=1, help="How often numbers are exchanged.")] = None,
+    plan_only: Annotated[bool, Option("--plan", help="Show what would be sent, and send nothing.")] = False,
     json: options.Json = False,
 ) -> None:
     """Fit one model of the columns of several holders, all on this machine; every holder has the same budget.

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from discreet._common.text import facts
 from discreet.cli import options
 from discreet.cli.console import check_free, opened, print_json, wants_progress
+from discreet.privacy.relation import Relation, relation_for
 
 if TYPE_CHECKING:
     from discreet.data.files import TableFile
     from discreet.data.schema import Schema
     from discreet.estimators.table_fit import TableFit
     from discreet.privacy.ledger import ModelLedger
-    from discreet.privacy.relation import Relation
 
 EXAMPLE = "Example: discreet fit patients.csv --target readmitted --epsilon 1"
 
@@ -183,7 +183,9 @@ def describe(done: TableFit) -> str:
     model, schema = done.model, done.schema
     lines = [f"{type(model).__name__} for {schema.target.name!r} ({done.task})"]
     if done.question is not None:
-        lines.append(f"the task was decided by three noisy counts, for {_share()} of the budget; --task saves that")
+        from discreet.estimators.task import SHARE
+
+        lines.append(f"the task was decided by three noisy counts, for {SHARE:.0%} of the budget; --task saves that")
     if done.task == "classification":
         every = "" if done.question is None else " (every other value counts as 0; --classes refuses other values)"
         lines.append(f"classes {', '.join(map(str, model.classes_.tolist()))}{every}")
@@ -192,18 +194,9 @@ def describe(done: TableFit) -> str:
     return "\n".join([*lines, "", str(model.plan_), in_short(model.guarantee_)])
 
 
-def _share() -> str:
-    from discreet.estimators.task import SHARE
-
-    return f"{SHARE:.0%}"
-
-
 def in_short(guarantee: Any) -> str:
     """The promise in one line; the model file holds the full statement."""
     if not guarantee.is_private:
         return facts([("privacy", "none: epsilon is infinite")])
-    told = (
-        f"epsilon = {guarantee.epsilon:.6g}, delta = {guarantee.delta:.3g} for everything released, relation "
-        f"{guarantee.relation}{', for whole persons' if guarantee.unit == 'person' else ''}"
-    )
-    return facts([("privacy", told)])
+    told = f"epsilon = {guarantee.epsilon:.6g}, delta = {guarantee.delta:.3g} for everything released"
+    return facts([("privacy", f"{told}, relation {relation_for(guarantee.relation, guarantee.unit)}")])

@@ -6,43 +6,40 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Option
 
 from discreet._common.text import facts
 from discreet.cli import options
 from discreet.cli.console import answer, check_free, group, print_json
-from discreet.privacy.relation import Relation
+from discreet.privacy.relation import Relation, relation_for
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Ledger
 
 EXAMPLE = "Example: discreet ledger show --ledger budget.db"
-Url = Annotated[
-    str, typer.Option("--ledger", metavar="URL", help="The ledger: a file, sqlite:///FILE or postgresql://...")
-]
+Url = Annotated[str, Option("--ledger", metavar="URL", help="The ledger: a file, sqlite:///FILE or postgresql://...")]
 NO_BUDGET = "no budget was opened in this ledger"
-OneDataset = Annotated[str, typer.Option("--dataset", help="The table's name in the ledger.")]
-AnyDataset = Annotated[
-    str | None, typer.Option("--dataset", help="The table's name in the ledger.", show_default="all")
-]
-ledger_app = group(
+OneDataset = Annotated[str, Option("--dataset", help="The table's name in the ledger.")]
+AnyDataset = Annotated[str | None, Option("--dataset", help="The table's name in the ledger.", show_default="all")]
+commands = group(
     "Keep the privacy budgets of tables: set them, see who spent what, check and copy the records.", EXAMPLE
 )
 
 
 def command(name: str, example: str) -> Any:
     """Register a function as `discreet ledger NAME`."""
-    return ledger_app.command(name, epilog=f"Example: discreet ledger {name} {example}")
+    return commands.command(name, epilog=f"Example: discreet ledger {name} {example}")
 
 
 @command("open", "--ledger budget.db --dataset patients --epsilon 1 --delta 1e-6")
 def open_budget(
     ledger: Url,
     dataset: OneDataset,
-    epsilon: Annotated[float, typer.Option(help="What all releases together may cost; it never changes.")],
-    delta: Annotated[float, typer.Option(help="Failure probability of the promise; 0 for pure DP.")],
+    epsilon: Annotated[float, Option(help="What all releases together may cost; it never changes.")],
+    delta: Annotated[float, Option(help="Failure probability of the promise; 0 for pure DP.")],
     relation: options.RelationName = None,
     unit: Annotated[
-        Literal["row", "person"], typer.Option(help="What is protected: single rows, or persons with all their rows.")
+        Literal["row", "person"], Option(help="What is protected: single rows, or persons with all their rows.")
     ] = "row",
     json: options.Json = False,
 ) -> None:
@@ -66,7 +63,7 @@ def show(ledger: Url, dataset: AnyDataset = None, json: options.Json = False) ->
 def entries(
     ledger: Url,
     dataset: AnyDataset = None,
-    last: Annotated[int | None, typer.Option(min=1, help="Only the latest N.", show_default="all")] = None,
+    last: Annotated[int | None, Option(min=1, help="Only the latest N.", show_default="all")] = None,
     json: options.Json = False,
 ) -> None:
     """List who spent how much on a table, when and why, for which target and which model file."""
@@ -82,7 +79,7 @@ def entries(
 @command("verify", "--ledger budget.db --head HASH")
 def verify(
     ledger: Url,
-    head: Annotated[str | None, typer.Option(metavar="HASH", help="A hash that was shown earlier.")] = None,
+    head: Annotated[str | None, Option(metavar="HASH", help="A hash that was shown earlier.")] = None,
     json: options.Json = False,
 ) -> None:
     """Check that no record or total was altered, cut off or lost; exit code 2 if something is wrong."""
@@ -100,9 +97,9 @@ def verify(
 def export(
     ledger: Url,
     dataset: AnyDataset = None,
-    out: Annotated[Path | None, typer.Option(help="Where to write.", show_default="the screen")] = None,
+    out: Annotated[Path | None, Option(help="Where to write.", show_default="the screen")] = None,
     form: Annotated[
-        Literal["json", "csv"] | None, typer.Option("--format", show_default="by the file's ending, else json")
+        Literal["json", "csv"] | None, Option("--format", show_default="by the file's ending, else json")
     ] = None,
     force: options.Force = False,
 ) -> None:
@@ -125,7 +122,7 @@ def export(
 @command("backup", "--ledger budget.db --out copy.db")
 def backup(
     ledger: Url,
-    out: Annotated[Path, typer.Option(help="A new file.")],
+    out: Annotated[Path, Option(help="A new file.")],
     json: options.Json = False,
 ) -> None:
     """Copy a ledger while others go on using it. Never copy its file by other means."""
@@ -154,7 +151,7 @@ def _budget(book: Ledger, dataset: str) -> dict[str, Any]:
 
 
 def _as_lines(budget: dict[str, Any]) -> str:
-    kept = f"{budget['relation']}{', for whole persons' if budget['unit'] == 'person' else ''}"
+    kept = relation_for(budget["relation"], budget["unit"])
     lines = [
         ("  promised", f"epsilon {budget['epsilon']:.6g} at delta {budget['delta']:.3g}, relation {kept}"),
         ("  spent", f"epsilon {budget['spent']:.6g}, by {budget['entries_made']} entries"),

@@ -5,37 +5,34 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
+from typer import Argument, Option
 
 from discreet.estimators.names import CLASSIFIERS, REGRESSORS
 from discreet.privacy.relation import Relation
 
-Epsilon = Annotated[float, typer.Option(help="Privacy budget; smaller is more private, inf is not private.")]
+Epsilon = Annotated[float, Option(help="Privacy budget; smaller is more private, inf is not private.")]
 Delta = Annotated[
     float | None,
-    typer.Option(help="Failure probability of the promise; 0 asks for pure DP.", show_default="1 / rows squared"),
+    Option(help="Failure probability of the promise; 0 asks for pure DP.", show_default="1 / rows squared"),
 ]
-Estimator = Annotated[
-    str | None, typer.Option(help=f"One of {', '.join(CLASSIFIERS + REGRESSORS)}.", show_default="by task")
-]
-SolverName = Annotated[str, typer.Option(help="auto, cd, gd, sgd, ...")]
-Alpha = Annotated[float | None, typer.Option(help="Strength of the penalty.", show_default="the estimator's")]
+Estimator = Annotated[str | None, Option(help=f"One of {', '.join(CLASSIFIERS + REGRESSORS)}.", show_default="by task")]
+SolverName = Annotated[str, Option(help="auto, cd, gd, sgd, ...")]
+Alpha = Annotated[float | None, Option(help="Strength of the penalty.", show_default="the estimator's")]
 Bounds = Annotated[
-    str | None, typer.Option(metavar="LOW,HIGH", help="Public limits of all number columns.", show_default="learned")
+    str | None, Option(metavar="LOW,HIGH", help="Public limits of all number columns.", show_default="learned")
 ]
 YBounds = Annotated[
-    str | None,
-    typer.Option(metavar="LOW,HIGH", help="Public limits of a regression target.", show_default="learned"),
+    str | None, Option(metavar="LOW,HIGH", help="Public limits of a regression target.", show_default="learned")
 ]
 RelationName = Annotated[
-    Relation | None, typer.Option("--relation", help="Which tables are neighbours.", show_default="replace")
+    Relation | None, Option("--relation", help="Which tables are neighbours.", show_default="replace")
 ]
 PublicRows = Annotated[
-    int | None, typer.Option(min=1, help="With --relation add_remove: a public estimate of the number of rows.")
+    int | None, Option(min=1, help="With --relation add_remove: a public estimate of the number of rows.")
 ]
 PersonColumn = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--person-column",
         metavar="NAME",
         help="The column with the id of each row's person: the promise is then for whole persons.",
@@ -44,37 +41,37 @@ PersonColumn = Annotated[
 ]
 RowsPerPerson = Annotated[
     int | None,
-    typer.Option(
+    Option(
         min=1, help="With --person-column: maximum number of rows used per person.", show_default="all, if possible"
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Plot = Annotated[Path | None, typer.Option(help="A picture to write; needs Matplotlib.", show_default="none")]
-Columns = Annotated[int, typer.Option(min=0, help="Maximum number of columns to show, largest effect first.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite the output file.")]
-ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A file written by discreet fit or save_model.")]
+Json = Annotated[bool, Option("--json", help="Print one JSON object.")]
+Plot = Annotated[Path | None, Option(help="A picture to write; needs Matplotlib.", show_default="none")]
+Columns = Annotated[int, Option(min=0, help="Maximum number of columns to show, largest effect first.")]
+Force = Annotated[bool, Option("--force", help="Overwrite the output file.")]
+ModelFile = Annotated[Path, Argument(metavar="MODEL", help="A file written by discreet fit or save_model.")]
 TableFile = Annotated[
     Path,
-    typer.Argument(
+    Argument(
         metavar="TABLE",
         help="A CSV (also .csv.gz) or Parquet file, or a folder or quoted pattern of Parquet files; - reads a pipe.",
     ),
 ]
 NoHeader = Annotated[
-    bool, typer.Option("--no-header", help="The first line of a CSV file is a row; name its columns column_1, ...")
+    bool, Option("--no-header", help="The first line of a CSV file is a row; name its columns column_1, ...")
 ]
-TargetName = Annotated[str | None, typer.Option(help="The column to predict.", show_default="the schema's")]
+TargetName = Annotated[str | None, Option(help="The column to predict.", show_default="the schema's")]
 TaskName = Annotated[
     Literal["auto", "classification", "regression"],
-    typer.Option(help="auto spends 2 % of the budget on finding out, unless the target is declared."),
+    Option(help="auto spends 2 % of the budget on finding out, unless the target is declared."),
 ]
-SchemaFile = Annotated[Path | None, typer.Option(help="What is public about the columns; see discreet schema.")]
-Classes = Annotated[str | None, typer.Option(metavar="A,B,...", help="All labels of the target.")]
-LedgerUrl = Annotated[str | None, typer.Option(metavar="URL", help="Ledger to charge, a file or a database.")]
-DatasetName = Annotated[str | None, typer.Option(help="The table's name in the ledger.")]
+SchemaFile = Annotated[Path | None, Option(help="What is public about the columns; see discreet schema.")]
+Classes = Annotated[str | None, Option(metavar="A,B,...", help="All labels of the target.")]
+LedgerUrl = Annotated[str | None, Option(metavar="URL", help="Ledger to charge, a file or a database.")]
+DatasetName = Annotated[str | None, Option(help="The table's name in the ledger.")]
 StartFile = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--start",
         metavar="MODEL",
         help="A public model file at which the fit begins; checking it takes 5 % of the budget.",
@@ -82,17 +79,17 @@ StartFile = Annotated[
 ]
 PublicTableFile = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--public-table",
         metavar="TABLE",
         help="A public table with the same columns: scales, and with the target a start, come from it; "
         "checks of it take up to 8 % of the budget.",
     ),
 ]
-Note = Annotated[str, typer.Option(help="Why; the ledger keeps it beside the entry.")]
+Note = Annotated[str, Option(help="Why; the ledger keeps it beside the entry.")]
 OutOfCore = Annotated[
     bool | None,
-    typer.Option(
+    Option(
         "--out-of-core/--in-memory",
         help="Leave the rows of a Parquet file on the disk and read them block by block in every pass.",
         show_default="if the table would fill a quarter of the memory",
@@ -100,19 +97,18 @@ OutOfCore = Annotated[
 ]
 DaskAddress = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--dask",
         metavar="ADDRESS",
         help="Let the workers of this Dask cluster (tcp://HOST:PORT) read the Parquet files; local, or local:2, "
         "starts workers on this machine.",
     ),
 ]
-ModelOut = Annotated[Path, typer.Option(help="Where to write the model.")]
+ModelOut = Annotated[Path, Option(help="Where to write the model.")]
 Seed = Annotated[
-    int | None,
-    typer.Option(min=0, help="For tests: makes the noise reproducible; anyone with the seed can remove it."),
+    int | None, Option(min=0, help="For tests: makes the noise reproducible; anyone with the seed can remove it.")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")]
+Quiet = Annotated[bool, Option("--quiet", help="Print nothing but warnings and errors.")]
 
 
 def parse_pair(option: str, text: str | None) -> tuple[float, float] | None:

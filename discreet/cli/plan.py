@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from discreet._common.text import facts
 from discreet.cli import options
@@ -20,8 +20,8 @@ EXAMPLE = "Example: discreet plan --rows 45312 --columns 8 --epsilon 1"
 
 
 def plan(
-    rows: Annotated[int, typer.Option(min=1, help="Number of rows (with add_remove: a public estimate).")],
-    columns: Annotated[int, typer.Option(min=1, help="Number of columns without the target.")],
+    rows: Annotated[int, Option(min=1, help="Number of rows (with add_remove: a public estimate).")],
+    columns: Annotated[int, Option(min=1, help="Number of columns without the target.")],
     epsilon: options.Epsilon = 1.0,
     delta: options.Delta = None,
     estimator: options.Estimator = None,
@@ -29,15 +29,13 @@ def plan(
     alpha: options.Alpha = None,
     bounds: options.Bounds = None,
     y_bounds: options.YBounds = None,
-    class_count: Annotated[int, typer.Option(min=2, help="Number of classes of a classification.")] = 2,
+    class_count: Annotated[int, Option(min=2, help="Number of classes of a classification.")] = 2,
     relation: options.RelationName = None,
-    persons: Annotated[
-        bool, typer.Option("--persons", help="--rows counts persons, who may have several rows.")
-    ] = False,
+    persons: Annotated[bool, Option("--persons", help="--rows counts persons, who may have several rows.")] = False,
     ledger: options.LedgerUrl = None,
     dataset: options.DatasetName = None,
-    theory: Annotated[bool, typer.Option(help="Show bounds of the literature on the error, below and above.")] = False,
-    radius: Annotated[float, typer.Option(help="With --theory: assumed norm of the optimum in scaled columns.")] = 1.0,
+    theory: Annotated[bool, Option(help="Show bounds of the literature on the error, below and above.")] = False,
+    radius: Annotated[float, Option(help="With --theory: assumed norm of the optimum in scaled columns.")] = 1.0,
     json: options.Json = False,
 ) -> None:
     """Show the noise, the steps and the cost of a fit, from public facts alone.

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from discreet.cli import options
 from discreet.cli.console import check_free, print_json
@@ -18,9 +18,9 @@ EXAMPLE = "Example: discreet predict model.json new_patients.csv --out predictio
 def predict(
     model: options.ModelFile,
     table: options.TableFile,
-    out: Annotated[Path | None, typer.Option(help="A CSV file to write.", show_default="stdout")] = None,
+    out: Annotated[Path | None, Option(help="A CSV file to write.", show_default="stdout")] = None,
     no_header: options.NoHeader = False,
-    proba: Annotated[bool, typer.Option("--proba", help="Class probabilities as well.")] = False,
+    proba: Annotated[bool, Option("--proba", help="Class probabilities as well.")] = False,
     json: options.Json = False,
     force: options.Force = False,
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from discreet.cli import options
 from discreet.cli.console import answer, check_free
@@ -16,20 +16,19 @@ EXAMPLE = "Example: discreet report model.json --evaluation evaluation.json -o r
 def report(
     model: options.ModelFile,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Where to write the page.", show_default="report.html")
+        Path | None, Option("--out", "-o", help="Where to write the page.", show_default="report.html")
     ] = None,
     evaluation: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="An evaluation of this model, from discreet evaluate --out.")
+        Path | None, Option(metavar="FILE", help="An evaluation of this model, from discreet evaluate --out.")
     ] = None,
     ledger: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="The ledger that was charged: show its entries, and check its records."),
+        str | None, Option(metavar="URL", help="The ledger that was charged: show its entries, and check its records.")
     ] = None,
     dataset: options.DatasetName = None,
-    purpose: Annotated[str, typer.Option(help="What the model is for.", show_default="lines to fill in by hand")] = "",
+    purpose: Annotated[str, Option(help="What the model is for.", show_default="lines to fill in by hand")] = "",
     columns: options.Columns = 30,
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="Write Markdown, without pictures; also if --out ends in .md.")
+        bool, Option("--markdown", help="Write Markdown, without pictures; also if --out ends in .md.")
     ] = False,
     force: options.Force = False,
     json: options.Json = False,

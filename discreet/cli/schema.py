@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from discreet.cli import options
 from discreet.cli.console import check_free, print_json
@@ -16,8 +16,8 @@ EXAMPLE = "Example: discreet schema patients.csv --out schema.json"
 def schema(
     table: options.TableFile,
     no_header: options.NoHeader = False,
-    out: Annotated[Path, typer.Option(help="Where to write the schema.")] = Path("schema.json"),
-    json: Annotated[bool, typer.Option("--json", help="Print the schema instead of writing it.")] = False,
+    out: Annotated[Path, Option(help="Where to write the schema.")] = Path("schema.json"),
+    json: Annotated[bool, Option("--json", help="Print the schema instead of writing it.")] = False,
     force: options.Force = False,
 ) -> None:
     """Write a schema to fill in, from the header alone: no row is read.

@@ -12,8 +12,12 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from discreet import __version__
 from discreet._common.codec import Count, Format, Size, built, by_name, ends, from_name, numbers, plain, tuples, written
@@ -34,20 +38,19 @@ if TYPE_CHECKING:
 # Not written: a seed removes the noise, the address of a ledger may hold a password, and a public table may be large;
 # that there was one is told by the guarantee.
 NEVER_WRITTEN = ("random_state", "ledger", "dataset", "verbose", "public_table")
+
+
+def _named(kind: type, known: Mapping[str, Any], what: str) -> tuple[type, Any, Any]:
+    """How an object of discreet is written and read: its name, and its settings."""
+    return kind, partial(by_name, known=known, what=what), partial(from_name, known=known, what=what)
+
+
 # What is more than numbers and texts: its class, and how its settings are written and read.
 _OBJECTS: dict[str, tuple[type, Any, Any]] = {
     "budget": (Budget, Budget.to_dict, Budget.from_dict),
     "public_model": (PublicModel, PublicModel.to_dict, lambda settings: PublicModel(**settings)),
-    "solver": (
-        Solver,
-        lambda solver: by_name(solver, SOLVERS, "solver"),
-        lambda settings: from_name(settings, SOLVERS, "solver"),
-    ),
-    "constraint": (
-        Constraint,
-        lambda constraint: by_name(constraint, CONSTRAINTS, "constraint"),
-        lambda settings: from_name(settings, CONSTRAINTS, "constraint"),
-    ),
+    "solver": _named(Solver, SOLVERS, "solver"),
+    "constraint": _named(Constraint, CONSTRAINTS, "constraint"),
 }
 LARGEST_CLASSES = 2**26  # bytes
 LARGEST_MARGIN = 1e300  # differences of margins must not overflow either
@@ -194,9 +197,6 @@ def read_model(path: str | Path) -> ModelFile:
 
 def to_dict(estimator: Any, schema: Schema | None = None) -> dict[str, Any]:
     """A fitted estimator as JSON values; infinities become texts."""
-    import numpy as np
-    from sklearn.utils.validation import check_is_fitted
-
     check_is_fitted(estimator, "coef_")
     name = type(estimator).__name__
     if name not in CLASSIFIERS + REGRESSORS:
@@ -263,8 +263,6 @@ class _Content:
 
 def from_dict(content: Any) -> ModelFile:
     """Rebuild what `to_dict` wrote; anything unexpected is a ValueError, KeyError or TypeError."""
-    import numpy as np
-
     from discreet import estimators
 
     found = built(_Content, FORMAT.body(content))
@@ -295,8 +293,6 @@ def from_dict(content: Any) -> ModelFile:
 
 
 def _read_classes(content: _Classes) -> Any:
-    import numpy as np
-
     dtype, values = np.dtype(content.dtype), content.values
     if dtype.kind not in "biufUO":
         raise ValueError("its classes are neither numbers nor texts.")
@@ -309,8 +305,6 @@ def _read_classes(content: _Classes) -> Any:
 
 
 def _checked_ranges(ranges: _Ranges, columns: int) -> tuple[Any, Any]:
-    import numpy as np
-
     low, high = ranges.low, ranges.high
     if low.shape != (columns,) or high.shape != (columns,) or not (low <= high).all():
         raise ValueError("its ranges do not fit its columns.")
@@ -321,8 +315,6 @@ def _checked_ranges(ranges: _Ranges, columns: int) -> tuple[Any, Any]:
 
 def _check_size(estimator: Any) -> None:
     """Refuse coefficients with which a prediction from entries within the ranges could overflow."""
-    import numpy as np
-
     reach = np.max(
         [np.abs(end) for end in estimator.ranges_], axis=0, where=np.isfinite(estimator.ranges_), initial=1.0
     )
@@ -333,8 +325,6 @@ def _check_size(estimator: Any) -> None:
 
 
 def _check_shapes(estimator: Any, classifier: bool) -> None:
-    import numpy as np
-
     columns = estimator.n_features_in_
     outputs = max(len(estimator.classes_), 2) - 1 if classifier else 1
     rows = outputs if outputs == 1 else outputs + 1

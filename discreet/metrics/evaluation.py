@@ -213,17 +213,12 @@ def _exact_sums(measure: Any, X: Any, y: Any, weight: FloatArray | None) -> Floa
     """What the rows in memory add to all parts. Not private."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):  # warnings could tell about single rows
         warnings.simplefilter("ignore")
-        found = _contributions(measure, X, y)
+        try:
+            found = measure.contributions(X, y)
+        except (TypeError, ValueError):  # the message of a pipeline's step may show values, such as unknown categories
+            raise ValueError("the model cannot predict all rows of X; model.predict(X) says why.") from None
         check_one_each(found, len(y))
     return totals_of(measure.parts, found, weight)
-
-
-def _contributions(measure: Any, X: Any, y: Any) -> Any:
-    """What the rows add; messages of the steps of a pipeline may show values, such as unknown categories."""
-    try:
-        return measure.contributions(X, y)
-    except (TypeError, ValueError):
-        raise ValueError("the model cannot predict all rows of X; model.predict(X) says why.") from None
 
 
 def _last_step(model: Any) -> Any:

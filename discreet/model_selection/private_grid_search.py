@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.model_selection import ParameterGrid, train_test_split
 
-from discreet._common.types import BoolArray, FloatArray
-from discreet.data.validation import only_weights, refuse_groups
-from discreet.estimators.fitting import load_for
+from discreet._common.types import FloatArray
 from discreet.model_selection.row_scores import RowScore
+from discreet.model_selection.search import PrivateSearch, check_event, check_searchable
 from discreet.model_selection.search_plan import TableShape, plan_search
-from discreet.model_selection.winner import Winner, check_event, check_searchable
-from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.mechanisms import bounded_fractions
 from discreet.privacy.random.generator import RandomGenerator
-from discreet.privacy.random.pickling import NoGeneratorInPickles
 from discreet.privacy.relation import Relation
 from discreet.privacy.release import ReleasePlan
 
 
-class PrivateGridSearch(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class PrivateGridSearch(PrivateSearch):
     """Search over a grid of settings with differential privacy.
 
     Some rows are held out. Every candidate is fitted privately on the others and scored on those held out; one is
@@ -87,103 +84,21 @@ class PrivateGridSearch(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEs
     ({'alpha': 1e-05}, 1.0)
     """
 
-    __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
+    param_grid: Any
+    _: KW_ONLY
+    search_share: float = 0.5
 
-    def __init__(
-        self,
-        estimator: Any,
-        param_grid: Any,
-        *,
-        epsilon: Any = 1.0,
-        delta: float | None = None,
-        search_share: float = 0.5,
-        held_out: float = 0.2,
-        ledger: Any = None,
-        dataset: str | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.epsilon = epsilon
-        self.delta = delta
-        self.search_share = search_share
-        self.held_out = held_out
-        self.ledger = ledger
-        self.dataset = dataset
-        self.random_state = random_state
-
-    def plan(self, n_samples: int, n_features: int, sparse: bool = False, feature_names: Any = None) -> ReleasePlan:
-        """Return what `fit` would do with a table of this size, and its `guarantee`. No data is needed.
-
-        Parameters
-        ----------
-        n_samples, n_features : int
-            Number of rows and of columns.
-        sparse : bool, default=False
-            Whether the table would be sparse.
-        feature_names : sequence of str, optional
-            Names of the columns, for bounds by name.
-
-        Returns
-        -------
-        ReleasePlan
-            Its `guarantee` is that of the whole, its `trials` and `finals` are the plans of the fits.
-        """
-        return self._planned(n_samples, n_features, sparse, feature_names)
-
-    def _planned(
-        self, n_samples: int, n_features: int, sparse: bool, names: Any, booleans: BoolArray | None = None
-    ) -> ReleasePlan:
-        """The same, where it is known as well which columns have the type bool."""
-        self._check()
-        held_out = round(self.held_out * n_samples)
-        if not 0 < held_out < n_samples:
-            raise ValueError(
-                f"held_out={self.held_out} of {n_samples} rows leaves no row to fit on, or none to score on."
-            )
-        classes = len(self.estimator.classes) if is_classifier(self.estimator) else 2
-        shape = TableShape(n_samples, held_out, n_features, classes, sparse, names, booleans)
+    def _plan(self, shape: TableShape) -> ReleasePlan:
         models = [clone(self.estimator).set_params(**settings) for settings in self._candidates()]
-        return plan_search(models, shape, self._budget(n_samples), self.search_share)
+        return plan_search(models, shape, self._budget(shape.rows), self.search_share)
 
-    def fit(self, X: Any, y: Any, **metadata: Any) -> Self:
-        """Search, and fit the winner on all rows.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or table of shape (n_samples, n_features)
-            The private rows; finite numbers.
-        y : array of shape (n_samples,)
-            The target.
-        sample_weight : array of shape (n_samples,), optional
-            Weights between 0 and 1, passed by name; as private as the rows.
-
-        Returns
-        -------
-        self
-            The fitted search itself.
-
-        Guarantee: what is learned is differentially private as `guarantee_` states; the ledger, if there is one,
-        grants the cost before anything is computed from the rows.
-        """
-        self._check()
-        refuse_groups(metadata, "a private search")
-        table = load_for(clone(self.estimator), X, y, metadata)  # refuses a bad table before any release
-        rows = table.rows
-        plan = self._planned(rows.rows, rows.columns, rows.sparse, table.names, table.booleans)
-        with plan.booked(type(self).__name__, self.ledger, self.dataset, self.random_state) as booking:
-            rng = booking.rng
-            scores = self._scores(plan, X, y, only_weights(metadata, rows.rows), rng)
-            # A selection among runs of one place each is the exponential mechanism on the candidates.
-            chosen, _ = plan.selection.choose(rng, -scores, np.ones(scores.size, dtype=np.int64), bounded_fractions(1))
-            self.best_index_, self.best_params_ = chosen, self._candidates()[chosen]
-            self.best_estimator_ = self._model(plan.finals[chosen], self.best_params_, rng).fit(X, y, **metadata)
-        check_event(self.best_estimator_, plan.finals[chosen])
-        self.plan_, self.weighted_ = plan, "sample_weight" in metadata
-        whole, own = plan.guarantee, self.best_estimator_.guarantee_
-        self.best_estimator_.guarantee_ = replace(whole, leaks=own.leaks, release=booking.record)
-        self.best_estimator_.set_params(random_state=None)  # a generator belongs to this run, not to the model
-        return self
+    def _search(self, plan: ReleasePlan, X: Any, y: Any, weight: Any, rng: RandomGenerator) -> Any:
+        scores = self._scores(plan, X, y, weight, rng)
+        # A selection among runs of one place each is the exponential mechanism on the candidates.
+        chosen, _ = plan.selection.choose(rng, -scores, np.ones(scores.size, dtype=np.int64), bounded_fractions(1))
+        self.best_index_, self.best_params_ = chosen, self._candidates()[chosen]
+        passed = {} if weight is None else {"sample_weight": weight}
+        return self._fitted(plan.finals[chosen], self.best_params_, rng, X, y, passed)
 
     def _scores(self, plan: ReleasePlan, X: Any, y: Any, weight: Any, rng: RandomGenerator) -> FloatArray:
         """The exact score of every candidate on the held-out rows; a row adds a number in [0, 1] to each."""
@@ -194,26 +109,23 @@ class PrivateGridSearch(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEs
             X, y, weights, test_size=plan.held_out, random_state=seed
         )
         passed = {} if weight is None else {"sample_weight": w_fit}
-        scores = []
-        for settings, trial in zip(self._candidates(), plan.trials, strict=True):
-            model = self._model(trial, settings, rng).fit(X_fit, y_fit, **passed)
-            check_event(model, trial)
-            scores.append(self._row_score().total(model, X_out, y_out, w_out))
-        return np.array(scores)
+        score = RowScore.of(self.estimator, "accuracy" if is_classifier(self.estimator) else "neg_mean_absolute_error")
+        models = (
+            self._fitted(trial, settings, rng, X_fit, y_fit, passed)
+            for settings, trial in zip(self._candidates(), plan.trials, strict=True)
+        )
+        return np.array([score.total(model, X_out, y_out, w_out) for model in models])
 
-    def _model(self, plan: Any, settings: dict[str, Any], rng: RandomGenerator) -> Any:
-        """A candidate with the budget of its plan; seeded runs share one generator, others draw their own keys."""
-        state = None if self.random_state is None else rng
-        return clone(self.estimator).set_params(**settings, epsilon=plan.budget, delta=None, random_state=state)
-
-    def _row_score(self) -> RowScore:
-        return RowScore.of(self.estimator, "accuracy" if is_classifier(self.estimator) else "neg_mean_absolute_error")
+    def _fitted(
+        self, plan: Any, settings: dict[str, Any], rng: RandomGenerator, X: Any, y: Any, passed: dict[str, Any]
+    ) -> Any:
+        """A candidate that was fitted by its plan."""
+        model = self._model(settings, plan.budget, plan.public.rows, rng).fit(X, y, **passed)
+        check_event(model, plan)
+        return model
 
     def _candidates(self) -> list[dict[str, Any]]:
         return list(ParameterGrid(self.param_grid))
-
-    def _budget(self, rows: int) -> Budget:
-        return budget_from(self.epsilon, self.delta, rows)
 
     def _check(self) -> None:
         """Refuse what the proof does not cover."""

@@ -22,8 +22,8 @@ from discreet.estimators.fitting import load_for
 from discreet.estimators.task import SHRINK
 from discreet.metrics.intervals import Counts, Limits
 from discreet.model_selection.row_scores import RowScore
+from discreet.model_selection.search import check_event, check_scorable
 from discreet.model_selection.search_plan import TableShape
-from discreet.model_selection.winner import check_event, check_scorable
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.guarantee import Guarantee

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.base import clone
 
-from discreet._common.types import BoolArray
-from discreet.data.public import Public
-from discreet.data.validation import only_weights, refuse_groups
-from discreet.estimators.fitting import load_for
 from discreet.model_selection.candidates import Candidates
 from discreet.model_selection.row_scores import RowScore
+from discreet.model_selection.search import PrivateSearch, check_searchable
 from discreet.model_selection.search_plan import TableShape
 from discreet.model_selection.trials import Parts, Split, Trial, TrialsTerms, check_fit, plan_trials
-from discreet.model_selection.winner import Winner, check_searchable
-from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.mechanisms import RandomTrials, bounded_fractions
 from discreet.privacy.random.generator import RandomGenerator
-from discreet.privacy.random.pickling import NoGeneratorInPickles
 from discreet.privacy.relation import Relation
 from discreet.privacy.release import ReleasePlan
 
 
-class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class PrivateSearchCV(PrivateSearch):
     """Random search over settings with differential privacy, by scikit-learn's interface of `RandomizedSearchCV`.
 
     Some rows are held out. A trial draws settings at random, fits them privately on the other rows and scores the model
@@ -108,120 +103,35 @@ class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEsti
     ({'alpha': 1e-05}, 1.0)
     """
 
-    __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
+    param_distributions: Any
+    _: KW_ONLY
+    n_iter: int = 10
+    scoring: str | None = None
+    refit: bool = False
+    search_share: float = 0.2
+    trials_law: str = "geometric"
 
-    def __init__(
-        self,
-        estimator: Any,
-        param_distributions: Any,
-        *,
-        n_iter: int = 10,
-        scoring: str | None = None,
-        refit: bool = False,
-        search_share: float = 0.2,
-        held_out: float = 0.2,
-        trials_law: str = "geometric",
-        epsilon: Any = 1.0,
-        delta: float | None = None,
-        ledger: Any = None,
-        dataset: str | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.param_distributions = param_distributions
-        self.n_iter = n_iter
-        self.scoring = scoring
-        self.refit = refit
-        self.search_share = search_share
-        self.held_out = held_out
-        self.trials_law = trials_law
-        self.epsilon = epsilon
-        self.delta = delta
-        self.ledger = ledger
-        self.dataset = dataset
-        self.random_state = random_state
-
-    def plan(self, n_samples: int, n_features: int, sparse: bool = False, feature_names: Any = None) -> ReleasePlan:
-        """Return what `fit` would do with a table of this size, and its `guarantee`. No data is needed.
-
-        Parameters
-        ----------
-        n_samples, n_features : int
-            Number of rows and of columns; under "add_remove" the number of rows is `public_n`.
-        sparse : bool, default=False
-            Whether the table would be sparse.
-        feature_names : sequence of str, optional
-            Names of the columns, for bounds by name.
-
-        Returns
-        -------
-        ReleasePlan
-            Printable; its `guarantee` is that of the whole.
-        """
-        return self._planned(n_samples, n_features, sparse, feature_names)
-
-    def _planned(
-        self, n_samples: int, n_features: int, sparse: bool, names: Any, booleans: BoolArray | None = None
-    ) -> ReleasePlan:
-        """The same, where it is known as well which columns have the type bool."""
-        self._check()
-        rows = self._public(n_samples, n_features).rows
-        held_out = round(self.held_out * rows)
-        if not 0 < held_out < rows:
-            raise ValueError(f"held_out={self.held_out} of {rows} rows leaves no row to fit on, or none to score on.")
-        classes = len(self.estimator.classes) if is_classifier(self.estimator) else 2
-        shape = TableShape(rows, held_out, n_features, classes, sparse, names, booleans)
+    def _plan(self, shape: TableShape) -> ReleasePlan:
         candidates = Candidates.of(self.param_distributions)
         listed = candidates.listed()
         models = [clone(self.estimator).set_params(**settings) for settings in listed or [{}]]
         inputs = [clone(self.estimator).set_params(**settings) for settings in candidates.public_inputs()]
-        trials = RandomTrials.expecting(self.n_iter, self.trials_law)
+        trials, budget = RandomTrials.expecting(self.n_iter, self.trials_law), self._budget(shape.rows)
         share, stated = self.search_share if self.refit else None, shape.public_inputs(inputs)
-        return plan_trials(models, shape, TrialsTerms(self._budget(rows), trials, share, listed is not None, stated))
+        return plan_trials(models, shape, TrialsTerms(budget, trials, share, listed is not None, stated))
 
-    def fit(self, X: Any, y: Any, **metadata: Any) -> Self:
-        """Search, and keep the best trial.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or table of shape (n_samples, n_features)
-            The private rows; finite numbers.
-        y : array of shape (n_samples,)
-            The target.
-        sample_weight : array of shape (n_samples,), optional
-            Weights between 0 and 1, passed by name; as private as the rows.
-
-        Returns
-        -------
-        self
-            The fitted search itself.
-
-        Guarantee: what is learned is differentially private as `guarantee_` states; the ledger, if there is one,
-        grants the cost before anything is computed from the rows.
-        """
-        self._check()
-        refuse_groups(metadata, "a private search")
-        table = load_for(clone(self.estimator), X, y, metadata)  # refuses a bad table before any release
-        rows = table.rows
-        plan = self._planned(rows.rows, rows.columns, rows.sparse, table.names, table.booleans)
-        with plan.booked(type(self).__name__, self.ledger, self.dataset, self.random_state) as booking:
-            rng = booking.rng
-            best = self._best_trial(plan, X, y, only_weights(metadata, rows.rows), rng)
-            for warning in best.warnings:
-                warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-            model = best.model
-            if plan.final is not None:
-                model = self._model(plan.final, best.settings, plan.rows, rng).fit(X, y, **metadata)
-                check_fit(plan, model, plan.final, plan.final_events)
-        self.plan_, self.weighted_ = plan, "sample_weight" in metadata
+    def _search(self, plan: ReleasePlan, X: Any, y: Any, weight: Any, rng: RandomGenerator) -> Any:
+        best = self._best_trial(plan, X, y, weight, rng)
+        for warning in best.warnings:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
         self.best_params_, self.best_score_, self.best_index_ = best.settings, best.score, 0
         self.cv_results_ = _results(best.settings, best.score)
-        self.best_estimator_ = model
-        model.guarantee_ = replace(plan.guarantee, leaks=model.guarantee_.leaks, release=booking.record)
-        # A generator, the part of the budget and silence belong to this run, not to the model.
-        verbose = best.settings.get("verbose", self.estimator.verbose)
-        model.set_params(random_state=None, public_n=self.estimator.public_n, verbose=verbose)
-        return self
+        if plan.final is None:
+            return best.model
+        passed = {} if weight is None else {"sample_weight": weight}
+        model = self._model(best.settings, plan.final, plan.rows, rng).fit(X, y, **passed)
+        check_fit(plan, model, plan.final, plan.final_events)
+        return model
 
     def _best_trial(self, plan: ReleasePlan, X: Any, y: Any, weight: Any, rng: RandomGenerator) -> Trial:
         """The trial with the best noisy score; ties go to the first. Nothing of the others is kept."""
@@ -238,7 +148,7 @@ class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEsti
         """Draw settings, fit them, score the model with noise: costs one of `plan.trial_events`."""
         settings = Candidates.of(self.param_distributions).draw(rng)
         # The number of progress bars or of warnings would tell that of the trials.
-        model = self._model(plan.trial, settings, plan.rows - plan.held_out, rng).set_params(verbose=0)
+        model = self._model(settings, plan.trial, plan.rows - plan.held_out, rng).set_params(verbose=0)
         passed = {"sample_weight": parts.weight_fit} if weighted else {}
         score = RowScore.of(self.estimator, self.scoring)
         with warnings.catch_warnings(record=True) as caught:
@@ -250,22 +160,6 @@ class PrivateSearchCV(Winner, NoGeneratorInPickles, MetaEstimatorMixin, BaseEsti
             exact = np.array([score.total(model, parts.X_out, parts.y_out, parts.weight_out)])
         noisy = float(plan.score.release(rng, exact, bounded_fractions(1))[0])
         return Trial(settings, model, score.in_units(noisy / plan.held_out), tuple(caught))
-
-    def _model(self, budget: Budget, settings: dict[str, Any], rows: int, rng: RandomGenerator) -> Any:
-        """A candidate with its budget; seeded runs share one generator, others draw their own keys."""
-        model = clone(self.estimator).set_params(**settings, epsilon=budget, delta=None)
-        if Relation(model.relation) is Relation.ADD_REMOVE:
-            model.set_params(public_n=rows)
-        return model.set_params(random_state=None if rng.secure else rng)
-
-    def _public(self, rows: int, columns: int) -> Public:
-        relation, public_n = Relation(self.estimator.relation), self.estimator.public_n
-        return Public.of(
-            rows, columns, relation=relation, public_n=public_n if relation is Relation.ADD_REMOVE else None
-        )
-
-    def _budget(self, rows: int) -> Budget:
-        return budget_from(self.epsilon, self.delta, rows)
 
     def _check(self) -> None:
         """Refuse what the proof does not cover."""

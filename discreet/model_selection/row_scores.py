@@ -14,6 +14,8 @@ from sklearn.base import is_classifier
 from discreet._common.types import FloatArray
 from discreet.data.rows import on_term_grid
 
+POWERS = {"neg_mean_absolute_error": 1, "neg_mean_squared_error": 2}  # of the error, for regressions
+
 
 @dataclass(frozen=True)
 class RowScore:
@@ -29,8 +31,9 @@ class RowScore:
     @classmethod
     def of(cls, model: Any, scoring: str | None) -> RowScore:
         """The score for an estimator that declares its target; None takes the first that the model has."""
-        known = CLASSIFICATION if is_classifier(model) else REGRESSION
-        names = [name for name in known if name != "neg_brier_score" or hasattr(model, "predict_proba")]
+        names = [*POWERS]
+        if is_classifier(model):
+            names = ["neg_brier_score"] * hasattr(model, "predict_proba") + ["accuracy"]
         if scoring is not None and scoring not in names:
             raise ValueError(f"scoring must be one of {', '.join(names)} for {type(model).__name__}; got {scoring!r}.")
         low, high = (0.0, 1.0) if is_classifier(model) else map(float, model.y_bounds)
@@ -38,7 +41,16 @@ class RowScore:
 
     def rows(self, model: Any, X: Any, y: Any) -> FloatArray:
         """One number in [0, 1] for each row; what is not a number counts as the worst."""
-        scores = (CLASSIFICATION | REGRESSION)[self.scoring](self, model, X, np.asarray(y))
+        y = np.asarray(y)
+        if self.scoring == "accuracy":
+            scores = np.asarray(model.predict(X) == y, dtype=np.float64)
+        elif self.scoring == "neg_brier_score":
+            # Half the squared distance of the probabilities from the label is at most 1.
+            wanted = y[:, None] == np.asarray(model.classes_)[None, :]
+            scores = np.asarray(1.0 - 0.5 * np.sum((model.predict_proba(X) - wanted) ** 2, axis=1))
+        else:  # absolute errors, with 1 for the width of the declared limits, to which the target is clipped
+            errors = np.abs(model.predict(X) - np.clip(y, self.low, self.high)) / (self.high - self.low)
+            scores = 1.0 - np.asarray(errors, dtype=np.float64) ** POWERS[self.scoring]
         return np.where(scores >= 0.0, np.minimum(scores, 1.0), 0.0)
 
     def total(self, model: Any, X: Any, y: Any, weight: FloatArray) -> float:
@@ -54,33 +66,4 @@ class RowScore:
         """A mean of such numbers as scikit-learn states this score."""
         if self.scoring == "accuracy":
             return mean
-        width = self.high - self.low
-        unit = {"neg_brier_score": 1.0, "neg_mean_absolute_error": width, "neg_mean_squared_error": width**2}
-        return (mean - 1.0) * unit[self.scoring]
-
-    def errors(self, predicted: Any, target: Any) -> FloatArray:
-        """Absolute errors, with 1 for the width of the declared limits, to which the target is clipped."""
-        clipped = np.clip(target, self.low, self.high)
-        return np.asarray(np.abs(predicted - clipped) / (self.high - self.low), dtype=np.float64)
-
-
-def _right(_: RowScore, model: Any, X: Any, y: Any) -> FloatArray:
-    return np.asarray(model.predict(X) == y, dtype=np.float64)
-
-
-def _brier(_: RowScore, model: Any, X: Any, y: Any) -> FloatArray:
-    """1 less half the squared distance of the probabilities from the label, which is at most 1."""
-    wanted = np.asarray(y)[:, None] == np.asarray(model.classes_)[None, :]
-    return np.asarray(1.0 - 0.5 * np.sum((model.predict_proba(X) - wanted) ** 2, axis=1))
-
-
-def _absolute(score: RowScore, model: Any, X: Any, y: Any) -> FloatArray:
-    return 1.0 - score.errors(model.predict(X), y)
-
-
-def _squared(score: RowScore, model: Any, X: Any, y: Any) -> FloatArray:
-    return np.asarray(1.0 - score.errors(model.predict(X), y) ** 2)
-
-
-CLASSIFICATION: dict[str, Any] = {"neg_brier_score": _brier, "accuracy": _right}
-REGRESSION: dict[str, Any] = {"neg_mean_absolute_error": _absolute, "neg_mean_squared_error": _squared}
+        return (mean - 1.0) * (self.high - self.low) ** POWERS.get(self.scoring, 0)

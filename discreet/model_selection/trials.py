@@ -66,7 +66,9 @@ def plan_trials(models: Sequence[Any], shape: TableShape, terms: TrialsTerms) ->
     Guarantee: the best of the trials, with the last fit if there is one, keeps the budget.
     """
     relation, share = Relation(models[0].relation), terms.search_share
-    noise = _trial_noise(terms.budget if share is None else terms.budget.part(share), terms.trials, relation)
+    budget = terms.budget if share is None else terms.budget.part(share)
+    # Of one trial, as a multiplier, if it has Gaussian noise, or Laplace noise for a pure budget.
+    noise = accounting.calibrate(lambda z: terms.trials.event([_event(budget, z)]), budget, relation)
     for less in LESS:
         plan = _planned(models, shape, terms, noise / math.sqrt(1.0 - less), less)
         if accounting.fits(plan.event, terms.budget, relation):
@@ -100,11 +102,6 @@ def _events(models: Sequence[Any], shape: TableShape, budget: Budget, everything
     """What each candidate costs with this budget; an example that stands for others only has to have a plan."""
     events = [shape.plan(model, budget, everything).event for model in models]
     return events if listed else []
-
-
-def _trial_noise(budget: Budget, trials: RandomTrials, relation: Relation) -> float:
-    """The noise of one trial, as a multiplier, if it has Gaussian noise, or Laplace noise for a pure budget."""
-    return accounting.calibrate(lambda z: trials.event([_event(budget, z)]), budget, relation)
 
 
 def _event(budget: Budget, noise: float) -> Any:

@@ -16,13 +16,12 @@ from discreet.data.loading import load
 from discreet.data.public import Public, clip_columns
 from discreet.data.validation import validate_features
 from discreet.preprocessing.release import facts_of
-from discreet.privacy.budget import budget_from
+from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.random.pickling import NoGeneratorInPickles
 from discreet.privacy.release import ReleasePlan
 
 if TYPE_CHECKING:
-    from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
 
 

@@ -53,32 +53,6 @@ def category_codes(table: Any, lists: Lists) -> IntArray:
     return codes
 
 
-def one_hot(codes: IntArray, sizes: Sequence[int], other: bool, missing: bool) -> BoolArray:
-    """One column for each category, then one for all others and one for missing values, if asked for.
-
-    Missing values count as others if they have no column of their own.
-    """
-    parts = []
-    for j, size in enumerate(sizes):
-        column = codes[:, j]
-        parts.append(column[:, None] == np.arange(size)[None, :])
-        if other:
-            parts.append((column == OTHER) | ((column == MISSING) & (not missing)))
-        if missing:
-            parts.append(column == MISSING)
-    return np.column_stack(parts)
-
-
-def one_hot_names(lists: Lists, feature_names: Sequence[str], other: bool, missing: bool) -> list[str]:
-    """The names of these columns; refuses lists that would give two columns the same name."""
-    ends = ["other"] * other + ["missing"] * missing
-    names = [f"{column}_{value}" for column, each in zip(feature_names, lists, strict=True) for value in [*each, *ends]]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise ValueError(f"two columns would be called {twice[0]!r}; rename the category or the column.")
-    return names
-
-
 def input_names(estimator: Any, input_features: Any = None) -> list[str]:
     """The names of the columns that came in, as scikit-learn makes them up where there are none."""
     from sklearn.utils.validation import _check_feature_names_in
@@ -101,8 +75,67 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
 
 
+class EncodesCategories(TransformerMixin):
+    """What encoders of categories share: a table of values goes in, columns of zeros and ones come out."""
+
+    categories: Any
+    other: bool
+    missing_indicator: bool
+    categories_: Lists
+
+    def _table(self, X: Any, reset: bool) -> Any:
+        return validate_values(self, X, reset=reset)
+
+    def _declared(self, table: Any) -> Lists:
+        """The declared categories of a table's columns."""
+        lists = category_lists(self.categories, table.shape[1], getattr(self, "feature_names_in_", None))
+        self._names(lists, input_names(self))
+        return lists
+
+    def transform(self, X: Any) -> Any:
+        """Return the columns of zeros and ones, of type bool, so that estimators know their bounds."""
+        check_is_fitted(self, "categories_")
+        codes = category_codes(self._table(X, reset=False), self.categories_)
+        return one_hot(codes, [len(each) for each in self.categories_], self.other, self.missing_indicator)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Return the names of the columns, `column_category`."""
+        check_is_fitted(self, "categories_")
+        return np.array(self._names(self.categories_, input_names(self, input_features)), dtype=object)
+
+    def _names(self, lists: Lists, columns: Sequence[str]) -> list[str]:
+        """The names of these columns; refuses lists that would give two columns the same name."""
+        ends = ["other"] * self.other + ["missing"] * self.missing_indicator
+        names = [f"{column}_{value}" for column, each in zip(columns, lists, strict=True) for value in [*each, *ends]]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise ValueError(f"two columns would be called {twice[0]!r}; rename the category or the column.")
+        return names
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
+        return tags
+
+
+def one_hot(codes: IntArray, sizes: Sequence[int], other: bool, missing: bool) -> BoolArray:
+    """One column for each category, then one for all others and one for missing values, if asked for.
+
+    Missing values count as others if they have no column of their own.
+    """
+    parts = []
+    for j, size in enumerate(sizes):
+        column = codes[:, j]
+        parts.append(column[:, None] == np.arange(size)[None, :])
+        if other:
+            parts.append((column == OTHER) | ((column == MISSING) & (not missing)))
+        if missing:
+            parts.append(column == MISSING)
+    return np.column_stack(parts)
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class DeclaredOneHotEncoder(TransformerMixin, BaseEstimator):
+class DeclaredOneHotEncoder(EncodesCategories, BaseEstimator):
     """Turn categories that are known in advance into columns of zeros and ones, with one for all other values.
 
     Every row is encoded on its own, from the declared categories: `fit` reads the names of columns and nothing else. A
@@ -151,27 +184,8 @@ class DeclaredOneHotEncoder(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the declarations; of X only the number and the names of columns are used."""
-        table = validate_values(self, X, reset=True)
-        self.categories_ = category_lists(self.categories, table.shape[1], getattr(self, "feature_names_in_", None))
-        self.get_feature_names_out()
+        self.categories_ = self._declared(self._table(X, reset=True))
         return self
-
-    def transform(self, X: Any) -> Any:
-        """Return the columns of zeros and ones, of type bool, so that estimators know their bounds."""
-        check_is_fitted(self, "categories_")
-        codes = category_codes(validate_values(self, X, reset=False), self.categories_)
-        return one_hot(codes, [len(each) for each in self.categories_], self.other, self.missing_indicator)
-
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Return the names of the columns, `column_category`."""
-        check_is_fitted(self, "categories_")
-        names = input_names(self, input_features)
-        return np.array(one_hot_names(self.categories_, names, self.other, self.missing_indicator), dtype=object)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
-        return tags
 
 
 allow_row_by_row(DeclaredOneHotEncoder)

@@ -7,26 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.exceptions import UtilityWarning
 from discreet._common.types import FloatArray
-from discreet.data.rows import exact_weights
-from discreet.data.validation import validate_values
+from discreet.data.rows import Data, exact_weights
 from discreet.preprocessing.base import PrivateTransformer
-from discreet.preprocessing.categories import (
-    category_codes,
-    category_lists,
-    input_names,
-    one_hot,
-    one_hot_names,
-)
+from discreet.preprocessing.categories import EncodesCategories, category_codes
 from discreet.privacy import mechanisms
 from discreet.privacy.release import WHOLE, ReleasePlan
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
-    from discreet.data.rows import Data
     from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
 
@@ -60,7 +51,7 @@ def _column_counts(codes: Any, weight: FloatArray | None, size: int) -> FloatArr
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateFrequentCategories(PrivateTransformer):
+class PrivateFrequentCategories(EncodesCategories, PrivateTransformer):
     """Learn privately which of many declared candidates are frequent, and encode these; the rest becomes "other".
 
     For codes of diseases, professions or postal areas: the list of all of them is public, which of them occur often
@@ -135,30 +126,11 @@ class PrivateFrequentCategories(PrivateTransformer):
                 stacklevel=3,
             )
 
-    def transform(self, X: Any) -> Any:
-        """Return the columns of zeros and ones, of type bool, so that estimators know their bounds."""
-        check_is_fitted(self, "guarantee_")
-        codes = self._validated(X, reset=False)
-        sizes = [len(each) for each in self.categories_]
-        return one_hot(codes, sizes, self.other, self.missing_indicator)
-
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Return the names of the columns, `column_category`."""
-        names = input_names(self, input_features)
-        return np.array(one_hot_names(self.categories_, names, self.other, self.missing_indicator), dtype=object)
-
     def _validated(self, X: Any, reset: bool) -> Any:
-        """The places of the values among the candidates (in `fit`) or among the categories that were kept."""
-        table = validate_values(self, X, reset=reset)
-        if reset:
-            self._candidates = category_lists(self.categories, table.shape[1], getattr(self, "feature_names_in_", None))
-            one_hot_names(self._candidates, input_names(self), self.other, self.missing_indicator)
-        return category_codes(table, self._candidates if reset else self.categories_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
-        return tags
+        """The places of the values among the candidates."""
+        table = self._table(X, reset)
+        self._candidates = self._declared(table)
+        return category_codes(table, self._candidates)
 
 
 def _largest(counts: FloatArray, least: float, most: int | None) -> list[int]:

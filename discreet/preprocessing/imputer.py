@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.types import FloatArray
-from discreet.data.rows import exact_weights, limits_between, moment_sums
+from discreet.data.rows import Data, exact_weights, limits_between, moment_sums
 from discreet.data.validation import validate_features
 from discreet.preprocessing.base import PrivateTransformer
 from discreet.preprocessing.categories import input_names
@@ -25,25 +25,27 @@ from discreet.privacy.release import WHOLE, ReleasePlan
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
-    from discreet.data.rows import Data
     from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
 
 FAINTEST_COUNT = 3.0  # deviations of its noise: a column with fewer values is filled with the middle of its range
 
 
-class FillsMissing:
+class FillsMissing(TransformerMixin):
     """What imputers share: a table with gaps goes in, filled columns and, if asked for, indicators come out."""
 
+    statistics_: FloatArray
     add_indicator: bool
 
     def _table(self, X: Any, reset: bool) -> Any:
         return validate_features(self, X, reset=reset, sparse=False, missing=True)
 
-    def _filled(self, X: Any, fill: FloatArray) -> FloatArray:
+    def transform(self, X: Any) -> Any:
+        """Return the rows without gaps, with indicators if asked for."""
+        check_is_fitted(self, "statistics_")
         table = self._table(X, reset=False)
         gaps = np.isnan(table)
-        filled = np.where(gaps, fill, table).astype(np.float64)
+        filled = np.where(gaps, self.statistics_, table).astype(np.float64)
         return np.column_stack([filled, gaps]) if self.add_indicator else filled
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
@@ -53,13 +55,13 @@ class FillsMissing:
         return np.array([*names, *told], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DeclaredImputer(FillsMissing, TransformerMixin, BaseEstimator):
+class DeclaredImputer(FillsMissing, BaseEstimator):
     """Fill in public numbers for missing values, and say where values were missing if asked to.
 
     Every row is treated on its own; `fit` reads the number and names of columns and nothing else. There is an indicator
@@ -104,11 +106,6 @@ class DeclaredImputer(FillsMissing, TransformerMixin, BaseEstimator):
         columns = self._table(X, reset=True).shape[1]
         self.statistics_ = fill_values(self.fill_value, columns, getattr(self, "feature_names_in_", None))
         return self
-
-    def transform(self, X: Any) -> Any:
-        """Return the rows without gaps, with indicators if asked for."""
-        check_is_fitted(self, "statistics_")
-        return self._filled(X, self.statistics_)
 
 
 allow_row_by_row(DeclaredImputer)
@@ -235,11 +232,6 @@ class PrivateImputer(FillsMissing, PrivateTransformer):
     def _learn(self, plan: ReleasePlan, data: Data, rng: RandomGenerator) -> None:
         learn = learn_medians_with_gaps if self.strategy == "median" else learn_means_with_gaps
         self.statistics_ = learn(plan, data, rng)
-
-    def transform(self, X: Any) -> Any:
-        """Return the rows without gaps, with indicators if asked for."""
-        check_is_fitted(self, "guarantee_")
-        return self._filled(X, self.statistics_)
 
     def _validated(self, X: Any, reset: bool) -> Any:
         if isinstance(self.bounds, str):

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet._common.docstrings import with_options
+from discreet.data.loading import load
 from discreet.data.rows import limits_between, moment_sums
-from discreet.preprocessing.release import FloatArray, Released, sums_and_facts
+from discreet.preprocessing.release import FloatArray, Released, rows_and_facts
 from discreet.privacy import mechanisms
 from discreet.privacy.release import WHOLE, ReleasePlan
 
@@ -81,7 +82,7 @@ def private_means(
     array([50.])
     """
     promised = {"epsilon": epsilon, "delta": delta, "relation": relation, "public_n": public_n}
-    data, public, budget = sums_and_facts(X, bounds, sample_weight, **promised)
+    data, public, budget = rows_and_facts(X, bounds, sample_weight, load, **promised)
     plan = plan_means(public, budget)
     with plan.booked("private_means", ledger, dataset, random_state) as booking:
         means = learn_means(plan, data, booking.rng)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet._common.types import FloatArray, IntArray
-from discreet.data.rows import column, exact_weights
+from discreet.data.rows import Data, column, exact_weights
 from discreet.preprocessing.base import PrivateTransformer
 from discreet.preprocessing.ranges import declared_or_learned, plan_range
 from discreet.privacy import accounting, mechanisms
@@ -22,7 +22,6 @@ from discreet.privacy.release import ReleasePlan
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
-    from discreet.data.rows import Data
     from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet._common.exceptions import UtilityWarning
 from discreet._common.types import FloatArray
-from discreet.data.rows import columns_of
+from discreet.data.rows import Rows, columns_of
 from discreet.data.validation import ends_of_columns
 from discreet.preprocessing.base import PrivateTransformer
 from discreet.privacy import mechanisms
@@ -20,7 +20,6 @@ from discreet.scaling.learn import FALSE_BINS
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
-    from discreet.data.rows import Rows
     from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from discreet._common.types import FloatArray
-from discreet.data.loading import CheckedTable, load, load_array
-from discreet.data.public import public_facts
+from discreet.data.loading import CheckedTable, load_array
+from discreet.data.public import Public, public_facts
 from discreet.data.rows import Rows
-from discreet.privacy.budget import budget_from
+from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.guarantee import Guarantee
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,15 +57,13 @@ def facts_of(
 def rows_and_facts(
     X: Any, bounds: Any, sample_weight: Any, door: Callable[..., CheckedTable] = load_array, **promised: Any
 ) -> tuple[Any, Public, Budget]:
-    """A raw table with declared bounds, validated, and its facts; `promised` are the last arguments of `facts_of`."""
+    """A raw table with declared bounds, validated, and its facts; `promised` are the last arguments of `facts_of`.
+
+    What needs only sums over the rows passes the door `load`: X may then be a Dask table or a `pyarrow.dataset`.
+    """
     if bounds is None:
         raise ValueError("bounds is missing; pass (low, high), for example from PrivateBounds.")
     table = door(X, metadata={"sample_weight": sample_weight})
     public, budget = facts_of(table.rows, bounds, table.names, table.booleans, **promised)
     public.complete_bounds(table.names)
     return table.rows, public, budget
-
-
-def sums_and_facts(X: Any, bounds: Any, sample_weight: Any, **promised: Any) -> tuple[Rows, Public, Budget]:
-    """The same for what needs only sums over the rows: X may be a Dask table or a `pyarrow.dataset`."""
-    return rows_and_facts(X, bounds, sample_weight, load, **promised)

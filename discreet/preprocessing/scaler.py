@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from discreet._common.exceptions import UtilityWarning
 from discreet._common.types import FloatArray
-from discreet.data.rows import TERM_STEP, Limits, limits_between, moment_sums
+from discreet.data.rows import TERM_STEP, Limits, Rows, limits_between, moment_sums
 from discreet.preprocessing.base import PrivateTransformer
 from discreet.preprocessing.ranges import declared_or_learned, plan_range
 from discreet.privacy import mechanisms
@@ -21,7 +21,6 @@ from discreet.scaling.plan import NOISIEST_MOMENT
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
-    from discreet.data.rows import Rows
     from discreet.privacy.budget import Budget
     from discreet.privacy.random.generator import RandomGenerator
 

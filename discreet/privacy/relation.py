@@ -9,6 +9,11 @@ Unit = Literal["row", "person"]  # what neighbouring tables differ in: one row, 
 UNITS: tuple[Unit, ...] = ("row", "person")
 
 
+def relation_for(relation: Relation | str, unit: str) -> str:
+    """The relation, and the unit if it is not the row."""
+    return f"{relation}, for whole persons" if unit == "person" else str(relation)
+
+
 class Relation(StrEnum):
     """A neighbouring relation between tables.
 

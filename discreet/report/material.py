@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from discreet._common.text import one_line
 from discreet.estimators.fingerprint import fingerprint
-from discreet.estimators.stored_plan import plan_of
+from discreet.estimators.reading.summary import plan_or_reason
 from discreet.preprocessing.pipeline import compose_guarantees
 from discreet.privacy.relation import Relation
 
@@ -29,18 +30,14 @@ class Material:
 
     Attributes
     ----------
-    estimator, summary
-        The fitted model, and what it says.
-    plan, why_no_plan
-        The plan of its fit, or why it is not known.
+    estimator
+        The fitted model.
     schema : Schema or None
         What was declared about the columns of the table file.
     sha256 : str
         Of the model's file; empty for a model in memory.
     evaluation : Evaluation or None
-        A private evaluation of this very model.
-    total, why_no_total
-        What is promised about everything on the page together; None, and the reason, where that cannot be stated.
+        A private evaluation of this very model; one of another model is refused.
     ledger, dataset
         The ledger that is asked, and the name of the table in it.
     purpose : str
@@ -50,18 +47,34 @@ class Material:
     """
 
     estimator: Any
-    summary: ModelSummary
-    plan: Plan | None
-    why_no_plan: str
     schema: Schema | None
     sha256: str
     evaluation: Evaluation | None
-    total: Guarantee | None
-    why_no_total: str
     ledger: Ledger | None
     dataset: str | None
     purpose: str
     columns: int
+
+    def __post_init__(self) -> None:
+        if self.evaluation is not None and self.evaluation.model != fingerprint(self.estimator):
+            raise ValueError(
+                "the evaluation is not one of this model; evaluate this model, or leave the evaluation out."
+            )
+
+    @cached_property
+    def summary(self) -> ModelSummary:
+        """What the model says."""
+        return self.estimator.summary()
+
+    @cached_property
+    def plan_or_reason(self) -> tuple[Plan | None, str]:
+        """The plan of the fit, or why it is not known."""
+        return plan_or_reason(self.estimator)
+
+    @cached_property
+    def total_or_reason(self) -> tuple[Guarantee | None, str]:
+        """What is promised for everything on the page together, or why that cannot be stated."""
+        return _total(self.estimator, self.evaluation)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -71,7 +84,7 @@ class Material:
     @property
     def promise(self) -> Guarantee:
         """The promise that the page speaks of: of everything on it, or of the model where that cannot be stated."""
-        return self.guarantee if self.total is None else self.total
+        return self.total_or_reason[0] or self.guarantee
 
     @property
     def promises(self) -> tuple[Guarantee, ...]:
@@ -97,31 +110,6 @@ class Material:
     def title(self) -> str:
         """The model in a few words."""
         return self.summary.estimator + ("" if self.target is None else f" for {one_line(self.target, NAME)}")
-
-
-def gather(
-    estimator: Any,
-    schema: Schema | None,
-    sha256: str,
-    evaluation: Evaluation | None,
-    ledger: Ledger | None,
-    dataset: str | None,
-    purpose: str,
-    columns: int,
-) -> Material:
-    """Everything that a page may tell; an evaluation of another model is refused."""
-    if evaluation is not None and evaluation.model != fingerprint(estimator):
-        raise ValueError("the evaluation is not one of this model; evaluate this model, or leave the evaluation out.")
-    summary = estimator.summary()
-    try:
-        plan, why_no_plan = plan_of(estimator), ""
-    except ValueError as missing:
-        plan, why_no_plan = None, str(missing)
-    total, why_no_total = _total(estimator, evaluation)
-    return Material(
-        estimator, summary, plan, why_no_plan, schema, sha256, evaluation, total, why_no_total,
-        ledger, dataset, purpose, columns,
-    )  # fmt: skip
 
 
 def _total(estimator: Any, evaluation: Evaluation | None) -> tuple[Guarantee | None, str]:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from discreet._common.checks import whole
 from discreet.estimators.base import PrivateLinearModel
 from discreet.report.blocks import Report
-from discreet.report.material import gather
+from discreet.report.material import Material
 from discreet.report.sections.card import card, signature
 from discreet.report.sections.coefficients import says
 from discreet.report.sections.evaluated import evaluated
@@ -79,7 +79,7 @@ def report_of(
 
         evaluation = load_evaluation(evaluation)
     shown = whole("columns", columns, least=0)
-    material = gather(estimator, schema, sha256, evaluation, _existing(ledger), dataset, purpose, shown)
+    material = Material(estimator, schema, sha256, evaluation, _existing(ledger), dataset, purpose, shown)
     private = "" if material.is_private else " without privacy"
     return Report(
         title=f"{material.title}: report on a model{private}",

@@ -21,19 +21,17 @@ def kernel_computes_the_same_slope(case: LossCase) -> None:
     """The compiled loops compute the slope that the loss states, of all rows at once and of one row."""
     from discreet.kernels import slopes
 
-    if not callable(case.kernel):
+    own, several = callable(case.kernel), case.loss.outputs > 1
+    if not own:
         _needs(case, "slope")
+    kernel: Any = case.kernel if own else slopes.fill_vector_slope if several else slopes.fill_slopes
     for line, t in case.far_lines:
-        if case.loss.outputs > 1:
-            kernel = case.kernel if callable(case.kernel) else slopes.fill_vector_slope
-            chosen = _some(t)
+        chosen = _some(t)
+        if several:
             _compare(line, chosen, line.gradient(chosen), _rows_one_by_one(kernel, line, chosen))
-        else:
-            kernel = case.kernel if callable(case.kernel) else slopes.fill_slopes
-            _compare(line, t, line.gradient(t), _filled(kernel, line, t)[:, None])
-    if case.loss.outputs == 1 and not callable(case.kernel):
-        for line, t in case.far_lines:
-            chosen = _some(t)
+            continue
+        _compare(line, t, line.gradient(t), _filled(kernel, line, t)[:, None])
+        if not own:
             rows = [slopes.slope_of(*_code(line), m, line.target) for m in line.margins(chosen)]
             _compare(line, chosen, line.gradient(chosen), np.array(rows)[:, None])
 
@@ -103,15 +101,6 @@ def fused_kernel_gives_the_same_slope(case: LossCase) -> None:
         margins, y = (torch.as_tensor(each, device=device) for each in (line.margins(t), line.targets(t)))
         factors = fused_gradient.row_factors(margins, y, torch.ones_like(y), None, _code(line), math.inf, 1.0)
         _compare(line, t, line.gradient(t), factors.cpu().numpy()[:, None])
-
-
-COMPILED_LAWS = (
-    kernel_computes_the_same_slope,
-    kernel_computes_the_same_curvature,
-    kernel_solves_for_the_proximal_slope,
-    tensors_give_the_same_slope,
-    fused_kernel_gives_the_same_slope,
-)
 
 
 def _needs(case: LossCase, form: str) -> None:

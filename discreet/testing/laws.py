@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import isfunction
+from types import ModuleType
 from typing import Any, Literal, NoReturn, TypeVar
 
 Status = Literal["passed", "failed", "expected failure", "skipped"]
@@ -47,6 +49,16 @@ def broken(message: str) -> NoReturn:
 def skipped(reason: str) -> NoReturn:
     """Say why the law that is being checked does not apply."""
     raise LawSkippedError(reason)
+
+
+def laws_of(*modules: ModuleType) -> list[Law[Any]]:
+    """The laws of modules, in order: the functions that a module defines, but for those that begin with _."""
+    return [
+        law
+        for module in modules
+        for name, law in vars(module).items()
+        if isfunction(law) and law.__module__ == module.__name__ and not name.startswith("_")
+    ]
 
 
 def run_laws(

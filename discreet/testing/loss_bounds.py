@@ -32,15 +32,14 @@ def curvature_is_bounded_by_smoothness(case: LossCase) -> None:
     for line, t in case.far_lines:
         entries = np.asarray(case.loss.curvature(line.margins(t), line.targets(t))).reshape(t.size, -1)
         wrong = ~((entries >= 0.0) & (entries <= bound * (1.0 + ROUNDING))).all(axis=1)
-        if wrong.any():
-            i = int(np.argmax(wrong))
+        for i in np.flatnonzero(wrong):
             broken(f"{line.at(t[i])} curvature() is {entries[i]}, but smoothness is {bound:.12g}")
     for line, t in case.lines:
         rise, slack = _rises(line, t)
         wrong = ~(rise <= bound * (1.0 + 1e-9) + slack)
         if wrong.any():
-            i = int(np.argmax(np.where(wrong, rise, -np.inf)))
-            broken(f"{line.at(t[i])} the slope rises by {rise[i]:.12g} per unit, but smoothness is {bound:.12g}")
+            k = int(np.argmax(np.where(wrong, rise, -np.inf)))
+            broken(f"{line.at(t[k])} the slope rises by {rise[k]:.12g} per unit, but smoothness is {bound:.12g}")
 
 
 def bounds_are_attained(case: LossCase) -> None:
@@ -87,8 +86,7 @@ def extreme_numbers_give_no_nan(case: LossCase) -> None:
             warnings.simplefilter("error")
             found = np.asarray(getattr(loss, name)(margins, y)).reshape(len(y), -1)
         wrong = np.isnan(found).any(axis=1)
-        if wrong.any():
-            i = int(np.argmax(wrong))
+        for i in np.flatnonzero(wrong):
             broken(f"at margin {margins[i]} and target {y[i]:.12g} {name}() is NaN")
 
 

@@ -18,40 +18,6 @@ DUALS = 25  # slopes on each line at which the conjugate is looked at
 CONJUGATE_TOLERANCE = 1e-9
 
 
-def regression_losses_depend_on_the_residual(case: LossCase) -> None:
-    """Margin and target moved together change nothing: solvers centre the targets of regressions."""
-    loss = case.loss
-    if loss.classification or loss.log_link:
-        return
-    margins, y = np.linspace(-3.0, 3.0, 25), np.full(25, 0.5)
-    for shift in (-7.0, 0.25, 40.0):
-        moved, kept = loss.slope(margins + shift, y + shift), loss.slope(margins, y)
-        if not np.allclose(moved, kept, rtol=1e-9, atol=1e-9):
-            i = int(np.argmax(np.abs(moved - kept)))
-            broken(
-                f"the slope at margin {margins[i]:g} and target {y[i]:g} changes when {shift:g} is added to both; a "
-                "loss for real targets must depend on margin - target alone"
-            )
-
-
-def log_links_follow_the_unit_of_the_target(case: LossCase) -> None:
-    """A target and a mean that are both c times as large multiply the slope by a power of c: the unit may be chosen."""
-    loss = case.loss
-    if not loss.log_link:
-        skipped("the loss has no log link")
-    margins, y = np.meshgrid(np.linspace(-6.0, 6.0, 25), [0.01, 0.5, 3.0])
-    exact = loss.curvature(margins, y) < loss.smoothness * (1.0 - 1e-9)  # beyond it the loss is a parabola
-    for factor in (0.25, 3.0):
-        moved, target = margins + np.log(factor), factor * y
-        both = exact & (loss.curvature(moved, target) < loss.smoothness * (1.0 - 1e-9))
-        wanted = factor**loss.target_power * loss.slope(margins, y)[both]
-        if not np.allclose(loss.slope(moved, target)[both], wanted, rtol=1e-9, atol=1e-9):
-            broken(
-                f"target and mean {factor:g} times as large do not multiply the slope by {factor:g} to the power of "
-                f"target_power, {loss.target_power}; solvers divide the target of a log link by its mean"
-            )
-
-
 def loss_is_a_value(case: LossCase) -> None:
     """A copy is equal to its original and has the same hash, as plans compare problems."""
     twin = copy.deepcopy(case.loss)
@@ -87,8 +53,7 @@ def slope_is_the_derivative_of_value(case: LossCase) -> None:
         slack = 16.0 * EPS * size + SMALLEST_NORMAL * width
         with np.errstate(invalid="ignore"):
             wrong = ~((width * left - slack <= rise) & (rise <= width * right + slack))
-        if wrong.any():
-            i = int(np.argmax(wrong))
+        for i in np.flatnonzero(wrong):
             secant = rise[i] / width[i]
             broken(f"{line.at(t[i])} value() rises by {secant:.12g} per unit, and slope() is {line.slope(t)[i]:.12g}")
 
@@ -107,8 +72,7 @@ def curvature_is_the_derivative_of_slope(case: LossCase) -> None:
         size = np.abs(slopes[0]) + np.abs(slopes[1]) + high * _size(line, t)
         slack = 1e-6 * high + 16.0 * EPS * (1.0 + size / width)
         wrong = ~((low - slack <= secant) & (secant <= high + slack))
-        if wrong.any():
-            i = int(np.argmax(wrong))
+        for i in np.flatnonzero(wrong):
             broken(
                 f"{line.at(t[i])} slope() rises by {secant[i]:.12g} per unit, and curvature() is {around[1, i]:.12g}"
             )
@@ -120,9 +84,42 @@ def slope_never_decreases(case: LossCase) -> None:
         slope = line.slope(t)
         slack = 16.0 * EPS * (1.0 + np.abs(slope[1:]) + np.abs(slope[:-1]))
         wrong = ~(np.diff(slope) >= -slack)
-        if wrong.any():
-            i = int(np.argmax(wrong))
+        for i in np.flatnonzero(wrong):
             broken(f"{line.at(t[i])} the slope is {slope[i]:.12g}, and a little further only {slope[i + 1]:.12g}")
+
+
+def regression_losses_depend_on_the_residual(case: LossCase) -> None:
+    """Margin and target moved together change nothing: solvers centre the targets of regressions."""
+    loss = case.loss
+    if loss.classification or loss.log_link:
+        return
+    margins, y = np.linspace(-3.0, 3.0, 25), np.full(25, 0.5)
+    for shift in (-7.0, 0.25, 40.0):
+        moved, kept = loss.slope(margins + shift, y + shift), loss.slope(margins, y)
+        if not np.allclose(moved, kept, rtol=1e-9, atol=1e-9):
+            i = int(np.argmax(np.abs(moved - kept)))
+            broken(
+                f"the slope at margin {margins[i]:g} and target {y[i]:g} changes when {shift:g} is added to both; a "
+                "loss for real targets must depend on margin - target alone"
+            )
+
+
+def log_links_follow_the_unit_of_the_target(case: LossCase) -> None:
+    """A target and a mean that are both c times as large multiply the slope by a power of c: the unit may be chosen."""
+    loss = case.loss
+    if not loss.log_link:
+        skipped("the loss has no log link")
+    margins, y = np.meshgrid(np.linspace(-6.0, 6.0, 25), [0.01, 0.5, 3.0])
+    exact = loss.curvature(margins, y) < loss.smoothness * (1.0 - 1e-9)  # beyond it the loss is a parabola
+    for factor in (0.25, 3.0):
+        moved, target = margins + np.log(factor), factor * y
+        both = exact & (loss.curvature(moved, target) < loss.smoothness * (1.0 - 1e-9))
+        wanted = factor**loss.target_power * loss.slope(margins, y)[both]
+        if not np.allclose(loss.slope(moved, target)[both], wanted, rtol=1e-9, atol=1e-9):
+            broken(
+                f"target and mean {factor:g} times as large do not multiply the slope by {factor:g} to the power of "
+                f"target_power, {loss.target_power}; solvers divide the target of a log link by its mean"
+            )
 
 
 def conjugate_keeps_fenchel_young(case: LossCase) -> None:
@@ -136,8 +133,7 @@ def conjugate_keeps_fenchel_young(case: LossCase) -> None:
         value = line.value(chosen)
         gap = np.abs(value + at_slope - inner)
         wrong = ~(gap <= CONJUGATE_TOLERANCE * (1.0 + np.abs(value) + np.abs(inner)))
-        if wrong.any():
-            i = int(np.argmax(wrong))
+        for i in np.flatnonzero(wrong):
             broken(
                 f"{line.at(chosen[i])} conjugate(slope) is {at_slope[i]:.12g}, and must be {inner[i] - value[i]:.12g}, "
                 "the margin times the slope minus the value"

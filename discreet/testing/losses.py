@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from discreet.problem.losses import Loss
-from discreet.testing import loss_bounds, loss_laws
-from discreet.testing.compiled_forms import COMPILED_LAWS
-from discreet.testing.laws import Law, LawResult, OnFail, run_laws
+from discreet.testing import compiled_forms, loss_bounds, loss_laws
+from discreet.testing.laws import LawResult, OnFail, laws_of, run_laws
 from discreet.testing.lines import Kernel, LossCase
 
 
@@ -63,23 +62,5 @@ def check_loss(
     ...
     discreet.testing.laws.LawBrokenError: ... breaks the law 'slope_is_bounded_by_lipschitz': ...
     """
-    return run_laws(LAWS, LossCase(loss, kernel, targets), repr(loss), on_fail, expected_failures)
-
-
-LAWS: list[Law[LossCase]] = [
-    loss_laws.loss_is_a_value,
-    loss_laws.shapes_follow_the_margins,
-    loss_laws.slope_is_the_derivative_of_value,
-    loss_laws.curvature_is_the_derivative_of_slope,
-    loss_laws.slope_never_decreases,
-    loss_laws.regression_losses_depend_on_the_residual,
-    loss_laws.log_links_follow_the_unit_of_the_target,
-    loss_laws.conjugate_keeps_fenchel_young,
-    loss_bounds.slope_is_bounded_by_lipschitz,
-    loss_bounds.curvature_is_bounded_by_smoothness,
-    loss_bounds.bounds_are_attained,
-    loss_bounds.monotone_losses_have_slopes_of_one_sign,
-    loss_bounds.discontinuous_curvature_jumps,
-    loss_bounds.extreme_numbers_give_no_nan,
-    *COMPILED_LAWS,
-]
+    laws = laws_of(loss_laws, loss_bounds, compiled_forms)
+    return run_laws(laws, LossCase(loss, kernel, targets), repr(loss), on_fail, expected_failures)

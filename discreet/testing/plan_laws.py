@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from discreet._common.exceptions import IncompatibleSolverError
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
@@ -11,20 +9,17 @@ from discreet.privacy.relation import Relation
 from discreet.problem.problem import Problem
 from discreet.solvers import SOLVERS
 from discreet.testing.laws import broken
-from discreet.testing.tables import hostile_tables, name_of, table
-
-if TYPE_CHECKING:
-    from discreet.testing.solvers import SolverCase
+from discreet.testing.tables import SolverCase, name_of
 
 BUDGETS = (Budget(1.0, 1e-6), Budget.pure(1.0), Budget.zcdp(0.1), Budget.gdp(0.5))
 
 
 def plans_do_not_depend_on_rows(case: SolverCase) -> None:
     """The plan stays the same whatever tables the solver has seen, and it is the plan that is run."""
-    problem = case.problems[0]
+    problem = case.problem
     plan = case.plan(problem)
-    tables = {"an ordinary table": table(problem.loss, case.rows, case.columns, case.seed)}
-    tables |= hostile_tables(problem.loss, case.rows, case.columns, case.seed)
+    tables = {"an ordinary table": case.table(problem)}
+    tables |= case.hostile_tables(problem)
     wanted = plan.to_dict()
     for name, (X, y) in tables.items():
         solution = case.run(plan, X, y)
@@ -47,7 +42,7 @@ def plans_fit_their_budget(case: SolverCase) -> None:
                 plan = case.plan(problem, budget, relation=relation)
             except IncompatibleSolverError:
                 continue  # in words, which another law checks
-            spent = _spent(plan.event, budget, relation)
+            spent = accounting.amount_of(plan.event, budget, relation)
             if not 0.0 < spent <= budget.amount:
                 broken(f"with the budget {budget} and the relation {relation} the event of the plan costs {spent!r}")
 
@@ -75,15 +70,3 @@ def _check_refusal(case: SolverCase, problem: Problem, budget: Budget, message: 
     ]
     if able and not any(repr(name) in message for name in able):
         broken(f"{name_of(problem)} with {budget} is refused without naming {able[0]!r}, which takes it: {message}")
-
-
-def _spent(event: Any, budget: Budget, relation: Relation) -> float:
-    """What an event costs, in the currency of the budget."""
-    if budget.kind == "zcdp":
-        return float(accounting.rho_of(event, relation))
-    if budget.kind == "gdp":
-        return float(accounting.mu_of(event, relation))
-    if budget.kind == "pure":
-        return float(accounting.pure_epsilon_of(event, relation))
-    assert budget.delta is not None
-    return float(accounting.epsilon_of(event, budget.delta, relation))

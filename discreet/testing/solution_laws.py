@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,10 +14,7 @@ from discreet.privacy.random.generator import RandomGenerator, seeded_generator
 from discreet.privacy.relation import Relation
 from discreet.solvers import Solution
 from discreet.testing.laws import broken, skipped
-from discreet.testing.tables import hostile_tables, name_of, table
-
-if TYPE_CHECKING:
-    from discreet.testing.solvers import SolverCase
+from discreet.testing.tables import SolverCase, name_of
 
 NO_BUDGET = Budget(math.inf, 0.5)
 WEAK_NOISE = Budget(5.0, 1e-4)
@@ -32,9 +29,9 @@ FORMS = {
 
 def iterations_are_those_of_the_plan(case: SolverCase) -> None:
     """With noise the number of iterations is fixed by the plan: a number read from the rows would be a release."""
-    problem = case.problems[0]
+    problem = case.problem
     plan = case.plan(problem)
-    tables = hostile_tables(problem.loss, case.rows, case.columns, case.seed)
+    tables = case.hostile_tables(problem)
     chosen = ("rows of 1e308", "subnormal rows", "constant columns")
     counts = {name: case.run(plan, *tables[name]).iterations for name in chosen}
     if len(set(counts.values())) > 1:
@@ -43,8 +40,8 @@ def iterations_are_those_of_the_plan(case: SolverCase) -> None:
 
 def seeds_reproduce(case: SolverCase) -> None:
     """The same seed gives the same result to the last bit; another seed gives another result."""
-    problem = case.problems[0]
-    X, y = table(problem.loss, case.rows, case.columns, case.seed)
+    problem = case.problem
+    X, y = case.table(problem)
     plan = case.plan(problem)
     first, second = _flat(case.run(plan, X, y)), _flat(case.run(plan, X, y))
     if not np.array_equal(first, second):
@@ -61,7 +58,7 @@ def results_lie_in_the_constraint(case: SolverCase) -> None:
         skipped("no problem that the solver takes has a constraint")
     for problem in constrained:
         assert problem.constraint is not None
-        coef = case.run(case.plan(problem), *table(problem.loss, case.rows, case.columns, case.seed)).coef
+        coef = case.run(case.plan(problem), *case.table(problem)).coef
         if not problem.constraint.contains(coef, 1e-9):
             broken(f"the coefficients {coef} of {name_of(problem)} are not in the {problem.constraint.name}")
 
@@ -69,7 +66,7 @@ def results_lie_in_the_constraint(case: SolverCase) -> None:
 def without_noise_the_optimum_is_reached(case: SolverCase) -> None:
     """With an infinite epsilon the objective is within 1e-6 of the certified optimum, relatively."""
     for problem in case.problems:
-        X, y = table(problem.loss, case.rows, case.columns, case.seed)
+        X, y = case.table(problem)
         best = problem.optimum(X, y)
         plan = case.solver.plan(problem, case.public(problem, bounded=False), NO_BUDGET)
         solution = case.run(plan, X, y)
@@ -86,7 +83,7 @@ def hostile_rows_give_finite_results(case: SolverCase) -> None:
     for problem in problems.values():
         for bounded in (True, False):
             plan = case.plan(problem, bounded=bounded)
-            for name, (X, y) in hostile_tables(problem.loss, case.rows, case.columns, case.seed).items():
+            for name, (X, y) in case.hostile_tables(problem).items():
                 found = _flat(case.run(plan, X, y))
                 if not np.isfinite(found).all():
                     broken(f"{name} give {name_of(problem)} the coefficients {found}")
@@ -94,8 +91,8 @@ def hostile_rows_give_finite_results(case: SolverCase) -> None:
 
 def every_form_of_a_table_gives_the_same_result(case: SolverCase) -> None:
     """Dense in either order, sparse and single precision: the same table and seed give the same result."""
-    problem, solver = case.problems[0], case.unscaled
-    X, y = table(problem.loss, case.rows, case.columns, case.seed)
+    problem, solver = case.problem, case.unscaled
+    X, y = case.table(problem)
     X = np.round(X * 8.0) / 8.0  # numbers that single precision holds exactly
 
     def result(form: Any, sparse: bool) -> Any:
@@ -112,8 +109,8 @@ def every_form_of_a_table_gives_the_same_result(case: SolverCase) -> None:
 
 def rows_of_weight_zero_contribute_nothing(case: SolverCase) -> None:
     """Under the relation zero_out a null row is a row of weight 0: whatever it holds, the result is the same."""
-    problem = case.problems[0]
-    X, y = table(problem.loss, case.rows, case.columns, case.seed)
+    problem = case.problem
+    X, y = case.table(problem)
     weight = np.ones(case.rows)
     weight[:3] = 0.0
     for bounded in (True, False):

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
 import numpy as np
 
 from discreet._common.types import FloatArray
+from discreet.audit.worst_case import AuditCase
+from discreet.data.public import Public
+from discreet.data.rows import Data
+from discreet.data.validation import array_rows
+from discreet.privacy.budget import Budget
+from discreet.privacy.random.generator import RandomGenerator, seeded_generator
+from discreet.privacy.relation import Relation
 from discreet.problem.constraints import Box, L1Ball, L2Ball, Simplex
 from discreet.problem.coupled_penalties import TotalVariation
 from discreet.problem.losses import ClassWeighted, Huber, Logistic, Loss, Multinomial, Poisson, SmoothedHinge, Squared
 from discreet.problem.penalties import L1, L2, ElasticNet
 from discreet.problem.problem import Problem
+from discreet.solvers import Plan, Solution, Solver
+
+BUDGET = Budget(1.0, 1e-6)
+BOUND = 40.0  # declared for columns and targets: ordinary tables lie within it
+
+Rows = tuple[FloatArray, FloatArray]  # a table and its targets
 
 
-def table(
-    loss: Loss, rows: int = 120, columns: int = 4, seed: int = 0, scales: FloatArray | None = None
-) -> tuple[FloatArray, FloatArray]:
+def table(loss: Loss, rows: int = 120, columns: int = 4, seed: int = 0, scales: FloatArray | None = None) -> Rows:
     """Uneven columns and targets coded as the loss wants them."""
     rng = np.random.default_rng(seed)
     scales = np.geomspace(0.1, 10.0, columns) if scales is None else scales
@@ -45,7 +60,7 @@ def degenerate_tables() -> list[FloatArray]:
     ]
 
 
-def hostile_tables(loss: Loss, rows: int, columns: int, seed: int) -> dict[str, tuple[FloatArray, FloatArray]]:
+def hostile_tables(loss: Loss, rows: int, columns: int, seed: int) -> dict[str, Rows]:
     """Tables of the same size that differ in what they contain: huge, subnormal, constant and empty columns."""
     X, y = table(loss, rows, columns, seed)
     huge, one_huge = np.full_like(X, 1e308), X.copy()
@@ -90,3 +105,59 @@ def example_problems() -> list[Problem]:
 def name_of(problem: Problem) -> str:
     """A problem's loss and its constraint or penalty."""
     return f"{problem.loss.name}-{problem.constraint.name if problem.constraint else problem.penalty.name}"
+
+
+@dataclass(frozen=True, eq=False)
+class SolverCase:
+    """A solver with the problems it takes and the size of the tables on which it is tried."""
+
+    solver: Solver[Any, Any]
+    problems: Sequence[Problem]
+    offered: Sequence[Problem]
+    rows: int
+    columns: int
+    seed: int
+    audits: Sequence[AuditCase]
+
+    @property
+    def problem(self) -> Problem:
+        """The first problem that the solver takes."""
+        return self.problems[0]
+
+    def table(self, problem: Problem) -> Rows:
+        return table(problem.loss, self.rows, self.columns, self.seed)
+
+    def hostile_tables(self, problem: Problem) -> dict[str, Rows]:
+        return hostile_tables(problem.loss, self.rows, self.columns, self.seed)
+
+    @property
+    def unscaled(self) -> Solver[Any, Any]:
+        """The solver with nothing spent on scales, which makes dense and sparse tables comparable."""
+        known = is_dataclass(self.solver) and "scale_share" in {field.name for field in fields(self.solver)}
+        return replace(self.solver, scale_share=0.0) if known else self.solver  # type: ignore[type-var]
+
+    def public(
+        self, problem: Problem, relation: Relation = Relation.REPLACE, bounded: bool = True, sparse: bool = False
+    ) -> Public:
+        """Public facts of the tables of this case."""
+        limits = (-BOUND, BOUND) if bounded else None
+        y_limits = None if problem.loss.classification else limits
+        facts: dict[str, Any] = {"relation": relation, "public_n": self.rows, "sparse": sparse}
+        return Public.of(self.rows, self.columns, bounds=limits, y_bounds=y_limits, **facts)
+
+    def plan(self, problem: Problem, budget: Budget = BUDGET, **facts: Any) -> Plan[Any, Any]:
+        return self.solver.plan(problem, self.public(problem, **facts), budget)
+
+    def run(
+        self,
+        plan: Plan[Any, Any],
+        X: Any,
+        y: Any,
+        weight: Any = None,
+        seed: int | None = None,
+        rng: RandomGenerator | None = None,
+    ) -> Solution:
+        """Run a plan on a table with noise of a known seed, or of a generator."""
+        data: Data = array_rows(X, y, weight)
+        rng = rng or seeded_generator(self.seed if seed is None else seed)
+        return plan.solver.solve(plan.problem, data, plan, rng)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from discreet.data.public import clip_columns
 from discreet.data.validation import validate_features
 
 
+@dataclass(eq=False, repr=False)
 class ColumnClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Move every entry into the range of its column; each row is treated on its own.
 
@@ -39,9 +41,8 @@ class ColumnClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     [[5.0, 1.0], [0.0, 0.5]]
     """
 
-    def __init__(self, low: Any = None, high: Any = None) -> None:
-        self.low = low
-        self.high = high
+    low: Any = None
+    high: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the rows, and keep the number and the names of the columns; nothing else is learned.

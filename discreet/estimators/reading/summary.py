@@ -74,7 +74,7 @@ class ModelSummary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as JSON values; what is missing or not known is None."""
-        form, guarantee = self.form, self.guarantee
+        form, noise, guarantee = self.form, self.noise, self.guarantee
         labels = form.labels
         described = labels if len(labels) > 2 else labels[1:]
         return {
@@ -97,7 +97,12 @@ class ModelSummary:
                 }
                 for k in range(form.intercept.size)
             ],
-            "noise": self._noise(),
+            "noise": {
+                "kind": noise.kind,
+                "why": noise.why,
+                "coef_per_unit": None if noise.per_unit is None else noise.per_unit.tolist(),
+                "intercept": noise.intercept,
+            },
             "privacy": {
                 "epsilon": guarantee.epsilon if guarantee.is_private else "inf",
                 "delta": guarantee.delta,
@@ -105,15 +110,6 @@ class ModelSummary:
                 "leaks": list(guarantee.leaks),
                 "meaning": guarantee.meaning.to_dict(),
             },
-        }
-
-    def _noise(self) -> dict[str, Any]:
-        found = self.noise
-        return {
-            "kind": found.kind,
-            "why": found.why,
-            "coef_per_unit": None if found.per_unit is None else found.per_unit.tolist(),
-            "intercept": found.intercept,
         }
 
 
@@ -126,7 +122,7 @@ def summarise(estimator: Any) -> ModelSummary:
         Fitted, or from a model file.
     """
     form = linear_form(estimator)
-    plan, why_no_plan = _plan(estimator)
+    plan, why_no_plan = plan_or_reason(estimator)
     return ModelSummary(
         estimator=type(estimator).__name__,
         form=form,
@@ -138,7 +134,7 @@ def summarise(estimator: Any) -> ModelSummary:
     )
 
 
-def _plan(estimator: Any) -> tuple[Plan | None, str]:
+def plan_or_reason(estimator: Any) -> tuple[Plan | None, str]:
     """The plan of a fit, or why it is not known."""
     try:
         return plan_of(estimator), ""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.privacy.accounting import compose, epsilon_of, has_best_of_trials
 from discreet.privacy.ledger.statement import budget_of, entry_rows
+from discreet.privacy.relation import relation_for
 from discreet.privacy.statement import budget_told
 from discreet.report.blocks import Block, Facts, Notice, Section, Table, Text
 
@@ -99,16 +100,13 @@ def _is_of(row: dict[str, Any], sha256: str) -> bool:
 
 
 def _budget(budget: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    kept = relation_for(budget["relation"], budget["unit"])
     return (
         ("data set", budget["dataset"]),
-        ("promised", f"epsilon {budget['epsilon']:.6g} at delta {budget['delta']:.3g}, {_kept(budget)}"),
+        ("promised", f"epsilon {budget['epsilon']:.6g} at delta {budget['delta']:.3g}, relation {kept}"),
         ("spent by now", f"epsilon {budget['spent']:.6g}, by {budget['entries_made']:,} entries"),
         ("left", f"epsilon {budget['remaining']:.6g}"),
     )
-
-
-def _kept(budget: dict[str, Any]) -> str:
-    return f"relation {budget['relation']}{', for whole persons' if budget['unit'] == 'person' else ''}"
 
 
 def _row(row: dict[str, Any], sha256: str, hidden: bool) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from discreet.privacy.relation import Relation, Unit
+from discreet.privacy.relation import Relation, Unit, relation_for
 from discreet.privacy.statement import percent_at_most, rounded_up, sections_of
 from discreet.privacy.tradeoffs import trade_off
 from discreet.report.blocks import Block, Figure, Heading, Notice, Section, Table, Text, paragraphs
@@ -41,8 +41,9 @@ def notices(material: Material) -> tuple[Notice, ...]:
     if material.leaks:
         points = tuple(f"{leak[:1].upper()}{leak[1:].rstrip('.')}." for leak in material.leaks)
         found.append(Notice("caution", "The promise has gaps. It does not cover:", points))
-    if material.total is None:
-        found.append(Notice("caution", "No total can be stated", (f"{material.why_no_total.capitalize()}.",)))
+    total, why_none = material.total_or_reason
+    if total is None:
+        found.append(Notice("caution", "No total can be stated", (f"{why_none.capitalize()}.",)))
     return tuple(found)
 
 
@@ -51,10 +52,11 @@ def _costs(material: Material) -> list[Block]:
     if material.evaluation is None:
         return []
     rows = [_cost("the model", material.guarantee), _cost("its evaluation", material.evaluation.guarantee)]
-    if material.total is None:
-        last = "What follows is about the model alone; no total can be stated, because " + material.why_no_total + "."
+    total, why_none = material.total_or_reason
+    if total is None:
+        last = f"What follows is about the model alone; no total can be stated, because {why_none}."
     else:
-        rows.append(_cost("both together", material.total))
+        rows.append(_cost("both together", total))
         last = (
             "What follows is about both together: it holds for a person who has a row in the table of the model, in "
             "that of the evaluation, or in both."
@@ -63,15 +65,11 @@ def _costs(material: Material) -> list[Block]:
     return [Table("What the results on this page cost", header, tuple(rows), (2, 3)), Text(last)]
 
 
-def relation_told(stated: Guarantee) -> str:
-    """The relation, and the unit if it is not the row."""
-    return f"{stated.relation}{', for whole persons' if stated.unit == 'person' else ''}"
-
-
 def _cost(name: str, stated: Guarantee) -> tuple[str, ...]:
+    relation = relation_for(stated.relation, stated.unit)
     if not stated.is_private:
-        return name, relation_told(stated), "infinite", "-"
-    return name, relation_told(stated), rounded_up(stated.epsilon, 6), rounded_up(stated.delta, 4)
+        return name, relation, "infinite", "-"
+    return name, relation, rounded_up(stated.epsilon, 6), rounded_up(stated.delta, 4)
 
 
 def _pictures(stated: Guarantee) -> list[Block]:
@@ -116,7 +114,7 @@ def _percent(share: float) -> str:
 def key_numbers(material: Material) -> tuple[tuple[str, str], ...]:
     """The few numbers that everybody asks for first."""
     stated = material.promise
-    together = "" if material.evaluation is None else " of the model" if material.total is None else " in total"
+    together = "" if material.evaluation is None else " in total" if material.total_or_reason[0] else " of the model"
     private = stated.is_private
     return (
         (f"epsilon{together}", rounded_up(stated.epsilon, 6) if private else "infinite"),

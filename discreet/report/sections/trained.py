@@ -51,9 +51,9 @@ def _origin(material: Material) -> str:
 
 def planned(material: Material) -> Section:
     """The plan, or why it is not known."""
-    plan = material.plan
+    plan, why_none = material.plan_or_reason
     if plan is None:
-        return Section("plan", "The plan", (Text(f"The plan is not known: {material.why_no_plan}"),))
+        return Section("plan", "The plan", (Text(f"The plan is not known: {why_none}"),))
     blocks: list[Block] = [
         Text("All of this was decided before any row was read, from public facts alone."),
         Facts((*facts_of(plan).items(), ("standard error", describe_error(plan)))),

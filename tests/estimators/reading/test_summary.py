@@ -8,7 +8,7 @@ import pytest
 
 import discreet
 from discreet import HuberRegressor, LogisticRegression, NotPrivateWarning, PrivacyLeakWarning, Ridge
-from discreet.estimators.reading.label_curvature import noise_growth
+from discreet.estimators.reading.coefficient_noise import noise_growth
 from tests.reading_tools import KINDS, NAMES, fitted
 
 pytestmark = [

@@ -1,0 +1,219 @@
+"""What the searches share: the order plan, ledger, search; and what a fitted one hands on to its winner."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar, Self
+
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from discreet._common.types import BoolArray
+from discreet.data.public import Public
+from discreet.data.validation import only_weights, refuse_groups
+from discreet.estimators.base import PrivateLinearModel
+from discreet.estimators.fitting import load_for
+from discreet.model_selection.search_plan import TableShape
+from discreet.privacy.budget import Budget, budget_from
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.random.generator import RandomGenerator
+from discreet.privacy.random.pickling import NoGeneratorInPickles
+from discreet.privacy.relation import Relation
+from discreet.privacy.release import ReleasePlan
+
+# What the search sets itself, or what must be the same for all candidates to be comparable.
+FIXED = {"epsilon", "delta", "relation", "public_n", "ledger", "dataset", "random_state", "classes", "y_bounds"}
+
+
+def check_searchable(model: Any, varied: set[str], name: str) -> None:
+    """Refuse estimators and varied parameters that the proofs do not cover; `name` is the parameter that names them."""
+    check_scorable(model, "the search")
+    fixed = sorted(FIXED & varied)
+    if fixed:
+        raise ValueError(f"{name} cannot vary {fixed[0]!r}: set it once, for the whole search.")
+
+
+def check_scorable(model: Any, what: str) -> None:
+    """Refuse estimators whose scores are not sums of bounded numbers, or that book their own cost."""
+    if not isinstance(model, PrivateLinearModel):
+        raise ValueError(f"estimator must be one of discreet's; got {type(model).__name__}.")
+    needed = "classes" if is_classifier(model) else "y_bounds"
+    declared = getattr(model, needed)
+    if declared is None or isinstance(declared, str):
+        raise ValueError(f"{what} needs {needed} to be declared: the scores depend on them.")
+    if model.ledger is not None:
+        raise ValueError(f"pass ledger= to {what}, which books all fits at once, and not to its estimator.")
+
+
+def _winner_has(method: str) -> Any:
+    return available_if(lambda search: hasattr(search.estimator, method))
+
+
+@dataclass(eq=False, repr=False)
+class PrivateSearch(NoGeneratorInPickles, MetaEstimatorMixin, BaseEstimator):
+    """A search that pays for all it looks at; once it is fitted, everything is handed on to `best_estimator_`."""
+
+    estimator: Any
+    _: KW_ONLY
+    search_share: float
+    held_out: float = 0.2
+    epsilon: Any = 1.0
+    delta: float | None = None
+    ledger: Any = None
+    dataset: str | None = None
+    random_state: Any = None
+
+    __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
+
+    def plan(self, n_samples: int, n_features: int, sparse: bool = False, feature_names: Any = None) -> ReleasePlan:
+        """Return what `fit` would do with a table of this size, and its `guarantee`. No data is needed.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            Number of rows and of columns; under "add_remove" the number of rows is `public_n`.
+        sparse : bool, default=False
+            Whether the table would be sparse.
+        feature_names : sequence of str, optional
+            Names of the columns, for bounds by name.
+
+        Returns
+        -------
+        ReleasePlan
+            Its `guarantee` is that of the whole.
+        """
+        return self._planned(n_samples, n_features, sparse, feature_names)
+
+    def fit(self, X: Any, y: Any, **metadata: Any) -> Self:
+        """Search, and keep the winner.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or table of shape (n_samples, n_features)
+            The private rows; finite numbers.
+        y : array of shape (n_samples,)
+            The target.
+        sample_weight : array of shape (n_samples,), optional
+            Weights between 0 and 1, passed by name; as private as the rows.
+
+        Returns
+        -------
+        self
+            The fitted search itself.
+
+        Guarantee: what is learned is differentially private as `guarantee_` states; the ledger, if there is one,
+        grants the cost before anything is computed from the rows.
+        """
+        self._check()
+        refuse_groups(metadata, "a private search")
+        table = load_for(clone(self.estimator), X, y, metadata)  # refuses a bad table before any release
+        rows = table.rows
+        weight = only_weights(metadata, rows.rows)
+        plan = self._planned(rows.rows, rows.columns, rows.sparse, table.names, table.booleans)
+        with plan.booked(type(self).__name__, self.ledger, self.dataset, self.random_state) as booking:
+            model = self._search(plan, X, y, weight, booking.rng)
+        self.plan_, self.weighted_, self.best_estimator_ = plan, "sample_weight" in metadata, model
+        model.guarantee_ = replace(plan.guarantee, leaks=model.guarantee_.leaks, release=booking.record)
+        # A generator, the part of the budget and silence belong to this run, not to the model.
+        verbose = self.best_params_.get("verbose", self.estimator.verbose)
+        model.set_params(random_state=None, public_n=self.estimator.public_n, verbose=verbose)
+        return self
+
+    def _planned(
+        self, n_samples: int, n_features: int, sparse: bool, names: Any, booleans: BoolArray | None = None
+    ) -> ReleasePlan:
+        """The plan, where it is known as well which columns have the type bool."""
+        self._check()
+        relation = Relation(self.estimator.relation)
+        public_n = self.estimator.public_n if relation is Relation.ADD_REMOVE else None
+        rows = Public.of(n_samples, n_features, relation=relation, public_n=public_n).rows
+        held_out = round(self.held_out * rows)
+        if not 0 < held_out < rows:
+            raise ValueError(f"held_out={self.held_out} of {rows} rows leaves no row to fit on, or none to score on.")
+        classes = len(self.estimator.classes) if is_classifier(self.estimator) else 2
+        return self._plan(TableShape(rows, held_out, n_features, classes, sparse, names, booleans))
+
+    def _plan(self, shape: TableShape) -> ReleasePlan:
+        """Decide from public facts what will be done."""
+        raise NotImplementedError
+
+    def _search(self, plan: ReleasePlan, X: Any, y: Any, weight: Any, rng: RandomGenerator) -> Any:
+        """Do what was planned, set `best_params_` and `best_index_`, and return the winner."""
+        raise NotImplementedError
+
+    def _check(self) -> None:
+        """Refuse what the proof does not cover."""
+        raise NotImplementedError
+
+    def _budget(self, rows: int) -> Budget:
+        return budget_from(self.epsilon, self.delta, rows)
+
+    def _model(self, settings: dict[str, Any], budget: Budget, rows: int, rng: RandomGenerator) -> Any:
+        """A candidate with its budget; seeded runs share one generator, others draw their own keys."""
+        model = clone(self.estimator).set_params(**settings, epsilon=budget, delta=None)
+        if Relation(model.relation) is Relation.ADD_REMOVE:
+            model.set_params(public_n=rows)
+        return model.set_params(random_state=None if rng.secure else rng)
+
+    def predict(self, X: Any) -> Any:
+        """Return what the winner predicts."""
+        return self._winner().predict(X)
+
+    @_winner_has("predict_proba")
+    def predict_proba(self, X: Any) -> Any:
+        """Return the winner's class probabilities."""
+        return self._winner().predict_proba(X)
+
+    @_winner_has("predict_log_proba")
+    def predict_log_proba(self, X: Any) -> Any:
+        """Return the logarithms of the winner's class probabilities."""
+        return self._winner().predict_log_proba(X)
+
+    @_winner_has("decision_function")
+    def decision_function(self, X: Any) -> Any:
+        """Return the winner's linear predictor."""
+        return self._winner().decision_function(X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the winner's exact score: accuracy, or R^2 for regressors. NOT PRIVATE: no noise, no cost booked.
+
+        `discreet.metrics.evaluate` releases scores privately.
+        """
+        return float(self._winner().score(X, y, sample_weight))
+
+    def _winner(self) -> Any:
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_
+
+    @property
+    def guarantee_(self) -> Guarantee:
+        """The promise that holds for the winner and the choice together."""
+        promise: Guarantee = self._winner().guarantee_
+        return promise
+
+    @property
+    def classes_(self) -> Any:
+        """The labels of a classifier."""
+        return self._winner().classes_
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of columns seen in `fit`."""
+        if "best_estimator_" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__} has no n_features_in_ before fit.")
+        return int(self.best_estimator_.n_features_in_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.input_tags.sparse = inner.input_tags.sparse
+        return tags
+
+
+def check_event(model: Any, plan: Any) -> None:
+    """The fit cost what was planned and paid for; anything else is an error of this package."""
+    if model.plan_.event != plan.event:
+        raise RuntimeError(f"{type(model).__name__} cost something else than was planned; do not publish the result.")
