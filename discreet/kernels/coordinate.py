@@ -50,6 +50,16 @@ def move_and_sum(margins, change, moved, x, y, weight, code, parameter, inverse,
     return total
 
 
+@njit(cache=True, error_model="numpy", forceinline=True)
+def move_coordinate(j, push, count, step, l1, l2, low, high, w, total, since):
+    """Coordinate j minus `push`, then the proximal map, as step number `count`; returns by how much it moved."""
+    old = w[j]
+    w[j] = prox_entry(old - push, step[j], l1[j], l2[j], low[j], high[j])
+    total[j] += old * (count - since[j])
+    since[j] = count
+    return w[j] - old
+
+
 @njit(cache=True, error_model="numpy")
 def move_margins(margins, change, moved):
     for i in range(moved.size):
@@ -72,12 +82,8 @@ def sweep_dense(
         total_units = move_and_sum(
             margins, change, columns[last], columns[j], y, weight, code, parameter, inverse, clip[j] * inverse
         )
-        gradient = (total_units + noise[k]) * unit[j] / rows
-        old = w[j]
-        w[j] = prox_entry(old - step[j] * gradient, step[j], l1[j], l2[j], low[j], high[j])
-        total[j] += old * (first + k - since[j])
-        since[j] = first + k
-        change, last = w[j] - old, j
+        push = step[j] * ((total_units + noise[k]) * unit[j] / rows)
+        change, last = move_coordinate(j, push, first + k, step, l1, l2, low, high, w, total, since), j
     move_margins(margins, change, columns[last])
 
 
@@ -94,13 +100,10 @@ def sweep_sparse(
             i = indices[e]
             part = clamp(values[e] * slope_of(code, parameter, margins[i], y[i]) * inverse, clip[j] * inverse)
             total_units += np.rint(part if weight.size == 0 else weight[i] * part)
-        old = w[j]
-        new = prox_entry(old - step[j] * (total_units * unit[j]) / rows, step[j], l1[j], l2[j], low[j], high[j])
-        total[j] += old * (first + k - since[j])
-        since[j] = first + k
-        w[j] = new
+        push = step[j] * (total_units * unit[j]) / rows
+        change = move_coordinate(j, push, first + k, step, l1, l2, low, high, w, total, since)
         for e in range(indptr[j], indptr[j + 1]):
-            margins[indices[e]] += (new - old) * values[e]
+            margins[indices[e]] += change * values[e]
 
 
 @njit(cache=True, error_model="numpy")

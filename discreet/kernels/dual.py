@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from discreet.kernels.lanes import dot, sparse_dot
 from discreet.kernels.slopes import prox_entry, slope_of
 from discreet.kernels.stochastic import row_factor
+from discreet.kernels.table_rows import add_rounded, margin_of
 
 
 @njit(cache=True, error_model="numpy", inline="always")
@@ -27,8 +27,8 @@ def primal_point(v, pull, n, centre, l1, l2, low, high, w):
 
 
 @njit(cache=True, error_model="numpy")
-def batches_dense(
-    table, norms, y, weight, code, parameter, indptr, indices, noise, unit, clip, damping, pull, n, first, refresh,
+def batches(
+    rows, norms, y, weight, code, parameter, indptr, indices, noise, unit, clip, damping, pull, n, first, refresh,
     l1, l2, low, high, alpha, v, centre, w, total,
 ):  # fmt: skip
     """All rows of a lot step from the same v; then v moves by their sum and the noise, and w follows from v.
@@ -43,40 +43,10 @@ def batches_dense(
             move[j] = noise[t, j]
         for e in range(indptr[t], indptr[t + 1]):
             i = indices[e]
-            x = table[i]
-            delta = dual_step(slope_of(code, parameter, dot(x, w), y[i]), alpha[i], damping[i], norms[i], clip)
+            slope = slope_of(code, parameter, margin_of(rows, i, w), y[i])
+            delta = dual_step(slope, alpha[i], damping[i], norms[i], clip)
             alpha[i] += delta
-            factor = delta * (weight[i] if weight.size else 1.0) * inverse
-            for j in range(p):
-                move[j] += np.rint(factor * x[j])
-        for j in range(p):
-            v[j] += move[j] * unit
-        primal_point(v, pull, n, centre, l1, l2, low, high, w)
-        for j in range(p):
-            total[j] += w[j]
-        if (first + t + 1) % refresh == 0:
-            centre[:] = w
-
-
-@njit(cache=True, error_model="numpy")
-def batches_sparse(
-    row_start, columns, values, norms, y, weight, code, parameter, indptr, indices, noise, unit, clip, damping, pull, n,
-    first, refresh, l1, l2, low, high, alpha, v, centre, w, total,
-):  # fmt: skip
-    """The same on compressed rows."""
-    p, inverse = w.size, 1.0 / unit
-    move = np.empty(p)
-    for t in range(indptr.size - 1):
-        for j in range(p):
-            move[j] = noise[t, j]
-        for e in range(indptr[t], indptr[t + 1]):
-            i = indices[e]
-            margin = sparse_dot(values, columns, row_start[i], row_start[i + 1], w)
-            delta = dual_step(slope_of(code, parameter, margin, y[i]), alpha[i], damping[i], norms[i], clip)
-            alpha[i] += delta
-            factor = delta * (weight[i] if weight.size else 1.0) * inverse
-            for q in range(row_start[i], row_start[i + 1]):
-                move[columns[q]] += np.rint(factor * values[q])
+            add_rounded(rows, i, delta * (weight[i] if weight.size else 1.0) * inverse, move)
         for j in range(p):
             v[j] += move[j] * unit
         primal_point(v, pull, n, centre, l1, l2, low, high, w)

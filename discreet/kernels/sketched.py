@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from discreet.kernels.coordinate import move_margins
+from discreet.kernels.coordinate import move_coordinate, move_margins
 from discreet.kernels.gradient import SMALLEST_NORM
 from discreet.kernels.greedy import clipped_dot
-from discreet.kernels.slopes import clamp, fill_slopes, prox_entry, slope_of
+from discreet.kernels.slopes import clamp, fill_slopes, slope_of
 
 
 @njit(cache=True, error_model="numpy", inline="always")
@@ -62,12 +62,9 @@ def sets_dense(
             j = members[e]
             inverse = 1.0 / unit[e]
             units = clipped_dot(columns[j], slopes, weight, inverse, limit[e] * inverse) + noise[e]
-            gradient = units * unit[e] / rows
-            old = w[j]
-            w[j] = prox_entry(old - step[j] * gradient, step[j], l1[j], l2[j], low[j], high[j])
-            total[j] += old * (first + k - since[j])
-            since[j] = first + k
-            move_margins(margins, w[j] - old, columns[j])
+            push = step[j] * (units * unit[e] / rows)
+            change = move_coordinate(j, push, first + k, step, l1, l2, low, high, w, total, since)
+            move_margins(margins, change, columns[j])
 
 
 @njit(cache=True, error_model="numpy")
@@ -89,11 +86,8 @@ def sets_sparse(
                 slope = clip_rows(slope_of(code, parameter, margins[i], y[i]), squares[i])
                 part = clamp(values[q] * slope * inverse, limit[e] * inverse)
                 units += np.rint(part if weight.size == 0 else weight[i] * part)
-            old = w[j]
-            w[j] = prox_entry(old - step[j] * (units * unit[e]) / rows, step[j], l1[j], l2[j], low[j], high[j])
-            total[j] += old * (first + k - since[j])
-            since[j] = first + k
-            change[e] = w[j] - old
+            push = step[j] * (units * unit[e]) / rows
+            change[e] = move_coordinate(j, push, first + k, step, l1, l2, low, high, w, total, since)
         for e in range(starts[k], starts[k + 1]):
             j = members[e]
             for q in range(indptr[j], indptr[j + 1]):

@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from discreet.kernels.lanes import dot, sparse_dot
+from discreet.kernels.lanes import dot
 from discreet.kernels.slopes import clamp, prox_entry, slope_of
+from discreet.kernels.table_rows import add_rounded, margin_of
 
 
 @njit(cache=True, error_model="numpy", inline="always")
@@ -27,22 +28,20 @@ def fill_outputs(table, w, margins):
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
-def add_gradients(table, norms, y, weight, code, parameter, unit, clip, w, gradient, held):
+def add_gradients(rows, norms, y, weight, code, parameter, unit, clip, w, gradient, held):
     """Add the clipped gradients of all rows, in units; the clipped slopes go into `held`, unless that is empty."""
     inverse = 1.0 / unit
-    for i in range(table.shape[0]):
-        x = table[i]
-        slope = slope_of(code, parameter, dot(x, w), y[i])
+    for i in range(y.size):
+        slope = slope_of(code, parameter, margin_of(rows, i, w), y[i])
         if held.size:
             held[i] = row_factor(slope, norms[i], clip, 1.0)
         factor = row_factor(slope, norms[i], clip, weight[i] if weight.size else 1.0) * inverse
-        for j in range(w.size):
-            gradient[j] += np.rint(factor * x[j])
+        add_rounded(rows, i, factor, gradient)
 
 
 @njit(cache=True, error_model="numpy")
-def steps_dense(
-    table, norms, y, weight, code, parameter, indptr, indices, noise, unit, clip, step, batch, l1, l2, low, high,
+def steps(
+    rows, norms, y, weight, code, parameter, indptr, indices, noise, unit, clip, step, batch, l1, l2, low, high,
     plain, w, total,
 ):  # fmt: skip
     """One proximal step per batch; `plain` says that the penalty is a ridge alone (no L1, no box).
@@ -60,11 +59,9 @@ def steps_dense(
             gradient[j] = noise[t, j]
         for e in range(indptr[t], indptr[t + 1]):
             i = indices[e]
-            x = table[i]
-            slope = slope_of(code, parameter, dot(x, w), y[i])
+            slope = slope_of(code, parameter, margin_of(rows, i, w), y[i])
             factor = row_factor(slope, norms[i], clip, weight[i] if weight.size else 1.0) * inverse
-            for j in range(p):
-                gradient[j] += np.rint(factor * x[j])
+            add_rounded(rows, i, factor, gradient)
         if plain:
             for j in range(p):
                 w[j] = (w[j] - length * gradient[j]) * shrink[j]
@@ -72,28 +69,4 @@ def steps_dense(
             for j in range(p):
                 w[j] = prox_entry(w[j] - length * gradient[j], step, l1[j], l2[j], low[j], high[j])
         for j in range(p):
-            total[j] += w[j]
-
-
-@njit(cache=True, error_model="numpy")
-def steps_sparse(
-    row_start, columns, values, norms, y, weight, code, parameter, indptr, indices, noise, unit, clip, step, batch,
-    l1, l2, low, high, w, total,
-):  # fmt: skip
-    """The same on compressed rows; the noise makes every step cost p all the same."""
-    p = w.size
-    length, inverse = step / batch * unit, 1.0 / unit
-    gradient = np.empty(p)
-    for t in range(indptr.size - 1):
-        for j in range(p):
-            gradient[j] = noise[t, j]
-        for e in range(indptr[t], indptr[t + 1]):
-            i = indices[e]
-            margin = sparse_dot(values, columns, row_start[i], row_start[i + 1], w)
-            slope = slope_of(code, parameter, margin, y[i])
-            factor = row_factor(slope, norms[i], clip, weight[i] if weight.size else 1.0) * inverse
-            for q in range(row_start[i], row_start[i + 1]):
-                gradient[columns[q]] += np.rint(factor * values[q])
-        for j in range(p):
-            w[j] = prox_entry(w[j] - length * gradient[j], step, l1[j], l2[j], low[j], high[j])
             total[j] += w[j]

@@ -11,9 +11,9 @@ import math
 import numpy as np
 from numba import njit
 
-from discreet.kernels.lanes import dot, sparse_dot
 from discreet.kernels.slopes import prox_entry, slope_of
 from discreet.kernels.stochastic import row_factor
+from discreet.kernels.table_rows import add_rounded, margin_of
 from discreet.kernels.units import UNROUNDED
 
 SMALLEST_UNIT = 2.0**-500
@@ -51,23 +51,20 @@ def limit_of_step(w, anchor, difference_clip, clip):
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
-def add_differences(table, norms, y, weight, code, parameter, grid_step, anchor, clip, limit, w, change):
+def add_differences(rows, norms, y, weight, code, parameter, grid_step, anchor, clip, limit, w, change):
     """Add the clipped differences of all rows between w and the anchor, in the units of a step with this limit."""
     unit = unit_of_step(limit, grid_step)
     inverse = 1.0 / unit if unit > 0.0 else 0.0
-    for i in range(table.shape[0]):
-        x = table[i]
-        held = row_factor(slope_of(code, parameter, dot(x, anchor), y[i]), norms[i], clip, 1.0)
-        slope = slope_of(code, parameter, dot(x, w), y[i])
+    for i in range(y.size):
+        held = row_factor(slope_of(code, parameter, margin_of(rows, i, anchor), y[i]), norms[i], clip, 1.0)
+        slope = slope_of(code, parameter, margin_of(rows, i, w), y[i])
         factor = difference_factor(slope, held, norms[i], clip, limit, weight[i] if weight.size else 1.0)
-        factor *= inverse
-        for j in range(w.size):
-            change[j] += np.rint(factor * x[j])
+        add_rounded(rows, i, factor * inverse, change)
 
 
 @njit(cache=True, error_model="numpy")
-def inner_dense(
-    table, norms, y, weight, code, parameter, indptr, indices, noise, grid_step, held, anchor, gradient, clip,
+def inner(
+    rows, norms, y, weight, code, parameter, indptr, indices, noise, grid_step, held, anchor, gradient, clip,
     difference_clip, step, batch, l1, l2, low, high, w, total,
 ):  # fmt: skip
     """One proximal step per batch with the anchor's gradient, corrected by the batch's clipped differences.
@@ -84,40 +81,9 @@ def inner_dense(
             change[j] = noise[t, j]
         for e in range(indptr[t], indptr[t + 1]):
             i = indices[e]
-            x = table[i]
-            slope = slope_of(code, parameter, dot(x, w), y[i])
+            slope = slope_of(code, parameter, margin_of(rows, i, w), y[i])
             factor = difference_factor(slope, held[i], norms[i], clip, limit, weight[i] if weight.size else 1.0)
-            factor *= inverse
-            for j in range(p):
-                change[j] += np.rint(factor * x[j])
-        for j in range(p):
-            moved = w[j] - step * (gradient[j] + change[j] * unit / batch)
-            w[j] = prox_entry(moved, step, l1[j], l2[j], low[j], high[j])
-            total[j] += w[j]
-
-
-@njit(cache=True, error_model="numpy")
-def inner_sparse(
-    row_start, columns, values, norms, y, weight, code, parameter, indptr, indices, noise, grid_step, held, anchor,
-    gradient, clip, difference_clip, step, batch, l1, l2, low, high, w, total,
-):  # fmt: skip
-    """The same on compressed rows."""
-    p = w.size
-    change = np.empty(p)
-    for t in range(indptr.size - 1):
-        limit = difference_limit(w, anchor, difference_clip, clip)
-        unit = unit_of_step(limit, grid_step)
-        inverse = 1.0 / unit if unit > 0.0 else 0.0  # a clip of 0 leaves nothing
-        for j in range(p):
-            change[j] = noise[t, j]
-        for e in range(indptr[t], indptr[t + 1]):
-            i = indices[e]
-            margin = sparse_dot(values, columns, row_start[i], row_start[i + 1], w)
-            slope = slope_of(code, parameter, margin, y[i])
-            factor = difference_factor(slope, held[i], norms[i], clip, limit, weight[i] if weight.size else 1.0)
-            factor *= inverse
-            for q in range(row_start[i], row_start[i + 1]):
-                change[columns[q]] += np.rint(factor * values[q])
+            add_rounded(rows, i, factor * inverse, change)
         for j in range(p):
             moved = w[j] - step * (gradient[j] + change[j] * unit / batch)
             w[j] = prox_entry(moved, step, l1[j], l2[j], low[j], high[j])

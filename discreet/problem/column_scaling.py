@@ -8,20 +8,16 @@ may work where every column has about unit size while the objective stays the on
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
-from discreet.data.rows import Limits, moment_sums, piece_slices
+from discreet.data.rows import Data, Limits, moment_sums, piece_slices
 from discreet.data.validation import LARGEST_BOUND
 from discreet.problem.penalties import PenaltyTerms
-
-if TYPE_CHECKING:
-    from discreet.data.rows import Data
-
 
 LEAST_MEAN = 0.1  # of the spread: no counts are so uneven that their mean is less
 SMALLEST_UNIT = 1e-9  # of the largest target: a target in units of its mean must not overflow

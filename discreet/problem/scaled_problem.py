@@ -143,10 +143,7 @@ class BlockwiseProblem(ABC):
         """Coefficients and intercept in the user's columns; the coefficients are feasible."""
         p = self.scaling.columns
         coef = self.scaling.coef(w[..., :p])
-        constraint = self.problem.constraint
-        if constraint is not None:  # a frozen column's zero may lie outside; what is inside keeps its zeros
-            rows = [row if constraint.contains(row) else constraint.project(row) for row in np.atleast_2d(coef)]
-            coef = np.stack(rows).reshape(coef.shape)
+        coef = feasible(self.problem, coef)  # a frozen column's zero may lie outside
         intercept: Any = w[..., p] if self.problem.fit_intercept else np.zeros(w.shape[:-1])
         return coef, self.scaling.intercept(intercept, coef)
 
@@ -167,6 +164,15 @@ def _checked_prox(penalty: Penalty, point: FloatArray, prox: Callable[[], Any]) 
     if not np.isfinite(mapped).all() and np.isfinite(point).all():
         raise ValueError(f"{where} returned numbers that are not finite for {point}.")
     return mapped
+
+
+def feasible(problem: Problem, coef: FloatArray) -> FloatArray:
+    """The coefficients in the constraint; what is inside keeps its zeros."""
+    constraint = problem.constraint
+    if constraint is None:
+        return coef
+    rows = [row if constraint.contains(row) else constraint.project(row) for row in np.atleast_2d(coef)]
+    return np.stack(rows).reshape(coef.shape)
 
 
 def scaled_start(problem: Problem, scaling: ColumnScaling, start: PublicModel | None) -> FloatArray | None:

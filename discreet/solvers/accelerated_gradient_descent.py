@@ -6,40 +6,31 @@ released. Theorem and proof: docs/guarantees/accelerated-gd.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING
 
-from discreet._common.checks import check_threshold, number_in, positive
-from discreet.privacy import mechanisms
-from discreet.solvers._shared.averaging import Made, descend
+from discreet._common.checks import number_in
+from discreet._common.types import FloatArray
+from discreet.privacy.random.generator import RandomGenerator
+from discreet.problem.scaled_problem import BlockwiseProblem
 from discreet.solvers._shared.clipping import curvature_bound
 from discreet.solvers._shared.full_batch import (
     FullBatchPlan,
-    FullBatchSettings,
+    FullBatchSolver,
     NoisyGradient,
-    full_batch_mechanism,
-    gradient_releases,
 )
-from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers.base import Capabilities, Run, Solver
+from discreet.solvers.base import Capabilities
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
-    from discreet._common.types import FloatArray
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.privacy.release import PlannedRelease
-    from discreet.problem.problem import Problem
-    from discreet.problem.scaled_problem import BlockwiseProblem
-    from discreet.scaling.plan import ScalingPlan
 
 MOST_MOMENTUM = 0.999  # noise stays for 1 / (1 - momentum) steps; with 1 it would never fade
 
 
 @dataclass(frozen=True)
-class AcceleratedGradientDescent(Solver[mechanisms.Additive, FullBatchSettings]):
+class AcceleratedGradientDescent(FullBatchSolver):
     """Full-batch projected or proximal gradient descent with Nesterov's momentum.
 
     Where columns are correlated, plain steps are short in the directions of little variance; momentum goes about
@@ -72,36 +63,15 @@ class AcceleratedGradientDescent(Solver[mechanisms.Additive, FullBatchSettings])
     scale_share: float | None = None
 
     def __post_init__(self) -> None:
-        positive("steps", self.steps, whole=True)
-        check_threshold("clip", self.clip)
         number_in("step", self.step, 0.0, 1.0, above=True)
         number_in("momentum", self.momentum, 0.0, MOST_MOMENTUM)
+        super().__post_init__()
 
-    def _decide(
-        self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[mechanisms.Additive, FullBatchSettings]:
-        return full_batch_mechanism(self.steps, scaling_plan, budget, public)
-
-    def _releases(self, plan: FullBatchPlan) -> list[PlannedRelease]:
-        return gradient_releases(plan)
-
-    def _descend(self, scaled: BlockwiseProblem, plan: FullBatchPlan, run: Run) -> tuple[FloatArray, int]:
-        steps = plan.settings.steps
-        iterates = self._iterates(scaled, plan, run)
-        if plan.budget.is_infinite and self.steps is None:
-            return until_optimal(scaled, run, iterates)
-        made = (Made(w, w) for w in islice(iterates, steps))
-        return descend(scaled, run, steps, made, self.average)
-
-    def _iterates(self, scaled: BlockwiseProblem, plan: FullBatchPlan, run: Run) -> Iterator[FloatArray]:
-        """The weights after each step, without end.
-
-        Guarantee: each costs one of the releases of the plan's mechanism.
-        """
+    def _iterates(self, scaled: BlockwiseProblem, plan: FullBatchPlan, rng: RandomGenerator) -> Iterator[FloatArray]:
         gradient, length = NoisyGradient(scaled, plan, self.clip), self.step / curvature_bound(scaled)
         w = scaled.start()
         ahead = w
         while True:
-            moved = scaled.prox(ahead - length * gradient(ahead, run.rng), length)
+            moved = scaled.prox(ahead - length * gradient(ahead, rng), length)
             w, ahead = moved, moved + self.momentum * (moved - w)
             yield w

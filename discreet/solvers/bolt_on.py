@@ -9,24 +9,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.checks import check_threshold, positive
 from discreet._common.types import FloatArray, IndexArray
+from discreet.data.public import Public
 from discreet.privacy import mechanisms
+from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms import algorithmic_stability
 from discreet.privacy.mechanisms.perturbations import OutputNoise
 from discreet.privacy.relation import Relation
 from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.penalties import PenaltyTerms
+from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.averaging import TailAverage, tail_length
-from discreet.solvers._shared.batch_steps import BatchSteps, full_table_steps
-from discreet.solvers._shared.batches import assign_rows
+from discreet.solvers._shared.batch_steps import BatchSteps, assign_rows, full_table_steps
 from discreet.solvers._shared.certified_minimum import clip_rows, row_curvature
 from discreet.solvers._shared.clipping import curvature_bound
 from discreet.solvers._shared.minimiser_release import (
@@ -38,12 +39,6 @@ from discreet.solvers._shared.minimiser_release import (
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver
 from discreet.solvers.plan import COEFFICIENT, Plan, Settings
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.problem.problem import Problem
-
 
 # Where these come from: docs/defaults.md.
 PASSES = 10  # over the rows

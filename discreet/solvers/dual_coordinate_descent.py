@@ -8,32 +8,28 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray, IndexArray
+from discreet.data.public import Public
 from discreet.kernels.units import UNROUNDED
 from discreet.privacy import mechanisms
-from discreet.privacy.mechanisms.additive import NoisyGrid
+from discreet.privacy.budget import Budget
 from discreet.privacy.relation import Relation
 from discreet.privacy.release import PlannedRelease, planned_releases
+from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.averaging import Made, descend, tail_length
-from discreet.solvers._shared.batches import batch_rows
+from discreet.solvers._shared.batch_steps import batch_rows
 from discreet.solvers._shared.clipping import NoiseRule, curvature_bound, row_threshold
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.plan import Plan, Settings
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.problem.problem import Problem
-
 
 # Tuned on public tables, and never read from rows: docs/defaults.md.
 PASSES, PROXIMITY = 40, 0.02  # over the rows; the pull towards an earlier iterate, in units of the curvature
@@ -162,10 +158,10 @@ class _Ascent:
         self.first_averaged = plan.settings.steps - tail_length(plan.settings.steps)
         settings, self.mechanism, self.relation = plan.settings, plan.mechanism, plan.public.relation
         # The noise of the mean after the run, for moves of norm 1.
-        noise = self._deviation(1.0) * math.sqrt(settings.steps) / (settings.passes * scaled.rows)
+        noise = self.mechanism.scale(self._moved_by(1.0)) * math.sqrt(settings.steps) / (settings.passes * scaled.rows)
         largest = LARGEST_DUAL.at(noise)
         self.clip = row_threshold(solver.clip, largest / settings.passes, scaled, plan)
-        self.grid = self._grid()
+        self.grid = self.mechanism.grid(self._moved_by(self.clip), scaled.columns, scaled.rows)
         self.batch, self.refresh = settings.batch, settings.batches
         smoothness = scaled.problem.loss.smoothness
         proximity = solver.proximity if solver.proximity is not None else PROXIMITY
@@ -201,6 +197,7 @@ class _Ascent:
     def _steps(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
         """One step per batch, whose iterates are summed up in `total`."""
         from discreet.kernels import dual
+        from discreet.kernels.table_rows import arrays_of
 
         self.total[:] = 0.0
         scaled, c, loss = self.scaled, self.scaled.penalty_terms, self.scaled.problem.loss
@@ -208,24 +205,13 @@ class _Ascent:
         rows = (self.norms, scaled.y, self.weight, loss.code, float(loss.parameter), indptr, indices, noise / unit)
         settings = (unit, self.clip, self.damping, self.pull, float(scaled.rows), self.done, self.refresh)
         state = (c.l1, c.l2, c.low, c.high, self.alpha, self.v, self.centre, self.w, self.total)
-        if sp.issparse(scaled.X):
-            dual.batches_sparse(scaled.X.indptr, scaled.X.indices, scaled.X.data, *rows, *settings, *state)
-        else:
-            dual.batches_dense(scaled.X, *rows, *settings, *state)
+        dual.batches(arrays_of(scaled.X), *rows, *settings, *state)
         self.done += indptr.size - 1
 
-    def _grid(self) -> NoisyGrid:
-        """The grid and the noise of sums of moves of norm at most `self.clip`."""
-        columns, rows = self.scaled.columns, self.scaled.rows
-        if isinstance(self.mechanism, mechanisms.PoissonGaussian):
-            return self.mechanism.grid(self.clip, columns, rows)
-        return self.mechanism.grid(mechanisms.clipped_sum(self.relation) * self.clip, columns, rows)
-
-    def _deviation(self, clip: float) -> float:
-        """Standard deviation of the noise on a sum of moves of norm at most `clip`."""
-        if isinstance(self.mechanism, mechanisms.PoissonGaussian):
-            return self.mechanism.scale(clip)
-        return self.mechanism.scale(mechanisms.clipped_sum(self.relation) * clip)
+    def _moved_by(self, clip: float) -> Any:
+        """How far one row moves a sum of moves of norm at most `clip`, as the mechanism takes it."""
+        poisson = isinstance(self.mechanism, mechanisms.PoissonGaussian)
+        return clip if poisson else mechanisms.clipped_sum(self.relation) * clip
 
 
 def _square_sums(X: Any, factors: FloatArray) -> FloatArray:

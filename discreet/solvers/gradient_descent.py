@@ -5,34 +5,26 @@ Projected onto a constraint or proximal for a penalty. Theorem and proof: docs/g
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet._common.checks import check_threshold, positive
 from discreet._common.types import FloatArray
-from discreet.privacy import mechanisms
-from discreet.privacy.release import PlannedRelease
+from discreet.privacy.random.generator import RandomGenerator
 from discreet.problem.scaled_problem import BlockwiseProblem
-from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import averaged_noise, curvature_bound
 from discreet.solvers._shared.full_batch import (
     FullBatchPlan,
-    FullBatchSettings,
+    FullBatchSolver,
     NoisyGradient,
-    full_batch_mechanism,
-    gradient_releases,
     iterates,
-    noisy_descent,
 )
-from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers.base import Capabilities, Run, Solver
+from discreet.solvers.base import Capabilities, Run
 
 if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.problem.problem import Problem
+    pass
 
 
 # Where these come from: docs/defaults.md.
@@ -41,7 +33,7 @@ SMALLEST_LENGTH = 1e-300  # a squared length that is 0 must not be divided by
 
 
 @dataclass(frozen=True)
-class GradientDescent(Solver[mechanisms.Additive, FullBatchSettings]):
+class GradientDescent(FullBatchSolver):
     """Full-batch projected or proximal gradient descent.
 
     Parameters
@@ -71,30 +63,19 @@ class GradientDescent(Solver[mechanisms.Additive, FullBatchSettings]):
     shrink: bool = False
     scale_share: float | None = None
 
-    def __post_init__(self) -> None:
-        positive("steps", self.steps, whole=True)
-        check_threshold("clip", self.clip)
-        positive("step", self.step)
-
-    def _decide(
-        self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[mechanisms.Additive, FullBatchSettings]:
-        return full_batch_mechanism(self.steps, scaling_plan, budget, public)
-
-    def _releases(self, plan: FullBatchPlan) -> list[PlannedRelease]:
-        return gradient_releases(plan)
-
-    def _descend(self, scaled: BlockwiseProblem, plan: FullBatchPlan, run: Run) -> tuple[FloatArray, int]:
+    def _iterates(self, scaled: BlockwiseProblem, plan: FullBatchPlan, rng: RandomGenerator) -> Iterator[FloatArray]:
         length = self.step / curvature_bound(scaled)
 
         def move(w: FloatArray, gradient: FloatArray) -> FloatArray:
             return scaled.prox(w - length * gradient, length)
 
-        gradient = NoisyGradient(scaled, plan, self.clip)
-        if plan.budget.is_infinite and self.steps is None:
-            return until_optimal(scaled, run, iterates(gradient, run.rng, scaled.start(), move))
-        w, steps = noisy_descent(gradient, run, scaled.start(), move, self.average)
-        return (self._shrunk(w, scaled, gradient) if self.shrink and plan.is_noisy else w), steps
+        return iterates(NoisyGradient(scaled, plan, self.clip), rng, scaled.start(), move)
+
+    def _descend(self, scaled: BlockwiseProblem, plan: FullBatchPlan, run: Run) -> tuple[FloatArray, int]:
+        w, steps = super()._descend(scaled, plan, run)
+        if self.shrink and plan.is_noisy:
+            w = self._shrunk(w, scaled, NoisyGradient(scaled, plan, self.clip))
+        return w, steps
 
     def _shrunk(self, w: FloatArray, scaled: BlockwiseProblem, gradient: NoisyGradient) -> FloatArray:
         """The weights, those of the columns moved towards the start by the positive-part rule of James and Stein.

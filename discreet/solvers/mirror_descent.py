@@ -7,43 +7,37 @@ docs/guarantees/mirror-descent.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet._common.checks import check_threshold, positive
 from discreet._common.types import FloatArray
+from discreet.data.public import Public
 from discreet.privacy import mechanisms
-from discreet.privacy.release import PlannedRelease
+from discreet.privacy.budget import Budget
+from discreet.privacy.random.generator import RandomGenerator
 from discreet.problem.constraints import AxisPolytope
+from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import typical_slope
 from discreet.solvers._shared.full_batch import (
     FullBatchPlan,
     FullBatchSettings,
+    FullBatchSolver,
     NoisyGradient,
     full_batch_mechanism,
-    gradient_releases,
     iterates,
-    noisy_descent,
 )
-from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers.base import Capabilities, Run, Solver
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.problem.problem import Problem
-
+from discreet.solvers.base import Capabilities
 
 MOST_STEPS, FEWEST_STEPS = 1_000, 200  # limits of the default number of steps: docs/defaults.md
 ENTRIES_READ = 2e9  # in all steps together; large tables get fewer steps
 
 
 @dataclass(frozen=True)
-class MirrorDescent(Solver[mechanisms.Additive, FullBatchSettings]):
+class MirrorDescent(FullBatchSolver):
     """Full-batch mirror descent with the entropy (exponentiated gradients).
 
     With infinite epsilon it makes the planned number of its own steps at most. Their error may fall as slowly as the
@@ -73,11 +67,6 @@ class MirrorDescent(Solver[mechanisms.Additive, FullBatchSettings]):
     average: bool = True
     scale_share: float | None = None
 
-    def __post_init__(self) -> None:
-        positive("steps", self.steps, whole=True)
-        check_threshold("clip", self.clip)
-        positive("step", self.step)
-
     def why_incompatible(self, problem: Problem, budget: Budget) -> str | None:
         if not isinstance(problem.constraint, AxisPolytope):
             return "it needs weights in an L1 ball or a simplex: constraint=L1Ball(...) or constraint=Simplex(...)"
@@ -97,16 +86,13 @@ class MirrorDescent(Solver[mechanisms.Additive, FullBatchSettings]):
             steps = round(min(MOST_STEPS, max(FEWEST_STEPS, ENTRIES_READ / entries)))
         return full_batch_mechanism(steps, scaling_plan, budget, public)
 
-    def _releases(self, plan: FullBatchPlan) -> list[PlannedRelease]:
-        return gradient_releases(plan)
-
-    def _descend(self, scaled: BlockwiseProblem, plan: FullBatchPlan, run: Run) -> tuple[FloatArray, int]:
+    def _iterates(self, scaled: BlockwiseProblem, plan: FullBatchPlan, rng: RandomGenerator) -> Iterator[FloatArray]:
         gradient = NoisyGradient(scaled, plan, self.clip)
         shares = VertexWeights(scaled, self.step, gradient)
-        if plan.budget.is_infinite and self.steps is None:
-            own_steps = iterates(gradient, run.rng, shares.weights(), shares.move)
-            return until_optimal(scaled, run, own_steps, most=plan.settings.steps)
-        return noisy_descent(gradient, run, shares.weights(), shares.move, self.average)
+        return iterates(gradient, rng, shares.weights(), shares.move)
+
+    def _most_exact_steps(self, plan: FullBatchPlan) -> int:
+        return plan.settings.steps
 
 
 class VertexWeights:

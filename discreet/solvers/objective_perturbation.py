@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet._common.types import FloatArray
+from discreet.data.public import Public
 from discreet.privacy import accounting
+from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms import perturbations
 from discreet.privacy.mechanisms.perturbations import ObjectiveNoise
 from discreet.privacy.release import PlannedRelease, planned_releases
+from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.certified_minimum import (
@@ -31,12 +33,6 @@ from discreet.solvers._shared.minimiser_release import MinimiserRelease, radius_
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Capabilities, Run, calibrated
 from discreet.solvers.plan import Plan, Settings
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.problem.problem import Problem
-
 
 DETERMINANT_SHARE = 0.1  # of epsilon, for the ratio of the determinants,
 MOST_DETERMINANT = 1.0  # but no more than this: beyond it the ridge is too small to matter

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet._common.types import FloatArray
+from discreet.data.public import Public
 from discreet.privacy import mechanisms
+from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms import perturbations
 from discreet.privacy.mechanisms.perturbations import OutputNoise
 from discreet.privacy.release import PlannedRelease, planned_releases
+from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.certified_minimum import (
@@ -36,12 +38,6 @@ from discreet.solvers._shared.minimiser_release import (
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Capabilities, Run
 from discreet.solvers.plan import COEFFICIENT, Plan, Settings
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.problem.problem import Problem
-
 
 TOLERANCE = 1e-3  # how much the error of the minimiser may add to the sensitivity
 

@@ -269,18 +269,17 @@ def _why_not_newton(problem: Problem, public: Public, budget: Budget) -> str | N
     if reason is not None or budget.is_infinite:
         return f"newton cannot be used: {reason}" if reason else "without noise, nothing has to be learned first"
     labels, alone = problem.loss.classification, not public.has_start and public.table is None
-    if alone and public.persons and public.rows_per_person != 1:
+    several_rows, classes = public.persons and public.rows_per_person != 1, problem.loss.outputs if labels else 1
+    if alone and (several_rows or classes > 1):
         moved = moved_by_noise(problem, budget, public, public.columns + problem.fit_intercept)
         if LEAST_MOVED < moved <= MOST_MOVED:
+            if several_rows:
+                return (
+                    f"the noise of one step would move scores by {moved:.2g}, and the mean gradients of persons with "
+                    "several rows are short: many short steps need to learn no threshold for them"
+                )
             return (
-                f"the noise of one step would move scores by {moved:.2g}, and the mean gradients of persons with "
-                "several rows are short: many short steps need to learn no threshold for them"
-            )
-    if labels and problem.loss.outputs > 1 and alone:
-        moved = moved_by_noise(problem, budget, public, public.columns + problem.fit_intercept)
-        if LEAST_MOVED < moved <= MOST_MOVED:
-            return (
-                f"the noise of one step would move the scores of {problem.loss.outputs} classes by {moved:.2g}: many "
+                f"the noise of one step would move the scores of {classes} classes by {moved:.2g}: many "
                 "short steps find what the largest directions tell of all of them"
             )
     if public.columns > (MOST_COLUMNS if labels else FEW_COLUMNS):

@@ -8,33 +8,34 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray
+from discreet.data.public import Public
 from discreet.privacy import mechanisms
+from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms import SampledMechanism
+from discreet.privacy.mechanisms.additive import NoisyGrid
+from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.relation import Relation
 from discreet.privacy.release import PlannedRelease, planned_releases
-from discreet.problem.scaled_problem import ScaledProblem
+from discreet.problem.problem import Problem
+from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem, UnscaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.averaging import Made, blocks, descend
-from discreet.solvers._shared.batch_steps import BatchSteps, StoredBatchSteps, full_table_steps
-from discreet.solvers._shared.batches import BATCHES_OF_A_FILE, batch_rows, sampling_lowers_cost
+from discreet.solvers._shared.batch_steps import (
+    BATCHES_OF_A_FILE,
+    BatchSteps,
+    StoredBatchSteps,
+    batch_rows,
+    full_table_steps,
+    sampling_lowers_cost,
+)
 from discreet.solvers._shared.clipping import BATCH_CLIP, GRADIENT_CLIP, curvature_bound, row_threshold
 from discreet.solvers._shared.full_batch import default_steps
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated, refused
 from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.privacy.mechanisms.additive import NoisyGrid
-    from discreet.privacy.random.generator import RandomGenerator
-    from discreet.problem.problem import Problem
-    from discreet.problem.scaled_problem import BlockwiseProblem, UnscaledProblem
-
 
 # Tuned on public tables, and never read from rows: docs/defaults.md.
 PASSES = 30  # over the rows

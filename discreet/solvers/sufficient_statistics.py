@@ -9,18 +9,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.checks import check_threshold
 from discreet._common.types import FloatArray
+from discreet.data.public import Public
 from discreet.kernels.gradient import row_norms
 from discreet.privacy import accounting, mechanisms
+from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms.additive import BudgetSplit
 from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.losses import Squared
+from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledBlock
 from discreet.scaling import second_moment
 from discreet.scaling.plan import ScalingPlan
@@ -29,12 +32,6 @@ from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers._shared.quadratic_model import QuadraticModel
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.plan import SQUARED_LENGTH, Plan, Settings
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.problem.problem import Problem
-
 
 NORM_BOUND_SHARE = 0.02  # of the budget, for the histogram of row norms: docs/defaults.md
 LONG_ROWS = 0.2  # fraction of the rows that may be clipped: they only lose weight, and the noise grows with R^2

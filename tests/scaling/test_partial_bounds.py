@@ -22,8 +22,8 @@ from discreet.privacy.random.generator import seeded_generator
 from discreet.problem.losses import Logistic
 from discreet.problem.penalties import L2
 from discreet.problem.problem import Problem
-from discreet.scaling.learn import counted_columns, learn_scaling
-from discreet.scaling.plan import plan_scaling
+from discreet.scaling.learn import learn_scaling
+from discreet.scaling.plan import counted_columns, plan_scaling
 from discreet.solvers.run import make_plan
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning")

@@ -27,7 +27,7 @@ from discreet.problem.penalties import L1
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import scale_problem
 from discreet.solvers import FrankWolfe
-from discreet.solvers.frank_wolfe.vertex_path import ScannedPath, TouchedPath, begin
+from discreet.solvers.frank_wolfe.vertex_path import MemoryPath, TouchedPath, begin
 from discreet.solvers.frank_wolfe.vertex_selection import Hull
 from tests.catalogue import table
 from tests.neighbours import CASE, N, P, neighbours, targets
@@ -97,7 +97,7 @@ def test_the_touched_path_equals_the_scanned_path_draw_for_draw(loss, paired, sc
     X, y, weight = sparse_table()
     scaled = exactly_scaled(Problem(loss, fit_intercept=False), array_rows(X, y, weight))
     shape, clip = (L1Ball if paired else Simplex)(5.0), 0.2
-    paths = [kind(scaled, shape, clip, 1.0, STEP) for kind in (TouchedPath, ScannedPath)]
+    paths = [kind(scaled, shape, clip, 1.0, STEP) for kind in (TouchedPath, MemoryPath)]
     uniforms = seeded_generator(0).uniform((150, paths[0].choice.uniforms))
     for t, u in enumerate(uniforms):
         share = 2.0 / (t + 2.0) if schedule == "2/(t+2)" else math.log(151.0) / 150

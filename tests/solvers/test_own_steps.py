@@ -20,7 +20,7 @@ from discreet.solvers._shared import certified_minimum, noiseless
 from discreet.solvers._shared.full_batch import NoisyGradient
 from discreet.solvers._shared.quadratic_model import QuadraticModel
 from discreet.solvers.admm.row_duals import HiddenDuals
-from discreet.solvers.exponential.cell_sampler import Energy
+from discreet.solvers.exponential.cells import Energy
 from discreet.solvers.ftrl import leaf_loop
 from discreet.solvers.newton.descent import Descent
 from tests.catalogue import SIZES, SOLVER_NAMES, name_of, problems, suits, table
@@ -138,10 +138,10 @@ OWN_FAULTS = {
     "sketched": lambda m, f: plant(m, sketched, "sets_dense", scaled_argument, f, {15: -1}),
     "greedy-cd": lambda m, f: plant(m, greedy, "sums_dense", scaled_sums, f),
     "frank-wolfe": lambda m, f: plant(m, greedy, "sums_dense", scaled_sums, f),
-    "sgd": lambda m, f: plant(m, stochastic, "steps_dense", scaled_argument, f, {12: -1}),
-    "bolt-on": lambda m, f: plant(m, stochastic, "steps_dense", scaled_argument, f, {12: -1}),
-    "svrg": lambda m, f: plant(m, variance_reduced, "inner_dense", scaled_argument, f, {12: 1, 16: -1}),
-    "dual-cd": lambda m, f: plant(m, dual, "batches_dense", scaled_argument, f, {13: -1}),
+    "sgd": lambda m, f: plant(m, stochastic, "steps", scaled_argument, f, {12: -1}),
+    "bolt-on": lambda m, f: plant(m, stochastic, "steps", scaled_argument, f, {12: -1}),
+    "svrg": lambda m, f: plant(m, variance_reduced, "inner", scaled_argument, f, {12: 1, 16: -1}),
+    "dual-cd": lambda m, f: plant(m, dual, "batches", scaled_argument, f, {13: -1}),
     "ftrl": lambda m, f: plant(m, leaf_loop, "leaf_gradient", scaled_result, f),
     "exponential": lambda m, f: plant(m, Energy, "values", scaled_result, f),
     "screened": fault_in_the_fit,

@@ -17,7 +17,8 @@ from discreet import LogisticRegression, Relation, Ridge, solve
 from discreet.data.public import Public
 from discreet.data.rows import Data, Limits, moment_sums
 from discreet.kernels.gradient import clipped_gradient_sum
-from discreet.kernels.stochastic import steps_dense, steps_sparse
+from discreet.kernels.stochastic import steps
+from discreet.kernels.table_rows import arrays_of
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.accounting.renyi import zcdp_epsilon
 from discreet.privacy.budget import Budget
@@ -133,11 +134,7 @@ def test_stochastic_steps_move_by_at_most_their_sensitivity(relation, X, weight,
             scaled.norms(), scaled.y, scaled.weight, loss.code, float(loss.parameter), indptr, indices,
             np.zeros((1, w.size)), step, clip, 1.0, batch, c.l1, c.l2, c.low, c.high,
         )  # fmt: skip
-        if sparse:
-            matrix = sp.csr_array(scaled.X)
-            steps_sparse(matrix.indptr, matrix.indices, matrix.data, *common, w, total)
-        else:
-            steps_dense(scaled.X, *common, False, w, total)
+        steps(arrays_of(sp.csr_array(scaled.X) if sparse else scaled.X), *common, False, w, total)
         moved.append((before - w) * batch)
     move = np.linalg.norm(moved[0] - moved[1])
     assert move <= relation.factor * clip + step * np.sqrt(w.size) + 1e-12 * np.abs(before).max()

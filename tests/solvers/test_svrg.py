@@ -107,7 +107,7 @@ def test_differences_stay_within_tiny_limits(limit):
     """The inverse of the unit would be infinite, and a row would turn the sum into NaN."""
     change, X, w = np.zeros(2), np.array([[1.0, 0.0], [0.0, 0.5]]), np.ones(2)
     loss, sizes = (Logistic().code, 0.0), (2.0**-30, np.zeros(2), 1.0, limit)
-    add_differences(X, np.array([1.0, 0.5]), np.array([1.0, -1.0]), np.empty(0), *loss, *sizes, w, change)
+    add_differences((X,), np.array([1.0, 0.5]), np.array([1.0, -1.0]), np.empty(0), *loss, *sizes, w, change)
     assert (np.abs(change) <= 2.0**30).all()
     assert change.any() == (limit > 2.0**-470)
 

@@ -7,10 +7,11 @@ composition into an upper bound on epsilon or delta; the least counts, and a cer
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -39,34 +40,30 @@ EventAt = Callable[[float], "DpEvent"]
 _LEAST, _MOST = 1e-12, 1e12
 
 
-class Route(Protocol):
+class Route(ABC):
     """A way to account; `exact` means that no other route can do better."""
 
-    @property
-    def name(self) -> str: ...
+    name: ClassVar[str]
+    exact: ClassVar[bool] = False
 
-    @property
-    def exact(self) -> bool: ...
-
+    @abstractmethod
     def applies(self, composition: Composition) -> bool:
         """Whether the route can say anything about the composition."""
-        ...
 
+    @abstractmethod
     def epsilon(self, composition: Composition, delta: float) -> float:
         """Return an epsilon that holds with the given delta, perhaps infinite."""
-        ...
 
+    @abstractmethod
     def deltas(self, composition: Composition, epsilons: Array) -> Array:
         """Return a delta that holds with each epsilon."""
-        ...
 
 
-@dataclass(frozen=True)
-class ClosedForm:
+class ClosedForm(Route):
     """Gaussian releases compose exactly: mu^2 adds up (Dong, Roth and Su 2022, corollary 3.3)."""
 
-    name: str = "closed form (Gaussian DP)"
-    exact: bool = True
+    name = "closed form (Gaussian DP)"
+    exact = True
 
     def applies(self, composition: Composition) -> bool:
         return composition.only_gaussian
@@ -78,12 +75,10 @@ class ClosedForm:
         return np.array([gaussian_delta(float(x), composition.gaussian_mu) for x in epsilons])
 
 
-@dataclass(frozen=True)
-class PureComposition:
+class PureComposition(Route):
     """Pure epsilons add up; below their sum E, delta = (e^E - e^epsilon) / (e^E + 1)."""
 
-    name: str = "pure composition"
-    exact: bool = False
+    name = "pure composition"
 
     def applies(self, composition: Composition) -> bool:
         return composition.pure_epsilon() < math.inf
@@ -96,12 +91,10 @@ class PureComposition:
         return -np.expm1(np.minimum(epsilons - total, 0.0)) / (1.0 + math.exp(-total))
 
 
-@dataclass(frozen=True)
-class Zcdp:
+class Zcdp(Route):
     """Values of rho add up (Bun and Steinke 2016), converted at the best Renyi order."""
 
-    name: str = "zCDP"
-    exact: bool = False
+    name = "zCDP"
 
     def applies(self, composition: Composition) -> bool:
         return composition.rho() < math.inf
@@ -113,12 +106,10 @@ class Zcdp:
         return np.array([zcdp_delta(composition.rho(), float(x)) for x in epsilons])
 
 
-@dataclass(frozen=True)
-class Recursion:
+class Recursion(Route):
     """The worst adaptive choice at each selection, computed backwards (see `pld.selections`)."""
 
-    name: str = "bounded-range recursion"
-    exact: bool = False
+    name = "bounded-range recursion"
 
     def applies(self, composition: Composition) -> bool:
         return composition.order is not None and not composition.others
@@ -141,12 +132,10 @@ class Recursion:
         return np.ones(epsilons.shape) if found is None else found.delta(epsilons)
 
 
-@dataclass(frozen=True)
-class LossDistribution:
+class LossDistribution(Route):
     """Dominating pairs composed on a grid (see `pld.convolution`), the worse of the two directions."""
 
-    name: str = "PLD"
-    exact: bool = False
+    name = "PLD"
 
     def applies(self, composition: Composition) -> bool:
         # For several selections the recursion is never worse, if it can be afforded.

@@ -90,7 +90,7 @@ def has_best_of_trials(event: DpEvent) -> bool:
 
 def read_release(event: DpEvent) -> Release | None:
     """Return what an elementary event costs, or None if it is free; refuse what is not known."""
-    reader = _readers().get(type(event))
+    reader = readers().get(type(event))
     if reader is None:
         raise ValueError(f"cannot account for the event {event!r}; write it with the constructors of discreet")
     release: Release | None = reader(event)
@@ -131,7 +131,7 @@ def _counted(event: DpEvent) -> dict[Release, int]:
 
 
 @cache
-def _readers() -> dict[Any, Any]:
+def readers() -> dict[Any, Any]:
     """Return the table of known elementary events; a subclass is not its parent, so it is unknown."""
     from dp_accounting import dp_event as dp
 

@@ -196,32 +196,12 @@ def event_from_dict(fields: dict[str, Any]) -> DpEvent:
 
 @cache
 def _types() -> dict[str, Any]:
-    from dp_accounting import dp_event as dp
+    """All events that the accounting knows, by name."""
+    from dp_accounting import ComposedDpEvent, SelfComposedDpEvent
 
-    from discreet.privacy.accounting.custom_events import (
-        BestOfTrialsDpEvent,
-        BoundedRangeDpEvent,
-        ObjectiveDpEvent,
-        PureDpEvent,
-    )
+    from discreet.privacy.accounting.composition import readers
 
-    known = [
-        dp.NoOpDpEvent,
-        dp.NonPrivateDpEvent,
-        dp.GaussianDpEvent,
-        dp.LaplaceDpEvent,
-        BoundedRangeDpEvent,
-        PureDpEvent,
-        ObjectiveDpEvent,
-        BestOfTrialsDpEvent,
-        dp.PoissonSampledDpEvent,
-        dp.SampledWithoutReplacementDpEvent,
-        dp.RandomizedResponseDpEvent,
-        dp.MixtureOfGaussiansDpEvent,
-        dp.SelfComposedDpEvent,
-        dp.ComposedDpEvent,
-    ]
-    return {kind.__name__: kind for kind in known}
+    return {kind.__name__: kind for kind in (*readers(), SelfComposedDpEvent, ComposedDpEvent)}
 
 
 def _fields_of(name: str) -> list[str]:

@@ -47,9 +47,8 @@ def google_epsilon(event: DpEvent, delta: float, relation: Relation | str, inter
         and PoissonGaussianNoise in kinds
     ):
         return _by_pld_accountant(composition, delta, interval, "REPLACE_ONE", gaussian_factor=2.0)
-    if kinds <= {GaussianNoise, PoissonGaussianNoise, LaplaceNoise} and Relation(relation) is not Relation.REPLACE:
-        return _by_pld_accountant(composition, delta, interval, "ADD_OR_REMOVE_ONE", gaussian_factor=1.0)
-    if kinds <= {GaussianNoise, LaplaceNoise}:
+    replaced = {PoissonGaussianNoise} if Relation(relation) is Relation.REPLACE else set()
+    if kinds <= {GaussianNoise, PoissonGaussianNoise, LaplaceNoise} - replaced:
         return _by_pld_accountant(composition, delta, interval, "ADD_OR_REMOVE_ONE", gaussian_factor=1.0)
     return _by_composed_plds(composition, delta, interval)
 

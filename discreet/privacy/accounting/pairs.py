@@ -8,8 +8,8 @@ here by its tails: `above(x)` for x >= 0 and `below(x)` for x < 0, so that small
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,36 +19,25 @@ Array = NDArray[np.float64]
 Tails = tuple[Array, Array]
 
 
-class Pair(Protocol):
+class Pair(ABC):
     """The law of the privacy loss of a dominating pair."""
 
     @property
     def atom(self) -> float:
         """The largest loss with a probability of its own, worth a place on the grid; 0 if there is none."""
-        ...
-
-    def above(self, x: Array) -> Tails:
-        """Return P(l > x) and Q(l > x) for x >= 0."""
-        ...
-
-    def below(self, x: Array) -> Tails:
-        """Return P(l <= x) and Q(l <= x) for x < 0."""
-        ...
-
-
-class _NoAtoms:
-    """A pair whose loss has no atoms, except perhaps at zero."""
-
-    @property
-    def atom(self) -> float:
         return 0.0
 
-
-class _Symmetric(_NoAtoms):
-    """A pair that swapping P and Q leaves unchanged."""
-
+    @abstractmethod
     def above(self, x: Array) -> Tails:
-        raise NotImplementedError
+        """Return P(l > x) and Q(l > x) for x >= 0."""
+
+    @abstractmethod
+    def below(self, x: Array) -> Tails:
+        """Return P(l <= x) and Q(l <= x) for x < 0."""
+
+
+class _Symmetric(Pair):
+    """A pair that swapping P and Q leaves unchanged."""
 
     def below(self, x: Array) -> Tails:
         p, q = self.above(-x)
@@ -56,7 +45,7 @@ class _Symmetric(_NoAtoms):
 
 
 @dataclass(frozen=True)
-class SampledGaussianPair(_NoAtoms):
+class SampledGaussianPair(Pair):
     """(1 - rate) N(0, 1) + rate N(shift, 1) against N(0, 1); rate = 1 is the plain Gaussian."""
 
     rate: float
@@ -81,7 +70,7 @@ class SampledGaussianPair(_NoAtoms):
 
 
 @dataclass(frozen=True)
-class ReversedPair(_NoAtoms):
+class ReversedPair(Pair):
     """The pair (Q, P) of a pair (P, Q) whose loss has no atoms."""
 
     pair: Pair
@@ -136,7 +125,7 @@ class PoissonReplacePair(_Symmetric):
 
 
 @dataclass(frozen=True)
-class LaplacePair:
+class LaplacePair(Pair):
     """Laplace noise of scale 1 / epsilon against its shift by one: atoms at l = -epsilon and l = epsilon."""
 
     epsilon: float
@@ -168,7 +157,7 @@ class BoundedRangePair(_Symmetric):
 
 
 @dataclass(frozen=True)
-class Atoms:
+class Atoms(Pair):
     """A loss with finitely many values, in increasing order, and perhaps some mass at infinity."""
 
     losses: Array
@@ -209,7 +198,7 @@ def pure(epsilon: float) -> Atoms:
 
 
 @dataclass(frozen=True)
-class ShiftedTailsPair:
+class ShiftedTailsPair(Pair):
     """A loss with P(l > x) = min(1, tails * P(G > x - shift)) for x >= shift, G the loss of (N(mu), N(0)).
 
     With one tail this is shift + max(G, 0), with an atom at the shift. Q has the rest of its mass where P has none.
@@ -247,7 +236,7 @@ class ShiftedTailsPair:
 
 
 @dataclass(frozen=True)
-class GaussianMixturePair(_NoAtoms):
+class GaussianMixturePair(Pair):
     """sum_i weights_i N(shifts_i, 1) against N(0, 1), with shifts >= 0 and at least one of them positive."""
 
     shifts: tuple[float, ...]

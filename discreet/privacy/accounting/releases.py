@@ -50,9 +50,14 @@ class Release:
         """Return the pure DP cost."""
         return math.inf
 
-    def pairs(self) -> tuple[Pair, Pair] | None:
-        """Return a dominating pair for each direction (record in, record out), or None if there is none."""
+    def pair(self) -> Pair | None:
+        """Return a pair that dominates in both directions (record in, record out), or None if there is none."""
         return None
+
+    def pairs(self) -> tuple[Pair, Pair] | None:
+        """Return a dominating pair for each direction, or None if there is none."""
+        pair = self.pair()
+        return None if pair is None else (pair, pair)
 
 
 @dataclass(frozen=True)
@@ -60,21 +65,24 @@ class NonPrivate(Release):
     """A release without noise."""
 
 
-@dataclass(frozen=True)
-class GaussianNoise(Release):
-    """Gaussian noise: exactly 1 / multiplier in mu."""
-
-    multiplier: float
+class _GaussianCost(Release):
+    """A release with Gaussian DP, which is mu^2 / 2-zCDP."""
 
     def rho(self) -> float:
         return 0.5 * self.mu() ** 2
 
+
+@dataclass(frozen=True)
+class GaussianNoise(_GaussianCost):
+    """Gaussian noise: exactly 1 / multiplier in mu."""
+
+    multiplier: float
+
     def mu(self) -> float:
         return 1.0 / self.multiplier
 
-    def pairs(self) -> tuple[Pair, Pair]:
-        pair = SampledGaussianPair(1.0, 1.0 / self.multiplier)
-        return pair, pair
+    def pair(self) -> Pair:
+        return SampledGaussianPair(1.0, 1.0 / self.multiplier)
 
 
 class _Pure(Release):
@@ -93,9 +101,8 @@ class LaplaceNoise(_Pure):
     def pure_epsilon(self) -> float:
         return 1.0 / self.multiplier
 
-    def pairs(self) -> tuple[Pair, Pair]:
-        pair = LaplacePair(self.pure_epsilon())
-        return pair, pair
+    def pair(self) -> Pair:
+        return LaplacePair(self.pure_epsilon())
 
 
 @dataclass(frozen=True)
@@ -110,9 +117,8 @@ class Selection(Release):
     def pure_epsilon(self) -> float:
         return self.epsilon
 
-    def pairs(self) -> tuple[Pair, Pair]:
-        pair = BoundedRangePair(self.epsilon)
-        return pair, pair
+    def pair(self) -> Pair:
+        return BoundedRangePair(self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -130,9 +136,8 @@ class Response(_Pure):
     def pure_epsilon(self) -> float:
         return math.log1p(self.buckets * (1.0 - self.noise) / self.noise)
 
-    def pairs(self) -> tuple[Pair, Pair]:
-        pair = randomised_response(self.noise, self.buckets)
-        return pair, pair
+    def pair(self) -> Pair:
+        return randomised_response(self.noise, self.buckets)
 
 
 @dataclass(frozen=True)
@@ -144,9 +149,8 @@ class PureNoise(_Pure):
     def pure_epsilon(self) -> float:
         return self.epsilon
 
-    def pairs(self) -> tuple[Pair, Pair]:
-        pair = pure(self.epsilon)
-        return pair, pair
+    def pair(self) -> Pair:
+        return pure(self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -157,21 +161,15 @@ class Objective(Release):
     multiplier: float
     tails: int
 
-    def pairs(self) -> tuple[Pair, Pair]:
-        pair = ShiftedTailsPair(self.shift, 1.0 / self.multiplier, self.tails)
-        return pair, pair
-
-
-class _Sampled(Release):
-    """A sampled Gaussian; sampling does not lower its mu and rho (docs/guarantees/sgd.md, Theorem 4)."""
-
-    def rho(self) -> float:
-        return 0.5 * self.mu() ** 2
+    def pair(self) -> Pair:
+        return ShiftedTailsPair(self.shift, 1.0 / self.multiplier, self.tails)
 
 
 @dataclass(frozen=True)
-class PoissonGaussianNoise(_Sampled):
+class PoissonGaussianNoise(_GaussianCost):
     """Gaussian noise on a Poisson sample; multiplier = std / C. The relation is filled in by `resolve`.
+
+    Sampling does not lower mu and rho, for any sampler (docs/guarantees/sgd.md, Theorem 4).
 
     Unlike other multipliers this one does not contain the relation, because the whole pair depends on it: a
     sampled row adds +C to the sum of one table and, to that of the other, -C if it was replaced, else 0.
@@ -207,7 +205,7 @@ def _distance_of_means(relation: Relation) -> float:
 
 
 @dataclass(frozen=True)
-class FixedSizeGaussianNoise(_Sampled):
+class FixedSizeGaussianNoise(_GaussianCost):
     """Gaussian noise on a batch of fixed size drawn without replacement; multiplier = std / (2 C)."""
 
     rate: float
@@ -221,13 +219,12 @@ class FixedSizeGaussianNoise(_Sampled):
     def mu(self) -> float:
         return 1.0 / self.multiplier
 
-    def pairs(self) -> tuple[Pair, Pair]:
-        pair = FixedSizeGaussianPair(self.rate, 1.0 / self.multiplier)
-        return pair, pair
+    def pair(self) -> Pair:
+        return FixedSizeGaussianPair(self.rate, 1.0 / self.multiplier)
 
 
 @dataclass(frozen=True)
-class GaussianMixture(_Sampled):
+class GaussianMixture(_GaussianCost):
     """Gaussian noise on a sum that a record moves by a random amount: shifts (over std) and weights."""
 
     shifts: tuple[float, ...]
@@ -266,11 +263,10 @@ class BestOfTrials(Release):
 
         return pure_cost(max(trial.pure_epsilon() for trial in self._compositions()), self.law)
 
-    def pairs(self) -> tuple[Pair, Pair]:
+    def pair(self) -> Pair:
         from discreet.privacy.accounting.best_of_trials import best_pair
 
-        pair = best_pair(self._compositions(), self.law)
-        return pair, pair
+        return best_pair(self._compositions(), self.law)
 
     def _compositions(self) -> tuple[Composition, ...]:
         from discreet.privacy.accounting.composition import Composition

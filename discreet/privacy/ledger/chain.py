@@ -40,52 +40,38 @@ class View:
 
     def tip(self) -> Tip | None:
         """Return number and hash of the latest record; None if the row is missing."""
-        from sqlalchemy import select
-
         if self._connection is None:
             return Tip(0, GENESIS)
         tip = tables().tip
-        rows = self._connection.execute(select(tip.c.number, tip.c.hash)).all()
+        rows = self._rows(tip.select().with_only_columns(tip.c.number, tip.c.hash))
         known = len(rows) == 1 and isinstance(rows[0][0], int) and isinstance(rows[0][1], str)
         return Tip(*rows[0]) if known else None
 
     def records(self, first: int = 1, last: int | None = None, dataset: str | None = None) -> list[Record]:
         """Return the records between two numbers, oldest first, of all data sets or of one."""
-        from sqlalchemy import select
-
-        if self._connection is None:
-            return []
         table = tables().records
-        query = select(table).order_by(table.c.number)
+        query = table.select().order_by(table.c.number)
         if first > 1:
             query = query.where(table.c.number >= first)
         if last is not None:
             query = query.where(table.c.number <= last)
         if dataset is not None:
             query = query.where(table.c.dataset == dataset)
-        return [_record(row) for row in self._connection.execute(query)]
+        return [_record(row) for row in self._rows(query)]
 
     def opened(self) -> list[str]:
         """Return the names of all data sets, in the order in which they were opened."""
-        from sqlalchemy import select
-
-        if self._connection is None:
-            return []
         table = tables().records
-        query = select(table.c.dataset).where(table.c.kind == "open").order_by(table.c.number)
-        return list(self._connection.execute(query).scalars())
+        query = table.select().where(table.c.kind == "open").order_by(table.c.number)
+        return [name for (name,) in self._rows(query.with_only_columns(table.c.dataset))]
 
     def latest(self, dataset: str, *kinds: str) -> Record | None:
         """Return the newest record of a data set that is of one of some kinds."""
-        from sqlalchemy import select
-
-        if self._connection is None:
-            return None
         table = tables().records
         found: list[Any] = []
         for kind in kinds:  # one search of the index for each
-            query = select(table).where(table.c.dataset == dataset, table.c.kind == kind)
-            found += self._connection.execute(query.order_by(table.c.number.desc()).limit(1)).all()
+            query = table.select().where(table.c.dataset == dataset, table.c.kind == kind)
+            found += self._rows(query.order_by(table.c.number.desc()).limit(1))
         return max((_record(row) for row in found), key=lambda record: record.number, default=None)
 
     def total(self, dataset: str) -> str | None:
@@ -119,13 +105,9 @@ class View:
 
     def commits(self, entry: Record) -> list[Record]:
         """Return the records that commit a reservation: one, or none."""
-        from sqlalchemy import select
-
-        if self._connection is None:
-            return []
         table = tables().records
         later = (table.c.dataset == entry.dataset, table.c.kind == "commit", table.c.number > entry.number)
-        found = (_record(row) for row in self._connection.execute(select(table).where(*later)))
+        found = (_record(row) for row in self._rows(table.select().where(*later)))
         return [record for record in found if record.content["entry"] == entry.number]
 
     @cached_property
@@ -134,14 +116,15 @@ class View:
 
     def totals(self, dataset: str | None = None) -> dict[str, tuple[int, str]]:
         """Return the stored totals as they are, each with the number of the record that it belongs to."""
-        from sqlalchemy import select
-
-        if self._connection is None or not self._has_totals:
+        if not self._has_totals:
             return {}
-        query = select(tables().totals)
-        if dataset is not None:
-            query = query.where(tables().totals.c.dataset == dataset)
-        return {name: (number, str(total)) for name, number, total in self._connection.execute(query)}
+        table = tables().totals
+        query = table.select() if dataset is None else table.select().where(table.c.dataset == dataset)
+        return {name: (number, str(total)) for name, number, total in self._rows(query)}
+
+    def _rows(self, query: Any) -> Sequence[Any]:
+        """What the database answers; nothing where there is no ledger."""
+        return [] if self._connection is None else self._connection.execute(query).all()
 
 
 class Writer(View):
@@ -160,8 +143,6 @@ class Writer(View):
 
     def append(self, kind: str, dataset: str, content: dict[str, Any], total: str | None = None) -> int:
         """Add a record, with the new running total if it changes; it exists once the transaction ends well."""
-        from sqlalchemy import insert, update
-
         tip = self.tip()
         assert tip is not None  # checked when the lock was taken
         if total is not None:
@@ -170,21 +151,19 @@ class Writer(View):
         now = datetime.now(UTC).isoformat(timespec="microseconds")
         draft = Record(tip.number + 1, kind, dataset, body, now, "")
         found = Tip(draft.number, draft.digest(tip.hash))
-        self._open.execute(insert(tables().records).values({**vars(draft), "hash": found.hash}))
-        self._open.execute(update(tables().tip).values(vars(found)))
+        self._open.execute(tables().records.insert().values({**vars(draft), "hash": found.hash}))
+        self._open.execute(tables().tip.update().values(vars(found)))
         if total is not None:
             self._keep_total(dataset, draft.number, total)
         return draft.number
 
     def _keep_total(self, dataset: str, number: int, total: str) -> None:
-        from sqlalchemy import delete, insert
-
         if not self._has_totals:
             add_totals(self._open)
             self._has_totals = True
         table = tables().totals
-        self._open.execute(delete(table).where(table.c.dataset == dataset))
-        self._open.execute(insert(table).values(dataset=dataset, number=number, total=total))
+        self._open.execute(table.delete().where(table.c.dataset == dataset))
+        self._open.execute(table.insert().values(dataset=dataset, number=number, total=total))
 
 
 class Chain:

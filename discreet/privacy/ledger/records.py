@@ -162,10 +162,8 @@ def has_tables(connection: Connection) -> bool:
 
 def create_tables(connection: Connection) -> None:
     """Make an empty ledger."""
-    from sqlalchemy import insert
-
     tables().tip.metadata.create_all(connection)
-    connection.execute(insert(tables().tip).values(id=1, number=0, hash=GENESIS))
+    connection.execute(tables().tip.insert().values(id=1, number=0, hash=GENESIS))
 
 
 def has_totals(connection: Connection) -> bool:

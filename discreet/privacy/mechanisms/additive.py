@@ -25,20 +25,17 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from discreet._common.types import FloatArray, IndexArray
 from discreet.privacy import accounting
+from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms.sensitivity import Sensitivity
-
-if TYPE_CHECKING:
-    from discreet.privacy.budget import Budget
-    from discreet.privacy.random.generator import RandomGenerator
+from discreet.privacy.random.generator import RandomGenerator
 
 Law = Literal["normal", "laplace", "spherical"]
 Size = int | tuple[int, ...]
@@ -145,7 +142,22 @@ class Mechanism(Protocol):
     def event(self) -> Any: ...
 
 
-class AdditiveMechanism(ABC):
+class PricedByMultiplier(ABC):
+    """A mechanism whose cost follows from its multiplier."""
+
+    multiplier: float
+
+    @property
+    def event(self) -> Any:
+        """The cost of all draws; without noise one that no finite budget covers."""
+        return accounting.non_private_event() if self.multiplier == 0.0 else self._cost()
+
+    @abstractmethod
+    def _cost(self) -> Any:
+        """The event of a multiplier above 0."""
+
+
+class AdditiveMechanism(PricedByMultiplier):
     """A mechanism that adds noise to a vector."""
 
     @abstractmethod
@@ -213,11 +225,6 @@ def noise_scale(multiplier: float, size: float) -> float:
     return multiplier * size if multiplier > 0.0 else 0.0
 
 
-def event_unless_noiseless(multiplier: float, make: Callable[[float, int], Any], count: int) -> Any:
-    """The event of a multiplier; without noise one that no finite budget covers."""
-    return accounting.non_private_event() if multiplier == 0.0 else make(multiplier, count)
-
-
 @dataclass(frozen=True)
 class Gaussian(AdditiveMechanism):
     """Adds N(0, (multiplier * l2 sensitivity)^2) to every entry, `count` times.
@@ -228,9 +235,8 @@ class Gaussian(AdditiveMechanism):
     multiplier: float
     count: int = 1
 
-    @property
-    def event(self) -> Any:
-        return event_unless_noiseless(self.multiplier, accounting.gaussian_event, self.count)
+    def _cost(self) -> Any:
+        return accounting.gaussian_event(self.multiplier, self.count)
 
     def scale(self, sensitivity: Sensitivity) -> float:
         """Standard deviation of the noise."""
@@ -259,9 +265,8 @@ class Laplace(AdditiveMechanism):
     multiplier: float
     count: int = 1
 
-    @property
-    def event(self) -> Any:
-        return event_unless_noiseless(self.multiplier, accounting.laplace_event, self.count)
+    def _cost(self) -> Any:
+        return accounting.laplace_event(self.multiplier, self.count)
 
     def scale(self, sensitivity: Sensitivity) -> float:
         """Scale parameter of the Laplace noise."""

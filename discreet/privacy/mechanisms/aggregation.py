@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.privacy.mechanisms.additive import Gaussian, NoisyGrid
 from discreet.privacy.mechanisms.sensitivity import Sensitivity
-
-if TYPE_CHECKING:
-    from discreet.privacy.random.generator import RandomGenerator
+from discreet.privacy.random.generator import RandomGenerator
 
 Shape = tuple[int, ...]
 Kind = Literal["tree", "square-root"]

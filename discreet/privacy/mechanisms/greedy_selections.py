@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +15,11 @@ from discreet.privacy.mechanisms.additive import (
     Gaussian,
     Laplace,
     NoisyGrid,
-    event_unless_noiseless,
     noise_scale,
 )
+from discreet.privacy.mechanisms.selections import TopSelections
 from discreet.privacy.mechanisms.sensitivity import Sensitivity
-
-if TYPE_CHECKING:
-    from discreet.privacy.random.generator import RandomGenerator
+from discreet.privacy.random.generator import RandomGenerator
 
 
 @dataclass(frozen=True)
@@ -41,15 +39,11 @@ class GumbelGreedy(AdditiveMechanism):
     count: int
     measured: bool = False
 
-    @property
-    def event(self) -> Any:
-        def step(multiplier: float, count: int) -> Any:
-            parts = [accounting.selection_event(2.0 / multiplier), accounting.gaussian_event(multiplier)]
-            if self.measured:
-                parts.append(self.of_measurement.event)
-            return accounting.compose(parts * count)
-
-        return event_unless_noiseless(self.multiplier, step, self.count)
+    def _cost(self) -> Any:
+        parts = [accounting.selection_event(2.0 / self.multiplier), accounting.gaussian_event(self.multiplier)]
+        if self.measured:
+            parts.append(self.of_measurement.event)
+        return accounting.compose(parts * self.count)
 
     @property
     def of_measurement(self) -> Gaussian:
@@ -62,9 +56,7 @@ class GumbelGreedy(AdditiveMechanism):
 
     def choose(self, rng: RandomGenerator, scores: FloatArray, sensitivity: Sensitivity) -> int:
         """The index of the largest score after noise; nothing else of the scores is released."""
-        if self.multiplier == 0.0:
-            return int(np.argmax(scores))
-        return rng.gumbel_argmax(scores / (self.multiplier * sensitivity.l2))
+        return TopSelections(self.multiplier, 1).choose(rng, scores, sensitivity)
 
     def grid(self, sensitivity: Sensitivity, entries: int, rows: float = 1, loose: float = 1.0) -> NoisyGrid:
         """The grid and the noise of a chosen entry."""
@@ -84,13 +76,9 @@ class LaplaceGreedy(AdditiveMechanism):
     multiplier: float
     count: int
 
-    @property
-    def event(self) -> Any:
-        def step(multiplier: float, count: int) -> Any:
-            choices = accounting.pure_event(2.0 / multiplier, count)
-            return accounting.compose([choices, accounting.laplace_event(multiplier, count)])
-
-        return event_unless_noiseless(self.multiplier, step, self.count)
+    def _cost(self) -> Any:
+        choices = accounting.pure_event(2.0 / self.multiplier, self.count)
+        return accounting.compose([choices, accounting.laplace_event(self.multiplier, self.count)])
 
     def deviation(self, sensitivity: Sensitivity) -> float:
         """Standard deviation of the noise on an entry."""

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.mechanisms import Sensitivity
-from discreet.privacy.mechanisms.additive import AdditiveMechanism, NoisyGrid, event_unless_noiseless, noisy_grid
+from discreet.privacy.mechanisms.additive import (
+    AdditiveMechanism,
+    NoisyGrid,
+    PricedByMultiplier,
+    noisy_grid,
+)
 from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
@@ -54,9 +59,8 @@ class SphericalLaplace(AdditiveMechanism):
 
     multiplier: float
 
-    @property
-    def event(self) -> Any:
-        return event_unless_noiseless(self.multiplier, lambda z, _: accounting.pure_event(1.0 / z), 1)
+    def _cost(self) -> Any:
+        return accounting.pure_event(1.0 / self.multiplier)
 
     def grid(self, sensitivity: Sensitivity, entries: int, rows: float = 1, loose: float = 1.0) -> NoisyGrid:
         """Spherical noise, rounded; rounding moves a vector by at most sqrt(entries) steps more."""
@@ -67,7 +71,7 @@ OutputNoise = mechanisms.Gaussian | SphericalLaplace
 
 
 @dataclass(frozen=True)
-class ObjectiveNoise:
+class ObjectiveNoise(PricedByMultiplier):
     """A random linear term in the objective, and noise on the result that hides how well it was minimised.
 
     `shift` bounds the log-ratio of the Hessian determinants of neighbours; `tails` is for the accounting.
@@ -81,15 +85,11 @@ class ObjectiveNoise:
     tails: int
     pure: bool
 
-    @property
-    def event(self) -> Any:
-        if self.multiplier == 0.0:
-            return accounting.non_private_event()
+    def _cost(self) -> Any:
         if self.pure:
-            return accounting.compose(
-                [accounting.pure_event(self.shift + 1.0 / self.multiplier), self.output_noise.event]
-            )
-        objective = accounting.objective_event(self.shift, self.multiplier, self.tails)
+            objective = accounting.pure_event(self.shift + 1.0 / self.multiplier)
+        else:
+            objective = accounting.objective_event(self.shift, self.multiplier, self.tails)
         return accounting.compose([objective, self.output_noise.event])
 
     @property

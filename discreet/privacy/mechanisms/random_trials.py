@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from discreet.privacy import accounting
-
-if TYPE_CHECKING:
-    from discreet.privacy.random.generator import RandomGenerator
+from discreet.privacy.random.generator import RandomGenerator
 
 LAWS = {"geometric": 1.0, "logarithmic": 0.0}  # eta of the truncated negative binomial
 _BITS = 60

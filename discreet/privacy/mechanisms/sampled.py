@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from discreet._common.types import IndexArray
 from discreet.privacy import accounting
-from discreet.privacy.mechanisms.additive import Gaussian, NoisyGrid, event_unless_noiseless, noise_scale, noisy_grid
+from discreet.privacy.mechanisms.additive import (
+    Gaussian,
+    NoisyGrid,
+    PricedByMultiplier,
+    noise_scale,
+    noisy_grid,
+)
 from discreet.privacy.mechanisms.sensitivity import clipped_sum
+from discreet.privacy.random.generator import PoissonSample, RandomGenerator
 from discreet.privacy.relation import Relation
-
-if TYPE_CHECKING:
-    from discreet.privacy.random.generator import PoissonSample, RandomGenerator
 
 
 @dataclass(frozen=True)
-class PoissonGaussian:
+class PoissonGaussian(PricedByMultiplier):
     """Gaussian noise on the clipped sum over a Poisson sample of the rows, `count` times.
 
     The multiplier is the standard deviation over the clipping norm C, not over the distance: the
@@ -32,12 +36,8 @@ class PoissonGaussian:
     rate: float
     count: int
 
-    @property
-    def event(self) -> Any:
-        def event(multiplier: float, count: int) -> Any:
-            return accounting.poisson_event(self.rate, multiplier, count)
-
-        return event_unless_noiseless(self.multiplier, event, self.count)
+    def _cost(self) -> Any:
+        return accounting.poisson_event(self.rate, self.multiplier, self.count)
 
     def scale(self, clip: float) -> float:
         """Standard deviation of the noise on a sum."""
@@ -57,7 +57,7 @@ class PoissonGaussian:
 
 
 @dataclass(frozen=True)
-class FixedSizeGaussian:
+class FixedSizeGaussian(PricedByMultiplier):
     """Gaussian noise on the clipped sum over a batch of fixed size drawn without replacement, `count` times.
 
     Whatever the relation, the row that leaves the batch is replaced by another one, so the pair shifts by
@@ -71,12 +71,8 @@ class FixedSizeGaussian:
     batch: int
     count: int
 
-    @property
-    def event(self) -> Any:
-        def event(multiplier: float, count: int) -> Any:
-            return accounting.fixed_size_event(self.rows, self.batch, multiplier, count)
-
-        return event_unless_noiseless(self.multiplier, event, self.count)
+    def _cost(self) -> Any:
+        return accounting.fixed_size_event(self.rows, self.batch, self.multiplier, self.count)
 
     def scale(self, clip: float) -> float:
         """Standard deviation of the noise on a sum."""

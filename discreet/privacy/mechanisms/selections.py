@@ -9,27 +9,39 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from discreet._common.types import FloatArray, IntArray
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
-from discreet.privacy.mechanisms.additive import Gaussian, Laplace, NoisyGrid, event_unless_noiseless, noise_scale
+from discreet.privacy.mechanisms.additive import (
+    Gaussian,
+    Laplace,
+    NoisyGrid,
+    PricedByMultiplier,
+    noise_scale,
+)
 from discreet.privacy.mechanisms.sensitivity import Sensitivity
-
-if TYPE_CHECKING:
-    from discreet.privacy.random.generator import RandomGenerator
-
+from discreet.privacy.random.generator import RandomGenerator
 
 # Noise multipliers of the intercept over that of the selections: a tenth of the cost of a step, in rho for
 # Gaussian noise (1 / 3^2) and in epsilon for Laplace noise (1 / 4.5 against 2).
 GAUSSIAN_RATIO, LAPLACE_RATIO = 3.0, 4.5
 
 
+class _Selections(PricedByMultiplier):
+    """`count` selections, each of bounded range 2 / multiplier."""
+
+    count: int
+
+    def _cost(self) -> Any:
+        return accounting.selection_event(2.0 / self.multiplier, self.count)
+
+
 @dataclass(frozen=True)
-class VertexSelections:
+class VertexSelections(_Selections):
     """`count` times: select a vertex by the exponential mechanism; if there is an intercept, release its entry.
 
     Scores of sensitivity D are divided by multiplier * D, which is the exponential mechanism with epsilon =
@@ -43,14 +55,11 @@ class VertexSelections:
     count: int
     intercept: Literal["gaussian", "laplace"] | None = None
 
-    @property
-    def event(self) -> Any:
-        return event_unless_noiseless(self.multiplier, self._steps, self.count)
-
-    def _steps(self, multiplier: float, count: int) -> Any:
+    def _cost(self) -> Any:
         if self.intercept is None:
-            return accounting.selection_event(2.0 / multiplier, count)
-        return accounting.compose([accounting.selection_event(2.0 / multiplier), self._of_intercept.event] * count)
+            return super()._cost()
+        selection = accounting.selection_event(2.0 / self.multiplier)
+        return accounting.compose([selection, self._of_intercept.event] * self.count)
 
     @property
     def _of_intercept(self) -> Gaussian | Laplace:
@@ -76,7 +85,7 @@ class VertexSelections:
 
 
 @dataclass(frozen=True)
-class TopSelections:
+class TopSelections(_Selections):
     """`count` times: select the best of many scores by the exponential mechanism, the chosen ones being left out.
 
     Gumbel noise of scale multiplier * D on scores of sensitivity D is the exponential mechanism with epsilon =
@@ -88,13 +97,6 @@ class TopSelections:
 
     multiplier: float
     count: int
-
-    @property
-    def event(self) -> Any:
-        def selections(multiplier: float, count: int) -> Any:
-            return accounting.selection_event(2.0 / multiplier, count)
-
-        return event_unless_noiseless(self.multiplier, selections, self.count)
 
     def choose(self, rng: RandomGenerator, scores: FloatArray, sensitivity: Sensitivity) -> int:
         """The place of the largest score after noise; nothing else of the scores is released."""
@@ -114,7 +116,7 @@ class TopSelections:
 
 
 @dataclass(frozen=True)
-class SelectionsThenFit:
+class SelectionsThenFit(PricedByMultiplier):
     """Selections of the best of many scores with a share of the budget, and a fit with what is left.
 
     Shares add up in the unit in which the kind of budget composes: rho, or epsilon if `pure`. A multiplier z stands
@@ -129,15 +131,11 @@ class SelectionsThenFit:
     share: float
     pure: bool = False
 
-    @property
-    def event(self) -> Any:
-        return event_unless_noiseless(self.multiplier, self._events, 1)
-
-    def _events(self, multiplier: float, _: int) -> Any:
+    def _cost(self) -> Any:
         if self.pure:
-            fit = accounting.pure_event((1.0 - self.share) / multiplier)
+            fit = accounting.pure_event((1.0 - self.share) / self.multiplier)
         else:
-            fit = accounting.gaussian_event(multiplier / math.sqrt(1.0 - self.share))
+            fit = accounting.gaussian_event(self.multiplier / math.sqrt(1.0 - self.share))
         return accounting.compose([self.selections.event, fit])
 
     @property
@@ -162,7 +160,7 @@ class PointSampler(Protocol):
 
 
 @dataclass(frozen=True)
-class PointSelection:
+class PointSelection(PricedByMultiplier):
     """Draws a point of a set with density proportional to exp(-energy / (multiplier * sensitivity)).
 
     The sensitivity is how far the energy's differences between two points can move.
@@ -172,9 +170,8 @@ class PointSelection:
 
     multiplier: float
 
-    @property
-    def event(self) -> Any:
-        return event_unless_noiseless(self.multiplier, lambda z, _: accounting.selection_event(1.0 / z), 1)
+    def _cost(self) -> Any:
+        return accounting.selection_event(1.0 / self.multiplier)
 
     def rate(self, sensitivity: Sensitivity) -> float:
         """What the energy is multiplied by; one that cannot move, because the set is a point, does not matter."""
@@ -188,7 +185,7 @@ class PointSelection:
 
 
 @dataclass(frozen=True)
-class QuantileSelection:
+class QuantileSelection(_Selections):
     """`count` selections of a place by its rank error, with noise of `multiplier` sensitivities on the rank.
 
     Guarantee: each is the exponential mechanism with epsilon 2 / multiplier, of that bounded range.
@@ -196,13 +193,6 @@ class QuantileSelection:
 
     multiplier: float
     count: int
-
-    @property
-    def event(self) -> Any:
-        def selections(multiplier: float, count: int) -> Any:
-            return accounting.selection_event(2.0 / multiplier, count)
-
-        return event_unless_noiseless(self.multiplier, selections, self.count)
 
     def choose(
         self, rng: RandomGenerator, error: FloatArray, places: IntArray, sensitivity: Sensitivity

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from discreet._common.types import FloatArray
-
-if TYPE_CHECKING:
-    from discreet.problem.scaled_problem import BlockwiseProblem
-    from discreet.solvers.base import Run
+from discreet.problem.scaled_problem import BlockwiseProblem
+from discreet.solvers.base import Run
 
 
 class Made(NamedTuple):

@@ -64,12 +64,13 @@ class DifferenceSum:
         rows = members(block, self.sample, self.step)
         norms = row_norms(rows.X)
         if self.compiled:
+            from discreet.kernels.table_rows import arrays_of
             from discreet.kernels.variance_reduced import add_differences
 
             change, weight = np.zeros(self.w.size), NONE if rows.weight is None else rows.weight
             loss = (rows.loss.code, float(rows.loss.parameter))
             limits = (self.grid_step, self.anchor, self.clip, self.limit)
-            add_differences(rows.X, norms, rows.y, weight, *loss, *limits, self.w, change)
+            add_differences(arrays_of(rows.X), norms, rows.y, weight, *loss, *limits, self.w, change)
             return change * (self.grid_step or UNROUNDED)
         held = clipped_slopes(rows.loss.slope(margins_by_row(rows.X, self.anchor), rows.y), norms, self.clip, None)
         slopes = rows.loss.slope(margins_by_row(rows.X, self.w), rows.y)
@@ -100,8 +101,9 @@ def compiled_sum(
 ) -> FloatArray:
     """The sum of the rows' clipped gradients by the arithmetic of the compiled steps; `held` is filled if not empty."""
     from discreet.kernels.stochastic import add_gradients
+    from discreet.kernels.table_rows import arrays_of
 
     gradient, unit = np.zeros(w.size), grid_step or UNROUNDED
     loss, weight = (rows.loss.code, float(rows.loss.parameter)), NONE if rows.weight is None else rows.weight
-    add_gradients(rows.X, norms, rows.y, weight, *loss, unit, clip, w, gradient, held)
+    add_gradients(arrays_of(rows.X), norms, rows.y, weight, *loss, unit, clip, w, gradient, held)
     return gradient * unit

@@ -1,9 +1,9 @@
-"""Proximal gradient steps on batches of rows, with noise or without: what `sgd` and `bolt-on` share."""
+"""Batches of rows, chosen without looking at any row, and proximal gradient steps on them, with noise or without."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,12 +11,43 @@ import scipy.sparse as sp
 from discreet._common.types import FloatArray, IndexArray
 from discreet.kernels.gradient import clipped_gradient_sum, margins_by_row
 from discreet.kernels.units import UNROUNDED
-from discreet.problem.scaled_problem import ScaledProblem
+from discreet.privacy.budget import Budget
+from discreet.privacy.random.generator import PoissonSample, RandomGenerator
+from discreet.privacy.relation import Relation
+from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem, UnscaledProblem
 from discreet.solvers._shared.batch_parts import NONE, GradientSum
 
-if TYPE_CHECKING:
-    from discreet.privacy.random.generator import PoissonSample
-    from discreet.problem.scaled_problem import BlockwiseProblem, UnscaledProblem
+BATCHES_OF_A_FILE = (
+    "every step reads the whole table, which is stored, and uses {rate:.2g} of its rows; gd uses all rows of a pass"
+)
+
+
+def sampling_lowers_cost(budget: Budget) -> bool:
+    """Whether a random sample of the rows costs less than all of them, in the definition of the budget.
+
+    In mu-GDP and rho-zCDP it does not: docs/guarantees/sgd.md, Theorem 4.
+    """
+    return budget.kind not in ("gdp", "zcdp") or budget.is_infinite
+
+
+def batch_rows(asked: int | None, default: float, rows: int, budget: Budget) -> int:
+    """The expected size of a Poisson batch: as asked, or the default, or all rows where a sample costs as much."""
+    if asked is None and not sampling_lowers_cost(budget):
+        return rows
+    return min(rows, int(asked if asked is not None else default))
+
+
+def assign_rows(
+    relation: Relation, rows: int, parts: int, part_rows: int, rng: RandomGenerator, shuffle: bool = True
+) -> list[IndexArray]:
+    """The rows of each part: at most `part_rows`, or any number where the number of rows is private."""
+    if relation is Relation.ADD_REMOVE:
+        # Each row draws its own part: one row more or less leaves the others where they are.
+        part = rng.integers(parts, rows)
+        ends = np.cumsum(np.bincount(part, minlength=parts))
+        return np.split(np.argsort(part, kind="stable"), ends[:-1])
+    order = rng.permutation(rows) if shuffle else np.arange(rows, dtype=np.int64)
+    return [order[start : start + part_rows] for start in range(0, rows, part_rows)]
 
 
 class BatchSteps:
@@ -43,11 +74,8 @@ class BatchSteps:
         if self.scaled.outputs > 1 or not self.scaled.problem.separable:
             self._with_matrix_products(indptr, indices, noise)
         else:
-            self._with_kernel(indptr, indices, noise)
-
-    def _with_kernel(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
-        scaled = self.scaled
-        move_compiled(self, scaled.X, (self.norms, scaled.y, self.weight), (indptr, indices), noise)
+            rows = (self.norms, self.scaled.y, self.weight)
+            move_compiled(self, self.scaled.X, rows, (indptr, indices), noise)
 
     def _with_matrix_products(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
         scaled, loss = self.scaled, self.scaled.problem.loss
@@ -98,15 +126,13 @@ def move_compiled(
 ) -> None:
     """Let the kernels make one step per batch of these rows, which have norms, targets and weights."""
     from discreet.kernels import stochastic
+    from discreet.kernels.table_rows import arrays_of
 
     c, loss, unit = steps.scaled.penalty_terms, steps.scaled.problem.loss, steps.grid_step or UNROUNDED
     arguments = (*rows, loss.code, float(loss.parameter), *batches, noise / unit)
     settings = (unit, steps.clip, steps.length, steps.batch, c.l1, c.l2, c.low, c.high)
-    if sp.issparse(X):
-        stochastic.steps_sparse(X.indptr, X.indices, X.data, *arguments, *settings, steps.w, steps.total)
-    else:
-        plain = not c.l1.any() and bool(np.isinf(c.low).all() and np.isinf(c.high).all())
-        stochastic.steps_dense(X, *arguments, *settings, plain, steps.w, steps.total)
+    plain = not sp.issparse(X) and not c.l1.any() and bool(np.isinf(c.low).all() and np.isinf(c.high).all())
+    stochastic.steps(arrays_of(X), *arguments, *settings, plain, steps.w, steps.total)
 
 
 def full_table_steps(scaled: BlockwiseProblem, length: float) -> Iterator[FloatArray]:

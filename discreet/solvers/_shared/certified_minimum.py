@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,10 +18,8 @@ import scipy.sparse as sp
 from discreet._common.types import FloatArray
 from discreet.kernels.gradient import row_norms
 from discreet.problem.fista import accelerated_steps, largest_curvature
+from discreet.problem.losses import Loss
 from discreet.problem.scaled_problem import ScaledProblem
-
-if TYPE_CHECKING:
-    from discreet.problem.losses import Loss
 
 SMALL_DECREMENT = 1e-10  # of the Newton steps where epsilon is infinite
 

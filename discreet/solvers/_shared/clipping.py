@@ -8,16 +8,14 @@ depends on them.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from discreet.problem.column_scaling import ColumnScaling
+from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import BlockwiseProblem
-
-if TYPE_CHECKING:
-    from discreet.problem.column_scaling import ColumnScaling
-    from discreet.problem.problem import Problem
-    from discreet.solvers.plan import Plan
+from discreet.solvers.plan import Plan
 
 
 class NoiseRule(NamedTuple):

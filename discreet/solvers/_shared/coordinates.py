@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from discreet._common.types import FloatArray
+from discreet.data.public import Public
 from discreet.privacy import mechanisms
+from discreet.privacy.budget import Budget
+from discreet.problem.coordinate_state import CoordinateState
+from discreet.problem.problem import Problem
+from discreet.problem.scaled_problem import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan, unscaled
 from discreet.solvers._shared.clipping import COORDINATE_CLIP, NoiseRule, typical_slope
-from discreet.solvers.base import Plan
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.problem.problem import Problem
-    from discreet.problem.scaled_problem import BlockwiseProblem
-    from discreet.solvers.base import Run
-
+from discreet.solvers.base import Plan, Run
 
 # Tuned on public tables, and never read from rows: docs/defaults.md.
 PASSES, FEWEST_PASSES, PURE_PASSES = NoiseRule(1.1, 0.6, 150.0), 10, 5
@@ -37,21 +34,10 @@ class Loops(Protocol):
     def outer(self) -> int: ...
 
 
-class CoordinateWeights(Protocol):
-    """The weights of a run, and the mean of their iterates since they were last restarted."""
-
-    @property
-    def w(self) -> FloatArray: ...
-
-    def average(self) -> FloatArray: ...
-
-    def restart(self, w: FloatArray) -> None: ...
-
-
 def descend_in_loops(
     scaled: BlockwiseProblem,
     run: Run,
-    state: CoordinateWeights,
+    state: CoordinateState,
     loops: Loops,
     advance: Callable[[int, int], int],
     average: bool,

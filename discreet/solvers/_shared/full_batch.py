@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
 
+from discreet._common.checks import check_threshold, positive
 from discreet._common.types import FloatArray
+from discreet.data.public import Public
 from discreet.data.rows import takes_tensors
 from discreet.kernels.gradient import row_norms
 from discreet.privacy import mechanisms
+from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms.additive import NoisyGrid
+from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.person_gradients import person_gradient_sum
+from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledBlock
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.averaging import Made, descend
 from discreet.solvers._shared.clipping import GRADIENT_CLIP, row_threshold
-from discreet.solvers.base import Run, calibrated
+from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.privacy.random.generator import RandomGenerator
 
 Move = Callable[[FloatArray, FloatArray], FloatArray]  # weights and a released gradient -> new weights
 
@@ -57,14 +58,6 @@ def full_batch_mechanism(
     count = int(steps) if steps is not None else default
     kind: type[mechanisms.Additive] = mechanisms.Laplace if budget.kind == "pure" else mechanisms.Gaussian
     return calibrated(lambda z: kind(z, count), scaling_plan, budget, public), FullBatchSettings(count)
-
-
-def gradient_releases(plan: FullBatchPlan) -> list[PlannedRelease]:
-    """What the steps release, in words."""
-    dimension = plan.problem.loss.outputs * (plan.public.columns + plan.problem.fit_intercept)
-    sensitivity = mechanisms.clipped_sum(plan.public.relation, dimension) * (1.0 / plan.public.rows)
-    event, relation = plan.mechanism.event, plan.public.relation
-    return planned_releases("mean gradients of all rows", event, relation, sensitivity, OF_THE_THRESHOLD)
 
 
 class NoisyGradient:
@@ -121,12 +114,46 @@ def iterates(gradient: NoisyGradient, rng: RandomGenerator, w: FloatArray, move:
         yield w
 
 
-def noisy_descent(
-    gradient: NoisyGradient, run: Run, start: FloatArray, move: Move, average: bool
-) -> tuple[FloatArray, int]:
-    """All planned steps; the mean of the second half of the iterates, or the last one."""
-    steps = islice(iterates(gradient, run.rng, start, move), gradient.steps)
-    return descend(gradient.scaled, run, gradient.steps, (Made(w, w) for w in steps), average)
+class FullBatchSolver(Solver[mechanisms.Additive, FullBatchSettings]):
+    """A solver whose steps ask for the gradient of all rows: what is left to its subclasses is how a step moves."""
+
+    steps: int | None
+    clip: float | None
+    step: float
+    average: bool
+
+    def __post_init__(self) -> None:
+        positive("steps", self.steps, whole=True)
+        check_threshold("clip", self.clip)
+        positive("step", self.step)
+
+    @abstractmethod
+    def _iterates(self, scaled: BlockwiseProblem, plan: FullBatchPlan, rng: RandomGenerator) -> Iterator[FloatArray]:
+        """The weights after each step, without end.
+
+        Guarantee: each costs one of the releases of the plan's mechanism.
+        """
+
+    def _decide(
+        self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
+    ) -> tuple[mechanisms.Additive, FullBatchSettings]:
+        return full_batch_mechanism(self.steps, scaling_plan, budget, public)
+
+    def _releases(self, plan: FullBatchPlan) -> list[PlannedRelease]:
+        dimension = plan.problem.loss.outputs * (plan.public.columns + plan.problem.fit_intercept)
+        sensitivity = mechanisms.clipped_sum(plan.public.relation, dimension) * (1.0 / plan.public.rows)
+        event, relation = plan.mechanism.event, plan.public.relation
+        return planned_releases("mean gradients of all rows", event, relation, sensitivity, OF_THE_THRESHOLD)
+
+    def _most_exact_steps(self, plan: FullBatchPlan) -> int | None:
+        """How many steps are made at most where there is no noise; None: as many as a few seconds allow."""
+        return None
+
+    def _descend(self, scaled: BlockwiseProblem, plan: FullBatchPlan, run: Run) -> tuple[FloatArray, int]:
+        own_steps, steps = self._iterates(scaled, plan, run.rng), plan.settings.steps
+        if plan.budget.is_infinite and self.steps is None:
+            return until_optimal(scaled, run, own_steps, most=self._most_exact_steps(plan))
+        return descend(scaled, run, steps, (Made(w, w) for w in islice(own_steps, steps)), self.average)
 
 
 def default_steps(public: Public, budget: Budget) -> int:

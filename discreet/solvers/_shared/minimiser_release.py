@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from discreet._common.checks import check_threshold
+from discreet.data.public import Public
 from discreet.privacy import mechanisms
+from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms.perturbations import OutputNoise, SphericalLaplace
+from discreet.problem.problem import Problem
+from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import NoiseRule
 from discreet.solvers.base import Solver, calibrated
 from discreet.solvers.plan import M, S
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.problem.problem import Problem
-    from discreet.scaling.plan import ScalingPlan
 
 ROW_NORM = NoiseRule(0.13, 0.38, 1.5)  # of shortened rows, in units of a typical norm; tuned: docs/defaults.md
 

@@ -9,22 +9,19 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet._common.types import FloatArray
+from discreet.data.public import Public
 from discreet.data.public_inputs import PublicModel
 from discreet.data.rows import Data
 from discreet.problem.column_scaling import identity_scaling
 from discreet.problem.fista import accelerated_steps, largest_curvature
 from discreet.problem.optimum import is_smooth, lbfgs
+from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import ScaledBlock, ScaledProblem, scale_problem
 from discreet.scaling.public_scales import with_public_scales
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.problem.problem import Problem
 
 # Strengths of the ridge in units of the loss's curvature, in scaled columns; the last one leaves little but a constant.
 RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e2)

@@ -2,7 +2,9 @@
 
 The dual variable u_i of row i, which starts where the weights do, is a vector as long as a row, but nothing except
 q_i = x_i . u_i is ever needed of it: the proximal step of a linear model moves along x_i. So one number per row is
-kept, and no matrix of the table's size.
+kept, and no matrix of the table's size. Where rows lie on workers, these numbers live beside them and never leave them.
+A worker that dies takes them with it; they follow from the rows and from the weights of earlier rounds, which are
+released, so another worker computes them again.
 Proof of what may be released: docs/guarantees/admm.md.
 """
 
@@ -11,21 +13,20 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
-from discreet.data.rows import piece_slices, sum_over_blocks
+from discreet.data.rows import Data, piece_slices, sum_over_blocks
 from discreet.kernels.gradient import clipped_gradient_sum, clipped_slopes
 from discreet.privacy.mechanisms.additive import NoisyGrid
-from discreet.problem.scaled_problem import BlockwiseProblem, ScaledBlock
+from discreet.privacy.random.generator import RandomGenerator
+from discreet.problem.scaled_block import BlockScaling, ScaledBlock
+from discreet.problem.scaled_problem import BlockwiseProblem, UnscaledProblem
 from discreet.solvers._shared.full_batch import FullBatchPlan, NoisyGradient
-
-if TYPE_CHECKING:
-    from discreet.privacy.random.generator import RandomGenerator
-
 
 CHANGED = "the rows changed or came in another order while they were read; train again on a table that stays."
 
@@ -140,3 +141,78 @@ def moved(
 def checksum(block: ScaledBlock) -> float:
     """Of the norms and targets of the rows in their order."""
     return float(zlib.crc32(block.y.tobytes(), zlib.crc32(block.norms.tobytes())))
+
+
+class DualsLostError(Exception):
+    """A block has no dual variables of this round: its worker is new."""
+
+
+class RemoteDuals(HiddenDuals):
+    """The same releases as `HiddenDuals`, from rows that give sums only.
+
+    Guarantee: a call costs one of the `steps` releases of the plan's mechanism: rounds that are computed again are
+    computed from the same numbers, and released once.
+    """
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._points: list[FloatArray] = []  # the weights of the rounds so far
+
+    def __call__(self, w: FloatArray, rng: RandomGenerator) -> FloatArray:
+        if not isinstance(self.scaled, UnscaledProblem):
+            raise RuntimeError("rows that give sums only have a problem that asks for them.")
+        numbers = (self.gamma, self.relaxation, self.clip, self.grid.step)
+        part = DualRound(self.scaled.block_scaling, np.array(w), self.scaled.start(), *numbers, len(self._points))
+        try:
+            total = self.scaled.source.sum(part)
+        except DualsLostError:
+            total = self.scaled.source.sum(replace(part, earlier=tuple(self._points)))
+        self._points.append(part.w)
+        return self._released(total, rng) / self.scaled.rows
+
+
+@dataclass(frozen=True, eq=False)
+class DualRound:
+    """One round of a block: the sum of the rows' gradients at their proximal points; the block remembers its duals.
+
+    Those of this round stay beside those of the next: a round that is asked for twice gives the same sum.
+    """
+
+    scaled: BlockScaling
+    w: FloatArray
+    start: FloatArray
+    gamma: float
+    relaxation: float
+    clip: float
+    step: float
+    number: int
+    earlier: tuple[FloatArray, ...] = ()  # the weights of all rounds before, if a worker may have lost the duals
+
+    def __call__(self, block: Data) -> FloatArray:
+        scaled = block.keep(self.scaled.key, self.scaled)
+        if self.number == 0:
+            block.memory.clear()
+            block.memory.update(checksum=checksum(scaled), duals={0: scaled.margins(self.start)})
+        elif self.number not in block.memory.get("duals", {}):
+            block.memory.update(checksum=checksum(scaled), duals={self.number: self._again(scaled)})
+        if checksum(scaled) != block.memory["checksum"]:
+            raise ValueError(CHANGED)
+        before = block.memory["duals"][self.number]
+        after, slopes = self._round(scaled, self.w, before)
+        block.memory["duals"] = {self.number: before, self.number + 1: after}
+        return clipped_gradient_sum(scaled.X, slopes, scaled.norms, self.clip, scaled.weight, self.step)
+
+    def _round(self, block: ScaledBlock, w: FloatArray, products: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The products x_i . u_i after a round, and the slopes at the proximal points."""
+        margins, slopes = proximal_step(block, w, products, self.gamma)
+        own = clipped_slopes(slopes, block.norms, self.clip, block.weight)
+        return moved(products, margins, own * block.norms**2, self.gamma, self.relaxation), slopes
+
+    def _again(self, block: ScaledBlock) -> FloatArray:
+        """The products before this round, from the weights of all rounds before."""
+        if len(self.earlier) != self.number:
+            raise DualsLostError
+        products = block.margins(self.start)
+        for w in self.earlier:
+            products, _ = self._round(block, w, products)
+        return products

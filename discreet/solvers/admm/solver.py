@@ -5,46 +5,41 @@ Takes every penalty with a proximal map, separable or not. Theorem and proof: do
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet._common.checks import LARGEST_THRESHOLD, SMALLEST_THRESHOLD, check_threshold, number_in, one_of, positive
 from discreet._common.types import FloatArray
+from discreet.data.public import Public
 from discreet.privacy import mechanisms
+from discreet.privacy.budget import Budget
+from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.relation import Relation
 from discreet.privacy.release import PlannedRelease, planned_releases
+from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import curvature_bound
 from discreet.solvers._shared.full_batch import (
     FullBatchPlan,
     FullBatchSettings,
+    FullBatchSolver,
     Move,
     NoisyGradient,
-    full_batch_mechanism,
-    gradient_releases,
     iterates,
-    noisy_descent,
 )
-from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers.admm.remote_duals import RemoteDuals
-from discreet.solvers.admm.row_duals import HiddenDuals, NoisyDuals
-from discreet.solvers.base import Capabilities, Run, Solver
+from discreet.solvers.admm.row_duals import HiddenDuals, NoisyDuals, RemoteDuals
+from discreet.solvers.base import Capabilities
 from discreet.solvers.plan import OF_THE_THRESHOLD
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.problem.problem import Problem
 
 TAKEN = Capabilities(pure=True, coupled=True, single_output=True, compiled=("proximal_slope",), start=True, stored=True)
 FORMS = {"hidden-duals": HiddenDuals, "noisy-duals": NoisyDuals}
 
 
 @dataclass(frozen=True)
-class ADMM(Solver[mechanisms.Additive, FullBatchSettings]):
+class ADMM(FullBatchSolver):
     """Consensus ADMM with one copy of the weights per row, of which one number per row is kept.
 
     Parameters
@@ -86,6 +81,11 @@ class ADMM(Solver[mechanisms.Additive, FullBatchSettings]):
         one_of("form", self.form, tuple(FORMS))
 
     @property
+    def steps(self) -> int | None:  # type: ignore[override]
+        """Its rounds, by the name that they have in other solvers."""
+        return self.rounds
+
+    @property
     def capabilities(self) -> Capabilities:  # type: ignore[override]
         return replace(TAKEN, workers=self.form == "hidden-duals")
 
@@ -94,11 +94,11 @@ class ADMM(Solver[mechanisms.Additive, FullBatchSettings]):
     ) -> tuple[mechanisms.Additive, FullBatchSettings]:
         if self.form == "noisy-duals" and public.relation is Relation.ADD_REMOVE:
             raise ValueError('form="noisy-duals" shows how many rows send messages; use relation="replace".')
-        return full_batch_mechanism(self.rounds, scaling_plan, budget, public)
+        return super()._decide(problem, public, budget, scaling_plan)
 
     def _releases(self, plan: FullBatchPlan) -> list[PlannedRelease]:
         if self.form == "hidden-duals":
-            return gradient_releases(plan)
+            return super()._releases(plan)
         relation, columns = plan.public.relation, plan.public.columns + plan.problem.fit_intercept
         sensitivity = mechanisms.clipped_sum(relation, columns)
         return planned_releases("gradients of every row", plan.mechanism.event, relation, sensitivity, OF_THE_THRESHOLD)
@@ -112,13 +112,10 @@ class ADMM(Solver[mechanisms.Additive, FullBatchSettings]):
         """No length diverges, so a kink in the loss need not shorten the steps: its slopes still change by about 1."""
         return self.gamma * max(1.0, scaled.problem.loss.smoothness) / curvature_bound(scaled)
 
-    def _descend(self, scaled: BlockwiseProblem, plan: FullBatchPlan, run: Run) -> tuple[FloatArray, int]:
+    def _iterates(self, scaled: BlockwiseProblem, plan: FullBatchPlan, rng: RandomGenerator) -> Iterator[FloatArray]:
         gamma, gradient = self.step_length(scaled), self.noisy_gradient(scaled, plan)
         start = scaled.prox(scaled.start(), gamma)
-        move = self._consensus(scaled, gamma)
-        if plan.budget.is_infinite and self.rounds is None:
-            return until_optimal(scaled, run, iterates(gradient, run.rng, start, move))
-        return noisy_descent(gradient, run, start, move, self.average)
+        return iterates(gradient, rng, start, self._consensus(scaled, gamma))
 
     def _consensus(self, scaled: BlockwiseProblem, gamma: float) -> Move:
         """The other half of a round: the mean of the duals, from released numbers alone, then the penalty's step."""

@@ -9,16 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray, IntArray
+from discreet.data.public import Public
 from discreet.privacy import mechanisms
+from discreet.privacy.budget import Budget
+from discreet.privacy.mechanisms.additive import NoisyGrid
+from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.coordinate_state import CoordinateState
-from discreet.problem.scaled_problem import ScaledProblem
+from discreet.problem.problem import Problem
+from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.coordinates import (
     default_steps,
@@ -31,14 +35,6 @@ from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.coordinate_descent.screening import Screening
 from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.privacy.mechanisms.additive import NoisyGrid
-    from discreet.privacy.random.generator import RandomGenerator
-    from discreet.problem.problem import Problem
-    from discreet.problem.scaled_problem import BlockwiseProblem
 
 
 @dataclass(frozen=True)

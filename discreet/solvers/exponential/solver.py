@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,27 +16,21 @@ import scipy.sparse as sp
 
 from discreet._common.checks import check_threshold
 from discreet._common.types import FloatArray
+from discreet.data.public import Public
 from discreet.privacy import mechanisms
+from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms import PointSelection, Sensitivity
 from discreet.privacy.release import PlannedRelease, planned_releases
-from discreet.problem.constraints import Box, L1Ball, L2Ball, SetAroundZero
-from discreet.problem.losses import Squared
+from discreet.problem.constraints import Box, Constraint, L1Ball, L2Ball, SetAroundZero
+from discreet.problem.losses import Loss, Squared
 from discreet.problem.penalties import Zero
+from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated, refused
-from discreet.solvers.exponential.cell_sampler import CellSampler, Energy
-from discreet.solvers.exponential.cells import best_pieces, box_excess, covering, log_tries
+from discreet.solvers.exponential.cells import CellSampler, Energy, best_pieces, box_excess, covering, log_tries
 from discreet.solvers.plan import Plan, Settings
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.problem.constraints import Constraint
-    from discreet.problem.losses import Loss
-    from discreet.problem.problem import Problem
-
 
 LABEL_REACH, TARGET_REACH = 2.0, 1.0  # what the weights of scaled columns seldom exceed
 TARGET_SPREADS = 4.0  # regression targets are clipped at so many of their scales

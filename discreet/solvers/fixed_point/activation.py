@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet._common.checks import number_in, one_of
 from discreet._common.types import IntArray
-
-if TYPE_CHECKING:
-    from discreet.privacy.random.generator import RandomGenerator
+from discreet.privacy.random.generator import RandomGenerator
 
 RULES = ("all", "cyclic", "uniform", "independent")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,16 +13,13 @@ from discreet._common.checks import LARGEST_THRESHOLD, SMALLEST_THRESHOLD, numbe
 from discreet._common.digest import digest_of
 from discreet._common.types import FloatArray, IntArray
 from discreet.privacy import accounting, mechanisms
-from discreet.privacy.random.generator import generator_from
+from discreet.privacy.budget import Budget
+from discreet.privacy.random.generator import RandomGenerator, generator_from
 from discreet.privacy.relation import Relation, relation_from
 from discreet.privacy.release import ReleasePlan
 from discreet.solvers.fixed_point.activation import Activation
 from discreet.solvers.fixed_point.plan import FixedPointResult, grid_of, plan_iteration
 from discreet.solvers.fixed_point.queries import ClippedRows, Query
-
-if TYPE_CHECKING:
-    from discreet.privacy.budget import Budget
-    from discreet.privacy.random.generator import RandomGenerator
 
 Map = Callable[[FloatArray], FloatArray]
 BlockMap = Callable[[FloatArray, IntArray], FloatArray]

@@ -10,20 +10,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray
+from discreet.data.public import Public
 from discreet.data.validation import LARGEST_BOUND
 from discreet.privacy import mechanisms
+from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms import VertexSelections
 from discreet.privacy.release import Kind, PlannedRelease, planned_releases
 from discreet.problem.column_scaling import identity_scaling
 from discreet.problem.constraints import AxisPolytope, Simplex
 from discreet.problem.penalties import Zero
+from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import NoiseRule, typical_slope
@@ -32,12 +35,6 @@ from discreet.solvers.base import Capabilities, Run, Solver, calibrated, refused
 from discreet.solvers.frank_wolfe.vertex_path import Path, begin
 from discreet.solvers.frank_wolfe.vertex_selection import Hull, Polytope
 from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.problem.problem import Problem
-
 
 FEWEST_STEPS, MOST_STEPS = 5, 300  # limits of the default number of steps: docs/defaults.md
 NOISELESS_STEPS = 1_000  # where epsilon is infinite; accelerated steps follow them
@@ -87,15 +84,9 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
 
     name = "frank-wolfe"
     capabilities = Capabilities(
-        order="F",
-        pure=True,
-        single_output=True,
-        selects=True,
-        compiled=("slope",),
-        stored=True,
-        copied=True,
+        order="F", pure=True, single_output=True, selects=True, compiled=("slope",), stored=True, copied=True,
         freezes=False,
-    )
+    )  # fmt: skip
 
     steps: int | None = None
     clip: float | None = None

@@ -5,6 +5,8 @@ The sums are counted in units of the grid's step, every term rounded to an integ
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -12,25 +14,23 @@ from discreet._common.types import FloatArray
 from discreet.kernels.units import UNROUNDED
 from discreet.problem.constraints import AxisPolytope
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem
-from discreet.solvers.frank_wolfe.stored_path import StoredPath
+from discreet.solvers._shared.coordinate_parts import CoordinateSums, Moves
 from discreet.solvers.frank_wolfe.vertex_selection import Choice, Hull, Polytope, levels_of
 
 SMALLEST_FACTOR = 1e-60  # of the weights, before it is multiplied out
 
 
-class ScannedPath:
-    """Every move is followed by a pass over the whole table: dense rows, an intercept, or general vertices."""
+class ScannedPath(ABC):
+    """Every move is followed by a pass over the whole table."""
 
-    def __init__(self, scaled: ScaledProblem, polytope: Polytope, clip: float, scale: float, unit: float) -> None:
+    def __init__(self, scaled: BlockwiseProblem, polytope: Polytope, clip: float, scale: float, unit: float) -> None:
         self.scaled, self.polytope, self.unit = scaled, polytope, unit
         self.clip, self.units = np.full(scaled.columns, clip), np.full(scaled.columns, unit)
-        self.weight = scaled.kernel_weight
         self.inner = scaled.scaling.columns
         self.w = np.zeros(scaled.columns)
         self.w[: self.inner] = start(polytope, self.inner)
-        self.margins = scaled.margins(self.w)  # without the intercept
-        self.sums = np.empty(scaled.columns)
-        self._scan()
+        self._begin()
+        self.sums = self._scan()
         self.choice = Choice(polytope.symmetric, scale / unit, levels_of(polytope, self.sums[: self.inner]))
 
     def move(self, chosen: tuple[int, float], share: float, intercept_move: float) -> None:
@@ -38,19 +38,43 @@ class ScannedPath:
         vertex = self.polytope.vertex(*chosen, self.inner)
         self.w[: self.inner] *= 1.0 - share
         self.w[: self.inner] += share * vertex
-        self.margins *= 1.0 - share
-        self._add_to_margins(chosen, share, vertex)
-        if self.scaled.problem.fit_intercept:
-            self.w[self.inner] += intercept_move
-        self._scan()
+        self._move_margins(chosen[0], share, vertex)
+        self.w[self.inner :] += intercept_move  # empty without an intercept
+        self.sums = self._scan()
         self.choice.follow(levels_of(self.polytope, self.sums[: self.inner]))
 
     def intercept_sum(self) -> float:
         """The sum of the intercept's entries: a multiple of the grid's step."""
         return float(self.sums[self.inner :].sum() * self.unit)  # empty without an intercept
 
-    def _add_to_margins(self, chosen: tuple[int, float], share: float, vertex: FloatArray) -> None:
-        X, j = self.scaled.X, chosen[0]
+    @property
+    def intercept(self) -> float:
+        return float(self.w[self.inner :].sum())
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Prepare the margins at the start."""
+
+    @abstractmethod
+    def _move_margins(self, j: int, share: float, vertex: FloatArray) -> None:
+        """Let the margins follow a move of the weights to a vertex, which lies on axis j unless it is a general one."""
+
+    @abstractmethod
+    def _scan(self) -> FloatArray:
+        """The clipped gradient sums, in units."""
+
+
+class MemoryPath(ScannedPath):
+    """The path on rows in memory: dense rows, an intercept, or general vertices. A margin is kept for each row."""
+
+    scaled: ScaledProblem
+
+    def _begin(self) -> None:
+        self.margins = self.scaled.margins(self.w)  # without the intercept
+
+    def _move_margins(self, j: int, share: float, vertex: FloatArray) -> None:
+        X = self.scaled.X
+        self.margins *= 1.0 - share
         if isinstance(self.polytope, Hull):
             self.margins += share * np.asarray(X[:, : self.inner] @ vertex)
         elif sp.issparse(X):
@@ -59,16 +83,40 @@ class ScannedPath:
         else:
             self.margins += share * vertex[j] * X[:, j]
 
-    def _scan(self) -> None:
+    def _scan(self) -> FloatArray:
         from discreet.kernels import greedy
 
-        scaled, X = self.scaled, self.scaled.X
-        intercept = self.w[self.inner] if scaled.problem.fit_intercept else 0.0
-        slopes = np.ascontiguousarray(scaled.problem.loss.slope(self.margins + intercept, scaled.y))
+        scaled, X, sums = self.scaled, self.scaled.X, np.empty(self.scaled.columns)
+        slopes = np.ascontiguousarray(scaled.problem.loss.slope(self.margins + self.intercept, scaled.y))
+        arguments = (slopes, scaled.kernel_weight, self.clip, self.units, sums)
         if sp.issparse(X):
-            greedy.sums_sparse(X.indptr, X.indices, X.data, slopes, self.weight, self.clip, self.units, self.sums)
+            greedy.sums_sparse(X.indptr, X.indices, X.data, *arguments)
         else:
-            greedy.sums_dense(X.T, slopes, self.weight, self.clip, self.units, self.sums)
+            greedy.sums_dense(X.T, *arguments)
+        return sums
+
+
+class StoredPath(ScannedPath):
+    """The path on rows that are read block by block; nothing is kept of a row.
+
+    For vertices on the axes the sums have the same bits as in memory. General vertices move all columns, and margins
+    are then computed from the weights.
+    """
+
+    def _begin(self) -> None:
+        self.moves = Moves(final=0.0)
+        if not isinstance(self.polytope, Hull):
+            for j in np.flatnonzero(self.w):
+                self.moves.add(int(j), float(self.w[j]))
+
+    def _move_margins(self, j: int, share: float, vertex: FloatArray) -> None:
+        if not isinstance(self.polytope, Hull):
+            self.moves.add(j, share * vertex[j], 1.0 - share)
+
+    def _scan(self) -> FloatArray:
+        self.moves.final = self.intercept
+        w = self.w.copy() if isinstance(self.polytope, Hull) else None
+        return self.scaled.sum(CoordinateSums(self.moves, self.clip, self.units, w))
 
 
 class TouchedPath:
@@ -138,7 +186,7 @@ class TouchedPath:
         greedy.sums_sparse(X.indptr, X.indices, X.data, self.slopes, self.weight, *limits, self.sums)
 
 
-Path = ScannedPath | TouchedPath | StoredPath
+Path = ScannedPath | TouchedPath
 
 
 def start(polytope: Polytope, columns: int) -> FloatArray:
@@ -150,8 +198,8 @@ def begin(scaled: BlockwiseProblem, polytope: Polytope, clip: float, scale: floa
     """The state before the first selection; with scale 0 the best vertex is taken, with step 0 nothing is rounded."""
     unit = step or UNROUNDED
     if not isinstance(scaled, ScaledProblem):
-        return StoredPath(scaled, polytope, start(polytope, scaled.scaling.columns), clip, scale, unit)
+        return StoredPath(scaled, polytope, clip, scale, unit)
     sparse = sp.issparse(scaled.X) and not scaled.problem.fit_intercept
     if sparse and not isinstance(polytope, Hull):
         return TouchedPath(scaled, polytope, clip, scale, unit)
-    return ScannedPath(scaled, polytope, clip, scale, unit)
+    return MemoryPath(scaled, polytope, clip, scale, unit)

@@ -9,28 +9,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray, IndexArray
+from discreet.data.public import Public
 from discreet.privacy import mechanisms
+from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms.aggregation import Kind, RunningSumGaussian, row_norm
+from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.relation import Relation
 from discreet.privacy.release import PlannedRelease, planned_releases
+from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.batches import assign_rows
+from discreet.solvers._shared.batch_steps import assign_rows
 from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.ftrl.leaf_loop import LeafLoop
 from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.privacy.random.generator import RandomGenerator
-    from discreet.problem.problem import Problem
-
 
 LEAVES, EPOCHS = 128, 8  # updates in a pass, and passes: docs/defaults.md
 NOISELESS_EPOCHS = 400  # the most passes where epsilon is infinite

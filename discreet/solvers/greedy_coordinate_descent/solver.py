@@ -10,15 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet._common.checks import check_threshold, number_in, one_of, positive
 from discreet._common.types import FloatArray
+from discreet.data.public import Public
 from discreet.privacy import mechanisms
+from discreet.privacy.budget import Budget
 from discreet.privacy.release import Kind, PlannedRelease, planned_releases
 from discreet.problem.penalties import prox, prox_decrease_root, signed_subgradient_distance
+from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.coordinates import scaling_for_declared, smoothness_bounds, thresholds
@@ -27,12 +29,6 @@ from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.greedy_coordinate_descent.coordinate_gradients import Gradients, gradients_of
 from discreet.solvers.greedy_coordinate_descent.measured_smoothness import MeasuredSmoothness
 from discreet.solvers.plan import OF_THE_THRESHOLD, SQUARED_RANGE, Plan, Settings
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.problem.problem import Problem
-
 
 # The default number of steps: docs/guarantees/greedy-cd.md, "Defaults".
 FEWEST_STEPS, MOST_STEPS = 1, 50
@@ -96,15 +92,9 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
 
     name = "greedy-cd"
     capabilities = Capabilities(
-        order="F",
-        separable_only=True,
-        single_output=True,
-        selects=True,
-        compiled=("slope",),
-        start=True,
-        stored=True,
-        copied=True,
-    )
+        order="F", separable_only=True, single_output=True, selects=True, compiled=("slope",), start=True,
+        stored=True, copied=True,
+    )  # fmt: skip
 
     steps: int | None = None
     clip: float | None = None

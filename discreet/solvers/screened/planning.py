@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
+from discreet.data.public import Public
 from discreet.privacy import mechanisms
+from discreet.privacy.budget import Budget
+from discreet.problem.problem import Problem
 from discreet.solvers import SOLVERS
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.problem.problem import Problem
 
 SHARE = 0.5  # of the budget for the choices: neither they nor the fit are noisier than sqrt(2) times what they could be
 CLEAR = 2.0  # scales of the noise beyond log(columns): such a column beats all others with probability 0.88

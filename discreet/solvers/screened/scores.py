@@ -7,16 +7,13 @@ the pairs it is in. Sensitivity and proof: docs/guarantees/screened.md.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from discreet.data.rows import Data
-    from discreet.problem.problem import Problem
+from discreet.data.rows import Data
+from discreet.problem.problem import Problem
 
 
 def concordance_scores(problem: Problem, data: Data, public_rows: int) -> FloatArray:

@@ -10,32 +10,29 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from discreet._common.checks import number_in, positive
 from discreet._common.types import FloatArray, IntArray, Progress
-from discreet.data.rows import Data
+from discreet.data.public import Public
+from discreet.data.rows import Data, Rows
 from discreet.privacy import accounting, mechanisms
+from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms import SelectionsThenFit
+from discreet.privacy.random.generator import RandomGenerator
+from discreet.privacy.relation import Relation
 from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.column_scaling import ColumnScaling
+from discreet.problem.problem import Problem
+from discreet.problem.scaled_problem import ScaledProblem, feasible
 from discreet.scaling.plan import ScalingPlan, binary
 from discreet.solvers import SOLVERS
 from discreet.solvers.base import Capabilities, Run, Solution, Solver, planned_rows, refused
 from discreet.solvers.plan import Plan, Settings
 from discreet.solvers.screened.planning import SHARE, found_columns
 from discreet.solvers.screened.scores import concordance_scores
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.data.rows import Rows
-    from discreet.privacy.budget import Budget
-    from discreet.privacy.random.generator import RandomGenerator
-    from discreet.privacy.relation import Relation
-    from discreet.problem.problem import Problem
-    from discreet.problem.scaled_problem import ScaledProblem
 
 LEAST_SHARE, MOST_SHARE = 0.01, 0.99  # of the choices: both they and the fit need some
 
@@ -180,7 +177,7 @@ class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
         fit = inner.solver.solve(problem, table, inner, rng, progress, trace)
         coef = np.zeros((*np.shape(fit.coef)[:-1], data.columns))
         coef[..., chosen] = fit.coef
-        coef = _feasible(problem, coef)
+        coef = feasible(problem, coef)  # a box may exclude the 0 of a column that was not chosen
         scaling = _scaling_of_all(fit.scaling, chosen, data.columns)
         return Solution(coef, fit.intercept, fit.iterations, plan, scaling, fit.objective_trace, fit.seeded)
 
@@ -248,15 +245,6 @@ def _solver_of_fit(
     kind: Any = SOLVERS["gd" if found == Screened.name else found]
     fit: Solver[Any, Any] = kind(scale_share=scale_share)
     return fit
-
-
-def _feasible(problem: Problem, coef: FloatArray) -> FloatArray:
-    """The coefficients in the constraint: a box may exclude the 0 of a column that was not chosen."""
-    constraint = problem.constraint
-    if constraint is None:
-        return coef
-    rows = [row if constraint.contains(row) else constraint.project(row) for row in np.atleast_2d(coef)]
-    return np.stack(rows).reshape(coef.shape)
 
 
 def _scaling_of_all(scaling: ColumnScaling, chosen: IntArray, columns: int) -> ColumnScaling:

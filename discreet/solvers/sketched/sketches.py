@@ -10,14 +10,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from discreet._common.types import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from discreet.privacy.random.generator import RandomGenerator
+from discreet.privacy.random.generator import RandomGenerator
 
 
 class Sets(NamedTuple):

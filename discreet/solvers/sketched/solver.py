@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray
+from discreet.data.public import Public
 from discreet.privacy import mechanisms
+from discreet.privacy.budget import Budget
+from discreet.privacy.mechanisms.additive import NoisyGrid
 from discreet.privacy.release import PlannedRelease, planned_releases
-from discreet.problem.scaled_problem import ScaledProblem
+from discreet.problem.problem import Problem
+from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem
 from discreet.scaling.plan import ScalingPlan, plan_scaling
 from discreet.solvers._shared.clipping import COORDINATE_CLIP, GRADIENT_CLIP
 from discreet.solvers._shared.coordinates import (
@@ -40,14 +44,6 @@ from discreet.solvers.sketched.sketches import (
     Sketch,
     complete_partition,
 )
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.privacy.mechanisms.additive import NoisyGrid
-    from discreet.problem.problem import Problem
-    from discreet.problem.scaled_problem import BlockwiseProblem
-
 
 SKETCHES = ("single", "importance", "nice", "independent", "blocks", "full")
 SIZE = 8  # coordinates in a set: docs/defaults.md

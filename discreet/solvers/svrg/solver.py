@@ -9,29 +9,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from discreet._common.checks import check_threshold, positive
 from discreet._common.types import FloatArray
+from discreet.data.public import Public
 from discreet.privacy import mechanisms
+from discreet.privacy.budget import Budget
 from discreet.privacy.release import PlannedRelease, planned_releases
-from discreet.problem.scaled_problem import ScaledProblem
+from discreet.problem.problem import Problem
+from discreet.problem.scaled_problem import ScaledProblem, UnscaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.averaging import Made, descend
-from discreet.solvers._shared.batch_steps import full_table_steps
-from discreet.solvers._shared.batches import BATCHES_OF_A_FILE, batch_rows
+from discreet.solvers._shared.batch_steps import BATCHES_OF_A_FILE, batch_rows, full_table_steps
 from discreet.solvers._shared.clipping import curvature_bound
 from discreet.solvers._shared.noiseless import affordable_steps, until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
 from discreet.solvers.svrg.steps import MemorySteps, StoredSteps
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.problem.problem import Problem
-    from discreet.problem.scaled_problem import UnscaledProblem
-
 
 # Tuned on public tables, and never read from rows: docs/defaults.md.
 ANCHORS, MOST_INNER = 20, 40  # gradients over all rows, and the most steps after each

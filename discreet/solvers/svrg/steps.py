@@ -93,16 +93,14 @@ class Steps(ABC):
     ) -> None:
         """Let the kernels make one step per batch of these rows, which have norms, targets and weights."""
         from discreet.kernels import variance_reduced
+        from discreet.kernels.table_rows import arrays_of
 
         c, loss, step = self.scaled.penalty_terms, self.scaled.problem.loss, self.batch_grid.step
         counts = noise / (step or UNROUNDED)
         arguments = (*rows, loss.code, float(loss.parameter), *batches, counts, step)
         around = (held, self.anchor, self.gradient, self.clip, self.difference_clip)
         settings = (self.length, float(self.settings.batch), c.l1, c.l2, c.low, c.high, self.w, self.total)
-        if sp.issparse(X):
-            variance_reduced.inner_sparse(X.indptr, X.indices, X.data, *arguments, *around, *settings)
-        else:
-            variance_reduced.inner_dense(X, *arguments, *around, *settings)
+        variance_reduced.inner(arrays_of(X), *arguments, *around, *settings)
 
 
 class MemorySteps(Steps):
@@ -132,13 +130,10 @@ class MemorySteps(Steps):
         indptr, indices = self.sampled.batches(run.rng, scaled.X.shape[0], steps)
         noise = self.batch_grid.noise(run.rng, (steps, *scaled.shape))  # each step multiplies it by its own clip
         if self.compiled:
-            self._with_kernel(indptr, indices, noise)
+            rows = (self.norms, scaled.y, self.weight)
+            self._move_compiled(scaled.X, rows, self.held, (indptr, indices), noise)
         else:
             self._with_matrix_products(indptr, indices, noise)
-
-    def _with_kernel(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
-        rows = (self.norms, self.scaled.y, self.weight)
-        self._move_compiled(self.scaled.X, rows, self.held, (indptr, indices), noise)
 
     def _with_matrix_products(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
         scaled, loss = self.scaled, self.scaled.problem.loss

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from discreet.privacy.relation import Relation
-
-if TYPE_CHECKING:
-    from discreet.solvers.plan import Plan
+from discreet.solvers.plan import Plan
 
 UNIT_COLUMNS = "scaled columns have mean squares of at most 1, as their released scales aim at"
 AS_MANY_ROWS = "the table has no more rows than the public number"

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet.privacy.mechanisms.additive import NoisyGrid
+from discreet.problem.column_scaling import ColumnScaling
+from discreet.problem.scaled_problem import BlockwiseProblem
 from discreet.solvers._shared.averaging import tail_length
 from discreet.solvers._shared.clipping import curvature_bound
 from discreet.solvers._shared.full_batch import FullBatchPlan, NoisyGradient
 from discreet.solvers.admm.solver import ADMM
 from discreet.solvers.gradient_descent import GradientDescent
+from discreet.solvers.plan import Plan
 from discreet.solvers.stochastic_gradient import SGDPlan, StochasticGradientDescent, threshold_and_grid
 from discreet.solvers.theory.assumptions import assumptions_of, has_known_scales
 from discreet.solvers.theory.lookup import bound_of, distance_of
@@ -29,12 +32,6 @@ from discreet.theory.distance import AveragedContractionDistance, ContractionDis
 from discreet.theory.fixed_point import NoisyContraction, printed_rate
 from discreet.theory.gd import least_bound
 from discreet.theory.steps import NoisyGradientSteps
-
-if TYPE_CHECKING:
-    from discreet.privacy.mechanisms.additive import NoisyGrid
-    from discreet.problem.column_scaling import ColumnScaling
-    from discreet.problem.scaled_problem import BlockwiseProblem
-    from discreet.solvers.plan import Plan
 
 
 @distance_of.register(GradientDescent)

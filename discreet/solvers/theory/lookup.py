@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from functools import singledispatch
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from discreet.problem.column_scaling import ColumnScaling
-    from discreet.solvers.plan import Plan
-    from discreet.theory.bound import Bound
-    from discreet.theory.distance import DistanceLaw
+from discreet.problem.column_scaling import ColumnScaling
+from discreet.solvers.plan import Plan
+from discreet.theory.bound import Bound
+from discreet.theory.distance import DistanceLaw
 
 
 @singledispatch

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet.privacy.mechanisms import perturbations
 from discreet.privacy.mechanisms.perturbations import OutputNoise, SphericalLaplace
+from discreet.problem.column_scaling import ColumnScaling
 from discreet.problem.scaled_problem import scaled_penalty_terms
 from discreet.solvers._shared.certified_minimum import row_curvature
 from discreet.solvers.objective_perturbation import (
@@ -21,12 +21,8 @@ from discreet.solvers.objective_perturbation import (
     ObjectivePerturbationPlan,
     distance_of_minimum,
 )
-from discreet.solvers.output_perturbation import (
-    TOLERANCE,
-    OutputPerturbation,
-    OutputPerturbationPlan,
-    sensitivity_of,
-)
+from discreet.solvers.output_perturbation import TOLERANCE, OutputPerturbation, OutputPerturbationPlan, sensitivity_of
+from discreet.solvers.plan import Plan
 from discreet.solvers.theory.assumptions import planned_ridge
 from discreet.solvers.theory.lookup import bound_of, distance_of
 from discreet.theory.bound import Bound
@@ -39,10 +35,6 @@ from discreet.theory.distance import (
     SphericalDistance,
 )
 from discreet.theory.perturbations import objective_perturbation_bound, output_perturbation_bound
-
-if TYPE_CHECKING:
-    from discreet.problem.column_scaling import ColumnScaling
-    from discreet.solvers.plan import Plan
 
 
 @distance_of.register(OutputPerturbation)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from discreet._common.checks import number_in
 from discreet._common.codec import written
+from discreet.solvers.plan import Plan
+from discreet.solvers.theory.public_problem import PublicProblem
 from discreet.theory.bound import Bound
 from discreet.theory.lower import lower_bound
-
-if TYPE_CHECKING:
-    from discreet.solvers.plan import Plan
-    from discreet.solvers.theory.public_problem import PublicProblem
 
 NOTHING_PROVED = "no theorem covers this solver as planned"
 PUBLIC_START = "the theorems begin at 0, and this run at public coefficients"

@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,10 +18,8 @@ from discreet.privacy.relation import Relation
 from discreet.problem.column_scaling import ColumnScaling, identity_scaling
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledBlock, scaled_penalty_terms, scaled_start
 from discreet.scaling.learn import declared_scaling
+from discreet.solvers.plan import Plan
 from discreet.solvers.theory.assumptions import has_known_scales
-
-if TYPE_CHECKING:
-    from discreet.solvers.plan import Plan
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

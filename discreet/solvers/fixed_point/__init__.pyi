@@ -1,0 +1,15 @@
+from discreet.solvers.fixed_point.iteration import FixedPoint as FixedPoint
+from discreet.solvers.fixed_point.operators import Composition as Composition
+from discreet.solvers.fixed_point.operators import NonExpansive as NonExpansive
+from discreet.solvers.fixed_point.operators import Operator as Operator
+from discreet.solvers.fixed_point.operators import Reflection as Reflection
+from discreet.solvers.fixed_point.operators import Relaxation as Relaxation
+from discreet.solvers.fixed_point.plan import FixedPointResult as FixedPointResult
+from discreet.solvers.fixed_point.plan import contraction_of as contraction_of
+from discreet.solvers.fixed_point.plan import releases_of as releases_of
+from discreet.solvers.fixed_point.queries import clipped_rows as clipped_rows
+from discreet.solvers.fixed_point.steps import GradientStep as GradientStep
+from discreet.solvers.fixed_point.steps import Projection as Projection
+from discreet.solvers.fixed_point.steps import ProximalStep as ProximalStep
+from discreet.solvers.fixed_point.steps import douglas_rachford as douglas_rachford
+from discreet.solvers.fixed_point.steps import forward_backward as forward_backward
