@@ -36,8 +36,7 @@ def loop_patches() -> list[Patch]:
         (CoordinateState, "run", _coordinate_steps),
         (BlockState, "run_sets", _set_steps),
         (BatchSteps, "run", _batches(_batch, ("w",))),
-        (MemorySteps, "_with_kernel", _batches(_difference, ("w",))),
-        (MemorySteps, "_with_matrix_products", _batches(_difference, ("w",))),
+        (MemorySteps, "run", _batches(_difference, ("w",))),
         (dual_coordinate_descent._Ascent, "_steps", _batches(_dual, ("v", "w", "centre"))),
     ]
 

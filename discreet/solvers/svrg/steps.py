@@ -129,14 +129,14 @@ class MemorySteps(Steps):
         scaled, steps = self.scaled, self.settings.inner
         indptr, indices = self.sampled.batches(run.rng, scaled.X.shape[0], steps)
         noise = self.batch_grid.noise(run.rng, (steps, *scaled.shape))  # each step multiplies it by its own clip
+        self.run(indptr, indices, noise)
+
+    def run(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
+        """One step per batch of rows, each with its noise; a replay intercepts it."""
+        scaled, loss = self.scaled, self.scaled.problem.loss
         if self.compiled:
             rows = (self.norms, scaled.y, self.weight)
-            self._move_compiled(scaled.X, rows, self.held, (indptr, indices), noise)
-        else:
-            self._with_matrix_products(indptr, indices, noise)
-
-    def _with_matrix_products(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
-        scaled, loss = self.scaled, self.scaled.problem.loss
+            return self._move_compiled(scaled.X, rows, self.held, (indptr, indices), noise)
         for t in range(indptr.size - 1):
             chosen, limit, change = indices[indptr[t] : indptr[t + 1]], self._limit(), np.zeros(scaled.shape)
             if limit > 0.0:
@@ -146,6 +146,7 @@ class MemorySteps(Steps):
                 sizes = (self.norms[chosen], self.clip, limit, self.batch_grid.step)
                 change += difference_sum(rows, slopes, self.held[chosen], *sizes)
             self._move(limit, change, noise[t])
+        return None
 
 
 class StoredSteps(Steps):
