@@ -54,10 +54,13 @@ PRICED_DRAWS = {
 UNPRICED_DRAWS = [("solvers.sketched.sketches", "poisson_batches")]
 
 
+parsed = cache(ast.parse)  # most tests look at all files
+
+
 @cache
 def imports_of(path):
     """Dotted names that a file imports, also inside functions, but not for type checking only."""
-    return list(_imports_in(ast.parse(path.read_text())))
+    return list(_imports_in(parsed(path.read_text())))
 
 
 def _imports_in(tree):
@@ -159,7 +162,7 @@ def test_only_privacy_knows_the_accountants():
 @cache
 def priced_draws(source):
     """The draws of noise and of rows that a piece of code asks for by itself."""
-    calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    calls = (node for node in ast.walk(parsed(source)) if isinstance(node, ast.Call))
     names = (call.func.attr for call in calls if isinstance(call.func, ast.Attribute))
     return [name for name in names if name in PRICED_DRAWS]
 
@@ -181,7 +184,7 @@ def test_only_mechanisms_draw_noise_and_rows():
 
 def factors(source):
     """Uses of the factor 2 of the replace relation."""
-    attributes = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute))
+    attributes = (node for node in ast.walk(parsed(source)) if isinstance(node, ast.Attribute))
     return [node for node in attributes if node.attr == "factor" and "relation" in ast.unparse(node.value).lower()]
 
 
@@ -217,7 +220,7 @@ def is_quick(test):
 
 def rooms_with_quick_tests(sources):
     """Rooms of which a file of tests, by its path, holds a quick one."""
-    nodes = ((path, node) for path, text in sources for node in ast.walk(ast.parse(text)))
+    nodes = ((path, node) for path, text in sources for node in ast.walk(parsed(text)))
     return {path.parts[0] for path, node in nodes if isinstance(node, ast.FunctionDef) and is_quick(node)}
 
 
@@ -293,7 +296,7 @@ def reserving(found):
         ".".join(parts)
         for parts, source in found
         if parts[:2] != ["privacy", "ledger"]
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(parsed(source))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "reserve"
     )
 
@@ -305,7 +308,7 @@ def test_one_place_books_every_release():
 
 def plan_classes(found):
     """Classes that are named after a plan: what will be released is one idea, not one class for each release."""
-    names = (node.name for source in found for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef))
+    names = (node.name for source in found for node in ast.walk(parsed(source)) if isinstance(node, ast.ClassDef))
     return {name for name in names if name.endswith("Plan")}
 
 

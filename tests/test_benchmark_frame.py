@@ -155,6 +155,7 @@ def test_a_library_that_installs_a_package_called_tests_does_no_harm(somebody, m
 
 
 @pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.slow
 def test_what_measures_time_runs_one_cell_at_a_time(own, alone):
     """With two workers; the second arm shows that cells overlap where nothing forbids it."""
     (own / "experiments" / "own.py").write_text(textwrap.dedent(TIMED_EXPERIMENT.replace("ALONE", str(alone))))

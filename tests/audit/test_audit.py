@@ -49,6 +49,7 @@ def test_the_selection_noise_of_the_thesis_is_found():
     assert result.wrong, result.shown
 
 
+@pytest.mark.slow
 def test_an_audit_of_a_solver_has_both_arms():
     result = audit_solver("gd", Relation.ZERO_OUT, runs=1_000)
     assert result.passed
@@ -67,6 +68,7 @@ def test_solvers_refuse_relations_in_their_own_words():
         solver_case("sgd-single", Relation.ADD_REMOVE)
 
 
+@pytest.mark.slow
 def test_private_scales_survive_an_audit_and_half_their_noise_does_not():
     """The radius is the loudest thing scales release: one row of another size shifts its histogram."""
     from discreet.privacy import mechanisms

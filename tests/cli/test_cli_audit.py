@@ -38,6 +38,7 @@ def test_replay_says_what_was_compared(more):
     assert all(entry["largest_ratio"] <= 1.0 + 1e-9 for entry in found["replays"])
 
 
+@pytest.mark.slow
 def test_solvers_are_audited_by_name():
     shown = run("audit", "solvers", "--solver", "cd", "--relation", "replace", "--runs", 1000).stdout
     assert "attained 1.0000" in shown

@@ -201,6 +201,7 @@ def test_account_mistakes_are_named(options, word):
     assert word in run("account", *options, code=2).stderr
 
 
+@pytest.mark.slow
 def test_the_demo_tells_accuracy_plan_and_statement():
     text = run("demo", "--runs", 1).stdout
     for part in ("epsilon   accuracy", "not read", "what is spent on what", "differentially private", "scikit-learn"):

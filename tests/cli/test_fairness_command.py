@@ -141,6 +141,7 @@ def test_a_missing_column_and_too_many_groups_are_refused():
     assert "more than 50" in many
 
 
+@pytest.mark.slow
 def test_figures_are_drawn_and_never_overwritten():
     pytest.importorskip("matplotlib")
     found = fairness("--public-rows", "--models", "4", "--plot", "figures")

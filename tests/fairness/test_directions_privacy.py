@@ -118,6 +118,7 @@ def test_the_plan_spends_its_budget_and_no_more(budget, relation):
 
 
 @pytest.mark.parametrize(("noise", "broken"), [(1.0, False), (0.5, True)])
+@pytest.mark.slow
 def test_a_change_of_group_survives_an_audit_and_half_the_noise_does_not(noise, broken):
     """The attacker knows all other rows and looks along the move of the two cells."""
     delta = 0.1

@@ -106,6 +106,7 @@ def models_tell(plan, runs=150):
 
 
 @pytest.mark.parametrize("method", ["tree", "gossip"])
+@pytest.mark.slow
 def test_whole_runs_attain_the_loss_towards_someone_outside(method):
     """A false alarm once in 10^4 runs: 4 standard errors of a distance between two means of 150; the seed is fixed."""
     problem = Problem(Logistic(), fit_intercept=False)

@@ -154,6 +154,7 @@ def scores(plan, label, runs, replies):
     return found
 
 
+@pytest.mark.slow
 def test_an_audit_finds_no_more_than_promised_and_finds_replies_that_are_not_counted():
     """False alarms below 1e-6: what the lower bound promises."""
     plan = plan_of(epsilon=8.0, rounds=12, participations=1, per_round=1, gamma=1.0)

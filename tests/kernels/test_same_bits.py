@@ -239,6 +239,7 @@ def test_small_tables_are_fitted_without_a_compiler(tmp_path):
     assert printed(tmp_path, 2_000, [*models, "HuberRegressor()", "LogisticRegression(penalty='l1')"])[-1] == "False"
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_processor(tmp_path):
     """Compiled for whatever this processor has, and for one without fused products and wide registers."""
     models = [f"LogisticRegression(solver={solver!r})" for solver in ("newton", "gd", "cd")]

@@ -137,6 +137,7 @@ def test_the_whole_budget_is_spent_and_no_more(relation, strategy):
 
 
 @pytest.mark.parametrize(("noise", "broken"), [(1.0, False), (0.25, True)])
+@pytest.mark.slow
 def test_the_audit_of_a_gap(noise, broken):
     """A row at the upper end against one with a gap: the noisy pair is as telling as allowed, and no more.
 

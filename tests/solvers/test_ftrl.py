@@ -161,11 +161,13 @@ def audited(kind, noise):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_the_audit_accepts(kind):
     assert audited(kind, 1.0) <= 1.0
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_the_audit_rejects_half_the_noise(kind):
     assert audited(kind, 0.5) > 1.0
 

@@ -101,6 +101,7 @@ def test_gradients_move_by_at_most_their_sensitivity_in_the_metric(relation, X, 
 
 @settings(max_examples=150)
 @given(**CASE, unit=st.sampled_from([1e-6, 1.0, 1e6]))
+@pytest.mark.slow
 def test_size_counts_move_by_at_most_their_sensitivity(relation, X, weight, row, at, seed, unit):
     counts = []
     for scaled in scaled_neighbours(relation, Squared(), X, weight, row, at, seed, "C"):
@@ -213,6 +214,7 @@ def test_the_whitened_release_carries_the_noise_of_its_radius(relation):
 
 
 @pytest.mark.parametrize(("noise", "broken"), [(1.0, False), (0.5, True)])
+@pytest.mark.slow
 def test_the_audit_of_the_hessian(noise, broken):
     """One row replaced by an orthogonal one, both of the length of the radius: the worst that Lemma A allows."""
     metric, stream = some_metric(2, 0), seeded_generator(5)

@@ -169,6 +169,7 @@ def test_it_adds_the_planned_noise(relation):
     assert not looks_like(2 / 3 * w, law)
 
 
+@pytest.mark.slow
 def test_the_pure_form_draws_both_noises_with_a_gamma_radius():
     mechanism, stream = perturbations.ObjectiveNoise(2.0, 0.1, 1, pure=True), seeded_generator(3)
     for part, scale in ((mechanism.linear, 2.0), (mechanism.output_noise, 200.0)):

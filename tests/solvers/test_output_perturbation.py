@@ -180,11 +180,13 @@ def lower_bound(relation, noise, budget):
 
 @pytest.mark.parametrize("relation", [Relation.REPLACE, Relation.ZERO_OUT])
 @pytest.mark.parametrize("budget", [Budget(1.0, 0.1), Budget.pure(1.0)], ids=str)
+@pytest.mark.slow
 def test_the_audit_accepts(relation, budget):
     assert lower_bound(relation, 1.0, budget) <= 1.0
 
 
 @pytest.mark.parametrize("budget", [Budget(1.0, 0.1), Budget.pure(1.0)], ids=str)
+@pytest.mark.slow
 def test_the_audit_rejects_half_the_noise(budget):
     assert lower_bound(Relation.REPLACE, 0.5, budget) > 1.0
 

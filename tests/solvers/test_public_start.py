@@ -221,6 +221,7 @@ def test_a_radius_of_the_caller_leaves_the_public_metric_as_it_is():
 
 @settings(max_examples=150, deadline=None)
 @given(loss=LOSSES, **CASE)
+@pytest.mark.slow
 def test_one_row_moves_the_gains_no_further_than_the_check_says(loss, relation, X, weight, row, at, seed):
     pair = scaled_neighbours(relation, loss, X, weight, row, at, seed, "C")
     first, second = (gains_of(replace(scaled, origin=some_weights(scaled, seed))) for scaled in pair)

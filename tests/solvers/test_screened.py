@@ -82,6 +82,7 @@ def test_scores_move_by_at_most_their_sensitivity_and_come_close_to_it(relation,
     assert moves[0] > (least if intercept else 0.4 * least)
 
 
+@pytest.mark.slow
 def test_the_choices_have_the_law_of_the_largest_of_one_noisy_draw():
     """Ordered by probability: the pair {0, 1} of three scores. False alarm: 1e-6; half the noise is refused."""
     scores, sensitivity = np.array([1.0, 0.5, 0.0]), mechanisms.Sensitivity(1.0, 1.0)

@@ -38,6 +38,7 @@ def excess(signal, solver, rows=1_000, epsilon=1.0, runs=6):
     return float(np.mean(found))
 
 
+@pytest.mark.slow
 def test_it_loses_little_where_columns_tell_nothing_and_keeps_what_they_tell():
     """Seeded. Without shrinkage the same run is more than a tenth worse than the constant, the planted fault."""
     assert excess(0.0, GradientDescent(shrink=True)) < 1.06

@@ -217,10 +217,12 @@ def lower_bound(relation, noise):
 
 
 @pytest.mark.parametrize("relation", [Relation.REPLACE, Relation.ZERO_OUT])
+@pytest.mark.slow
 def test_the_audit_accepts(relation):
     assert lower_bound(relation, noise=1.0) <= EPSILON
 
 
+@pytest.mark.slow
 def test_the_audit_rejects_half_the_noise():
     assert lower_bound(Relation.ZERO_OUT, noise=0.5) > EPSILON
 

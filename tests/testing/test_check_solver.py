@@ -186,6 +186,7 @@ def test_a_right_solver_passes_its_audits():
     assert check_solver(GradientDescent, problems=PROBLEMS[:1], audits=audits)[-1].status == "passed"
 
 
+@pytest.mark.slow
 def test_an_audit_without_power_is_refused():
     """One row of 50 that is clipped with all others hardly shows: nobody is told that the solver was audited."""
     weak = AuditCase.flipped_row(GradientDescent(steps=1), AUDITED, rest=(1.0,), row=(0.01,), rows=50, runs=200)

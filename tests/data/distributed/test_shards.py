@@ -124,6 +124,7 @@ def test_the_three_ways_to_pass_a_table():
     same_model(Ridge(**settings).fit(*unknown), memory)
 
 
+@pytest.mark.slow
 def test_without_noise_the_optimum_is_that_of_memory():
     table = make_table()
     with pytest.warns(match="not private"):
