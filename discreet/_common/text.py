@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 LONGEST = 500  # characters of a message about a file
 WIDTH = 100  # characters of a line
@@ -23,6 +25,23 @@ def one_line(text: str, longest: int | None = None) -> str:
     words = " ".join(text.split() if longest is None else text[: 2 * longest].split())
     shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in words)
     return shown if longest is None or len(shown) <= longest else f"{shown[: longest - 3]}..."
+
+
+# What spreadsheets begin a formula with, and what they pass over in front of it; full-width forms are the same to some.
+_FORMULA = re.compile(r"[\s\0]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+
+
+def csv_cell(value: Any) -> Any:
+    """A cell of a CSV file that no spreadsheet runs: a text that it would take for a formula gets an apostrophe.
+
+    Examples
+    --------
+    >>> [csv_cell(value) for value in ("=1+1", "-1", "ill", -1.0)]
+    ["'=1+1", '-1', 'ill', -1.0]
+    """
+    formula = isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value)
+    return f"'{value}" if formula else value
 
 
 def paragraph(text: str, first: str = "", rest: str = "") -> str:

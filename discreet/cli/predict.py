@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
+from discreet._common.text import csv_cell
 from discreet.cli import options
 from discreet.cli.console import check_free, print_json
 
@@ -56,5 +57,5 @@ def predict(
 
 def _write(file: Any, columns: dict[str, list[Any]]) -> None:
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
+    writer.writerow(map(csv_cell, columns))
+    writer.writerows(map(csv_cell, row) for row in zip(*columns.values(), strict=True))

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import discreet
 from discreet import load_model
+from discreet._common.text import csv_cell
 from discreet.cli.app import app
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
@@ -110,6 +111,17 @@ def test_predictions_are_those_of_the_loaded_model(tmp_path, form):
     np.testing.assert_allclose(printed, load_model("model.json").predict(frame[["a", "b", "c"]]), rtol=1e-12)
     # A regression on a clear signal explains it: private, yet of use. Seeded, so it cannot fail by chance.
     assert np.corrcoef(printed, frame["y"])[0, 1] > 0.7
+
+
+def test_no_label_is_a_formula_to_a_spreadsheet(tmp_path):
+    """A text that would be run gets an apostrophe; numbers written as texts do not, nor do numbers."""
+    labels = ["=cmd()", "+1 week", "-2", "@sum", "\t=1", "ill"]
+    assert [csv_cell(label) for label in labels] == ["'=cmd()", "'+1 week", "-2", "'@sum", "'\t=1", "ill"]
+    rows = range(400)
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{x},{'=cmd()' if x > 200 else 'ill'}\n" for x in rows))
+    run("fit", "t.csv", "--target", "y", "--epsilon", 50, "--classes", "=cmd(),ill", "--quiet", "--seed", 1)
+    run("predict", "model.json", "t.csv", "--out", "p.csv")
+    assert set((tmp_path / "p.csv").read_text().splitlines()[1:]) == {"'=cmd()", "ill"}
 
 
 def test_predict_finds_columns_by_name_and_needs_them_all(table, tmp_path):

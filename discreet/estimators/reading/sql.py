@@ -64,12 +64,21 @@ def _inner(query: str, alias: str) -> str:
 
 
 def _name(name: Any) -> str:
-    """A quoted identifier; a quote inside is doubled, so that no name can end it."""
-    if not isinstance(name, str) or not name or "\0" in name:
-        shown = one_line(repr(name), 80)
-        raise ValueError(f"names of tables and columns must be texts that are neither empty nor hold NUL; got {shown}.")
-    doubled = name.replace('"', '""')
-    return f'"{doubled}"'
+    """A quoted identifier."""
+    if not name:
+        raise ValueError("names of tables and columns must not be empty.")
+    return _quoted(name, '"', "names of tables and columns")
+
+
+def _quoted(text: Any, mark: str, what: str) -> str:
+    """A text between marks; marks inside are doubled, so that no text can end it.
+
+    A backslash is a letter in standard SQL. Some databases read it as an escape, which could undo the mark behind it.
+    """
+    if not isinstance(text, str) or "\0" in text or "\\" in text:
+        shown = one_line(repr(text), 80)
+        raise ValueError(f"{what} must be texts without NUL and without backslashes to be written in SQL; got {shown}.")
+    return f"{mark}{text.replace(mark, 2 * mark)}{mark}"
 
 
 def _entries(form: LinearForm, columns: Iterable[str] | None, schema: Schema | None) -> list[str]:
@@ -151,10 +160,7 @@ def _label(value: Any) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, str):
-        if "\0" in value:
-            raise ValueError(f"the class {one_line(repr(value), 80)} holds NUL, which SQL has no text for.")
-        doubled = value.replace("'", "''")
-        return f"'{doubled}'"
+        return _quoted(value, "'", "classes and categories")
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"the class {value} is not a finite number, which SQL has no way to write.")
     return str(value) if isinstance(value, int) else _number(value)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from discreet._common.text import csv_cell
 from discreet.privacy.ledger.total import event_text
 
 if TYPE_CHECKING:
@@ -82,10 +83,5 @@ def as_csv(statement: dict[str, Any]) -> str:
     for budget in statement["datasets"]:
         common = {name: budget[name] for name in ("dataset", "delta", "relation", "unit")}
         for row in budget["entries"]:
-            writer.writerow({name: _harmless(value) for name, value in (common | row).items()})
+            writer.writerow({name: csv_cell(value) for name, value in (common | row).items()})
     return out.getvalue()
-
-
-def _harmless(value: Any) -> Any:
-    """A text that a spreadsheet would take for a formula starts with an apostrophe."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t")) else value

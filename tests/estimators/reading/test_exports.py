@@ -15,6 +15,8 @@ from sklearn.utils.estimator_checks import check_estimator
 from discreet import LogisticRegression, Ridge, load_model, save_model
 from discreet.data.files import read_table
 from discreet.data.schema import Column, Schema, Target
+from discreet.estimators.reading.linear_form import LinearForm
+from discreet.estimators.reading.sql import sql_query
 from discreet.preprocessing import ColumnClipper, check_pipeline
 from tests.postgres import postgres_server
 from tests.reading_tools import KINDS, NAMES, fitted, rows_that_leave_the_ranges
@@ -188,6 +190,18 @@ def test_no_name_can_end_its_quotes(name):
     assert database.execute("SELECT name FROM sqlite_master").fetchall() == [(name,)]
 
 
+@pytest.mark.parametrize("text", ["\\", "ill\\' OR 1 = 1 --", "a\0b"])
+def test_a_label_or_category_that_some_database_reads_as_an_escape_is_refused(text):
+    model = fitted("two classes")
+    model.classes_ = np.array(["ill", text])
+    with pytest.raises(ValueError, match="without NUL and without backslashes"):
+        model.to_sql("people")
+    rows = Schema((Column("c", "category", categories=("a", text)),))
+    form = LinearForm(None, np.full(2, -np.inf), np.full(2, np.inf), np.ones((1, 2)), np.zeros(1), None, "none")
+    with pytest.raises(ValueError, match="without NUL and without backslashes"):
+        sql_query(form, "people", schema=rows)
+
+
 def test_a_column_that_the_table_lacks_is_an_error_and_not_a_text():
     model = fitted("regression")
     database = database_of(rows_that_leave_the_ranges(model))
@@ -202,11 +216,14 @@ def test_wrong_arguments_of_sql_are_told_in_one_line():
         (plain, {"table": "t"}, r"pass columns=\[\.\.\.\]"),
         (plain, {"table": "t", "columns": ["a"]}, "columns has 1 names, but the model has 2"),
         (plain, {"table": "t", "columns": ["a", "b"], "proba": True}, "no probabilities"),
-        (model, {"table": ""}, "neither empty nor hold NUL"),
-        (model, {"table": "a\0b"}, "neither empty nor hold NUL"),
+        (model, {"table": ""}, "not be empty"),
+        (model, {"table": "a\0b"}, "without NUL"),
+        (model, {"table": "a\\"}, "without backslashes"),
+        (model, {"table": "t", "columns": ["a", "b\\", "c"]}, "without backslashes"),
+        (model, {"table": "t", "keep": ["a\\' --"]}, "without backslashes"),
         (model, {"table": ()}, "table must be the name"),
         (model, {"table": "t", "keep": ["Prediction"]}, "two columns of the result"),
-        (model, {"table": "t", "columns": ["a", 3, "c"]}, "neither empty nor hold NUL"),
+        (model, {"table": "t", "columns": ["a", 3, "c"]}, "must be texts"),
     ]
     for estimator, arguments, message in wrong:
         with pytest.raises(ValueError, match=message) as error:
