@@ -13,6 +13,7 @@ import discreet
 from discreet import Budget, LogisticRegression, PublicModel, Ridge, solvers
 from discreet.estimators import model_file
 from discreet.estimators.reading.summary_text import lines_of
+from discreet.model_selection import PrivateSearchCV
 from discreet.report import report_of, write_report
 from tests.reading_tools import KINDS, fitted
 from tests.report_tools import check_page, numbers, plain_markdown
@@ -103,8 +104,21 @@ def test_every_promise_and_every_way_to_train_has_a_page(name, tmp_path):
         assert ("The trade-off curve in numbers" in text) == (name != "infinite")
     discreet.save_model(fit, tmp_path / "model.json")
     loaded = both(report_of(tmp_path / "model.json"))[0]
+    assert "one fit within" not in text + loaded
     assert "SHA-256" in loaded
     assert told in loaded or "plan is not known" in loaded
+
+
+@pytest.mark.parametrize("refit", [False, True])
+def test_the_page_of_a_searched_model_states_one_epsilon_and_says_what_the_other_is(refit, tmp_path):
+    search = PrivateSearchCV(
+        made(), {"alpha": [1e-4, 0.1]}, n_iter=2, epsilon=1.0, delta=1e-6, refit=refit, random_state=0
+    )
+    discreet.save_model(search.fit(X, y).best_estimator_, tmp_path / "model.json")
+    for source in (search.best_estimator_, tmp_path / "model.json"):
+        for text in both(report_of(source)):
+            assert "one fit within PrivateSearchCV. For the model holds what is promised above, epsilon 1 " in text
+            assert "budget of this fit alone" in text
 
 
 def test_nothing_in_a_name_becomes_a_tag_a_link_or_a_line():

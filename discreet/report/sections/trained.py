@@ -10,7 +10,9 @@ from discreet.report.blocks import Block, Facts, Items, Section, Table, Text
 from discreet.solvers.plan import HEADER, describe_error, describe_shares, facts_of, spending_of
 
 if TYPE_CHECKING:
+    from discreet.privacy.guarantee import Guarantee
     from discreet.report.material import Material
+    from discreet.solvers.plan import Plan
 
 SHOWN_CLASSES = 30
 LABEL = 60  # characters of a label, at most
@@ -54,9 +56,12 @@ def planned(material: Material) -> Section:
     plan, why_none = material.plan_or_reason
     if plan is None:
         return Section("plan", "The plan", (Text(f"The plan is not known: {why_none}"),))
+    facts, part = facts_of(plan), _part_of_more(material.guarantee, plan)
+    if part:
+        facts = {("budget of this fit alone" if name == "budget" else name): text for name, text in facts.items()}
     blocks: list[Block] = [
-        Text("All of this was decided before any row was read, from public facts alone."),
-        Facts((*facts_of(plan).items(), ("standard error", describe_error(plan)))),
+        Text(f"All of this was decided before any row was read, from public facts alone.{part}"),
+        Facts((*facts.items(), ("standard error", describe_error(plan)))),
     ]
     if plan.is_noisy:
         blocks += [
@@ -67,3 +72,16 @@ def planned(material: Material) -> Section:
     if warnings:
         blocks += [Text("What the plan warned of:"), Items(tuple(warnings))]
     return Section("plan", "The plan", tuple(blocks))
+
+
+def _part_of_more(promised: Guarantee, plan: Plan) -> str:
+    """What the plan's budget is, where the model came out of a search, which has another."""
+    own = plan.guarantee
+    if (promised.epsilon, promised.delta) == (own.epsilon, own.delta):
+        return ""
+    release = "what released it" if promised.release is None else promised.release.result
+    return (
+        f" It is the plan of one fit within {release}. For the model holds what is promised above, epsilon "
+        f"{promised.epsilon:.6g} and delta {promised.delta:.4g}, which pays for the choice of this fit as well. The "
+        "budget, the shares and the rows below are those of this fit alone; they are no promise about the model."
+    )

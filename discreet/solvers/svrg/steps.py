@@ -135,8 +135,8 @@ class MemorySteps(Steps):
         """One step per batch of rows, each with its noise; a replay intercepts it."""
         scaled, loss = self.scaled, self.scaled.problem.loss
         if self.compiled:
-            rows = (self.norms, scaled.y, self.weight)
-            return self._move_compiled(scaled.X, rows, self.held, (indptr, indices), noise)
+            facts = (self.norms, scaled.y, self.weight)
+            return self._move_compiled(scaled.X, facts, self.held, (indptr, indices), noise)
         for t in range(indptr.size - 1):
             chosen, limit, change = indices[indptr[t] : indptr[t + 1]], self._limit(), np.zeros(scaled.shape)
             if limit > 0.0:
