@@ -2,11 +2,12 @@
 
 The file is as secret as the rows: it holds exact sums, from which the noise of published models follows. Who
 goes on twice from the same state spends twice, so a pause closes the stream and a resume removes the file. A ledger
-makes this hold for copies of the file too. docs/guarantees/ftrl.md says why.
+makes this hold for copies of the file too: it keeps the key of what it booked. docs/guarantees/ftrl.md says why.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import secrets
@@ -16,8 +17,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
 from discreet._common.codec import Format, checked, read, written
-from discreet._common.json_file import read_json_file
+from discreet._common.json_file import described, parse_json, read_json_file
 from discreet.estimators import model_file
 from discreet.estimators.streaming import is_capped, stream_plan
 from discreet.privacy import accounting
@@ -30,6 +34,8 @@ from discreet.solvers.ftrl.solver import FTRL
 from discreet.solvers.ftrl.stream import Stream
 
 FORMAT = Format("discreet stream", 2)
+SEALED = Format("discreet sealed stream", 1)  # of a ledger, which holds the key: without its token it cannot be read
+NONCE = 12  # bytes, as AES-GCM is used with
 _FIELDS = ("model", "solver", "problem", "plan", "state", "token")
 
 
@@ -75,7 +81,7 @@ def pause_stream(model: Any, path: str | Path) -> None:
         _rebuilt(json.loads(json.dumps(content, allow_nan=False)), None)  # refuse now what could not be resumed
         with _new_file(path, stream) as file:  # still empty: a name that is taken does not cost the stream
             if stream.booked is not None:
-                content["token"] = written(_book_token(*stream.booked, stream.plan.public.relation))
+                content = _sealed(content, _book_token(*stream.booked, stream.plan.public.relation))
             stream.close("it was paused; go on with the model that resume_stream returns")
             file.write(json.dumps(content, allow_nan=False))
 
@@ -111,11 +117,14 @@ def resume_stream(path: str | Path, *, ledger: Any = None, dataset: str | None =
     os.rename(path, taken)  # of two processes that try, one finds no file
     try:
         failure = f"{path} is not a paused stream that this version of discreet can resume"
-        model, token = read_json_file(taken, lambda content: _read(content, random_state), failure)
+        content = _unsealed(read_json_file(taken, lambda content: content, failure), ledger, dataset, failure)
+        model, token = described(lambda: _read(content, random_state), failure)
         model.ledger, model.dataset = ledger, dataset
         if ledger is not None and not model.stream_.source.secure:
             Ledger.of(ledger).check_seeded()
-        _use_token(token, model)
+        if token is not None:
+            with _asked(token, ledger, dataset) as reservation:
+                reservation.commit()
         model.stream_.booked = None if token is None else (ledger, dataset)
     except BaseException:
         os.rename(taken, path)
@@ -157,7 +166,40 @@ def _content(model: Any, stream: Stream) -> dict[str, Any]:
 def _read(content: Any, random_state: Any) -> tuple[Any, Token | None]:
     """The estimator with its stream, and the token of the ledger if there is one."""
     fields = checked(dict.fromkeys(_FIELDS, Any), _FIELDS, FORMAT.body(content), "it")
-    return _rebuilt(fields, random_state), read(Token | None, fields["token"], "the token")
+    model, token = _rebuilt(fields, random_state), read(Token | None, fields["token"], "the token")
+    release = model.guarantee_.release
+    if token is None and release is not None and release.ledger is not None:
+        raise ValueError("a ledger booked the stream, but the token with which it allows one resume was removed.")
+    return model, token
+
+
+def _sealed(content: dict[str, Any], token: Reservation) -> dict[str, Any]:
+    """The content, encrypted with the key that the ledger keeps beside the token; without the token it says nothing."""
+    nonce, text = secrets.token_bytes(NONCE), json.dumps(content, allow_nan=False).encode()
+    box = nonce + AESGCM(bytes.fromhex(token.key)).encrypt(nonce, text, None)
+    named = written(Token(token.id, token.dataset, token.hash))
+    return {**SEALED.head, "token": named, "sealed": base64.b64encode(box).decode()}
+
+
+def _unsealed(content: Any, ledger: Any, dataset: str | None, failure: str) -> Any:
+    """The content that was sealed, with its token; other content as it is."""
+    if not isinstance(content, dict) or content.get("format") != SEALED.name:
+        return content
+
+    def parts() -> tuple[Token, bytes]:
+        outer = checked({"token": Any, "sealed": str}, ("token", "sealed"), SEALED.body(content), "it")
+        return read(Token, outer["token"], "the token"), base64.b64decode(outer["sealed"], validate=True)
+
+    def opened() -> Any:
+        try:
+            return parse_json(AESGCM(bytes.fromhex(key)).decrypt(box[:NONCE], box[NONCE:], None))
+        except (InvalidTag, ValueError):
+            raise ValueError("it was altered after it was paused.") from None
+
+    token, box = described(parts, failure)
+    with _asked(token, ledger, dataset) as reservation:
+        key = reservation.key
+    return described(opened, failure) | {"token": content["token"]}
 
 
 def _rebuilt(content: dict[str, Any], random_state: Any) -> Any:
@@ -179,21 +221,19 @@ def _rebuilt(content: dict[str, Any], random_state: Any) -> Any:
     return model
 
 
-def _book_token(ledger: Any, dataset: Any, relation: Relation) -> Token:
-    """An entry of cost 0 that can be committed once, by whichever process."""
+def _book_token(ledger: Any, dataset: Any, relation: Relation) -> Reservation:
+    """An entry of cost 0, with a key, that can be committed once, by whichever process."""
     note = "paused stream; committed when it is resumed"
-    reservation = reserve(ledger, dataset, accounting.no_event(), note, relation)
-    return Token(reservation.id, reservation.dataset, reservation.hash)
+    return reserve(ledger, dataset, accounting.no_event(), note, relation, key=secrets.token_hex(32))
 
 
-def _use_token(token: Token | None, model: Any) -> None:
-    if token is None:
-        return
-    if model.ledger is None or model.dataset != token.dataset:
+@contextmanager
+def _asked(token: Token, ledger: Any, dataset: str | None) -> Iterator[Reservation]:
+    """The entry of the ledger for a token; what the ledger refuses is said in words about the stream."""
+    if ledger is None or dataset != token.dataset:
         raise ValueError(f"the stream was paused under a ledger: pass ledger= and dataset={token.dataset!r}.")
-    reservation = Reservation(Ledger.of(model.ledger), token.id, token.dataset, token.hash)
     try:
-        reservation.commit()
+        yield Reservation(Ledger.of(ledger), token.id, token.dataset, token.hash)
     except ChainError:
         raise
     except ValueError:

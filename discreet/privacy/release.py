@@ -412,6 +412,7 @@ def reserve(
     *,
     unit: Unit = "row",
     seeded: bool = False,
+    key: str = "",
 ) -> Reservation:
     """Have the ledger count an event, or refuse it; called alone where more than a block lies before the commit.
 
@@ -422,7 +423,7 @@ def reserve(
 
     if dataset is None:
         raise ValueError("ledger needs dataset= as well: the name under which the table's budget was opened.")
-    return Ledger.of(ledger).reserve(dataset, event, note, relation, seeded=seeded, unit=unit)
+    return Ledger.of(ledger).reserve(dataset, event, note, relation, seeded=seeded, unit=unit, key=key)
 
 
 def warn_about(plan: Planned, rows_are_known: bool = True) -> None:

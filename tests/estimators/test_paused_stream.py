@@ -14,6 +14,8 @@ from sklearn.base import clone
 
 import discreet
 from discreet import InsecureRandomnessWarning, Ledger, load_model, pause_stream, resume_stream, save_model
+from discreet.estimators import paused_stream
+from discreet.privacy.ledger.statement import as_csv, ledger_statement
 from discreet.problem.constraints import L2Ball
 from discreet.solvers import FTRL
 from tests.stream_tools import ROWS, classifier, feed, rows_of, weights
@@ -200,6 +202,55 @@ def test_the_ledger_books_a_stream_once_and_lets_a_pause_be_resumed_once(ledger,
     assert resumed.guarantee_.epsilon == 0.6
     with pytest.raises(discreet.BudgetExceededError):
         feed(classifier(epsilon=0.9, ledger=ledger, dataset="visits"), X, y)
+
+
+def test_a_file_without_its_token_cannot_be_resumed(ledger, tmp_path):
+    """Not with the token cut out or exchanged, nor with a word changed, nor as the plain file that it is not."""
+    X, y = rows_of()
+    paths = [tmp_path / name for name in "ab"]
+    for path in paths:
+        pause_stream(feed(classifier(epsilon=0.2, ledger=ledger, dataset="visits"), X[:50], y[:50]), path)
+    first, second = (json.loads(path.read_text()) for path in paths)
+    assert "state" not in first
+    sealed = first["sealed"]
+    wrong = [
+        ({name: value for name, value in first.items() if name != "token"}, "lacks its field 'token'"),
+        (first | {"token": None}, "the token"),
+        (first | {"token": second["token"]}, "altered"),
+        (first | {"sealed": sealed[:40] + ("A" if sealed[40] != "A" else "B") + sealed[41:]}, "altered"),
+        (first | {"sealed": ""}, "altered"),
+        (first | {"format": "discreet stream"}, "version"),
+    ]
+    for content, message in wrong:
+        paths[0].write_text(json.dumps(content))
+        with pytest.raises(ValueError, match=message):
+            resume_stream(paths[0], ledger=ledger, dataset="visits")
+        with pytest.raises(ValueError, match=r"\w"):
+            resume_stream(paths[0])
+    paths[0].write_text(json.dumps(first))
+    assert resume_stream(paths[0], ledger=ledger, dataset="visits").stream_.position == 50
+    keys = [record.content["key"] for record in ledger._chain.read()[0] if "key" in record.content]
+    shown = repr(ledger.entries("visits")) + as_csv(ledger_statement(ledger, ["visits"]))
+    assert len(set(keys)) == 2
+    assert not any(key in shown for key in keys)
+
+
+def test_a_plain_file_of_a_booked_stream_needs_its_token(ledger, tmp_path):
+    """As earlier versions wrote it: with its token it can be resumed once, without it never."""
+    X, y = rows_of()
+    model = feed(classifier(ledger=ledger, dataset="visits"), X[:50], y[:50])
+    content = paused_stream._content(model, model.stream_)
+    entry = paused_stream._book_token(ledger, "visits", model.stream_.plan.public.relation)
+    path = tmp_path / "a"
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match="token with which it allows one resume was removed"):
+        resume_stream(path)
+    token = {"id": entry.id, "dataset": "visits", "hash": entry.hash}
+    path.write_text(json.dumps(content | {"token": token}))
+    assert resume_stream(path, ledger=ledger, dataset="visits").stream_.position == 50
+    path.write_text(json.dumps(content | {"token": token}))
+    with pytest.raises(ValueError, match="resumed before"):
+        resume_stream(path, ledger=ledger, dataset="visits")
 
 
 def test_no_other_ledger_can_let_a_stream_go_on(ledger, tmp_path):

@@ -172,6 +172,7 @@ class Chain:
     def __init__(self, url: str | os.PathLike[str]) -> None:
         self.url = absolute_url(url)
         self.store = store_at(self.url)
+        self._seen = Tip(0, GENESIS)  # the latest record that this object has seen; there may only be more of them
 
     def read(self) -> tuple[list[Record], list[str]]:
         """Return all records, oldest first, and what is wrong with them."""
@@ -180,31 +181,54 @@ class Chain:
 
     def everything(self) -> tuple[list[Record], dict[str, tuple[int, str]], list[str]]:
         """Return all records, all running totals, and what is wrong with the records."""
+        seen = self._seen
         if not self.store.exists():
-            return [], {}, []
+            return [], {}, _older(View(None), seen)
         with self.store.reading() as connection:
             view = View(connection)
             records = view.records()
-            return records, view.totals(), problems(records, view.tip())
+            return records, view.totals(), problems(records, view.tip()) or _older(view, seen)
 
     @contextmanager
     def viewing(self) -> Iterator[View]:
         """See one moment of the records, whose latest are intact; where there is no ledger, see none."""
+        seen = self._seen  # asked first: what is read from now on holds at least this
         if not self.store.exists():
+            _require_newer(View(None), seen)
             yield View(None)
             return
         with self.store.reading() as connection:
             view = View(connection)
             view.check_latest()
+            _require_newer(view, seen)
+            self._seen = view.tip() or seen
             yield view
 
     @contextmanager
     def writing(self, create: bool = False) -> Iterator[Writer]:
         """Hold the write lock from the first statement on, so that what is read here is final."""
+        seen = self._seen
         if create and not self.store.exists():
+            _require_newer(View(None), seen)
             self.store.create()
         with self.store.writing() as connection:
-            yield Writer(connection)
+            writer = Writer(connection)
+            _require_newer(writer, seen)
+            yield writer
+            written = writer.tip()
+        self._seen = written or seen
+
+
+def _older(view: View, seen: Tip) -> list[str]:
+    """What is wrong if the view lacks a record that was seen before, as in an older copy that was put back."""
+    if seen.number == 0 or [record.hash for record in view.records(seen.number, seen.number)] == [seen.hash]:
+        return []
+    return [f"record {seen.number} is gone, which was there before: an older copy was put back, or a ledger rewritten"]
+
+
+def _require_newer(view: View, seen: Tip) -> None:
+    for problem in _older(view, seen):
+        raise _damaged(problem)
 
 
 def _record(row: Sequence[Any]) -> Record:

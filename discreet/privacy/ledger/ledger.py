@@ -12,9 +12,9 @@ from typing import Self
 
 from discreet._common.text import LONGEST, one_line
 from discreet.privacy.ledger.account import Account, Allowance, account_in, terms_of, total_problems
-from discreet.privacy.ledger.chain import Chain
+from discreet.privacy.ledger.chain import Chain, View
 from discreet.privacy.ledger.locks import FORKS
-from discreet.privacy.ledger.records import GENESIS, KINDS, ChainError
+from discreet.privacy.ledger.records import GENESIS, KINDS, ChainError, Record
 from discreet.privacy.ledger.reservation import Entry, Reservation, current_user, entries_of
 from discreet.privacy.ledger.store import MEMORY, file_of, without_password
 from discreet.privacy.ledger.total import Event, Total, event_text
@@ -118,6 +118,7 @@ class Ledger:
         *,
         seeded: bool = False,
         unit: Unit = "row",
+        key: str = "",
     ) -> Reservation:
         """Count `event` against the budget of `dataset`, before the rows are read.
 
@@ -142,6 +143,8 @@ class Ledger:
             then says so.
         unit : {"row", "person"}, default="row"
             What the release protects; it must be that of the budget.
+        key : str, default=""
+            What the ledger keeps for `Reservation.key`, and shows nowhere else.
 
         Returns
         -------
@@ -165,6 +168,8 @@ class Ledger:
         content = {"event": json.loads(asked), "note": note, "who": current_user(), "target": target}
         if unit != "row":  # earlier versions knew no other
             content["unit"] = unit
+        if key:
+            content["key"] = key
         with self._chain.writing() as writer:
             account = account_in(writer, dataset)
             if account is None:
@@ -310,17 +315,17 @@ class Ledger:
 
     @FORKS.using()
     def _commit(self, asked: Reservation) -> None:
-        never = ValueError(f"this ledger never granted reservation {asked.id} of data set {asked.dataset!r}")
         if not self._chain.store.exists():
-            raise never
+            raise _never_granted(asked)
         with self._chain.writing() as writer:
-            found = writer.records(asked.id, asked.id)
-            wanted = ("reserve", asked.dataset, asked.hash)
-            if not found or (found[0].kind, found[0].dataset, found[0].hash) != wanted:
-                raise never
-            if writer.commits(found[0]):
+            if writer.commits(_granted(writer, asked)):
                 raise RuntimeError(f"reservation {asked.id} of data set {asked.dataset!r} is already committed")
             writer.append("commit", asked.dataset, {"entry": asked.id})
+
+    @FORKS.using()
+    def _key(self, asked: Reservation) -> str:
+        with self._chain.viewing() as view:
+            return str(_granted(view, asked).content.get("key", ""))
 
     def __copy__(self) -> Self:
         return self
@@ -335,6 +340,19 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({without_password(self.url)!r})"
+
+
+def _never_granted(asked: Reservation) -> ValueError:
+    return ValueError(f"this ledger never granted reservation {asked.id} of data set {asked.dataset!r}")
+
+
+def _granted(view: View, asked: Reservation) -> Record:
+    """The record of a reservation, if it is one of this ledger's."""
+    found = view.records(asked.id, asked.id)
+    wanted = ("reserve", asked.dataset, asked.hash)
+    if not found or (found[0].kind, found[0].dataset, found[0].hash) != wanted:
+        raise _never_granted(asked)
+    return found[0]
 
 
 def _unknown(dataset: str, relation: Relation | str | None = None, unit: Unit = "row") -> ValueError:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.locks import FORKS
 from discreet.privacy.ledger.reservation import Reservation
 from discreet.privacy.ledger.total import Event
-from discreet.privacy.relation import Relation, Unit
+from discreet.privacy.relation import Relation
 
 
 class ModelLedger(Ledger):
@@ -54,16 +55,14 @@ class ModelLedger(Ledger):
         note: str = "",
         relation: Relation | str | None = None,
         target: str = "",
-        *,
-        seeded: bool = False,
-        unit: Unit = "row",
+        **settings: Any,
     ) -> Reservation:
         """Count `event` against the budget, as `Ledger.reserve` does, with the note and target of the model.
 
         Guarantee: as for `Ledger.reserve`.
         """
         why = f"{self.note} ({note})" if self.note and note else self.note or note
-        reservation = super().reserve(dataset, event, why, relation, target or self.target, seeded=seeded, unit=unit)
+        reservation = super().reserve(dataset, event, why, relation, target or self.target, **settings)
         self.granted.append(reservation)
         return reservation
 

@@ -22,7 +22,7 @@ GENESIS = "0" * 64
 # written by hand or by a later version, so nobody here knows what it means for the budget.
 KINDS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     "open": (frozenset({"epsilon", "delta", "relation"}), frozenset({"total", "who", "unit"})),
-    "reserve": (frozenset({"event", "note"}), frozenset({"total", "who", "target", "unit"})),
+    "reserve": (frozenset({"event", "note"}), frozenset({"total", "who", "target", "unit", "key"})),
     "commit": (frozenset({"entry"}), frozenset()),
     "model": (frozenset({"entry", "sha256"}), frozenset()),
 }

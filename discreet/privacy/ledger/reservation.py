@@ -124,6 +124,11 @@ class Reservation:
         self.ledger._commit(self)
         self._committed = True
 
+    @property
+    def key(self) -> str:
+        """What the ledger keeps for whoever holds the reservation."""
+        return self.ledger._key(self)
+
     def __enter__(self) -> Self:
         return self
 

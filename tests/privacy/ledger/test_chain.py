@@ -198,6 +198,8 @@ def test_only_a_hash_kept_elsewhere_shows_a_cut_tail(ledger: Ledger) -> None:
     assert ledger.verify(head=kept) == ledger.verify(head=earlier) == []
     tip = f"UPDATE discreet_tip SET number = 2, hash = '{earlier}'"
     run_sql(ledger, DELETE + " WHERE number = 3", tip)
+    assert "an older copy was put back" in ledger.verify()[0], "it was open, and has seen more"
+    ledger = Ledger(ledger.url)
     assert ledger.verify() == ["the running total of data set 't' was altered"]
     run_sql(ledger, f"UPDATE discreet_totals SET number = 2, total = '{total}'")
     assert ledger.verify() == [], "a careful forger leaves a valid, shorter chain"
