@@ -15,7 +15,7 @@ from discreet.kernels.gradient import SMALLEST_NORM
 from discreet.kernels.slopes import ANY_ORDER, LOGISTIC, clamp, fill_vector_slope, prox_entry, slope_of
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@njit(cache=True, error_model="numpy", forceinline=True, fastmath=False)
 def moved_part(margin, change, moved, x, y, code, parameter, inverse, limit):
     """The margin of a row moved by change * moved, and the clipped coordinate gradient of the row there, in units."""
     margin += change * moved

@@ -25,7 +25,7 @@ def rounded_change(x, old, new, share, clip, unit):
     return np.rint(share * after) - np.rint(share * before)
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@njit(cache=True, error_model="numpy", forceinline=True, fastmath=False)
 def clipped_part(x, slope, inverse, limit):
     """The clipped coordinate gradient of a row, in units, whose `inverse` this is."""
     return clamp(x * slope * inverse, limit)

@@ -18,7 +18,8 @@ from discreet.kernels.forms import HUBER, LOGISTIC, MULTINOMIAL, SMOOTHED_HINGE,
 from discreet.kernels.vectormath import exp_fast, minus_sigmoid
 
 # The one licence to reorder that any kernel has: for sums of integers, which are exact in any order and then vectorise.
-# Whatever else is computed in such a loop is a function of its own, with `forceinline`, which keeps its order.
+# Whatever else is computed in such a loop is a function of its own, with `forceinline` and with `fastmath=False`, for
+# a function without it takes the licence of the first loop that it is compiled for, and keeps it for all others.
 ANY_ORDER = {"reassoc"}
 
 _OWN: dict[str, CompiledForms] = {}  # of types that Numba has met, by key
@@ -48,7 +49,7 @@ def _unbox(_type: Any, _forms: Any, unboxing: Any) -> NativeValue:
 
 @cache
 def _jitted(function: Any) -> Any:
-    return njit(error_model="numpy")(function)
+    return njit(error_model="numpy", fastmath=False)(function)
 
 
 def own_form(code: Any, form: str) -> Any:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -222,3 +225,52 @@ def test_what_changes_a_function_changes_the_name_of_its_loops(tmp_path):
     assert constant(1.0).key != constant(2.0).key
     with pytest.raises(ValueError, match="slope must be a plain function; got 3"):
         CompiledForms(slope=3)
+
+
+AFTER_CD = """
+import math, warnings
+import numpy as np
+from discreet import Problem, solve
+from discreet.kernels import slopes
+from tests.testing.test_added_loss import SharesOfCD, huge_slope
+warnings.simplefilter("ignore")
+{fault}
+X = np.random.default_rng(0).normal(size=(20_000, 2))
+solve(Problem(SharesOfCD()), X, X[:, 0], "cd", math.inf)
+print(huge_slope())
+"""
+
+
+def far_slope(parameter, margin, y):
+    return parameter * ((margin - y) / math.hypot(parameter, margin - y))
+
+
+class SharesOfCD(Huber):
+    """The slope of the pseudo-Huber loss, whose products may not be reordered: their bits and their range change."""
+
+    code = CompiledForms(slope=far_slope, curvature=curvature)
+
+
+def huge_slope():
+    found = np.empty(1)
+    slopes.fill_slopes(SharesOfCD.code, 30.0, np.array([-1e6]), np.array([1.7e308]), found)
+    return found[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fault", "found"),
+    [
+        ("", "-30.0"),
+        (
+            "slopes._jitted = slopes.cache(lambda f: slopes.njit(error_model='numpy', fastmath=slopes.ANY_ORDER)(f))",
+            "-inf",
+        ),
+    ],
+)
+def test_no_loop_hands_its_licence_to_reorder_on_to_a_loss(fault, found, tmp_path):
+    """Sums of integers in `cd` may be reordered; the function of a loss that is first compiled there may not."""
+    env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", AFTER_CD.format(fault=fault)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == found, done.stderr
