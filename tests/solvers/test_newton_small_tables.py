@@ -18,10 +18,11 @@ from discreet.privacy.mechanisms import Gaussian
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
 from discreet.problem.constraints import Box
-from discreet.problem.losses import ClassWeighted, Logistic, Multinomial
+from discreet.problem.losses import ClassWeighted, Huber, Logistic, Multinomial
 from discreet.problem.penalties import L2
 from discreet.problem.problem import Problem
 from discreet.solvers import Newton
+from discreet.solvers.newton import settling
 from discreet.solvers.newton.calibration import (
     expected_share,
     label_counts,
@@ -292,3 +293,26 @@ def test_an_equal_seed_gives_an_equal_model():
         first, second = (solve(problem, X, y, Newton(), budget, random_state=3) for _ in range(2))
     np.testing.assert_array_equal(first.coef, second.coef)
     assert first.intercept == second.intercept
+
+
+def excess_of_huber(seed, epsilon, rows=20_000):
+    """How far the objective on a table with a tenth of far targets is above its minimum, as a part of it."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (rows, 3))
+    y = X @ [1.0, -0.5, 0.0] + rng.normal(size=rows) + 20.0 * (rng.random(rows) < 0.1)
+    problem, data = Problem(Huber(1.0)), {"bounds": (-1.0, 1.0), "y_bounds": (-5.0, 25.0)}
+    values = [
+        float(np.mean(problem.loss.value(X @ found.coef + found.intercept, y)))
+        for found in (solve(problem, X, y, "newton", size, random_state=seed, **data) for size in (epsilon, math.inf))
+    ]
+    return values[0] / values[1] - 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::discreet._common.exceptions.DiscreetWarning")
+def test_the_mean_of_the_target_is_no_estimate_for_a_loss_that_does_not_keep_it(monkeypatch):
+    """The intercept of a Huber loss is not the mean: pulled there, it loses the more, the less noise there is."""
+    assert max(excess_of_huber(seed, 100.0) for seed in range(3)) < 1e-5
+    planted = lambda descent: [settling.Estimate(0.0, descent.scaled.scaling.target_noise**2)]  # noqa: E731
+    monkeypatch.setattr(settling, "constants", planted)
+    assert min(excess_of_huber(seed, 100.0) for seed in range(3)) > 1e-3

@@ -17,6 +17,7 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.data.rows import TERM_STEP, on_term_grid, takes_tensors
 from discreet.privacy import mechanisms
+from discreet.problem.losses import Squared
 from discreet.solvers._shared.clipping import typical_slope
 from discreet.solvers.newton.calibration import calibrated
 from discreet.solvers.newton.releases import CALIBRATION, GRADIENTS, LABELS
@@ -327,11 +328,15 @@ def noise_of(descent: Descent, model: QuadraticModel, w: FloatArray, weights: Fl
 
 
 def constants(descent: Descent) -> list[Estimate | None]:
-    """The constant's score for each output; that of a target which was centred at its noisy mean is 0."""
+    """The constant's score for each output: 0 for a target that was centred at its noisy mean, if the loss keeps means.
+
+    Of the losses without a log link only the squared one does: its residuals add up to 0 at the optimum.
+    """
+    loss = descent.scaled.problem.loss
     if descent.constant is not None:
         pairs = zip(descent.constant.value, descent.constant.deviation, strict=True)
         return [Estimate(float(value), float(deviation) ** 2) for value, deviation in pairs]
-    if descent.scaled.problem.loss.classification:
+    if not (isinstance(loss, Squared) or loss.log_link):
         return [None] * descent.scaled.outputs
     return [Estimate(0.0, descent.scaled.scaling.target_noise**2)]
 
