@@ -20,8 +20,9 @@ from typing import Any
 
 from discreet._common.exceptions import BudgetExceededError, DiscreetWarning
 
-SECONDS = 180.0  # for one input; the certified cost of 10^12 sampled releases takes 10 to 40 of them
-GIGABYTES = 3  # of address space beyond what is used before the first input
+SECONDS = 2.0  # of processor time for one input of at most 10 MB
+MEGABYTES = 200  # of memory beyond what was in use before
+GIGABYTES = 3  # of address space, so that a runaway input ends in a MemoryError
 LONGEST = 600  # characters of a message
 # What Python reports when code is loaded from data, or another program or machine is called.
 FORBIDDEN = (
@@ -91,6 +92,7 @@ def try_content(target: Target, content: bytes, path: Path, outcome: Outcome) ->
     """Read one file; return what is wrong with the reader's answer, if anything."""
     path.write_bytes(content)
     _FORBIDDEN_SEEN.clear()
+    before = _memory("VmRSS", reset=True)
     try:
         with limited_time(), warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -101,8 +103,21 @@ def try_content(target: Target, content: bytes, path: Path, outcome: Outcome) ->
     except (Exception, TooSlow) as error:
         outcome.refused += 1
         fault = fault_of(error, path)
+    if (taken := _memory("VmHWM") - before) > MEGABYTES:
+        return f"took {taken:.0f} MB of memory"
     seen = [event for event in _FORBIDDEN_SEEN if not (event == "compile" and target.compiles)]
     return f"ran {seen[0]}" if seen else fault
+
+
+def _memory(what: str, reset: bool = False) -> float:
+    """Megabytes in use now (VmRSS) or at most since the last reset (VmHWM); 0 where the system does not say."""
+    try:
+        if reset:
+            Path("/proc/self/clear_refs").write_text("5")
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{what}:"))
 
 
 def fault_of(error: BaseException, path: Path) -> str | None:
@@ -131,7 +146,7 @@ def where(error: BaseException) -> str:
 
 @contextmanager
 def limited_time(seconds: float = SECONDS) -> Iterator[None]:
-    """Raise TooSlow inside the block once it has taken so long; elsewhere than on Unix there is no limit."""
+    """Raise TooSlow inside the block after so much processor time; elsewhere than on Unix there is no limit."""
     if not hasattr(signal, "setitimer"):
         yield
         return
@@ -139,13 +154,13 @@ def limited_time(seconds: float = SECONDS) -> Iterator[None]:
     def stop(_: int, __: FrameType | None) -> None:
         raise TooSlow(f"more than {seconds:g} seconds")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)
 
 
 @contextmanager

@@ -12,11 +12,13 @@ import json
 import os
 import pickle
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from discreet.data.schema import load_schema
 from tests.fuzz_ledger import ledger_files
 from tests.fuzz_targets import TARGETS, events, models, schemas, streams
 from tests.fuzzing import Outcome, Target, TooSlow, fuzz, limited_time, try_content
@@ -140,6 +142,53 @@ def test_a_file_that_was_read_wrongly_is_accepted(name, tmp_path):
     assert outcome.accepted == 1
 
 
+def releases(number, count=1):
+    """That many different sampled releases, each repeated."""
+    each = (POISSON | {"sampling_probability": 0.01 + 1e-7 * i} for i in range(number))
+    return composed([{"type": "SelfComposedDpEvent", "event": event, "count": count} for event in each])
+
+
+def normal_releases(number):
+    return composed([{"type": "GaussianDpEvent", "noise_multiplier": 4.0 + 1e-7 * i} for i in range(number)])
+
+
+def guaranteed(event):
+    return edited(models()[0]["guarantee"], ["event"], event)
+
+
+# Files of up to 10 MB, made to take long or much memory; whether they are refused or not, they may take neither.
+HEAVY = {
+    "model: three million lists": lambda: b"[" + b"[]," * 3_300_000 + b"[]]",
+    "model: an unknown field of three million objects": lambda: (
+        json.dumps(models()[0]).encode()[:-1] + b', "x": [' + b"{}," * 3_300_000 + b"{}]}"
+    ),
+    "model: two million coefficients": lambda: edited(models()[0], ["coef", 0], [1.5] * 1_990_000),
+    "model: a text of 10 MB": lambda: edited(models()[0], ["estimator"], "x" * 9_900_000),
+    "schema: 700,000 categories": lambda: json.dumps(
+        {"columns": [{"name": "c", "type": "category", "categories": [f"v{i}" for i in range(700_000)]}]}
+    ).encode(),
+    "event: 50,000 different releases": lambda: json.dumps(releases(50_000)).encode(),
+    "event: 140,000 normal releases": lambda: json.dumps(normal_releases(140_000)).encode(),
+    "guarantee: 140,000 normal releases": lambda: guaranteed(normal_releases(140_000)),
+    "guarantee: a release repeated a million times": lambda: guaranteed(releases(1, 10**6)),
+    "guarantee: 249 different releases, each 30,000 times": lambda: guaranteed(releases(249, 30_000)),
+    "guarantee: a release repeated 10^15 times": lambda: guaranteed(releases(1, 10**15)),
+    "guarantee: 39 different releases": lambda: guaranteed(releases(39)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HEAVY)
+def test_no_file_of_ten_megabytes_takes_long_or_much_memory(name, tmp_path):
+    target, content = BY_NAME[name.split(":")[0]], HEAVY[name]()
+    if target.name == "schema":  # its checks read the schema twice
+        target = replace(target, read=load_schema)
+    assert len(content) <= 10_500_000
+    for good in target.good():  # this also compiles and imports what the reader needs
+        try_content(target, good, tmp_path / f"good{target.ending}", Outcome())
+    assert try_content(target, content, tmp_path / f"file{target.ending}", Outcome()) is None
+
+
 class Payload:
     """Runs a program when it is unpickled."""
 
@@ -174,6 +223,11 @@ def test_a_reader_that_breaks_a_rule_is_found(kind, tmp_path):
     target = Target("planted", 1_000, lambda: [b"good"], lambda rng, data: b"damaged", read)
     outcome = fuzz(target, 1, tmp_path)
     assert [kind in fault for fault in outcome.faults] == [True]
+
+
+def test_a_reader_that_takes_much_memory_is_found(tmp_path):
+    target = Target("planted", 1_000, lambda: [b"good"], lambda rng, data: data, lambda path: np.ones(2**25))
+    assert "MB of memory" in try_content(target, b"", tmp_path / "file", Outcome())
 
 
 def test_a_reader_that_hangs_is_found():

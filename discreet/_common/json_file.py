@@ -1,7 +1,8 @@
 """The one way by which JSON files are written and read: strictly, so that a damaged file is refused before it is used.
 
 Refused are bytes that are not UTF-8, text that is not JSON, names that occur twice in an object (readers differ on
-which value counts), NaN and Infinity, numbers beyond the range of floats, half characters, and values nested too deep.
+which value counts), NaN and Infinity, numbers beyond the range of floats, half characters, values nested too deep, and
+more lists and objects than any file needs.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, TypeVar
 from discreet._common.text import LONGEST, one_line
 
 T = TypeVar("T")
+MOST_CONTAINERS = 500_000  # each takes a hundred bytes of memory for two in the file
 # What code raises that expects another kind of value at some place of a file.
 _WRONG_KIND = (TypeError, AttributeError, IndexError, OverflowError, RecursionError, ZeroDivisionError)
 
@@ -62,6 +64,8 @@ def described(make: Callable[[], T], failure: str) -> T:
 
 def parse_json(data: bytes) -> Any:
     """The value of a JSON text in UTF-8; anything but plain finite values is a ValueError or a RecursionError."""
+    if data.count(b"[") + data.count(b"{") > MOST_CONTAINERS:
+        raise ValueError(f"it has more than {MOST_CONTAINERS:,} lists and objects.")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet._common.text import one_line
 from discreet.estimators.fingerprint import fingerprint
-from discreet.estimators.reading.summary import plan_or_reason
+from discreet.estimators.reading.summary import plan_or_reason, summarise
 from discreet.preprocessing.pipeline import compose_guarantees
 from discreet.privacy.relation import Relation
 
@@ -64,7 +64,7 @@ class Material:
     @cached_property
     def summary(self) -> ModelSummary:
         """What the model says."""
-        return self.estimator.summary()
+        return summarise(self.estimator, self.plan_or_reason)
 
     @cached_property
     def plan_or_reason(self) -> tuple[Plan | None, str]:

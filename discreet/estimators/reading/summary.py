@@ -113,16 +113,18 @@ class ModelSummary:
         }
 
 
-def summarise(estimator: Any) -> ModelSummary:
+def summarise(estimator: Any, planned: tuple[Plan | None, str] | None = None) -> ModelSummary:
     """Return the summary of a fitted estimator; a model file keeps all that is needed for it.
 
     Parameters
     ----------
     estimator : PrivateLinearModel
         Fitted, or from a model file.
+    planned : tuple, optional
+        What `plan_or_reason` returned, where that is known.
     """
     form = linear_form(estimator)
-    plan, why_no_plan = plan_or_reason(estimator)
+    plan, why_no_plan = planned or plan_or_reason(estimator)
     return ModelSummary(
         estimator=type(estimator).__name__,
         form=form,

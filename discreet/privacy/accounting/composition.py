@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 _LONGEST = 1_000_000
 _MOST_RELEASES = 10**18
 _MOST_PARTS = 1_000  # of a mixture
-_MOST_DISTINCT = 250  # releases with other than normal noise in a file: each takes milliseconds to account for
+# What releases with other than normal noise in a file may cost: each different one is put on a grid, whose size grows
+# with the root of how many releases there are, and is at least that of _SMALLEST_GRID. This takes about a second.
+_MOST_WORK, _SMALLEST_GRID = 1_000, 600
+_MOST_NORMAL = 20_000  # different releases with normal noise in a file
 # Beyond these a release counts as one without noise, which is never too little and keeps all sums finite.
 _LEAST_NOISE, _LARGEST_EPSILON = 1e-10, 1e10
 
@@ -60,13 +63,14 @@ def total_releases(event: DpEvent, relation: Relation) -> dict[Release, int]:
 
 
 def check_distinct(event: DpEvent) -> None:
-    """Refuse an event from a file whose many different releases would take long to account for."""
+    """Refuse an event from a file whose many releases would take long to account for."""
     totals = _counted(event)
     searches = [release for release in totals if isinstance(release, releases.BestOfTrials)]
     inside = [release for search in searches for trial in search.trials for release, _ in trial]
     found = {release for release in (*totals, *inside) if not isinstance(release, releases.GaussianNoise)}
-    if len(found) > _MOST_DISTINCT:
-        raise ValueError(f"its event has {len(found)} different releases; files may have {_MOST_DISTINCT}.")
+    repeated = max(len(found), sum(totals.get(release, 0) for release in found))
+    if len(found) * math.sqrt(repeated + _SMALLEST_GRID) > _MOST_WORK or len(totals) - len(found) > _MOST_NORMAL:
+        raise ValueError(f"its event has {len(totals)} different releases, {repeated:.6g} in all, too many for a file.")
 
 
 def length(event: DpEvent) -> int:

@@ -33,6 +33,7 @@ _FIELDS: dict[str, Any] = {
     "events": list[Any],
 }
 _DEEPEST = 50
+_MOST_PARTS = 50_000  # of an event that is read, those inside others included
 
 
 def gaussian_event(multiplier: float, count: int = 1) -> DpEvent:
@@ -190,8 +191,15 @@ def event_to_dict(event: DpEvent) -> dict[str, Any]:
 
 
 def event_from_dict(fields: dict[str, Any]) -> DpEvent:
-    """Return the event that `event_to_dict` wrote; refuse unknown types, missing fields and surplus ones."""
-    return _read_event(fields, 0)
+    """Return the event that `event_to_dict` wrote; refuse unknown types, wrong fields and too many parts."""
+    waiting: list[Any] = [fields]
+    for _ in range(_MOST_PARTS):
+        if not waiting:
+            return _read_event(fields, 0)
+        if isinstance(part := waiting.pop(), dict):
+            inner = part.get("events")
+            waiting += [part["event"]] if "event" in part else inner if isinstance(inner, list) else []
+    raise ValueError(f"an event may have at most {_MOST_PARTS:,} parts")
 
 
 @cache
