@@ -1,6 +1,6 @@
 """The solvers by name, in teaching order.
 
-To add one: a file, a line in `__init__.pyi`, a row in this table, a page in docs/guarantees/.
+How to add one: CONTRIBUTING.md.
 """
 
 from __future__ import annotations
