@@ -21,7 +21,7 @@ from discreet._common.rounding import UP
 from discreet._common.types import FloatArray
 from discreet.privacy import accounting
 from discreet.privacy.accounting.certificates import deltas_of
-from discreet.privacy.accounting.composition import read_composition
+from discreet.privacy.accounting.events import read_composition
 from discreet.privacy.accounting.renyi import (
     renyi_advantage,
     renyi_delta,

@@ -12,9 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.privacy.accounting.composition import Composition, read_composition
+from discreet.privacy.accounting.events import read_composition
 from discreet.privacy.accounting.pld.discretisation import connect_dots, loss_range
-from discreet.privacy.accounting.releases import GaussianNoise, LaplaceNoise, PoissonGaussianNoise, Selection
+from discreet.privacy.accounting.releases import (
+    Composition,
+    GaussianNoise,
+    LaplaceNoise,
+    PoissonGaussianNoise,
+    Selection,
+)
 from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from scipy.special import ndtr, ndtri
 
 from discreet._common.rounding import UP
 from discreet.privacy.accounting.certificates import certify, deltas_of
-from discreet.privacy.accounting.composition import read_composition
+from discreet.privacy.accounting.events import read_composition
 from discreet.privacy.accounting.pairs import Array
 from discreet.privacy.relation import Relation
 

@@ -84,7 +84,7 @@ class Allowance:
     def check(self, event: str) -> None:
         """Refuse an event that the accounting does not know, or not under this relation."""
         from discreet.privacy.accounting import event_from_dict
-        from discreet.privacy.accounting.composition import read_composition
+        from discreet.privacy.accounting.events import read_composition
 
         read_composition(event_from_dict(json.loads(event)), self.relation)
 
