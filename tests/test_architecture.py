@@ -240,7 +240,7 @@ def test_the_public_surface_is_small_and_complete():
 
 ONLY_ON_THE_GRID = {"normal", "laplace", "rounded_draws"}
 # A selection by Laplace noise, offered for comparison, tells an index and no number.
-NOT_ON_THE_GRID = [("privacy.mechanisms.greedy_selections", "laplace")]
+NOT_ON_THE_GRID = [("privacy.mechanisms.selections", "laplace")]
 
 
 def test_numbers_get_their_noise_on_a_grid_and_nowhere_else():

@@ -12,8 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from discreet.metrics.intervals import Limits, Test, limits_of, quantile
-from discreet.metrics.released_sums import SPREAD_WEIGHT, Contribution, NoisySums, Part
+from discreet.metrics.released_sums import (
+    SPREAD_WEIGHT,
+    Contribution,
+    Limits,
+    NoisySums,
+    Part,
+    Test,
+    limits_of,
+    quantile,
+)
 
 LARGEST_RATIO = 1e6  # of the error of the model to that of a constant; beyond, nothing is said
 FIGURES = ("squared_error", "target", "centred_2")

@@ -10,9 +10,14 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import ParameterGrid, train_test_split
 
 from discreet._common.types import FloatArray
-from discreet.model_selection.row_scores import RowScore
-from discreet.model_selection.search import PrivateSearch, check_event, check_searchable
-from discreet.model_selection.search_plan import TableShape, plan_search
+from discreet.model_selection.search import (
+    PrivateSearch,
+    RowScore,
+    TableShape,
+    check_event,
+    check_searchable,
+    plan_search,
+)
 from discreet.privacy.mechanisms import bounded_fractions
 from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.relation import Relation

@@ -18,8 +18,8 @@ from discreet.data.rows import Data, exact_weights, limits_between, moment_sums
 from discreet.data.validation import validate_features
 from discreet.preprocessing.base import PrivateTransformer
 from discreet.preprocessing.categories import input_names
+from discreet.preprocessing.pipeline import allow_row_by_row
 from discreet.preprocessing.quantiles import learn_quantiles, plan_quantiles
-from discreet.preprocessing.row_by_row import allow_row_by_row
 from discreet.privacy import mechanisms
 from discreet.privacy.release import WHOLE, ReleasePlan
 

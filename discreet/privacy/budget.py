@@ -108,7 +108,7 @@ class Budget:
             return mu if 0.5 * mu * mu <= self.rho else math.nextafter(mu, 0.0)
         if not self.delta or self.epsilon is None:
             raise ValueError("Gaussian noise never gives pure DP; use Laplace noise or a budget with delta > 0")
-        from discreet.privacy.accounting.gaussian import gaussian_mu
+        from discreet.privacy.accounting.closed_forms import gaussian_mu
 
         return gaussian_mu(self.epsilon, self.delta)
 
@@ -129,7 +129,7 @@ class Budget:
         if self.kind == "gdp":
             return Budget.gdp(mu)
         assert self.delta is not None
-        from discreet.privacy.accounting.gaussian import gaussian_epsilon
+        from discreet.privacy.accounting.closed_forms import gaussian_epsilon
 
         # Stated as (epsilon, delta) rather than mu, so that sampled plans keep their amplification; a delta so
         # large that no epsilon is needed cannot be stated that way.

@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet._common.checks import at_least_zero, fraction
-from discreet._common.rounding import UP
 from discreet._common.types import FloatArray
 from discreet.privacy import accounting
 from discreet.privacy.accounting.certificates import deltas_of
-from discreet.privacy.accounting.events import read_composition
-from discreet.privacy.accounting.renyi import (
+from discreet.privacy.accounting.closed_forms import (
+    UP,
     renyi_advantage,
     renyi_delta,
     renyi_epsilon,
@@ -30,6 +29,7 @@ from discreet.privacy.accounting.renyi import (
     zcdp_delta,
     zcdp_epsilon,
 )
+from discreet.privacy.accounting.events import read_composition
 from discreet.privacy.accounting.tradeoff_curve import (
     epsilon_grid,
     event_false_negatives,

@@ -1,4 +1,4 @@
-"""Small tables and problems on which solvers are tried: ordinary, degenerate and hostile ones."""
+"""Small tables, problems and points on which solvers, penalties and sets are tried: ordinary, degenerate, hostile."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ BUDGET = Budget(1.0, 1e-6)
 BOUND = 40.0  # declared for columns and targets: ordinary tables lie within it
 
 Rows = tuple[FloatArray, FloatArray]  # a table and its targets
+SIZE = 4  # of points: how many coefficients
 
 
 def table(loss: Loss, rows: int = 120, columns: int = 4, seed: int = 0, scales: FloatArray | None = None) -> Rows:
@@ -44,6 +45,16 @@ def table(loss: Loss, rows: int = 120, columns: int = 4, seed: int = 0, scales: 
     scores = np.ones((rows, loss.outputs))
     scores[:, 0], scores[:, 1] = signal, -signal
     return X, (scores + rng.gumbel(size=scores.shape)).argmax(axis=1).astype(float)
+
+
+def points() -> list[FloatArray]:
+    """Coefficients of many magnitudes, with zeros among them."""
+    rng = np.random.default_rng(0)
+    found = [np.zeros(SIZE)]
+    for scale in (1e-3, 0.1, 1.0, 30.0):
+        for _ in range(6):
+            found.append(scale * rng.standard_normal(SIZE) * (rng.uniform(size=SIZE) < 0.8))
+    return found
 
 
 def degenerate_tables() -> list[FloatArray]:

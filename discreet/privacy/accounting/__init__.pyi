@@ -8,6 +8,9 @@ from discreet.privacy.accounting.certificates import fits as fits
 from discreet.privacy.accounting.certificates import mu_of as mu_of
 from discreet.privacy.accounting.certificates import pure_epsilon_of as pure_epsilon_of
 from discreet.privacy.accounting.certificates import rho_of as rho_of
+from discreet.privacy.accounting.closed_forms import gaussian_delta as gaussian_delta
+from discreet.privacy.accounting.closed_forms import gaussian_epsilon as gaussian_epsilon
+from discreet.privacy.accounting.closed_forms import gaussian_mu as gaussian_mu
 from discreet.privacy.accounting.events import BoundedRangeDpEvent as BoundedRangeDpEvent
 from discreet.privacy.accounting.events import best_of_trials_event as best_of_trials_event
 from discreet.privacy.accounting.events import check_distinct as check_distinct
@@ -27,9 +30,6 @@ from discreet.privacy.accounting.events import poisson_event as poisson_event
 from discreet.privacy.accounting.events import pure_event as pure_event
 from discreet.privacy.accounting.events import randomised_response_event as randomised_response_event
 from discreet.privacy.accounting.events import selection_event as selection_event
-from discreet.privacy.accounting.gaussian import gaussian_delta as gaussian_delta
-from discreet.privacy.accounting.gaussian import gaussian_epsilon as gaussian_epsilon
-from discreet.privacy.accounting.gaussian import gaussian_mu as gaussian_mu
 from discreet.privacy.accounting.google import google_epsilon as google_epsilon
 from discreet.privacy.accounting.releases import TrialsLaw as TrialsLaw
 from discreet.privacy.accounting.tradeoff_curve import excess_probability as excess_probability

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from discreet.privacy.accounting.closed_forms import gaussian_delta, gaussian_epsilon, zcdp_delta, zcdp_epsilon
 from discreet.privacy.accounting.events import read_composition
-from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilon
 from discreet.privacy.accounting.pairs import Array, SampledGaussianPair
 from discreet.privacy.accounting.pld.convolution import compose, tightest_delta, tightest_epsilon
 from discreet.privacy.accounting.pld.discretisation import Parts
 from discreet.privacy.accounting.pld.selections import Profile, profile
 from discreet.privacy.accounting.releases import Composition
-from discreet.privacy.accounting.renyi import zcdp_delta, zcdp_epsilon
 from discreet.privacy.budget import Budget
 from discreet.privacy.relation import Relation
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from discreet._common.rounding import UP
 from discreet.privacy.accounting.certificates import certify, deltas_of
+from discreet.privacy.accounting.closed_forms import UP
 from discreet.privacy.accounting.events import read_composition
 from discreet.privacy.accounting.pairs import Array
 from discreet.privacy.relation import Relation
