@@ -188,7 +188,7 @@ def factors(source):
 def test_the_factor_of_a_relation_is_applied_in_one_place():
     """Sensitivities have it; so has the Poisson pair, which is stated for the clip of one row."""
     users = {".".join(parts[:3]) for parts, path in modules() if factors(path.read_text())}
-    assert users <= {"privacy.mechanisms.sensitivity", "privacy.accounting.releases"}
+    assert users <= {"privacy.relation", "privacy.accounting.releases"}
     assert factors("deviation = plan.public.relation.factor * clip")  # the test can fail
 
 

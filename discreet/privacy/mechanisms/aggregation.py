@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
 from discreet._common.types import FloatArray, IndexArray
 from discreet.privacy import accounting
 from discreet.privacy.mechanisms.additive import Gaussian, NoisyGrid, PricedByMultiplier, noise_scale, noisy_grid
-from discreet.privacy.mechanisms.sensitivity import Sensitivity, clipped_sum
 from discreet.privacy.random.generator import PoissonSample, RandomGenerator
-from discreet.privacy.relation import Relation
+from discreet.privacy.relation import Relation, Sensitivity, clipped_sum
 
 Shape = tuple[int, ...]
 Kind = Literal["tree", "square-root"]
@@ -72,19 +71,6 @@ class RunningSumGaussian:
         return self._passes.grid(sensitivity * length, self.leaves * entries, rows * terms, loose=4.0)
 
 
-class RunningSums(Protocol):
-    """The running sums of `leaves` vectors, one after the other, from releases with noise alone."""
-
-    leaves: int
-
-    def next(self, vector: FloatArray, grid: NoisyGrid, rng: RandomGenerator) -> FloatArray:
-        """Take one vector more, on the grid, and return the sum of all so far with noise.
-
-        Guarantee: costs a part of the pass; what is returned depends on the vectors only through releases of the grid.
-        """
-        ...
-
-
 def running_sums(kind: Kind, leaves: int, shape: Shape) -> RunningSums:
     """A pass over at most `leaves` vectors of this shape."""
     return TreeSums(leaves, shape) if kind == "tree" else SquareRootSums(leaves, shape)
@@ -128,6 +114,10 @@ class TreeSums:
         self.open = np.zeros_like(self.exact)  # the same sums, as estimated from releases
 
     def next(self, vector: FloatArray, grid: NoisyGrid, rng: RandomGenerator) -> FloatArray:
+        """Take one vector more, on the grid, and return the sum of all so far with noise.
+
+        Guarantee: costs a part of the pass; what is returned depends on the vectors only through releases of the grid.
+        """
         _check_left(self.done, self.leaves)
         height = _trailing_ones(self.done)  # so many subtrees are completed together with this leaf
         exact = vector
@@ -163,6 +153,7 @@ class SquareRootSums:
         self.released = np.zeros((leaves, *shape))
 
     def next(self, vector: FloatArray, grid: NoisyGrid, rng: RandomGenerator) -> FloatArray:
+        """As `TreeSums.next`."""
         _check_left(self.done, self.leaves)
         self.vectors[self.done] = vector
         self.released[self.done] = grid.release(rng, self._latest(self.vectors))
@@ -173,6 +164,10 @@ class SquareRootSums:
         """Row number `last` (that of the vector just taken) of B times the rows."""
         last = self.done if last is None else last
         return np.tensordot(self.column[last::-1], rows[: last + 1], axes=1)
+
+
+# The running sums of `leaves` vectors, one after the other, from releases with noise alone.
+RunningSums = TreeSums | SquareRootSums
 
 
 def _check_left(done: int, leaves: int) -> None:
@@ -257,6 +252,10 @@ class FixedSizeGaussian(PricedByMultiplier):
     def grid(self, clip: float, entries: int, rows: float = 1) -> NoisyGrid:
         """The grid and the noise of one sum, in which one rounded contribution may take the place of another."""
         return noisy_grid("normal", self.multiplier, 2.0 * clip, math.sqrt(entries), rows)
+
+
+# Adds noise to sums over random batches of the rows, each row clipped to norm `clip`.
+SampledMechanism = PoissonGaussian | FixedSizeGaussian
 
 
 @dataclass(frozen=True)

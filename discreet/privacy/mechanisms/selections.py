@@ -20,15 +20,14 @@ from discreet._common.types import FloatArray, IntArray
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms.additive import (
-    AdditiveMechanism,
     Gaussian,
     Laplace,
     NoisyGrid,
     PricedByMultiplier,
     noise_scale,
 )
-from discreet.privacy.mechanisms.sensitivity import Sensitivity
 from discreet.privacy.random.generator import RandomGenerator
+from discreet.privacy.relation import Sensitivity
 
 # Noise multipliers of the intercept over that of the selections: a tenth of the cost of a step, in rho for
 # Gaussian noise (1 / 3^2) and in epsilon for Laplace noise (1 / 4.5 against 2).
@@ -220,7 +219,7 @@ class QuantileSelection(_Selections):
 
 
 @dataclass(frozen=True)
-class GumbelGreedy(AdditiveMechanism):
+class GumbelGreedy(Gaussian):
     """`count` times: select one of many scores by the exponential mechanism, then release its gradient entry.
 
     Gumbel noise of scale multiplier * D on scores of sensitivity D is the exponential mechanism with
@@ -232,8 +231,6 @@ class GumbelGreedy(AdditiveMechanism):
     `measured` a Gaussian of twice the multiplier.
     """
 
-    multiplier: float
-    count: int
     measured: bool = False
 
     def _cost(self) -> Any:
@@ -247,21 +244,13 @@ class GumbelGreedy(AdditiveMechanism):
         """The mechanism of the second number of a chosen coordinate."""
         return Gaussian(2.0 * self.multiplier)
 
-    def deviation(self, sensitivity: Sensitivity) -> float:
-        """Standard deviation of the noise on an entry."""
-        return noise_scale(self.multiplier, sensitivity.l2)
-
     def choose(self, rng: RandomGenerator, scores: FloatArray, sensitivity: Sensitivity) -> int:
         """The index of the largest score after noise; nothing else of the scores is released."""
         return TopSelections(self.multiplier, 1).choose(rng, scores, sensitivity)
 
-    def grid(self, sensitivity: Sensitivity, entries: int, rows: float = 1, loose: float = 1.0) -> NoisyGrid:
-        """The grid and the noise of a chosen entry."""
-        return Gaussian(self.multiplier).grid(sensitivity, entries, rows, loose)
-
 
 @dataclass(frozen=True)
-class LaplaceGreedy(AdditiveMechanism):
+class LaplaceGreedy(Laplace):
     """The same with Laplace noise in both places, as the thesis has it, at its true cost.
 
     Report-noisy-max with Laplace noise of scale multiplier * D is (2 / multiplier)-DP, twice what is printed,
@@ -270,26 +259,15 @@ class LaplaceGreedy(AdditiveMechanism):
     Guarantee: the events of a step: a pure release of epsilon 2 / multiplier, a Laplace release.
     """
 
-    multiplier: float
-    count: int
-
     def _cost(self) -> Any:
         choices = accounting.pure_event(2.0 / self.multiplier, self.count)
         return accounting.compose([choices, accounting.laplace_event(self.multiplier, self.count)])
-
-    def deviation(self, sensitivity: Sensitivity) -> float:
-        """Standard deviation of the noise on an entry."""
-        return math.sqrt(2.0) * noise_scale(self.multiplier, sensitivity.l1)
 
     def choose(self, rng: RandomGenerator, scores: FloatArray, sensitivity: Sensitivity) -> int:
         """The index of the largest score after noise; nothing else of the scores is released."""
         if self.multiplier == 0.0:
             return int(np.argmax(scores))
         return int(np.argmax(scores + self.multiplier * sensitivity.l1 * rng.laplace(scores.size)))
-
-    def grid(self, sensitivity: Sensitivity, entries: int, rows: float = 1, loose: float = 1.0) -> NoisyGrid:
-        """The grid and the noise of a chosen entry."""
-        return Laplace(self.multiplier).grid(sensitivity, entries, rows, loose)
 
 
 LAWS = {"geometric": 1.0, "logarithmic": 0.0}  # eta of the truncated negative binomial
