@@ -19,9 +19,14 @@ from numpy.typing import ArrayLike
 from discreet._common.checks import at_least_zero, fraction
 from discreet._common.types import FloatArray
 from discreet.privacy import accounting
-from discreet.privacy.accounting.certificates import deltas_of
+from discreet.privacy.accounting.certificates import deltas_of, event_false_negatives
 from discreet.privacy.accounting.closed_forms import (
     UP,
+    epsilon_grid,
+    excess_bound,
+    gaussian_false_negatives,
+    line_false_negatives,
+    line_true_positives,
     renyi_advantage,
     renyi_delta,
     renyi_epsilon,
@@ -30,14 +35,6 @@ from discreet.privacy.accounting.closed_forms import (
     zcdp_epsilon,
 )
 from discreet.privacy.accounting.events import read_composition
-from discreet.privacy.accounting.tradeoff_curve import (
-    epsilon_grid,
-    event_false_negatives,
-    excess_bound,
-    gaussian_false_negatives,
-    line_false_negatives,
-    line_true_positives,
-)
 from discreet.privacy.budget import Budget, Renyi
 from discreet.privacy.relation import Relation
 from discreet.privacy.statement import belief_after

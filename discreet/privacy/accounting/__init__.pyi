@@ -4,10 +4,13 @@ from discreet.privacy.accounting.certificates import calibrate as calibrate
 from discreet.privacy.accounting.certificates import certify as certify
 from discreet.privacy.accounting.certificates import delta_of as delta_of
 from discreet.privacy.accounting.certificates import epsilon_of as epsilon_of
+from discreet.privacy.accounting.certificates import excess_probability as excess_probability
 from discreet.privacy.accounting.certificates import fits as fits
+from discreet.privacy.accounting.certificates import guess_accuracy as guess_accuracy
 from discreet.privacy.accounting.certificates import mu_of as mu_of
 from discreet.privacy.accounting.certificates import pure_epsilon_of as pure_epsilon_of
 from discreet.privacy.accounting.certificates import rho_of as rho_of
+from discreet.privacy.accounting.certificates import tradeoff as tradeoff
 from discreet.privacy.accounting.closed_forms import gaussian_delta as gaussian_delta
 from discreet.privacy.accounting.closed_forms import gaussian_epsilon as gaussian_epsilon
 from discreet.privacy.accounting.closed_forms import gaussian_mu as gaussian_mu
@@ -32,7 +35,4 @@ from discreet.privacy.accounting.events import randomised_response_event as rand
 from discreet.privacy.accounting.events import selection_event as selection_event
 from discreet.privacy.accounting.google import google_epsilon as google_epsilon
 from discreet.privacy.accounting.releases import TrialsLaw as TrialsLaw
-from discreet.privacy.accounting.tradeoff_curve import excess_probability as excess_probability
-from discreet.privacy.accounting.tradeoff_curve import guess_accuracy as guess_accuracy
-from discreet.privacy.accounting.tradeoff_curve import tradeoff as tradeoff
 from discreet.privacy.budget import Budget as Budget

@@ -1,7 +1,8 @@
 """What a plan costs, and the least noise that keeps a budget: the least epsilon or delta over the certified routes.
 
 The methods of accounting, called routes, are closed form, pure composition, zCDP, bounded range and PLD. Each turns a
-composition into an upper bound on epsilon or delta; the least counts, and a certificate names its route.
+composition into an upper bound on epsilon or delta; the least counts, and a certificate names its route. Also what an
+attacker can do at best: the trade-off curve of an event, and how often a guess is right.
 """
 
 from __future__ import annotations
@@ -13,8 +14,18 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from scipy.special import ndtr
 
-from discreet.privacy.accounting.closed_forms import gaussian_delta, gaussian_epsilon, zcdp_delta, zcdp_epsilon
+from discreet.privacy.accounting.closed_forms import (
+    epsilon_grid,
+    excess_bound,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_false_negatives,
+    line_false_negatives,
+    zcdp_delta,
+    zcdp_epsilon,
+)
 from discreet.privacy.accounting.events import read_composition
 from discreet.privacy.accounting.pairs import Array, SampledGaussianPair
 from discreet.privacy.accounting.pld.convolution import compose, tightest_delta, tightest_epsilon
@@ -413,3 +424,55 @@ def _refusal(target: _Target, budget: Budget) -> str:
     if least == math.inf:
         return f"no amount of noise gives a finite cost for the budget {budget}; Gaussian noise needs delta > 0"
     return f"what does not depend on the noise costs {least:g} alone, over the budget {budget}"
+
+
+def tradeoff(event: DpEvent, relation: Relation | str, points: int = 200) -> tuple[Array, Array]:
+    """Return type I errors and, for each, the least type II error that any test can reach.
+
+    Guarantee: no test of "the record is in the table" against "it is not" has errors below the curve. It is
+    exact for Gaussian plans; otherwise it is the curve of the proved (epsilon, delta) pairs, a lower bound.
+    """
+    if points < 3:
+        raise ValueError(f"points must be at least 3, got {points!r}")
+    alpha = np.concatenate([[0.0], ndtr(np.linspace(-5.0, 5.0, points - 2)), [1.0]])
+    return alpha, event_false_negatives(event, relation, alpha)
+
+
+def event_false_negatives(
+    event: DpEvent, relation: Relation | str, false_positives: Array, also_at: tuple[float, ...] = ()
+) -> Array:
+    """Return the least type II error at each type I error; `also_at` are epsilons whose delta is used as well.
+
+    Guarantee: that of `tradeoff`.
+    """
+    composition = read_composition(event, relation)
+    if not composition.is_private:
+        return np.zeros(false_positives.shape)
+    if composition.only_gaussian:
+        return gaussian_false_negatives(false_positives, composition.gaussian_mu)
+    epsilons = epsilon_grid(certify(event, 1e-9, relation).epsilon, also_at)
+    return line_false_negatives(false_positives, epsilons, deltas_of(composition, epsilons))
+
+
+def guess_accuracy(event: DpEvent, relation: Relation | str) -> float:
+    """Return the most often that a guess between two neighbouring tables can be right, if both were equally likely.
+
+    Guarantee: no attack is right more often; it is half of one plus delta at epsilon 0. docs/guarantees/accounting.md.
+    """
+    return 0.5 + 0.5 * min(1.0, float(deltas_of(read_composition(event, relation), np.zeros(1))[0]))
+
+
+def excess_probability(event: DpEvent, epsilon: float, relation: Relation | str) -> float:
+    """Return a bound on the probability that a result multiplies somebody's odds by more than exp(epsilon).
+
+    It is not the tail of the privacy loss of the noise: who sees only part of a result, or a function of it, may pass
+    exp(epsilon) more often than who sees all of it (and then by less).
+
+    Guarantee: never below the truth, for the result and whatever is computed from it. docs/guarantees/accounting.md.
+    """
+    composition = read_composition(event, relation)
+    if not composition.is_private:
+        return 1.0
+    if composition.pure_epsilon() <= epsilon * (1.0 + _ROUNDING):
+        return 0.0
+    return excess_bound(lambda smaller: deltas_of(composition, smaller), epsilon)

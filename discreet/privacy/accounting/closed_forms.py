@@ -19,7 +19,7 @@ from functools import lru_cache
 from operator import mul
 
 import numpy as np
-from scipy.special import erfcx
+from scipy.special import erfcx, ndtr, ndtri
 
 from discreet.privacy.accounting.pairs import Array
 
@@ -309,3 +309,52 @@ def product_above(*factors: float) -> float:
     except OverflowError:
         return math.inf
     return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
+
+
+def gaussian_false_negatives(false_positives: Array, mu: float) -> Array:
+    """Return the least type II errors of tests of N(0, 1) against N(mu, 1): exact."""
+    if mu == np.inf:
+        return np.zeros(false_positives.shape)
+    return np.asarray(ndtr(-ndtri(false_positives) - mu))
+
+
+def epsilon_grid(largest: float, also_at: tuple[float, ...] = ()) -> Array:
+    """Return the epsilons at which a profile is read to draw its curve, from 0 to the largest that matters."""
+    grid = np.concatenate([[0.0], np.geomspace(1e-3, 1.0, 60) * min(largest, 500.0), also_at])
+    return np.unique(grid)
+
+
+def line_false_negatives(false_positives: Array, epsilons: Array, deltas: Array) -> Array:
+    """Return the largest of the lines that proved (epsilon, delta) put under the errors of every test."""
+    steep = 1.0 - _rising_lines(false_positives, epsilons, deltas)
+    flat = (1.0 - deltas[:, None] - false_positives) * np.exp(-epsilons)[:, None]
+    return np.maximum(np.maximum(steep, flat).max(axis=0), 0.0)
+
+
+def line_true_positives(false_positives: Array, epsilons: Array, deltas: Array) -> Array:
+    """Return the least of the lines that proved (epsilon, delta) put above the true positives of every test.
+
+    For few false positives, of which 1 - `line_false_negatives` has no digit.
+    """
+    return np.minimum(1.0, _rising_lines(false_positives, epsilons, deltas).min(axis=0) * UP)
+
+
+def _rising_lines(false_positives: Array, epsilons: Array, deltas: Array) -> Array:
+    """delta + e^epsilon times the false positives; e^epsilon alone may be too large for a number."""
+    with np.errstate(divide="ignore"):
+        growing = np.exp(np.minimum(epsilons[:, None] + np.log(false_positives), 700.0))
+    return np.asarray(deltas[:, None] + growing)
+
+
+_FRACTIONS = 1.0 - np.geomspace(0.01, 0.9, 40)  # of epsilon, at which the deltas are asked for
+
+
+def excess_bound(deltas: Callable[[Array], Array], epsilon: float, also_at: tuple[float, ...] = ()) -> float:
+    """Return the bound of `excess_probability` from a privacy profile, which gives a delta for each epsilon.
+
+    `also_at` are epsilons that are tried as well; only those below `epsilon` tell anything.
+    """
+    if epsilon <= 0.0:
+        return 1.0
+    smaller = np.array([*(epsilon * _FRACTIONS), *(e for e in also_at if e < epsilon)])
+    return min(1.0, float((deltas(smaller) / -np.expm1(smaller - epsilon)).min()))
