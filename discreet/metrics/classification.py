@@ -17,17 +17,8 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from discreet._common.types import FloatArray, IntArray
-from discreet.metrics.released_sums import (
-    SPREAD_WEIGHT,
-    Contribution,
-    Counts,
-    Limits,
-    NoisySums,
-    Part,
-    Test,
-    limits_of,
-    quantile,
-)
+from discreet.metrics import released_sums as released
+from discreet.metrics.released_sums import Limits
 
 
 def codes_of(values: Any, declared: Sequence[Any]) -> IntArray:
@@ -86,34 +77,34 @@ class ClassifierMeasure:
     least_probability: float | None
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[released.Part, ...]:
         """What is released: the last bin of each histogram is for labels that were not declared."""
         count = len(self.classes)
-        parts = [Part("confusion", count * count + 1)]
+        parts = [released.Part("confusion", count * count + 1)]
         if self.edges is not None:
-            parts.append(Part("scores", 2 * (len(self.edges) + 1) + 1))
+            parts.append(released.Part("scores", 2 * (len(self.edges) + 1) + 1))
         if self.least_probability is not None:
-            parts += [Part("log_loss"), Part("log_loss_squared", weight=SPREAD_WEIGHT)]
-            parts.append(Part("log_loss_by_label", count + 1, SPREAD_WEIGHT))
+            parts += [released.Part("log_loss"), released.Part("log_loss_squared", weight=released.SPREAD_WEIGHT)]
+            parts.append(released.Part("log_loss_by_label", count + 1, released.SPREAD_WEIGHT))
         return tuple(parts)
 
-    def contributions(self, X: Any, y: Any) -> dict[str, Contribution]:
+    def contributions(self, X: Any, y: Any) -> dict[str, released.Contribution]:
         """What every row adds to each part."""
         count, labels = len(self.classes), codes_of(y, self.classes)
         ones, other = np.ones(labels.size), labels == count
         predicted = codes_of(self.model.predict(X), self.classes)
-        found = {"confusion": Contribution(ones, np.where(other, count * count, labels * count + predicted))}
+        found = {"confusion": released.Contribution(ones, np.where(other, count * count, labels * count + predicted))}
         if self.edges is not None:
             bins = np.searchsorted(np.array(self.edges), self.model.decision_function(X))
             places = np.where(other, 2 * (len(self.edges) + 1), labels * (len(self.edges) + 1) + bins)
-            found["scores"] = Contribution(ones, places)
+            found["scores"] = released.Contribution(ones, places)
         if self.least_probability is not None:
             chances = self.model.predict_proba(X)[np.arange(labels.size), np.minimum(labels, count - 1)]
             floor = self.least_probability
             kept = np.where(chances >= floor, chances, floor)  # NaN counts as the worst
             loss = np.where(other, 0.0, np.clip(np.log(kept) / math.log(floor), 0.0, 1.0))
-            found["log_loss"], found["log_loss_squared"] = Contribution(loss), Contribution(loss**2)
-            found["log_loss_by_label"] = Contribution(loss, labels)
+            found["log_loss"], found["log_loss_squared"] = released.Contribution(loss), released.Contribution(loss**2)
+            found["log_loss_by_label"] = released.Contribution(loss, labels)
         return found
 
 
@@ -124,9 +115,9 @@ def label_bins(classes: int, label: int) -> FloatArray:
     return np.append(bins.ravel(), 0.0)
 
 
-def accuracies(sums: NoisySums, classes: int, failure: float) -> dict[str, Limits]:
+def accuracies(sums: released.NoisySums, classes: int, failure: float) -> dict[str, Limits]:
     """Accuracy of the model and of the best constant, and their difference; undeclared labels count as wrong."""
-    counts, everything = Counts.of(sums, "confusion"), np.ones(classes * classes + 1)
+    counts, everything = released.Counts.of(sums, "confusion"), np.ones(classes * classes + 1)
     right = np.append(np.eye(classes).ravel(), 0.0)
     labels = [label_bins(classes, label) for label in range(classes)]
 
@@ -154,9 +145,9 @@ def _between(found: Limits, low: float, high: float) -> Limits:
     return Limits(float(np.clip(found.value, low, high)), low, high, found.noise_std)
 
 
-def confusion(sums: NoisySums, classes: int, failure: float) -> list[list[Limits]]:
+def confusion(sums: released.NoisySums, classes: int, failure: float) -> list[list[Limits]]:
     """Shares of all rows by label (lines) and prediction; all hold together."""
-    counts, cells = Counts.of(sums, "confusion"), np.eye(classes * classes + 1)
+    counts, cells = released.Counts.of(sums, "confusion"), np.eye(classes * classes + 1)
     everything, each = np.ones(classes * classes + 1), failure / classes**2
     return [
         [counts.mean(cells[label * classes + predicted], everything, each) for predicted in range(classes)]
@@ -164,12 +155,12 @@ def confusion(sums: NoisySums, classes: int, failure: float) -> list[list[Limits
     ]
 
 
-def log_losses(sums: NoisySums, classes: int, least_probability: float, failure: float) -> dict[str, Limits]:
+def log_losses(sums: released.NoisySums, classes: int, least_probability: float, failure: float) -> dict[str, Limits]:
     """Log-loss of the model and of the best constant, and by how much that of the model is smaller.
 
     Over the rows whose label is declared: there is no probability of any other.
     """
-    counts, deviations = Counts.of(sums, "confusion"), quantile(failure, sums.laplace)
+    counts, deviations = released.Counts.of(sums, "confusion"), released.quantile(failure, sums.laplace)
     rates = _constant_losses(counts, classes, least_probability)
     amounts = np.append(np.repeat(rates, classes), 0.0)  # of a constant, for each bin of the confusion matrix
     slack = _slack(counts, classes, least_probability, deviations)
@@ -181,12 +172,12 @@ def log_losses(sums: NoisySums, classes: int, least_probability: float, failure:
     return {name: limits.scaled(-math.log(least_probability)) for name, limits in found.items()}
 
 
-def _declared(counts: Counts) -> FloatArray:
+def _declared(counts: released.Counts) -> FloatArray:
     """The bins of rows whose label is declared."""
     return np.append(np.ones(counts.values.size - 1), 0.0)
 
 
-def _constant_losses(counts: Counts, classes: int, least_probability: float) -> FloatArray:
+def _constant_losses(counts: released.Counts, classes: int, least_probability: float) -> FloatArray:
     """The loss of the best constant for each label, over the largest loss; from noisy counts.
 
     Probabilities below the least one count as that one, so that a constant loses nothing by giving up rare labels: it
@@ -202,7 +193,7 @@ def _constant_losses(counts: Counts, classes: int, least_probability: float) -> 
     return np.asarray(min(found, key=lambda losses: float(rates @ losses)))
 
 
-def _slack(counts: Counts, classes: int, least_probability: float, deviations: float) -> float:
+def _slack(counts: released.Counts, classes: int, least_probability: float, deviations: float) -> float:
     """How much more noisy rates can lose than the true ones: the divergence between the two, times rows."""
     rows = np.array([counts.values @ label_bins(classes, label) for label in range(classes)])
     rows = np.maximum(rows, max(least_probability * counts.total, 1.0))
@@ -210,12 +201,12 @@ def _slack(counts: Counts, classes: int, least_probability: float, deviations: f
     return 0.5 * deviations**2 * float((1.0 + noise / rows).sum()) / -math.log(least_probability)
 
 
-def _loss(sums: NoisySums, counts: Counts, deviations: float) -> Limits:
+def _loss(sums: released.NoisySums, counts: released.Counts, deviations: float) -> Limits:
     """The mean loss of the model, over the largest loss."""
     loss, noise, total = sums.one("log_loss"), sums.deviation("log_loss") ** 2, float(_declared(counts) @ counts.values)
     rows_noise = counts.noise(_declared(counts))
     squares = max(sums.one("log_loss_squared") + sums.deviation("log_loss_squared"), loss**2 / max(total, 1.0))
-    test = Test(
+    test = released.Test(
         statistic=lambda u: loss - u * total,
         variance=lambda u: squares - 2.0 * u * loss + u * u * max(total, 0.0) + noise + u * u * rows_noise,
         largest=lambda u: max(u, 1.0 - u),
@@ -223,7 +214,9 @@ def _loss(sums: NoisySums, counts: Counts, deviations: float) -> Limits:
     return _mean_limits(test, loss, total, noise, deviations, 0.0)
 
 
-def _loss_gain(sums: NoisySums, counts: Counts, rates: FloatArray, slack: float, deviations: float) -> Limits:
+def _loss_gain(
+    sums: released.NoisySums, counts: released.Counts, rates: FloatArray, slack: float, deviations: float
+) -> Limits:
     """By how much a constant loses more than the model, over the largest loss; `rates` are its losses by label."""
     declared = _declared(counts)
     total = float(declared @ counts.values)
@@ -238,7 +231,7 @@ def _loss_gain(sums: NoisySums, counts: Counts, rates: FloatArray, slack: float,
     def noise(u: float) -> float:
         return counts.noise(amounts - u * declared) + sums.deviation("log_loss") ** 2
 
-    test = Test(
+    test = released.Test(
         statistic=lambda u: gain - u * total,
         variance=lambda u: squares - 2.0 * u * gain + u * u * max(total, 0.0) + noise(u),
         largest=lambda u: 1.0 + abs(u),
@@ -247,11 +240,13 @@ def _loss_gain(sums: NoisySums, counts: Counts, rates: FloatArray, slack: float,
     return _mean_limits(test, gain, total, noise(0.0), deviations, -1.0)
 
 
-def _mean_limits(test: Test, value: float, total: float, noise: float, deviations: float, low: float) -> Limits:
+def _mean_limits(
+    test: released.Test, value: float, total: float, noise: float, deviations: float, low: float
+) -> Limits:
     """The limits of a mean between `low` and 1; `noise` is the variance of the noise in the sum."""
     if not total > 0.0:
         return Limits(math.nan, low, 1.0, math.inf)
-    return limits_of(test, value / total, math.sqrt(noise) / total, deviations, low, 1.0)
+    return released.limits_of(test, value / total, math.sqrt(noise) / total, deviations, low, 1.0)
 
 
 @dataclass(frozen=True)
@@ -304,9 +299,9 @@ class CalibrationBin:
         return self.observed.low > self.high or self.observed.high < self.low
 
 
-def roc_points(sums: NoisySums, edges: tuple[float, ...], failure: float) -> tuple[RocPoint, ...]:
+def roc_points(sums: released.NoisySums, edges: tuple[float, ...], failure: float) -> tuple[RocPoint, ...]:
     """The ROC curve at the edges of the bins; all its points hold together."""
-    counts, bins = Counts.of(sums, "scores"), len(edges) + 1
+    counts, bins = released.Counts.of(sums, "scores"), len(edges) + 1
     negative, positive = (_bins_of(bins, label, np.ones(bins)) for label in (0, 1))
     each = failure / (2 * len(edges))
     points = []
@@ -317,9 +312,9 @@ def roc_points(sums: NoisySums, edges: tuple[float, ...], failure: float) -> tup
     return tuple(points)
 
 
-def calibration_bins(sums: NoisySums, edges: tuple[float, ...], failure: float) -> tuple[CalibrationBin, ...]:
+def calibration_bins(sums: released.NoisySums, edges: tuple[float, ...], failure: float) -> tuple[CalibrationBin, ...]:
     """The calibration curve; all its bins hold together."""
-    counts, bins = Counts.of(sums, "scores"), len(edges) + 1
+    counts, bins = released.Counts.of(sums, "scores"), len(edges) + 1
     ends = [0.0, *(float(expit(edge)) for edge in edges), 1.0]
     found = []
     for place in range(bins):
@@ -330,13 +325,13 @@ def calibration_bins(sums: NoisySums, edges: tuple[float, ...], failure: float) 
     return tuple(found)
 
 
-def area_under_curve(sums: NoisySums, edges: tuple[float, ...], failure: float) -> Limits:
+def area_under_curve(sums: released.NoisySums, edges: tuple[float, ...], failure: float) -> Limits:
     """The area under the ROC curve: the probability that a positive row has a larger score than a negative one.
 
     Within a bin the scores are not known. The estimate counts such pairs half; the limits count them as wrong and as
     right, so that they hold for the scores themselves.
     """
-    bins, deviations = len(edges) + 1, quantile(failure, sums.laplace)
+    bins, deviations = len(edges) + 1, released.quantile(failure, sums.laplace)
     negative, positive = sums.of("scores")[:bins], sums.of("scores")[bins : 2 * bins]
     larger = np.tri(bins, k=-1)  # positive in a later bin than negative
     low = _pairs(larger, positive, negative, sums).limits(deviations, 0.0, 1.0)[0]
@@ -349,7 +344,7 @@ def area_under_curve(sums: NoisySums, edges: tuple[float, ...], failure: float) 
     return Limits(float(np.clip(value, low, high)), low, high, math.sqrt(spread) / float(pairs))
 
 
-def _pairs(order: FloatArray, positive: FloatArray, negative: FloatArray, sums: NoisySums) -> Test:
+def _pairs(order: FloatArray, positive: FloatArray, negative: FloatArray, sums: released.NoisySums) -> released.Test:
     """The test of the share of pairs, one positive and one negative, that `order` counts."""
     deviation = sums.deviation("scores")
     rows = np.maximum(positive, 0.0), np.maximum(negative, 0.0)
@@ -359,7 +354,7 @@ def _pairs(order: FloatArray, positive: FloatArray, negative: FloatArray, sums: 
         drawn = float(rows[0] @ np.square(others[0]) + rows[1] @ np.square(others[1]))
         return drawn + _noise(order - u, positive, negative, deviation)
 
-    return Test(
+    return released.Test(
         statistic=lambda u: float(positive @ (order - u) @ negative),
         variance=variance,
         largest=lambda u: float(

@@ -25,17 +25,8 @@ from discreet.data.public import Public, check_complete_bounds
 from discreet.data.validation import check_weights, validate_features
 from discreet.estimators.base import PrivateLinearModel
 from discreet.estimators.fingerprint import fingerprint
-from discreet.metrics.classification import (
-    ClassifierMeasure,
-    accuracies,
-    area_under_curve,
-    calibration_bins,
-    codes_of,
-    confusion,
-    default_edges,
-    log_losses,
-    roc_points,
-)
+from discreet.metrics import classification
+from discreet.metrics.classification import ClassifierMeasure
 from discreet.metrics.record import CLIPPED, Evaluation
 from discreet.metrics.regression import RegressorMeasure, regression_figures
 from discreet.metrics.released_sums import NoisySums, check_one_each, plan_sums, release_sums, totals_of
@@ -175,7 +166,9 @@ def _which(model: Any) -> str:
     return fingerprint(inner) if isinstance(inner, PrivateLinearModel) else ""
 
 
-def _classifier_measure(model: Any, figures: Any, least_probability: float, edges: Any) -> ClassifierMeasure:
+def _classifier_measure(
+    model: Any, figures: Any, least_probability: float, edges: Any
+) -> ClassifierMeasure:
     classes = tuple(np.asarray(model.classes_).tolist())
     possible = {"accuracy": True, "log_loss": hasattr(model, "predict_proba"), "curves": len(classes) == 2}
     has = [name for name, there in possible.items() if there]
@@ -184,7 +177,7 @@ def _classifier_measure(model: Any, figures: Any, least_probability: float, edge
         if name not in has:
             raise ValueError(f"figures must be among {', '.join(has)} for this model; got {name!r}.")
     floor = number_in("least_probability", least_probability, 0.0, LARGEST_FLOOR, above=True)
-    ends = default_edges(model) if edges is None else _checked_edges(edges)
+    ends = classification.default_edges(model) if edges is None else _checked_edges(edges)
     return ClassifierMeasure(
         model, classes, ends if "curves" in chosen else None, floor if "log_loss" in chosen else None
     )
@@ -267,24 +260,26 @@ def _target_bounds(model: Any) -> Any:
     return ends if all(math.isfinite(end) for end in ends) else None
 
 
-def _classification(measure: ClassifierMeasure, sums: NoisySums, failure: float, about: Any) -> Evaluation:
+def _classification(
+    measure: ClassifierMeasure, sums: NoisySums, failure: float, about: Any
+) -> Evaluation:
     """All figures of a classifier, from what was released."""
     count, floor, edges = len(measure.classes), measure.least_probability, measure.edges
-    found = accuracies(sums, count, failure)
+    found = classification.accuracies(sums, count, failure)
     settings: dict[str, Any] = {}
     if floor is not None:
-        found |= log_losses(sums, count, floor, failure)
+        found |= classification.log_losses(sums, count, floor, failure)
         settings["least_probability"] = floor
     if edges is not None:
-        found["roc_auc"] = area_under_curve(sums, edges, failure)
+        found["roc_auc"] = classification.area_under_curve(sums, edges, failure)
         settings["edges"] = list(edges)
     calibrated = edges is not None and hasattr(measure.model, "predict_proba")
     return Evaluation(
         figures=found,
         classes=measure.classes,
-        confusion=tuple(map(tuple, confusion(sums, count, failure))),
-        roc=() if edges is None else roc_points(sums, edges, failure),
-        calibration=calibration_bins(sums, edges, failure) if calibrated and edges is not None else (),
+        confusion=tuple(map(tuple, classification.confusion(sums, count, failure))),
+        roc=() if edges is None else classification.roc_points(sums, edges, failure),
+        calibration=classification.calibration_bins(sums, edges, failure) if calibrated and edges is not None else (),
         settings=settings,
         released=sums,
         **about,
@@ -335,7 +330,7 @@ def totals(measure: Any, rows: Rows) -> FloatArray:
 
 
 def _codes(labels: Any, classes: tuple[Any, ...]) -> FloatArray:
-    return codes_of(labels, classes).astype(np.float64)
+    return classification.codes_of(labels, classes).astype(np.float64)
 
 
 def _lean(model: PrivateLinearModel) -> PrivateLinearModel:

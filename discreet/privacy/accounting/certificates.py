@@ -16,16 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from scipy.special import ndtr
 
-from discreet.privacy.accounting.closed_forms import (
-    epsilon_grid,
-    excess_bound,
-    gaussian_delta,
-    gaussian_epsilon,
-    gaussian_false_negatives,
-    line_false_negatives,
-    zcdp_delta,
-    zcdp_epsilon,
-)
+from discreet.privacy.accounting import closed_forms
 from discreet.privacy.accounting.events import read_composition
 from discreet.privacy.accounting.pairs import Array, SampledGaussianPair
 from discreet.privacy.accounting.pld.convolution import compose, tightest_delta, tightest_epsilon
@@ -82,7 +73,7 @@ def _pure_deltas(composition: Composition, epsilons: Array) -> Array:
 
 
 def _recursive_epsilon(composition: Composition, delta: float) -> float:
-    upper = min(zcdp_epsilon(composition.rho(), delta), composition.pure_epsilon())
+    upper = min(closed_forms.zcdp_epsilon(composition.rho(), delta), composition.pure_epsilon())
     found = _selection_profile(composition, upper)
     if found is None or not delta or float(found.delta(np.array([upper]))[0]) > delta:
         return math.inf
@@ -110,7 +101,7 @@ def _needs_a_grid(composition: Composition) -> bool:
 def _grid_epsilon(composition: Composition, delta: float) -> float:
     if not delta:
         return math.inf
-    directions = _directions(composition, zcdp_epsilon(composition.order_rho, delta))
+    directions = _directions(composition, closed_forms.zcdp_epsilon(composition.order_rho, delta))
     if any(_mass_beyond_grid(parts) >= delta for parts in directions):
         return math.inf
     return max(tightest_epsilon(parts, delta) for parts in directions)
@@ -131,8 +122,10 @@ ROUTES = (
     Route(  # Gaussian releases compose exactly: mu^2 adds up (Dong, Roth and Su 2022, corollary 3.3)
         "closed form (Gaussian DP)",
         lambda composition: composition.only_gaussian,
-        lambda composition, delta: gaussian_epsilon(delta, composition.gaussian_mu),
-        lambda composition, epsilons: np.array([gaussian_delta(float(x), composition.gaussian_mu) for x in epsilons]),
+        lambda composition, delta: closed_forms.gaussian_epsilon(delta, composition.gaussian_mu),
+        lambda composition, epsilons: np.array(
+            [closed_forms.gaussian_delta(float(x), composition.gaussian_mu) for x in epsilons]
+        ),
         exact=True,
     ),
     Route(  # pure epsilons add up
@@ -144,8 +137,10 @@ ROUTES = (
     Route(  # values of rho add up (Bun and Steinke 2016), converted at the best Renyi order
         "zCDP",
         lambda composition: composition.rho() < math.inf,
-        lambda composition, delta: zcdp_epsilon(composition.rho(), delta),
-        lambda composition, epsilons: np.array([zcdp_delta(composition.rho(), float(x)) for x in epsilons]),
+        lambda composition, delta: closed_forms.zcdp_epsilon(composition.rho(), delta),
+        lambda composition, epsilons: np.array(
+            [closed_forms.zcdp_delta(composition.rho(), float(x)) for x in epsilons]
+        ),
     ),
     Route(  # the worst adaptive choice at each selection, computed backwards (see `pld.selections`)
         "bounded-range recursion",
@@ -449,9 +444,9 @@ def event_false_negatives(
     if not composition.is_private:
         return np.zeros(false_positives.shape)
     if composition.only_gaussian:
-        return gaussian_false_negatives(false_positives, composition.gaussian_mu)
-    epsilons = epsilon_grid(certify(event, 1e-9, relation).epsilon, also_at)
-    return line_false_negatives(false_positives, epsilons, deltas_of(composition, epsilons))
+        return closed_forms.gaussian_false_negatives(false_positives, composition.gaussian_mu)
+    epsilons = closed_forms.epsilon_grid(certify(event, 1e-9, relation).epsilon, also_at)
+    return closed_forms.line_false_negatives(false_positives, epsilons, deltas_of(composition, epsilons))
 
 
 def guess_accuracy(event: DpEvent, relation: Relation | str) -> float:
@@ -475,4 +470,4 @@ def excess_probability(event: DpEvent, epsilon: float, relation: Relation | str)
         return 1.0
     if composition.pure_epsilon() <= epsilon * (1.0 + _ROUNDING):
         return 0.0
-    return excess_bound(lambda smaller: deltas_of(composition, smaller), epsilon)
+    return closed_forms.excess_bound(lambda smaller: deltas_of(composition, smaller), epsilon)

@@ -13,19 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import attr
-from dp_accounting import (
-    ComposedDpEvent,
-    DpEvent,
-    GaussianDpEvent,
-    LaplaceDpEvent,
-    NonPrivateDpEvent,
-    NoOpDpEvent,
-    PoissonSampledDpEvent,
-    RandomizedResponseDpEvent,
-    SampledWithoutReplacementDpEvent,
-    SelfComposedDpEvent,
-)
-from dp_accounting.dp_event import MixtureOfGaussiansDpEvent
+from dp_accounting import dp_event as dp
+from dp_accounting.dp_event import DpEvent
 
 from discreet._common.checks import at_least_zero, fraction, whole
 from discreet._common.codec import Unbounded, checked, plain
@@ -107,12 +96,12 @@ _DEEPEST = 50
 
 def gaussian_event(multiplier: float, count: int = 1) -> DpEvent:
     """Return `count` releases with Gaussian noise of standard deviation multiplier * sensitivity."""
-    return _repeat(GaussianDpEvent(at_least_zero("multiplier", multiplier)), count)
+    return _repeat(dp.GaussianDpEvent(at_least_zero("multiplier", multiplier)), count)
 
 
 def laplace_event(multiplier: float, count: int = 1) -> DpEvent:
     """Return `count` releases with Laplace noise of scale multiplier * l1 sensitivity."""
-    return _repeat(LaplaceDpEvent(at_least_zero("multiplier", multiplier)), count)
+    return _repeat(dp.LaplaceDpEvent(at_least_zero("multiplier", multiplier)), count)
 
 
 def selection_event(epsilon: float, count: int = 1) -> DpEvent:
@@ -138,7 +127,7 @@ def objective_event(shift: float, multiplier: float, tails: int = 1, count: int 
 def poisson_event(rate: float, multiplier: float, count: int = 1) -> DpEvent:
     """Return `count` noisy sums over Poisson samples; multiplier = std / C for rows clipped to C."""
     return _repeat(
-        PoissonSampledDpEvent(fraction("rate", rate), GaussianDpEvent(at_least_zero("multiplier", multiplier))),
+        dp.PoissonSampledDpEvent(fraction("rate", rate), dp.GaussianDpEvent(at_least_zero("multiplier", multiplier))),
         count,
     )
 
@@ -152,14 +141,14 @@ def fixed_size_event(n: int, batch: int, multiplier: float, count: int = 1) -> D
     if batch > n:
         raise ValueError(f"batch must be at most n, got batch={batch} and n={n}")
     return _repeat(
-        SampledWithoutReplacementDpEvent(n, batch, GaussianDpEvent(at_least_zero("multiplier", multiplier))),
+        dp.SampledWithoutReplacementDpEvent(n, batch, dp.GaussianDpEvent(at_least_zero("multiplier", multiplier))),
         count,
     )
 
 
 def randomised_response_event(noise: float, buckets: int = 2, count: int = 1) -> DpEvent:
     """Return `count` randomised responses: with probability `noise` a uniform bucket, else the truth."""
-    return _repeat(RandomizedResponseDpEvent(fraction("noise", noise), whole("buckets", buckets, least=1)), count)
+    return _repeat(dp.RandomizedResponseDpEvent(fraction("noise", noise), whole("buckets", buckets, least=1)), count)
 
 
 def mixture_event(
@@ -175,7 +164,7 @@ def mixture_event(
     weights = [fraction("probabilities", p) for p in probabilities]
     if abs(math.fsum(weights) - 1.0) > 1e-9:
         raise ValueError(f"probabilities must sum to 1, got {math.fsum(weights)!r}")
-    return _repeat(MixtureOfGaussiansDpEvent(at_least_zero("multiplier", multiplier), moves, weights), count)
+    return _repeat(dp.MixtureOfGaussiansDpEvent(at_least_zero("multiplier", multiplier), moves, weights), count)
 
 
 def best_of_trials_event(events: Sequence[DpEvent], eta: float, gamma: float) -> DpEvent:
@@ -192,27 +181,27 @@ def best_of_trials_event(events: Sequence[DpEvent], eta: float, gamma: float) ->
 
 def no_event() -> DpEvent:
     """Return the event of releasing nothing."""
-    return NoOpDpEvent()
+    return dp.NoOpDpEvent()
 
 
 def non_private_event() -> DpEvent:
     """Return the event of a release without noise, which no finite budget covers."""
-    return NonPrivateDpEvent()
+    return dp.NonPrivateDpEvent()
 
 
 def compose(events: Iterable[DpEvent]) -> DpEvent:
     """Return the events one after the other, each of which may depend on the results before it."""
-    kept = [event for event in events if not isinstance(event, NoOpDpEvent)]
+    kept = [event for event in events if not isinstance(event, dp.NoOpDpEvent)]
     if not kept:
-        return NoOpDpEvent()
-    return kept[0] if len(kept) == 1 else ComposedDpEvent(kept)
+        return dp.NoOpDpEvent()
+    return kept[0] if len(kept) == 1 else dp.ComposedDpEvent(kept)
 
 
 def _repeat(event: DpEvent, count: int) -> DpEvent:
     count = whole("count", count, least=0)
     if count == 0:
         return no_event()
-    return event if count == 1 else SelfComposedDpEvent(event, count)
+    return event if count == 1 else dp.SelfComposedDpEvent(event, count)
 
 
 def event_to_dict(event: DpEvent) -> dict[str, Any]:
@@ -336,11 +325,11 @@ def read_release(event: DpEvent) -> Release | None:
 
 
 def _walk(event: DpEvent) -> list[tuple[DpEvent, int]]:
-    if type(event) is NoOpDpEvent:
+    if type(event) is dp.NoOpDpEvent:
         return []
-    if type(event) is ComposedDpEvent:
+    if type(event) is dp.ComposedDpEvent:
         return [run for part in event.events for run in _walk(part)]
-    if type(event) is SelfComposedDpEvent:
+    if type(event) is dp.SelfComposedDpEvent:
         inside, count = _walk(event.event), whole("count", event.count, least=0)
         return [(inside[0][0], inside[0][1] * count)] if len(inside) == 1 and count else inside * count
     read_release(event)
@@ -353,9 +342,9 @@ def _counted(event: DpEvent) -> dict[Release, int]:
     waiting = [(event, 1)]
     while waiting:
         part, times = waiting.pop()
-        if type(part) is ComposedDpEvent:
+        if type(part) is dp.ComposedDpEvent:
             waiting += [(inside, times) for inside in reversed(part.events)]
-        elif type(part) is SelfComposedDpEvent:
+        elif type(part) is dp.SelfComposedDpEvent:
             waiting.append((part.event, times * whole("count", part.count, least=0)))
         elif times > _MOST_RELEASES:
             raise ValueError(f"the event repeats a release more than {_MOST_RELEASES:g} times")
@@ -407,7 +396,7 @@ def _read_best(event: Any) -> Release | None:
 
 
 def _inner_multiplier(event: Any) -> Any:
-    if type(event.event) is not GaussianDpEvent:
+    if type(event.event) is not dp.GaussianDpEvent:
         raise ValueError(f"cannot account for sampling around {event.event!r}; only a Gaussian event can be inside")
     return event.event.noise_multiplier
 
@@ -453,21 +442,21 @@ def _read_mixture(event: Any) -> Release | None:
 
 # The known elementary events; a subclass is not its parent, so it is unknown.
 READERS: dict[Any, Callable[[Any], Release | None]] = {
-    NoOpDpEvent: lambda event: None,
-    NonPrivateDpEvent: lambda event: releases.NonPrivate(),
-    GaussianDpEvent: lambda event: _noisy(GaussianNoise, event.noise_multiplier),
-    LaplaceDpEvent: lambda event: _noisy(releases.LaplaceNoise, event.noise_multiplier),
+    dp.NoOpDpEvent: lambda event: None,
+    dp.NonPrivateDpEvent: lambda event: releases.NonPrivate(),
+    dp.GaussianDpEvent: lambda event: _noisy(GaussianNoise, event.noise_multiplier),
+    dp.LaplaceDpEvent: lambda event: _noisy(releases.LaplaceNoise, event.noise_multiplier),
     BoundedRangeDpEvent: lambda event: _known_by_epsilon(Selection, event.epsilon),
     PureDpEvent: lambda event: _known_by_epsilon(releases.PureNoise, event.epsilon),
     ObjectiveDpEvent: _read_objective,
     BestOfTrialsDpEvent: _read_best,
-    PoissonSampledDpEvent: _read_poisson,
-    SampledWithoutReplacementDpEvent: _read_fixed_size,
-    RandomizedResponseDpEvent: _read_response,
-    MixtureOfGaussiansDpEvent: _read_mixture,
+    dp.PoissonSampledDpEvent: _read_poisson,
+    dp.SampledWithoutReplacementDpEvent: _read_fixed_size,
+    dp.RandomizedResponseDpEvent: _read_response,
+    dp.MixtureOfGaussiansDpEvent: _read_mixture,
 }
 # All events that the accounting knows, by name.
-TYPES: dict[str, Any] = {kind.__name__: kind for kind in (*READERS, SelfComposedDpEvent, ComposedDpEvent)}
+TYPES: dict[str, Any] = {kind.__name__: kind for kind in (*READERS, dp.SelfComposedDpEvent, dp.ComposedDpEvent)}
 
 # Above this many changes between selections and Gaussians their order is not kept.
 LONGEST_ORDER = 20_000

@@ -13,20 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet._common.checks import real_number
-from discreet.privacy.accounting.pairs import (
-    Array,
-    BoundedRangePair,
-    FixedSizeGaussianPair,
-    GaussianMixturePair,
-    LaplacePair,
-    Pair,
-    PoissonReplacePair,
-    ReversedPair,
-    SampledGaussianPair,
-    ShiftedTailsPair,
-    pure,
-    randomised_response,
-)
+from discreet.privacy.accounting import pairs
+from discreet.privacy.accounting.pairs import Array, Pair
 from discreet.privacy.relation import Relation
 
 
@@ -81,7 +69,7 @@ class GaussianNoise(_GaussianCost):
         return 1.0 / self.multiplier
 
     def pair(self) -> Pair:
-        return SampledGaussianPair(1.0, 1.0 / self.multiplier)
+        return pairs.SampledGaussianPair(1.0, 1.0 / self.multiplier)
 
 
 class _Pure(Release):
@@ -101,7 +89,7 @@ class LaplaceNoise(_Pure):
         return 1.0 / self.multiplier
 
     def pair(self) -> Pair:
-        return LaplacePair(self.pure_epsilon())
+        return pairs.LaplacePair(self.pure_epsilon())
 
 
 @dataclass(frozen=True)
@@ -117,7 +105,7 @@ class Selection(Release):
         return self.epsilon
 
     def pair(self) -> Pair:
-        return BoundedRangePair(self.epsilon)
+        return pairs.BoundedRangePair(self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -136,7 +124,7 @@ class Response(_Pure):
         return math.log1p(self.buckets * (1.0 - self.noise) / self.noise)
 
     def pair(self) -> Pair:
-        return randomised_response(self.noise, self.buckets)
+        return pairs.randomised_response(self.noise, self.buckets)
 
 
 @dataclass(frozen=True)
@@ -149,7 +137,7 @@ class PureNoise(_Pure):
         return self.epsilon
 
     def pair(self) -> Pair:
-        return pure(self.epsilon)
+        return pairs.pure(self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -161,7 +149,7 @@ class Objective(Release):
     tails: int
 
     def pair(self) -> Pair:
-        return ShiftedTailsPair(self.shift, 1.0 / self.multiplier, self.tails)
+        return pairs.ShiftedTailsPair(self.shift, 1.0 / self.multiplier, self.tails)
 
 
 @dataclass(frozen=True)
@@ -191,10 +179,10 @@ class PoissonGaussianNoise(_GaussianCost):
     def pairs(self) -> tuple[Pair, Pair]:
         shift = 1.0 / self.multiplier
         if self.relation is Relation.REPLACE:
-            pair = PoissonReplacePair(self.rate, shift)
+            pair = pairs.PoissonReplacePair(self.rate, shift)
             return pair, pair
-        removed = SampledGaussianPair(self.rate, shift)
-        return removed, ReversedPair(removed)
+        removed = pairs.SampledGaussianPair(self.rate, shift)
+        return removed, pairs.ReversedPair(removed)
 
 
 def _distance_of_means(relation: Relation) -> float:
@@ -219,7 +207,7 @@ class FixedSizeGaussianNoise(_GaussianCost):
         return 1.0 / self.multiplier
 
     def pair(self) -> Pair:
-        return FixedSizeGaussianPair(self.rate, 1.0 / self.multiplier)
+        return pairs.FixedSizeGaussianPair(self.rate, 1.0 / self.multiplier)
 
 
 @dataclass(frozen=True)
@@ -238,8 +226,8 @@ class GaussianMixture(_GaussianCost):
         return max(self.shifts)
 
     def pairs(self) -> tuple[Pair, Pair]:
-        removed = GaussianMixturePair(self.shifts, self.weights)
-        return removed, ReversedPair(removed)
+        removed = pairs.GaussianMixturePair(self.shifts, self.weights)
+        return removed, pairs.ReversedPair(removed)
 
 
 @dataclass(frozen=True)

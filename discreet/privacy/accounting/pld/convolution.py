@@ -19,25 +19,8 @@ from numpy.typing import NDArray
 
 from discreet._common.types import IntArray
 from discreet.privacy.accounting.pairs import Array
-from discreet.privacy.accounting.pld.discretisation import (
-    LEAST_DELTA,
-    Laws,
-    Parts,
-    Target,
-    Window,
-    best_order,
-    certified_renyi_delta,
-    certified_renyi_epsilon,
-    choose_step,
-    choose_window,
-    infinite_mass,
-    log_moment,
-    moment_error,
-    negligible_mass,
-    on_grid,
-    rough_delta,
-    roughly,
-)
+from discreet.privacy.accounting.pld import discretisation as grids
+from discreet.privacy.accounting.pld.discretisation import Laws, Parts, Target, Window
 
 Complex = NDArray[np.complex128]
 
@@ -246,14 +229,14 @@ def compose(parts: Parts, delta: float, target: Target | None = None, lighter: b
     Guarantee: `delta` and `epsilon` of the result bound the adaptive composition of all mechanisms that the
     pairs dominate, each taken its number of times.
     """
-    rough = roughly(parts, delta)
-    window = choose_window(rough, delta, target, lighter)
-    step = choose_step(window, rough)
+    rough = grids.roughly(parts, delta)
+    window = grids.choose_window(rough, delta, target, lighter)
+    step = grids.choose_step(window, rough)
     atom = max(pair.atom for pair, _ in parts)
     if atom >= step:  # a smaller one is rounded up to the grid like any loss
         step = atom / math.ceil(atom / step)
-    negligible = negligible_mass(parts, delta)
-    laws = [(on_grid(pair, negligible, step, window.tilt), n) for pair, n in parts]
+    negligible = grids.negligible_mass(parts, delta)
+    laws = [(grids.on_grid(pair, negligible, step, window.tilt), n) for pair, n in parts]
     return _convolve(laws, window, step)
 
 
@@ -276,15 +259,15 @@ def tightest_epsilon(parts: Parts, delta: float) -> float:
             target = Target(found, loss.slope(found, delta))
         else:
             return best
-    return min(best, certified_renyi_epsilon(roughly(parts, delta), delta))
+    return min(best, grids.certified_renyi_epsilon(grids.roughly(parts, delta), delta))
 
 
 def tightest_delta(parts: Parts, epsilon: float) -> float:
     """Return an upper bound on delta at epsilon, composing again until it is tuned to the answer."""
-    guess = rough_delta(parts, epsilon)
-    laws = roughly(parts, guess)
-    best = certified_renyi_delta(laws, epsilon, best_order(laws, guess))
-    target, lighter = Target(epsilon, best_order(laws, guess)), True
+    guess = grids.rough_delta(parts, epsilon)
+    laws = grids.roughly(parts, guess)
+    best = grids.certified_renyi_delta(laws, epsilon, grids.best_order(laws, guess))
+    target, lighter = Target(epsilon, grids.best_order(laws, guess)), True
     for _ in range(6):
         loss = compose(parts, guess, target, lighter)
         bound = float(loss.delta(np.array([epsilon]))[0])
@@ -295,7 +278,7 @@ def tightest_delta(parts: Parts, epsilon: float) -> float:
         retarget = 0.0 < bound < 1.0 and not loss.suits(epsilon, bound)
         target = Target(epsilon, loss.slope(epsilon, bound)) if retarget else target
         # Tuning to a delta that is a little too large hardly matters; one too small lets rounding errors in.
-        if (0.1 * guess <= bound <= guess and not retarget) or bound < LEAST_DELTA:
+        if (0.1 * guess <= bound <= guess and not retarget) or bound < grids.LEAST_DELTA:
             break
         guess = math.sqrt(guess) if bound == 1.0 else min(2.0 * bound, 0.9)
     return best
@@ -317,14 +300,14 @@ def _convolve(laws: Laws, window: Window, step: float) -> ComposedLoss:
     composed = irfft(spectrum, size)
     first = math.floor(window.start / step)
     count = sum(times for _, times in laws)
-    moment = log_moment(laws, window.tilt)
+    moment = grids.log_moment(laws, window.tilt)
     return ComposedLoss(
         first=first,
         step=step,
         tilted_masses=np.roll(composed, -(first % size)),
         tilt=window.tilt,
         # The last terms cover the rounding of the log moments.
-        log_scale=moment - window.tilt * first * step + moment_error(laws, window.tilt) + 4e-15 * abs(moment),
+        log_scale=moment - window.tilt * first * step + grids.moment_error(laws, window.tilt) + 4e-15 * abs(moment),
         point_error=spectrum_error + LEVEL_ERROR * (math.log2(size) + 1) * norm(composed),
         outside=_outside(laws, window, (first + size - 1) * step),
         shift=4e-15 * (count + abs(window.stop)),
@@ -334,5 +317,5 @@ def _convolve(laws: Laws, window: Window, step: float) -> ComposedLoss:
 
 def _outside(laws: Laws, window: Window, stop: float) -> float:
     """Bound the mass above the window (Chernoff) and the mass of an infinite loss."""
-    log_tail = min(log_moment(laws, order) - order * stop for order in (window.tilt, window.tail_order))
-    return math.exp(min(0.0, log_tail)) + infinite_mass(laws)
+    log_tail = min(grids.log_moment(laws, order) - order * stop for order in (window.tilt, window.tail_order))
+    return math.exp(min(0.0, log_tail)) + grids.infinite_mass(laws)
