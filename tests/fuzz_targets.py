@@ -25,8 +25,8 @@ from typer.testing import CliRunner
 
 import discreet
 from discreet import resume_stream, solvers
+from discreet._common.codec import parse_json
 from discreet._common.exceptions import DiscreetWarning
-from discreet._common.json_file import parse_json
 from discreet.cli.account import _read_event
 from discreet.cli.app import app
 from discreet.data.files import open_table

@@ -20,8 +20,21 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from discreet import __version__
-from discreet._common.codec import Count, Format, Size, built, by_name, ends, from_name, numbers, plain, tuples, written
-from discreet._common.json_file import read_json_file, write_json_file
+from discreet._common.codec import (
+    Count,
+    Format,
+    Size,
+    built,
+    by_name,
+    ends,
+    from_name,
+    numbers,
+    plain,
+    read_json_file,
+    tuples,
+    write_json_file,
+    written,
+)
 from discreet._common.types import FloatArray
 from discreet.data.public_inputs import PublicModel
 from discreet.data.schema import Schema

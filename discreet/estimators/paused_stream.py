@@ -16,8 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from discreet._common.codec import Format, checked, read, written
-from discreet._common.json_file import read_json_file
+from discreet._common.codec import Format, checked, read, read_json_file, written
 from discreet.estimators import model_file
 from discreet.estimators.streaming import is_capped, stream_plan
 from discreet.privacy import accounting

@@ -166,9 +166,7 @@ def _which(model: Any) -> str:
     return fingerprint(inner) if isinstance(inner, PrivateLinearModel) else ""
 
 
-def _classifier_measure(
-    model: Any, figures: Any, least_probability: float, edges: Any
-) -> ClassifierMeasure:
+def _classifier_measure(model: Any, figures: Any, least_probability: float, edges: Any) -> ClassifierMeasure:
     classes = tuple(np.asarray(model.classes_).tolist())
     possible = {"accuracy": True, "log_loss": hasattr(model, "predict_proba"), "curves": len(classes) == 2}
     has = [name for name, there in possible.items() if there]
@@ -260,9 +258,7 @@ def _target_bounds(model: Any) -> Any:
     return ends if all(math.isfinite(end) for end in ends) else None
 
 
-def _classification(
-    measure: ClassifierMeasure, sums: NoisySums, failure: float, about: Any
-) -> Evaluation:
+def _classification(measure: ClassifierMeasure, sums: NoisySums, failure: float, about: Any) -> Evaluation:
     """All figures of a classifier, from what was released."""
     count, floor, edges = len(measure.classes), measure.least_probability, measure.edges
     found = classification.accuracies(sums, count, failure)
@@ -349,13 +345,9 @@ def _block_totals(block: Data, measure: Any) -> FloatArray:
     labels = block.y
     if is_classifier(measure.model):
         known = np.empty(len(measure.classes) + 1, dtype=object)
-        known[:] = [*measure.classes, Unknown()]
+        known[:] = [*measure.classes, object()]  # a label that no model knows
         labels = known[block.y.astype(np.int64)]
     with np.errstate(all="ignore"):  # a warning could tell about single rows
         found = measure.contributions(block.X, labels)
     check_one_each(found, block.rows)
     return totals_of(measure.parts, found, block.weight)
-
-
-class Unknown:
-    """A label that no model knows."""

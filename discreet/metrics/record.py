@@ -13,8 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet._common.checks import number_in
-from discreet._common.codec import Amount, Format, Size, built, plain, read
-from discreet._common.json_file import read_json_file, write_json_file
+from discreet._common.codec import Amount, Format, Size, built, plain, read, read_json_file, write_json_file
 from discreet._common.text import table
 from discreet.metrics.classification import CalibrationBin, RocPoint
 from discreet.metrics.released_sums import Limits, NoisySums, Part

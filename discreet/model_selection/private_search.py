@@ -172,16 +172,7 @@ class Trial:
     warnings: tuple[warnings.WarningMessage, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """The rows to fit on and those held out, with their weights."""
-
-    X_fit: Any
-    y_fit: Any
-    weight_fit: FloatArray
-    X_out: Any
-    y_out: Any
-    weight_out: FloatArray
+Parts = tuple[Any, Any, FloatArray]  # rows, their target and their weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,10 +195,10 @@ class Split:
             held_out[rng.permutation(rows)[: plan.held_out]] = True
         return cls(np.flatnonzero(~held_out), np.flatnonzero(held_out))
 
-    def parts(self, X: Any, y: Any, weight: FloatArray) -> Parts:
-        """The rows at these positions."""
-        X_fit, y_fit, X_out, y_out = (_safe_indexing(a, at) for at in (self.fit, self.out) for a in (X, y))
-        return Parts(X_fit, y_fit, weight[self.fit], X_out, y_out, weight[self.out])
+    def parts(self, X: Any, y: Any, weight: FloatArray) -> tuple[Parts, Parts]:
+        """The rows to fit on and those held out."""
+        fit, out = ((_safe_indexing(X, at), _safe_indexing(y, at), weight[at]) for at in (self.fit, self.out))
+        return fit, out
 
 
 @dataclass(eq=False, repr=False)
@@ -326,28 +317,24 @@ class PrivateSearchCV(PrivateSearch):
     def _best_trial(self, plan: ReleasePlan, X: Any, y: Any, weight: Any, rng: RandomGenerator) -> Trial:
         """The trial with the best noisy score; ties go to the first. Nothing of the others is kept."""
         split = Split.draw(plan, len(y), Relation(self.estimator.relation), rng)
-        parts = split.parts(X, y, np.ones(len(y)) if weight is None else weight)
-        best: Trial | None = None
-        for _ in range(plan.trials.draw(rng)):
-            trial = self._trial(plan, parts, weight is not None, rng)
-            best = trial if best is None or trial.score > best.score else best
-        assert best is not None  # there is at least one trial
-        return best
+        fit, out = split.parts(X, y, np.ones(len(y)) if weight is None else weight)
+        trials = (self._trial(plan, fit, out, weight is not None, rng) for _ in range(plan.trials.draw(rng)))
+        return max(trials, key=lambda trial: trial.score)
 
-    def _trial(self, plan: ReleasePlan, parts: Parts, weighted: bool, rng: RandomGenerator) -> Trial:
+    def _trial(self, plan: ReleasePlan, fit: Parts, out: Parts, weighted: bool, rng: RandomGenerator) -> Trial:
         """Draw settings, fit them, score the model with noise: costs one of `plan.trial_events`."""
         settings = Candidates.of(self.param_distributions).draw(rng)
         # The number of progress bars or of warnings would tell that of the trials.
         model = self._model(settings, plan.trial, plan.rows - plan.held_out, rng).set_params(verbose=0)
-        passed = {"sample_weight": parts.weight_fit} if weighted else {}
+        passed = {"sample_weight": fit[2]} if weighted else {}
         score = RowScore.of(self.estimator, self.scoring)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model.fit(parts.X_fit, parts.y_fit, **passed)
+            model.fit(fit[0], fit[1], **passed)
         check_fit(plan, model, plan.trial, plan.trial_events)
         with warnings.catch_warnings():  # never shown: such a warning would come from the exact rows held out
             warnings.simplefilter("ignore")
-            exact = np.array([score.total(model, parts.X_out, parts.y_out, parts.weight_out)])
+            exact = np.array([score.total(model, *out)])
         noisy = float(plan.score.release(rng, exact, bounded_fractions(1))[0])
         return Trial(settings, model, score.in_units(noisy / plan.held_out), tuple(caught))
 

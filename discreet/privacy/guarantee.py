@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from discreet._common.codec import Amount, Count, Format, Unbounded, built, plain, written
-from discreet._common.json_file import described
+from discreet._common.codec import Amount, Count, Format, Unbounded, built, described, plain, written
 from discreet._common.types import FloatArray
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget

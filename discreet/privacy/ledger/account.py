@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Any
 
 from discreet._common.checks import real_number
+from discreet._common.codec import described, parse_json
 from discreet._common.exceptions import BudgetExceededError
-from discreet._common.json_file import described, parse_json
 from discreet.privacy.ledger.chain import View, digest_of
 from discreet.privacy.ledger.records import ChainError, Record, problems
 from discreet.privacy.ledger.total import Total, event_text, fields_text
