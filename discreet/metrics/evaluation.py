@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
@@ -22,6 +22,7 @@ from discreet._common.docstrings import with_options
 from discreet._common.types import FloatArray
 from discreet.data.loading import table_elsewhere
 from discreet.data.public import Public, check_complete_bounds
+from discreet.data.rows import Data, Rows
 from discreet.data.validation import check_weights, validate_features
 from discreet.estimators.base import PrivateLinearModel
 from discreet.estimators.fingerprint import fingerprint
@@ -33,10 +34,6 @@ from discreet.metrics.released_sums import NoisySums, check_one_each, plan_sums,
 from discreet.preprocessing.pipeline import pipeline_guarantee
 from discreet.privacy.budget import budget_from
 from discreet.privacy.relation import Relation
-
-if TYPE_CHECKING:
-    from discreet.data.rows import Data, Rows
-
 
 LARGEST_FLOOR = 0.5  # of `least_probability`: above it, every prediction for two classes would have the same loss
 

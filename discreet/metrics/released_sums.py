@@ -10,22 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from discreet._common.codec import checked
 from discreet._common.types import FloatArray, IntArray
+from discreet.data.public import Public
 from discreet.data.rows import on_term_grid
+from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms import additive, histograms_and_fractions
+from discreet.privacy.mechanisms.additive import NoisyGrid
+from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.release import WHOLE, ReleasePlan
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.privacy.mechanisms.additive import NoisyGrid
-    from discreet.privacy.random.generator import RandomGenerator
-
 
 # Weight of sums that only say how far a figure scatters: they need less precision than the figure itself. A power of
 # two, so that multiplying by it is exact.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -22,11 +22,9 @@ from discreet.data.rows import Rows
 from discreet.data.validation import validate_features
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.random.pickling import NoGeneratorInPickles
 from discreet.privacy.release import ReleasePlan
-
-if TYPE_CHECKING:
-    from discreet.privacy.random.generator import RandomGenerator
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -16,19 +16,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.exceptions import UtilityWarning
 from discreet._common.types import BoolArray, FloatArray, IntArray
+from discreet.data.public import Public
 from discreet.data.rows import Data, exact_weights
 from discreet.data.schema import as_text
 from discreet.data.validation import validate_values
 from discreet.preprocessing.base import PrivateTransformer
 from discreet.preprocessing.pipeline import allow_row_by_row
 from discreet.privacy import mechanisms
+from discreet.privacy.budget import Budget
+from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.release import WHOLE, ReleasePlan
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.privacy.random.generator import RandomGenerator
-
 
 OTHER, MISSING = -1, -2  # codes of values that are not listed, and of missing ones
 _MISSING_KINDS = ("NAType", "NaTType")  # pandas' own; by name, since pandas need not be there

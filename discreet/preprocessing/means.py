@@ -7,23 +7,20 @@ replaced, not by 2 b / n; all columns are released together. Proof: docs/guarant
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from discreet._common.docstrings import with_options
 from discreet.data.loading import load
-from discreet.data.rows import Limits, limits_between, moment_sums
+from discreet.data.public import Public
+from discreet.data.rows import Data, Limits, Rows, limits_between, moment_sums
 from discreet.preprocessing.base import FloatArray, Released, rows_and_facts
 from discreet.privacy import mechanisms
+from discreet.privacy.budget import Budget
+from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.release import WHOLE, ReleasePlan
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.data.rows import Data, Rows
-    from discreet.privacy.budget import Budget
-    from discreet.privacy.random.generator import RandomGenerator
-    from discreet.problem.losses import Loss
+from discreet.problem.losses import Loss
 
 
 def plan_means(public: Public, budget: Budget) -> ReleasePlan:

@@ -7,28 +7,25 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.exceptions import UtilityWarning
 from discreet._common.types import FloatArray
+from discreet.data.public import Public
 from discreet.data.rows import TERM_STEP, Limits, Rows, columns_of, limits_between, moment_sums
 from discreet.data.validation import ends_of_columns
 from discreet.preprocessing.base import PrivateTransformer
 from discreet.privacy import mechanisms
+from discreet.privacy.budget import Budget
+from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.release import WHOLE, ReleasePlan
 from discreet.problem.column_scaling import SMALLEST_SPREAD
 from discreet.scaling import histograms
 from discreet.scaling.learn import FALSE_BINS
 from discreet.scaling.plan import NOISIEST_MOMENT
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.privacy.random.generator import RandomGenerator
-
 
 Ends = tuple[FloatArray, FloatArray]  # of the ranges, the low ones first
 

@@ -17,16 +17,15 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from discreet._common.digest import digest_of
 from discreet._common.exceptions import NotPrivateWarning, UtilityWarning
 from discreet.privacy import accounting
+from discreet.privacy.budget import Budget
 from discreet.privacy.guarantee import Guarantee, LedgerReceipt, ReleaseRecord, RowsAre, guarantee_for
 from discreet.privacy.random.generator import RandomGenerator, generator_from
-from discreet.privacy.relation import Relation, Unit, clipped_sum
+from discreet.privacy.relation import Relation, Sensitivity, Unit, clipped_sum
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Ledger
     from discreet.privacy.ledger.reservation import Reservation
-    from discreet.privacy.mechanisms import Sensitivity
 
 Kind = Literal["Gaussian", "Laplace", "sampled Gaussian", "selection", "pure", "objective"]
 # Parts of a budget are rounded when they are turned into noise; their sum must not exceed the whole.

@@ -16,8 +16,7 @@ from discreet.problem.problem import Problem
 from discreet.solvers import Solver
 from discreet.testing import constraint_laws, loss_laws, penalty_laws, solver_laws
 from discreet.testing.laws import LawResult, OnFail, laws_of, run_laws
-from discreet.testing.lines import Kernel, LossCase
-from discreet.testing.tables import BUDGET, SolverCase, example_problems
+from discreet.testing.tables import BUDGET, Kernel, LossCase, SolverCase, example_problems
 
 
 def check_loss(

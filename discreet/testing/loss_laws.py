@@ -17,7 +17,7 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.kernels.forms import CompiledForms
 from discreet.testing.laws import broken, skipped
-from discreet.testing.lines import FAR, Kernel, Line, LossCase
+from discreet.testing.tables import FAR, Kernel, Line, LossCase
 
 EPS = float(np.finfo(float).eps)
 SMALLEST_NORMAL = float(np.finfo(float).tiny)  # smaller numbers lose digits

@@ -11,9 +11,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+from dp_accounting import DpEvent
 from scipy.special import ndtr
 
 from discreet.privacy.accounting import closed_forms
@@ -26,9 +27,6 @@ from discreet.privacy.accounting.releases import Composition
 from discreet.privacy.budget import Budget
 from discreet.privacy.relation import Relation
 
-if TYPE_CHECKING:
-    from dp_accounting import DpEvent
-
 # Larger losses are not put on a grid: discretisation.loss_range.
 _LARGEST_LOSS = 1e6
 
@@ -36,7 +34,7 @@ _LARGEST_LOSS = 1e6
 _ANCHORS = (0.5, 0.1, 1e-2, 1e-4, 1e-7)
 # Sums of floats such as 0.1 + 0.1 + 0.1 may pass a budget of 0.3 by a rounding error, not by more.
 _ROUNDING = 1e-12
-EventAt = Callable[[float], "DpEvent"]
+EventAt = Callable[[float], DpEvent]
 
 _LEAST, _MOST = 1e-12, 1e12
 

@@ -8,17 +8,15 @@ docs/guarantees/accounting.md, "Asking Google".
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from dp_accounting import DpEvent
 
 from discreet.privacy.accounting import releases
 from discreet.privacy.accounting.events import read_composition
 from discreet.privacy.accounting.pld.discretisation import connect_dots, loss_range
 from discreet.privacy.relation import Relation
-
-if TYPE_CHECKING:
-    from dp_accounting import DpEvent
 
 
 def google_epsilon(event: DpEvent, delta: float, relation: Relation | str, interval: float = 1e-4) -> float:
