@@ -77,7 +77,8 @@ def learn_ranges(plan: ReleasePlan, data: Rows, rng: RandomGenerator) -> Ends:
     open_columns = np.flatnonzero(~public.declared)
     rows = data if open_columns.size == public.columns else columns_of(data, open_columns)
     if plan.mechanism.multiplier == 0.0:
-        low, high = _exact_range(rows)
+        below, high = rows.max(ends_of_columns)  # minima and maxima, not private: for infinite budgets only
+        low = 0.0 - below
     elif plan.per_column:
         noisy, threshold = _noisy_counts(plan, histograms.signed_exponent_counts(rows), rng)
         low, high = np.array([histograms.range_of(row, threshold) for row in noisy]).T.copy()
@@ -101,12 +102,6 @@ def _noisy_counts(plan: ReleasePlan, counts: FloatArray, rng: RandomGenerator) -
     sensitivity = mechanisms.one_hot_counts(plan.public.relation, counts.shape[0])
     noisy = plan.mechanism.release(rng, counts, sensitivity)
     return noisy, plan.mechanism.level(sensitivity, FALSE_BINS / counts.size)
-
-
-def _exact_range(data: Rows) -> Ends:
-    """Minima and maxima. Not private: for infinite budgets only."""
-    below, high = data.max(ends_of_columns)
-    return 0.0 - below, high
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

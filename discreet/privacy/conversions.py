@@ -10,11 +10,72 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from discreet._common.checks import at_least_zero, fraction, number_in, one_of, whole
 from discreet.privacy.accounting.closed_forms import UP, product_above
-from discreet.privacy.budget import Budget, Definition, Promise, Renyi, kind_of
+from discreet.privacy.budget import Budget
 from discreet.privacy.relation import Relation, relation_from
+
+Definition = Literal["pure", "approximate", "zcdp", "renyi", "gdp"]
+
+
+@dataclass(frozen=True)
+class Renyi:
+    """A promise of Renyi differential privacy of one order: the divergence of that order is at most epsilon.
+
+    Parameters
+    ----------
+    order : float
+        The order alpha, above 1 and finite.
+    epsilon : float
+        The largest divergence between the results of two neighbouring tables.
+
+    Examples
+    --------
+    >>> from discreet.privacy import conversions
+    >>> print(conversions.convert(conversions.Renyi(8.0, 0.5), "approximate", delta=1e-6))
+    (epsilon = 2.04305, delta = 1e-06)
+    """
+
+    order: float
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        number_in("order", self.order, 1.0, above=True)
+        at_least_zero("epsilon", self.epsilon)
+
+    def __str__(self) -> str:
+        return f"(order = {self.order:g}, epsilon = {self.epsilon:g}, Renyi DP)"
+
+
+Promise: TypeAlias = Budget | Renyi
+
+
+def kind_of(promise: Promise) -> Definition:
+    """Return which definition a promise is in: "pure", "approximate", "zcdp", "renyi" or "gdp".
+
+    Parameters
+    ----------
+    promise : Budget or Renyi
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from discreet import Budget
+    >>> from discreet.privacy.conversions import kind_of
+    >>> kind_of(Budget.zcdp(0.1))
+    'zcdp'
+    """
+    if isinstance(promise, Renyi):
+        return "renyi"
+    if not isinstance(promise, Budget):
+        raise TypeError(f"a promise is a Budget or a Renyi, got {type(promise).__name__}")
+    return promise.kind
 
 
 def group(promise: Promise, rows: int) -> Promise:
@@ -114,20 +175,6 @@ def _renyi_group(promise: Renyi, rows: int) -> Renyi:
         )
     return Renyi(order, product_above(3**doublings, promise.epsilon))
 
-
-__all__ = [
-    "Definition",
-    "Promise",
-    "Renyi",
-    "bounded_range_to_zcdp",
-    "change_relation",
-    "convert",
-    "group",
-    "kind_of",
-    "pure_to_gdp",
-    "pure_to_renyi",
-    "pure_to_zcdp",
-]
 
 DEFINITIONS: tuple[Definition, ...] = ("pure", "approximate", "zcdp", "renyi", "gdp")
 _SMALLEST_EPSILON = 1e-12  # a budget has a positive epsilon; a smaller one is stated as this

@@ -22,7 +22,8 @@ from discreet.privacy import accounting
 from discreet.privacy.accounting import closed_forms
 from discreet.privacy.accounting.certificates import deltas_of, event_false_negatives
 from discreet.privacy.accounting.events import read_composition
-from discreet.privacy.budget import Budget, Renyi
+from discreet.privacy.budget import Budget
+from discreet.privacy.conversions import Renyi
 from discreet.privacy.relation import Relation
 from discreet.privacy.statement import belief_after
 
@@ -183,6 +184,11 @@ class TradeOff(ABC):
         pairs += [(corner, self.delta(corner)) for corner in self.corners()]
         found = [epsilon - math.log1p(-delta / failure) for epsilon, delta in pairs if delta < failure]
         return min([*found, self.epsilon(0.0)])
+
+    def growth_and_failure(self, failure: float | None = None) -> tuple[float, float]:
+        """Return the `odds_growth`, and how often it may be passed."""
+        growth = self.odds_growth(failure)
+        return growth, failure if failure is not None else (self.usual_growth() or (growth, 0.0))[1]
 
     def posterior(self, prior: float, failure: float | None = None) -> float:
         """Return the most that a belief of `prior` that the row was used can become, except with `failure`.

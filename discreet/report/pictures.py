@@ -146,7 +146,10 @@ def errors(curve: TradeOff, advantage: float, name: str) -> str:
     chart.area([*zip(rates, missed, strict=True), (0.0, 0.0)], "shade")
     for epsilon in FOR_ORIENTATION:
         if abs(trade_off(epsilon).advantage - advantage) >= 0.03:  # else it would lie on the promise's own curve
-            _orientation(chart, epsilon)
+            corner = 1.0 / (1.0 + math.exp(epsilon))
+            chart.line([(0.0, 1.0), (corner, corner), (1.0, 0.0)], "line dotted third")
+            across, down = chart.at(corner, corner)
+            chart.write(across + 3.0, down - 3.0, f"{epsilon:g}", "start", "label small")
     chart.line([(0.0, 1.0), (1.0, 0.0)], "line dashed second")
     chart.line(zip(rates, missed, strict=True), "line first")
     told = (
@@ -154,14 +157,6 @@ def errors(curve: TradeOff, advantage: float, name: str) -> str:
         "the better the protection."
     )
     return chart.svg("How often an attacker errs", told)
-
-
-def _orientation(chart: Chart, epsilon: float) -> None:
-    """The curve of another promise."""
-    corner = 1.0 / (1.0 + math.exp(epsilon))
-    chart.line([(0.0, 1.0), (corner, corner), (1.0, 0.0)], "line dotted third")
-    across, down = chart.at(corner, corner)
-    chart.write(across + 3.0, down - 3.0, f"{epsilon:g}", "start", "label small")
 
 
 def beliefs(epsilon: float, name: str, what: str) -> str:

@@ -82,6 +82,7 @@ def _cost(name: str, stated: Guarantee) -> tuple[str, ...]:
 def _pictures(stated: Guarantee) -> list[Block]:
     curve = trade_off(stated)
     advantage = curve.advantage
+    share = percent_at_most(advantage) if advantage > 0.0 else "0 %"
     found = [1.0 - float(missed) for missed in curve.false_negative(FALSE_ALARMS)]
     rows = tuple((f"{100 * a:g} %", percent_at_most(f)) for a, f in zip(FALSE_ALARMS, found, strict=True))
     failure = stated.meaning.failure
@@ -109,13 +110,9 @@ def _pictures(stated: Guarantee) -> list[Block]:
         ),
         Text(
             "The share of members that are found exceeds the share of outsiders called members by at most "
-            f"{_percent(advantage)} (the advantage: 0 % is blind guessing, 100 % no protection)."
+            f"{share} (the advantage: 0 % is blind guessing, 100 % no protection)."
         ),
     ]
-
-
-def _percent(share: float) -> str:
-    return percent_at_most(share) if share > 0.0 else "0 %"
 
 
 def key_numbers(material: Material) -> tuple[tuple[str, str], ...]:
