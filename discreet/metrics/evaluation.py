@@ -337,8 +337,6 @@ def _lean(model: PrivateLinearModel) -> PrivateLinearModel:
 
 
 def _block_totals(block: Data, measure: Any) -> FloatArray:
-    from discreet.metrics.released_sums import check_one_each, totals_of
-
     labels = block.y
     if is_classifier(measure.model):
         known = np.empty(len(measure.classes) + 1, dtype=object)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from discreet._common.checks import real_number
 from discreet._common.codec import Unbounded, built, written
+from discreet.privacy import accounting
 
 BudgetKind = Literal["approximate", "pure", "zcdp", "gdp"]
 
@@ -108,9 +109,7 @@ class Budget:
             return mu if 0.5 * mu * mu <= self.rho else math.nextafter(mu, 0.0)
         if not self.delta or self.epsilon is None:
             raise ValueError("Gaussian noise never gives pure DP; use Laplace noise or a budget with delta > 0")
-        from discreet.privacy.accounting.closed_forms import gaussian_mu
-
-        return gaussian_mu(self.epsilon, self.delta)
+        return accounting.gaussian_mu(self.epsilon, self.delta)
 
     def part(self, share: float) -> Budget:
         """Return a share of the budget, between 0 and 1, in the unit in which Gaussian plans add up.
@@ -129,11 +128,9 @@ class Budget:
         if self.kind == "gdp":
             return Budget.gdp(mu)
         assert self.delta is not None
-        from discreet.privacy.accounting.closed_forms import gaussian_epsilon
-
         # Stated as (epsilon, delta) rather than mu, so that sampled plans keep their amplification; a delta so
         # large that no epsilon is needed cannot be stated that way.
-        epsilon = gaussian_epsilon(self.delta, mu)
+        epsilon = accounting.gaussian_epsilon(self.delta, mu)
         return Budget(epsilon, self.delta) if epsilon > 0.0 else Budget.gdp(mu)
 
     def to_dict(self) -> dict[str, float | str]:

@@ -51,21 +51,15 @@ class Chart:
         Of the whole picture; its width is `WIDTH`.
     x, y : tuple of two numbers
         The ends of the axes; that of y may be turned round.
-    left, bottom : float
-        Room for what is written beside the axes.
+    left : float
+        Room for what is written beside the y axis.
     """
 
     def __init__(
-        self,
-        name: str,
-        height: float,
-        x: tuple[float, float],
-        y: tuple[float, float],
-        left: float = 54.0,
-        bottom: float = 42.0,
+        self, name: str, height: float, x: tuple[float, float], y: tuple[float, float], left: float = 54.0
     ) -> None:
         self.name, self.height, self.x, self.y = name, height, x, y
-        self.left, self.right, self.top, self.bottom = left, WIDTH - 20.0, 10.0, height - bottom
+        self.left, self.right, self.top, self.bottom = left, WIDTH - 20.0, 10.0, height - 42.0
         self._marks: list[str] = []
 
     def at(self, x: float, y: float) -> tuple[float, float]:

@@ -83,8 +83,24 @@ class Material:
 
     @cached_property
     def total_or_reason(self) -> tuple[Guarantee | None, str]:
-        """What is promised for everything on the page together, or why that cannot be stated."""
-        return _total(self.estimator, self.evaluation)
+        """What is promised for everything on the page together, for a person who may be in both tables, or why not."""
+        model, evaluation = self.estimator.guarantee_, self.evaluation
+        if evaluation is None:
+            return model, ""
+        other = evaluation.guarantee
+        if model.relation is not other.relation:
+            return None, f"the model protects {model.relation}, its evaluation {other.relation}: these do not compose"
+        if model.unit != other.unit:
+            return None, (
+                "the model and its evaluation do not both protect whole persons, and nothing follows for a person who "
+                "has several rows"
+            )
+        if model.relation is Relation.ZERO_OUT and getattr(self.estimator, "weighted_", False) != evaluation.weighted:
+            return None, "rows were weighted in one of the two only, so that a null row is not the same in both"
+        together = compose_guarantees([model, other], None).about(model.release)
+        if model.is_private and other.is_private and not math.isfinite(together.epsilon):
+            return None, f"no epsilon was found that holds for both at delta {together.delta:.3g}"
+        return together, ""
 
     @property
     def guarantee(self) -> Guarantee:
@@ -120,27 +136,6 @@ class Material:
     def title(self) -> str:
         """The model in a few words."""
         return self.summary.estimator + ("" if self.target is None else f" for {one_line(self.target, NAME)}")
-
-
-def _total(estimator: Any, evaluation: Evaluation | None) -> tuple[Guarantee | None, str]:
-    """What is promised about model and evaluation together, for a person who may be in both tables."""
-    model: Guarantee = estimator.guarantee_
-    if evaluation is None:
-        return model, ""
-    other = evaluation.guarantee
-    if model.relation is not other.relation:
-        return None, f"the model protects {model.relation}, its evaluation {other.relation}: these do not compose"
-    if model.unit != other.unit:
-        return None, (
-            "the model and its evaluation do not both protect whole persons, and nothing follows for a person who has "
-            "several rows"
-        )
-    if model.relation is Relation.ZERO_OUT and getattr(estimator, "weighted_", False) != evaluation.weighted:
-        return None, "rows were weighted in one of the two only, so that a null row is not the same in both"
-    together = compose_guarantees([model, other], None).about(model.release)
-    if model.is_private and other.is_private and not math.isfinite(together.epsilon):
-        return None, f"no epsilon was found that holds for both at delta {together.delta:.3g}"
-    return together, ""
 
 
 SHOWN_COLUMNS = 30

@@ -267,11 +267,8 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     if rho == math.inf or delta <= 0.0:
         return math.inf
 
-    def bound(b: Array) -> Array:
-        return epsilon_bound(b, rho * (1 + b), math.log(delta))
-
-    best = math.sqrt((1.0 - math.log(delta)) / rho)
-    return max(0.0, _smallest(bound, min(best, _LARGEST_ORDER)) * (1 + 1e-12))
+    best = min(math.sqrt((1.0 - math.log(delta)) / rho), _LARGEST_ORDER)
+    return max(0.0, _smallest(lambda b: epsilon_bound(b, rho * (1 + b), math.log(delta)), best) * (1 + 1e-12))
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
@@ -281,10 +278,8 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
     if rho == math.inf:
         return 1.0
 
-    def log_bound(b: Array) -> Array:
-        return log_delta_bound(b, rho * (1 + b), epsilon)
-
-    exponent = _smallest(log_bound, min(max(epsilon - rho, rho) / (2 * rho), _LARGEST_ORDER))
+    best = min(max(epsilon - rho, rho) / (2 * rho), _LARGEST_ORDER)
+    exponent = _smallest(lambda b: log_delta_bound(b, rho * (1 + b), epsilon), best)
     return math.exp(min(0.0, exponent + 1e-12 * (1 + abs(exponent)))) + 5e-324
 
 
