@@ -77,17 +77,10 @@ class BestOfTrialsDpEvent(DpEvent):
     gamma: float
 
 
-# What each field of an event holds; the events inside are read one by one.
-_NUMBERS = (
-    *("noise_multiplier", "epsilon", "noise_parameter", "sampling_probability", "standard_deviation"),
-    *("shift", "eta", "gamma"),
-)
-_COUNTS = ("tails", "num_buckets", "count", "source_dataset_size", "sample_size")
-_LISTS = ("sensitivities", "sampling_probs")
+# What the fields of an event hold that are no single number; the events inside are read one by one.
 _FIELDS: dict[str, Any] = {
-    **dict.fromkeys(_NUMBERS, Unbounded),
-    **dict.fromkeys(_COUNTS, int),
-    **dict.fromkeys(_LISTS, list[Unbounded]),
+    **dict.fromkeys(("tails", "num_buckets", "count", "source_dataset_size", "sample_size"), int),
+    **dict.fromkeys(("sensitivities", "sampling_probs"), list[Unbounded]),
     "event": Any,
     "events": list[Any],
 }
@@ -234,7 +227,7 @@ def _read_event(content: Any, depth: int) -> DpEvent:
     name = content.get("type")
     if not isinstance(name, str) or name not in TYPES:
         raise ValueError(f"unknown event type {name!r}; known are {', '.join(sorted(TYPES))}")
-    hints = {field: _FIELDS[field] for field in _fields_of(name)}
+    hints = {field: _FIELDS.get(field, Unbounded) for field in _fields_of(name)}
     found = checked(hints, tuple(hints), {key: value for key, value in content.items() if key != "type"}, f"a {name}")
     if "event" in found:
         found["event"] = _read_event(found["event"], depth + 1)
