@@ -25,8 +25,8 @@ from typer.testing import CliRunner
 
 import discreet
 from discreet import resume_stream, solvers
+from discreet._common.codec import parse_json
 from discreet._common.exceptions import DiscreetWarning
-from discreet._common.json_file import parse_json
 from discreet.cli.account import _read_event
 from discreet.cli.app import app
 from discreet.data.files import open_table
@@ -35,7 +35,7 @@ from discreet.data.schema import Target as Predicted
 from discreet.data.validation import Table
 from discreet.estimators import model_file, paused_stream
 from discreet.estimators.table_fit import FitRequest, fit_table
-from discreet.metrics import evaluate, evaluation_file, load_evaluation
+from discreet.metrics import evaluate, load_evaluation, record
 from discreet.privacy import accounting
 from discreet.privacy.guarantee import Guarantee, LedgerReceipt
 from discreet.problem.constraints import L2Ball
@@ -280,7 +280,7 @@ def read_evaluation(path: Path) -> None:
     """An evaluation that is accepted can be printed, and comes back from a file as it is."""
     found = load_evaluation(path)
     text = json.dumps(found.to_dict(), allow_nan=False)
-    assert json.dumps(evaluation_file.from_dict(json.loads(text)).to_dict()) == text, "another one after reading"
+    assert json.dumps(record.from_dict(json.loads(text)).to_dict()) == text, "another one after reading"
     assert str(found)
 
 

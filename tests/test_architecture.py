@@ -191,7 +191,7 @@ def factors(source):
 def test_the_factor_of_a_relation_is_applied_in_one_place():
     """Sensitivities have it; so has the Poisson pair, which is stated for the clip of one row."""
     users = {".".join(parts[:3]) for parts, path in modules() if factors(path.read_text())}
-    assert users <= {"privacy.mechanisms.sensitivity", "privacy.accounting.releases"}
+    assert users <= {"privacy.relation", "privacy.accounting.releases"}
     assert factors("deviation = plan.public.relation.factor * clip")  # the test can fail
 
 
@@ -243,7 +243,7 @@ def test_the_public_surface_is_small_and_complete():
 
 ONLY_ON_THE_GRID = {"normal", "laplace", "rounded_draws"}
 # A selection by Laplace noise, offered for comparison, tells an index and no number.
-NOT_ON_THE_GRID = [("privacy.mechanisms.greedy_selections", "laplace")]
+NOT_ON_THE_GRID = [("privacy.mechanisms.selections", "laplace")]
 
 
 def test_numbers_get_their_noise_on_a_grid_and_nowhere_else():

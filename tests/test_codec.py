@@ -9,8 +9,18 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import pytest
 
-from discreet._common.codec import Amount, Count, Format, Size, Unbounded, UsualArray, built, written
-from discreet._common.json_file import described, parse_json
+from discreet._common.codec import (
+    Amount,
+    Count,
+    Format,
+    Size,
+    Unbounded,
+    UsualArray,
+    built,
+    described,
+    parse_json,
+    written,
+)
 from discreet._common.types import BoolArray, FloatArray, IntArray
 from discreet.privacy.accounting import gaussian_event
 from discreet.privacy.budget import Budget

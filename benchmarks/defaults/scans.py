@@ -238,7 +238,7 @@ SCANS = {
         ),
         *_scans(f"{_SHARED}.coordinates", "PURE_PASSES", _free("cd", pure=True)),
         *_scans(f"{_SHARED}.full_batch", "PURE_STEPS", _free("gd", pure=True)),
-        *_scans("preprocessing.scaler", "RANGE_SHARE", error_of_scaler, most=0.9),
+        *_scans("preprocessing.ranges", "RANGE_SHARE", error_of_scaler, most=0.9),
         *_scans("preprocessing.quantiles", "RANGE_SHARE", error_of_quantiles, most=0.9),
         *_scans("preprocessing.ranges", "FAINTEST_BIN", error_of_scaler, most=1.0),
     ]

@@ -1,4 +1,8 @@
-"""How objects become JSON values, and how they are built from them again: by the annotations of a dataclass.
+"""How objects become JSON files, and how they are built from them again: strictly, by the annotations of a dataclass.
+
+Refused, before anything is used, are bytes that are not UTF-8, text that is not JSON, names that occur twice in an
+object (readers differ on which value counts), NaN and Infinity, numbers beyond the range of floats, half characters,
+and values nested too deep.
 
 A format declares its name, its version and its dataclasses. Fields that are missing or unknown are refused, and values
 of another type: true is no number, 1.0 no whole number, "1" neither. Why no library does it: CONTRIBUTING.md.
@@ -6,22 +10,129 @@ of another type: true is no number, 1.0 no whole number, "1" neither. Why no lib
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from discreet._common.checks import at_least_zero, whole
-from discreet._common.text import one_line
+from discreet._common.text import LONGEST, one_line
 from discreet._common.types import FloatArray
 
 T = TypeVar("T")
+MOST_CONTAINERS = 500_000  # of a file: each takes a hundred bytes of memory for two in the file
+# What code raises that expects another kind of value at some place of a file.
+_WRONG_KIND = (TypeError, AttributeError, IndexError, OverflowError, RecursionError, ZeroDivisionError)
+
+
+def write_json_file(path: str | Path, content: Any, overwrite: bool = True) -> None:
+    """Write JSON values for people and programs to read; a file that exists is a FileExistsError unless replaced."""
+    text = json.dumps(content, indent=1, allow_nan=False)
+    with open(path, "w" if overwrite else "x", encoding="utf-8") as file:
+        file.write(text + "\n")
+
+
+def read_json_file(path: str | Path, build: Callable[[Any], T], failure: str) -> T:
+    """What `build` makes of the content of a JSON file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    build : callable
+        Takes the content; may fail in any of the ways in which code fails that meets an unexpected value.
+    failure : str
+        How the message begins, such as "model.json is not a model".
+
+    Raises
+    ------
+    ValueError
+        In one line of bounded length, whatever is wrong with the file.
+    """
+    return described(lambda: build(parse_json(Path(path).read_bytes())), failure)
+
+
+def described(make: Callable[[], T], failure: str) -> T:
+    """What `make` returns; whatever a damaged value makes it raise becomes a ValueError of one line."""
+    try:
+        return make()
+    except ValueError as error:
+        reason = str(error)
+    except KeyError as error:
+        reason = f"{error} is missing."
+    except _WRONG_KIND as error:
+        reason = f"a value in it is of the wrong kind ({error})."
+    raise ValueError(one_line(f"{failure}: {reason}", len(failure) + LONGEST))
+
+
+def parse_json(data: bytes) -> Any:
+    """The value of a JSON text in UTF-8; anything but plain finite values is a ValueError or a RecursionError."""
+    if data.count(b"[") + data.count(b"{") > MOST_CONTAINERS:
+        raise ValueError(f"it has more than {MOST_CONTAINERS:,} lists and objects.")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError("it is not a text in UTF-8.") from None
+    try:
+        content = json.loads(
+            text,
+            object_pairs_hook=_object,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            parse_int=_whole,
+        )
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is not JSON: {error}.") from None
+    except RecursionError:
+        raise ValueError("its values are nested too deep.") from None
+    if "\\u" in text:
+        _refuse_half_characters(content)
+    return content
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in content:
+            raise ValueError(f"{name!r} occurs twice in an object.")
+        content[name] = value
+    return content
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a finite number.")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"the number {one_line(text, 40)} is too large.")
+    return value
+
+
+def _whole(text: str) -> int:
+    digits = len(text)
+    if digits > 309 or abs(value := int(text)) > sys.float_info.max:  # Python is slow to convert, or refuses, long ones
+        raise ValueError(f"a whole number of {digits} digits is too large.")
+    return value
+
+
+def _refuse_half_characters(content: Any) -> None:
+    """Refuse halves of surrogate pairs, which no text in UTF-8 can hold; only escapes can put them there."""
+    try:
+        json.dumps(content, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("a text in it holds half of a character.") from None
+
+
 OR_INFINITE = "or inf"
 Unbounded: TypeAlias = Annotated[float, OR_INFINITE]  # a number that may be infinite: written as "inf" or "-inf"
 Count: TypeAlias = Annotated[int, lambda what, value: whole(what, value, least=0)]

@@ -6,8 +6,8 @@ import dataclasses
 import enum
 import hashlib
 import numbers
-from collections.abc import Iterable, Mapping, Set
-from functools import cache, cached_property, singledispatch
+from collections.abc import Callable, Iterable, Mapping, Set
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +38,13 @@ def _encoded(value: Any) -> bytes:
     return tag.encode() + b"(" + b"".join([b"%d:%s" % (len(part), part) for part in parts]) + b")"
 
 
-@singledispatch
 def _parts(value: Any) -> tuple[str, list[bytes], Iterable[Any]]:
     """What a value is made of: a tag, texts, and other values."""
+    parts = next((parts for kind, parts in _KINDS if isinstance(value, kind)), _object)
+    return parts(value)
+
+
+def _object(value: Any) -> Any:
     if hasattr(value, "__qualname__"):
         return "name", [_name(value)], ()
     if hasattr(type(value), "digested"):
@@ -49,54 +53,31 @@ def _parts(value: Any) -> tuple[str, list[bytes], Iterable[Any]]:
     return "object", [_name(type(value))], [_attributes(value)]
 
 
-@_parts.register
-def _(value: bool | np.bool_ | None) -> Any:
-    return "constant", [str(value).encode()], ()
-
-
-@_parts.register
-def _(value: numbers.Real) -> Any:
+def _number(value: Any) -> Any:
     if isinstance(value, numbers.Integral):
         return "number", [str(int(value)).encode()], ()
     number = float(value)
     return "number", [(str(int(number)) if number.is_integer() else number.hex()).encode()], ()
 
 
-@_parts.register
-def _(value: str) -> Any:
-    return "text", [value.encode()], ()
-
-
-@_parts.register
-def _(value: bytes) -> Any:
-    return "bytes", [value], ()
-
-
-@_parts.register
-def _(value: enum.Enum) -> Any:
-    return "enum", [_name(type(value)), value.name.encode()], ()
-
-
-@_parts.register
-def _(value: np.ndarray) -> Any:
+def _array(value: Any) -> Any:
     if value.dtype == object:
         return _parts(value.tolist())
     return "array", [value.dtype.str.encode(), repr(value.shape).encode(), value.tobytes()], ()
 
 
-@_parts.register
-def _(value: Mapping) -> Any:
-    return "mapping", [], value.items()
-
-
-@_parts.register
-def _(value: Set) -> Any:
-    return "set", [], value
-
-
-@_parts.register
-def _(value: Iterable) -> Any:
-    return "sequence", [], value
+# The first that fits: a text or a number may be a member of an enumeration as well.
+_KINDS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
+    (bool | np.bool_ | None, lambda value: ("constant", [str(value).encode()], ())),
+    (numbers.Real, _number),
+    (str, lambda value: ("text", [value.encode()], ())),
+    (bytes, lambda value: ("bytes", [value], ())),
+    (enum.Enum, lambda value: ("enum", [_name(type(value)), value.name.encode()], ())),
+    (np.ndarray, _array),
+    (Mapping, lambda value: ("mapping", [], value.items())),
+    (Set, lambda value: ("set", [], value)),
+    (Iterable, lambda value: ("sequence", [], value)),
+)
 
 
 def _attributes(value: Any) -> Any:

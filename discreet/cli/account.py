@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from discreet._common.json_file import read_json_file
 from discreet._common.text import facts
 from discreet.cli import options
 from discreet.cli.account_meaning import curve_of, draw, promise_cost, promise_of, told
@@ -135,6 +134,7 @@ def _event_of(
 
 def _read_event(path: Path) -> tuple[Any, Relation | None]:
     """The event of an event file or of a model file, and the relation that the model file states."""
+    from discreet._common.codec import read_json_file  # imports NumPy
 
     def build(content: Any) -> tuple[Any, Relation | None]:
         guarantee = content.get("guarantee", {})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from discreet._common.text import paragraph
 
 if TYPE_CHECKING:
-    from discreet.privacy.budget import Promise
+    from discreet.privacy.conversions import Promise
     from discreet.privacy.relation import Relation
     from discreet.privacy.tradeoffs import TradeOff
 

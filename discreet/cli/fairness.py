@@ -228,7 +228,7 @@ def _check_law(estimator: Any) -> None:
 
 def _draw(estimator: Any, evaluation: Evaluation, folder: Path, talks: bool) -> list[str]:
     """The figures of the chapter for this model."""
-    from discreet._common.progress import progress_bar
+    from discreet._common.threads import progress_bar
     from discreet.fairness.figures.curves import curves_of
     from discreet.fairness.figures.plots import plot_curves
 

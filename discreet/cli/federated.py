@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Option
 
-from discreet._common.json_file import write_json_file
 from discreet.cli import federated_flower, federated_network, federated_vertical, options
 from discreet.cli.console import answer, check_free, group, print_json, wants_progress
 
@@ -134,7 +133,7 @@ def simulate(
 
     The measurements are not private: they show what to expect, on rows that may be looked at.
     """
-    from discreet._common.progress import progress_bar
+    from discreet._common.threads import progress_bar
     from discreet.federated import plan_federated
     from discreet.federated import simulate as run_plan
     from discreet.federated.simulation import made_up, read_table
@@ -227,6 +226,8 @@ def _problem(loss: str, alpha: float) -> Any:
 
 
 def _write(plan: FederatedPlan, path: Path | None, force: bool) -> None:
+    from discreet._common.codec import write_json_file  # imports NumPy
+
     if path is None:
         return
     check_free(path, force)

@@ -15,8 +15,7 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
 
-from discreet._common.codec import built, written
-from discreet._common.json_file import read_json_file
+from discreet._common.codec import built, read_json_file, written
 from discreet.privacy.relation import Relation
 
 KINDS = ("number", "category", "date", "ignore")

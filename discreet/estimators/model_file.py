@@ -20,8 +20,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from discreet import __version__
+from discreet._common import codec
 from discreet._common.codec import Count, Format, Size, built, by_name, ends, from_name, numbers, plain, tuples, written
-from discreet._common.json_file import read_json_file, write_json_file
 from discreet._common.types import FloatArray
 from discreet.data.public_inputs import PublicModel
 from discreet.data.schema import Schema
@@ -162,7 +162,7 @@ def save_model(
     >>> bool((load_model("model.json").predict(X) == model.predict(X)).all())
     True
     """
-    write_json_file(path, to_dict(estimator, schema), overwrite)
+    codec.write_json_file(path, to_dict(estimator, schema), overwrite)
 
 
 def load_model(path: str | Path) -> PrivateLinearModel:
@@ -192,7 +192,7 @@ def load_model(path: str | Path) -> PrivateLinearModel:
 
 def read_model(path: str | Path) -> ModelFile:
     """The estimator and the schema of a model file."""
-    return read_json_file(path, from_dict, f"{path} is not a model of discreet")
+    return codec.read_json_file(path, from_dict, f"{path} is not a model of discreet")
 
 
 def to_dict(estimator: Any, schema: Schema | None = None) -> dict[str, Any]:

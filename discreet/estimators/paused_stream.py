@@ -20,8 +20,7 @@ from typing import Any, TextIO
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from discreet._common.codec import Format, checked, read, written
-from discreet._common.json_file import described, parse_json, read_json_file
+from discreet._common.codec import Format, checked, described, parse_json, read, read_json_file, written
 from discreet.estimators import model_file
 from discreet.estimators.streaming import is_capped, stream_plan
 from discreet.privacy import accounting

@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet._common.codec import Count, Format, UsualArray, built, plain, written
-from discreet._common.json_file import read_json_file
+from discreet._common.codec import Count, Format, UsualArray, built, plain, read_json_file, written
 from discreet._common.types import FloatArray
 from discreet.federated.rounds import Reply
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from discreet._common.codec import Format, built, by_name, checked, from_name, plain
-from discreet._common.json_file import described, read_json_file
+from discreet._common.codec import Format, built, by_name, checked, described, from_name, plain, read_json_file
 from discreet.data.public import Public
 from discreet.federated.plan import FederatedPlan
 from discreet.problem import losses, penalties

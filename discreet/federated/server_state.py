@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet._common.codec import Count, Format, Size, UsualArray, built, written
-from discreet._common.json_file import read_json_file
+from discreet._common.codec import Count, Format, Size, UsualArray, built, read_json_file, written
 from discreet._common.types import BoolArray, FloatArray, IntArray
 from discreet.federated.client_state import write_durably
 from discreet.federated.plan import FederatedPlan

@@ -1,20 +1,58 @@
-"""What is released about a classifier, and the figures that follow: accuracy, confusion matrix, log-loss.
+"""What is released about a classifier, and the figures that follow: accuracy, confusion matrix, log-loss, curves.
 
-Sections 1 and 2 of docs/guarantees/evaluation.md.
+Private values are numbers of declared ones; whatever was not declared has a number as well, and is no error. With two
+classes the ROC curve, its area, and the calibration follow from noisy counts of labels and scores. Sections 1 to 3 of
+docs/guarantees/evaluation.md.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
 
-from discreet._common.types import FloatArray
-from discreet.metrics.intervals import Counts, Limits, Test, limits_of, quantile
-from discreet.metrics.label_codes import codes_of
-from discreet.metrics.released_sums import SPREAD_WEIGHT, Contribution, NoisySums, Part
+from discreet._common.types import FloatArray, IntArray
+from discreet.metrics import released_sums as released
+from discreet.metrics.released_sums import Limits
+
+
+def codes_of(values: Any, declared: Sequence[Any]) -> IntArray:
+    """The place of each value among the declared ones; whatever is none of them gets their number.
+
+    No value is an error, however strange: an error would tell that a row with it exists.
+    """
+    places = {value: place for place, value in enumerate(declared)}
+    return np.array([_place(places, value, len(declared)) for value in _listed(values)], dtype=np.int64)
+
+
+def _place(places: dict[Any, int], value: Any, other: int) -> int:
+    try:
+        return places.get(value, other)
+    except Exception:  # not hashable, or not comparable
+        return other
+
+
+def _listed(values: Any) -> list[Any]:
+    array = np.asarray(values) if hasattr(values, "__array__") else _objects(values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(f"labels and sensitive values must be one value per row; got an array of shape {array.shape}.")
+    return array.tolist()
+
+
+def _objects(values: Any) -> npt.NDArray[Any]:
+    """A list as it is: NumPy would turn numbers beside texts into texts."""
+    listed = list(values)
+    array = np.empty(len(listed), dtype=object)
+    for place, value in enumerate(listed):
+        array[place] = value
+    return array
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,34 +77,34 @@ class ClassifierMeasure:
     least_probability: float | None
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[released.Part, ...]:
         """What is released: the last bin of each histogram is for labels that were not declared."""
         count = len(self.classes)
-        parts = [Part("confusion", count * count + 1)]
+        parts = [released.Part("confusion", count * count + 1)]
         if self.edges is not None:
-            parts.append(Part("scores", 2 * (len(self.edges) + 1) + 1))
+            parts.append(released.Part("scores", 2 * (len(self.edges) + 1) + 1))
         if self.least_probability is not None:
-            parts += [Part("log_loss"), Part("log_loss_squared", weight=SPREAD_WEIGHT)]
-            parts.append(Part("log_loss_by_label", count + 1, SPREAD_WEIGHT))
+            parts += [released.Part("log_loss"), released.Part("log_loss_squared", weight=released.SPREAD_WEIGHT)]
+            parts.append(released.Part("log_loss_by_label", count + 1, released.SPREAD_WEIGHT))
         return tuple(parts)
 
-    def contributions(self, X: Any, y: Any) -> dict[str, Contribution]:
+    def contributions(self, X: Any, y: Any) -> dict[str, released.Contribution]:
         """What every row adds to each part."""
         count, labels = len(self.classes), codes_of(y, self.classes)
         ones, other = np.ones(labels.size), labels == count
         predicted = codes_of(self.model.predict(X), self.classes)
-        found = {"confusion": Contribution(ones, np.where(other, count * count, labels * count + predicted))}
+        found = {"confusion": released.Contribution(ones, np.where(other, count * count, labels * count + predicted))}
         if self.edges is not None:
             bins = np.searchsorted(np.array(self.edges), self.model.decision_function(X))
             places = np.where(other, 2 * (len(self.edges) + 1), labels * (len(self.edges) + 1) + bins)
-            found["scores"] = Contribution(ones, places)
+            found["scores"] = released.Contribution(ones, places)
         if self.least_probability is not None:
             chances = self.model.predict_proba(X)[np.arange(labels.size), np.minimum(labels, count - 1)]
             floor = self.least_probability
             kept = np.where(chances >= floor, chances, floor)  # NaN counts as the worst
             loss = np.where(other, 0.0, np.clip(np.log(kept) / math.log(floor), 0.0, 1.0))
-            found["log_loss"], found["log_loss_squared"] = Contribution(loss), Contribution(loss**2)
-            found["log_loss_by_label"] = Contribution(loss, labels)
+            found["log_loss"], found["log_loss_squared"] = released.Contribution(loss), released.Contribution(loss**2)
+            found["log_loss_by_label"] = released.Contribution(loss, labels)
         return found
 
 
@@ -77,9 +115,9 @@ def label_bins(classes: int, label: int) -> FloatArray:
     return np.append(bins.ravel(), 0.0)
 
 
-def accuracies(sums: NoisySums, classes: int, failure: float) -> dict[str, Limits]:
+def accuracies(sums: released.NoisySums, classes: int, failure: float) -> dict[str, Limits]:
     """Accuracy of the model and of the best constant, and their difference; undeclared labels count as wrong."""
-    counts, everything = Counts.of(sums, "confusion"), np.ones(classes * classes + 1)
+    counts, everything = released.Counts.of(sums, "confusion"), np.ones(classes * classes + 1)
     right = np.append(np.eye(classes).ravel(), 0.0)
     labels = [label_bins(classes, label) for label in range(classes)]
 
@@ -107,9 +145,9 @@ def _between(found: Limits, low: float, high: float) -> Limits:
     return Limits(float(np.clip(found.value, low, high)), low, high, found.noise_std)
 
 
-def confusion(sums: NoisySums, classes: int, failure: float) -> list[list[Limits]]:
+def confusion(sums: released.NoisySums, classes: int, failure: float) -> list[list[Limits]]:
     """Shares of all rows by label (lines) and prediction; all hold together."""
-    counts, cells = Counts.of(sums, "confusion"), np.eye(classes * classes + 1)
+    counts, cells = released.Counts.of(sums, "confusion"), np.eye(classes * classes + 1)
     everything, each = np.ones(classes * classes + 1), failure / classes**2
     return [
         [counts.mean(cells[label * classes + predicted], everything, each) for predicted in range(classes)]
@@ -117,12 +155,12 @@ def confusion(sums: NoisySums, classes: int, failure: float) -> list[list[Limits
     ]
 
 
-def log_losses(sums: NoisySums, classes: int, least_probability: float, failure: float) -> dict[str, Limits]:
+def log_losses(sums: released.NoisySums, classes: int, least_probability: float, failure: float) -> dict[str, Limits]:
     """Log-loss of the model and of the best constant, and by how much that of the model is smaller.
 
     Over the rows whose label is declared: there is no probability of any other.
     """
-    counts, deviations = Counts.of(sums, "confusion"), quantile(failure, sums.laplace)
+    counts, deviations = released.Counts.of(sums, "confusion"), released.quantile(failure, sums.laplace)
     rates = _constant_losses(counts, classes, least_probability)
     amounts = np.append(np.repeat(rates, classes), 0.0)  # of a constant, for each bin of the confusion matrix
     slack = _slack(counts, classes, least_probability, deviations)
@@ -134,12 +172,12 @@ def log_losses(sums: NoisySums, classes: int, least_probability: float, failure:
     return {name: limits.scaled(-math.log(least_probability)) for name, limits in found.items()}
 
 
-def _declared(counts: Counts) -> FloatArray:
+def _declared(counts: released.Counts) -> FloatArray:
     """The bins of rows whose label is declared."""
     return np.append(np.ones(counts.values.size - 1), 0.0)
 
 
-def _constant_losses(counts: Counts, classes: int, least_probability: float) -> FloatArray:
+def _constant_losses(counts: released.Counts, classes: int, least_probability: float) -> FloatArray:
     """The loss of the best constant for each label, over the largest loss; from noisy counts.
 
     Probabilities below the least one count as that one, so that a constant loses nothing by giving up rare labels: it
@@ -155,7 +193,7 @@ def _constant_losses(counts: Counts, classes: int, least_probability: float) -> 
     return np.asarray(min(found, key=lambda losses: float(rates @ losses)))
 
 
-def _slack(counts: Counts, classes: int, least_probability: float, deviations: float) -> float:
+def _slack(counts: released.Counts, classes: int, least_probability: float, deviations: float) -> float:
     """How much more noisy rates can lose than the true ones: the divergence between the two, times rows."""
     rows = np.array([counts.values @ label_bins(classes, label) for label in range(classes)])
     rows = np.maximum(rows, max(least_probability * counts.total, 1.0))
@@ -163,12 +201,12 @@ def _slack(counts: Counts, classes: int, least_probability: float, deviations: f
     return 0.5 * deviations**2 * float((1.0 + noise / rows).sum()) / -math.log(least_probability)
 
 
-def _loss(sums: NoisySums, counts: Counts, deviations: float) -> Limits:
+def _loss(sums: released.NoisySums, counts: released.Counts, deviations: float) -> Limits:
     """The mean loss of the model, over the largest loss."""
     loss, noise, total = sums.one("log_loss"), sums.deviation("log_loss") ** 2, float(_declared(counts) @ counts.values)
     rows_noise = counts.noise(_declared(counts))
     squares = max(sums.one("log_loss_squared") + sums.deviation("log_loss_squared"), loss**2 / max(total, 1.0))
-    test = Test(
+    test = released.Test(
         statistic=lambda u: loss - u * total,
         variance=lambda u: squares - 2.0 * u * loss + u * u * max(total, 0.0) + noise + u * u * rows_noise,
         largest=lambda u: max(u, 1.0 - u),
@@ -176,7 +214,9 @@ def _loss(sums: NoisySums, counts: Counts, deviations: float) -> Limits:
     return _mean_limits(test, loss, total, noise, deviations, 0.0)
 
 
-def _loss_gain(sums: NoisySums, counts: Counts, rates: FloatArray, slack: float, deviations: float) -> Limits:
+def _loss_gain(
+    sums: released.NoisySums, counts: released.Counts, rates: FloatArray, slack: float, deviations: float
+) -> Limits:
     """By how much a constant loses more than the model, over the largest loss; `rates` are its losses by label."""
     declared = _declared(counts)
     total = float(declared @ counts.values)
@@ -191,7 +231,7 @@ def _loss_gain(sums: NoisySums, counts: Counts, rates: FloatArray, slack: float,
     def noise(u: float) -> float:
         return counts.noise(amounts - u * declared) + sums.deviation("log_loss") ** 2
 
-    test = Test(
+    test = released.Test(
         statistic=lambda u: gain - u * total,
         variance=lambda u: squares - 2.0 * u * gain + u * u * max(total, 0.0) + noise(u),
         largest=lambda u: 1.0 + abs(u),
@@ -200,8 +240,143 @@ def _loss_gain(sums: NoisySums, counts: Counts, rates: FloatArray, slack: float,
     return _mean_limits(test, gain, total, noise(0.0), deviations, -1.0)
 
 
-def _mean_limits(test: Test, value: float, total: float, noise: float, deviations: float, low: float) -> Limits:
+def _mean_limits(
+    test: released.Test, value: float, total: float, noise: float, deviations: float, low: float
+) -> Limits:
     """The limits of a mean between `low` and 1; `noise` is the variance of the noise in the sum."""
     if not total > 0.0:
         return Limits(math.nan, low, 1.0, math.inf)
-    return limits_of(test, value / total, math.sqrt(noise) / total, deviations, low, 1.0)
+    return released.limits_of(test, value / total, math.sqrt(noise) / total, deviations, low, 1.0)
+
+
+@dataclass(frozen=True)
+class RocPoint:
+    """Rates of the rows of each label whose score exceeds a threshold.
+
+    Attributes
+    ----------
+    threshold : float
+        Of `decision_function`.
+    false_positive_rate, true_positive_rate : Limits
+        Of the rows of the first and of the second label.
+
+    Examples
+    --------
+    See `evaluate`.
+    """
+
+    threshold: float
+    false_positive_rate: Limits
+    true_positive_rate: Limits
+
+
+@dataclass(frozen=True)
+class CalibrationBin:
+    """The share of the second label among rows whose predicted probability lies between two ends.
+
+    Attributes
+    ----------
+    low, high : float
+        The ends of the predicted probability of the second label.
+    rows : float
+        Number of rows in the bin, with noise.
+    observed : Limits
+        The share of the second label.
+
+    Examples
+    --------
+    See `evaluate`.
+    """
+
+    low: float
+    high: float
+    rows: float
+    observed: Limits
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether no probability of the bin agrees with the share observed."""
+        return self.observed.low > self.high or self.observed.high < self.low
+
+
+def roc_points(sums: released.NoisySums, edges: tuple[float, ...], failure: float) -> tuple[RocPoint, ...]:
+    """The ROC curve at the edges of the bins; all its points hold together."""
+    counts, bins = released.Counts.of(sums, "scores"), len(edges) + 1
+    negative, positive = (_bins_of(bins, label, np.ones(bins)) for label in (0, 1))
+    each = failure / (2 * len(edges))
+    points = []
+    for place, edge in enumerate(edges):
+        above = (np.arange(bins) > place).astype(np.float64)
+        rates = [counts.mean(_bins_of(bins, k, above), own, each) for k, own in enumerate((negative, positive))]
+        points.append(RocPoint(edge, *rates))
+    return tuple(points)
+
+
+def calibration_bins(sums: released.NoisySums, edges: tuple[float, ...], failure: float) -> tuple[CalibrationBin, ...]:
+    """The calibration curve; all its bins hold together."""
+    counts, bins = released.Counts.of(sums, "scores"), len(edges) + 1
+    ends = [0.0, *(float(expit(edge)) for edge in edges), 1.0]
+    found = []
+    for place in range(bins):
+        one = np.eye(bins)[place]
+        base = _bins_of(bins, 0, one) + _bins_of(bins, 1, one)
+        observed = counts.mean(_bins_of(bins, 1, one), base, failure / bins)
+        found.append(CalibrationBin(ends[place], ends[place + 1], float(counts.values @ base), observed))
+    return tuple(found)
+
+
+def area_under_curve(sums: released.NoisySums, edges: tuple[float, ...], failure: float) -> Limits:
+    """The area under the ROC curve: the probability that a positive row has a larger score than a negative one.
+
+    Within a bin the scores are not known. The estimate counts such pairs half; the limits count them as wrong and as
+    right, so that they hold for the scores themselves.
+    """
+    bins, deviations = len(edges) + 1, released.quantile(failure, sums.laplace)
+    negative, positive = sums.of("scores")[:bins], sums.of("scores")[bins : 2 * bins]
+    larger = np.tri(bins, k=-1)  # positive in a later bin than negative
+    low = _pairs(larger, positive, negative, sums).limits(deviations, 0.0, 1.0)[0]
+    high = _pairs(larger + np.eye(bins), positive, negative, sums).limits(deviations, 0.0, 1.0)[1]
+    pairs = positive.sum() * negative.sum()
+    if not (positive.sum() > 0.0 and negative.sum() > 0.0):
+        return Limits(math.nan, 0.0, 1.0, math.inf)
+    value = float(positive @ (larger + 0.5 * np.eye(bins)) @ negative / pairs)
+    spread = _noise(larger + 0.5 * np.eye(bins) - value, positive, negative, sums.deviation("scores"))
+    return Limits(float(np.clip(value, low, high)), low, high, math.sqrt(spread) / float(pairs))
+
+
+def _pairs(order: FloatArray, positive: FloatArray, negative: FloatArray, sums: released.NoisySums) -> released.Test:
+    """The test of the share of pairs, one positive and one negative, that `order` counts."""
+    deviation = sums.deviation("scores")
+    rows = np.maximum(positive, 0.0), np.maximum(negative, 0.0)
+
+    def variance(u: float) -> float:
+        others = (order - u) @ negative, (order - u).T @ positive
+        drawn = float(rows[0] @ np.square(others[0]) + rows[1] @ np.square(others[1]))
+        return drawn + _noise(order - u, positive, negative, deviation)
+
+    return released.Test(
+        statistic=lambda u: float(positive @ (order - u) @ negative),
+        variance=variance,
+        largest=lambda u: float(
+            max(np.abs((order - u) @ negative).max(), np.abs((order - u).T @ positive).max(), deviation)
+        ),
+    )
+
+
+def _noise(matrix: FloatArray, positive: FloatArray, negative: FloatArray, deviation: float) -> float:
+    """Variance of the noise in positive' matrix negative: of one factor, of the other, and of both."""
+    linear = np.square(matrix @ negative).sum() + np.square(matrix.T @ positive).sum()
+    return float(deviation**2 * linear + deviation**4 * np.square(matrix).sum())
+
+
+def _bins_of(bins: int, label: int, chosen: FloatArray) -> FloatArray:
+    """The chosen score bins of a label among all bins of the release."""
+    where = np.zeros((2, bins))
+    where[label] = chosen
+    return np.append(where.ravel(), 0.0)
+
+
+def default_edges(model: Any) -> tuple[float, ...]:
+    """Edges of the score bins: log-odds of probabilities from 0.02 to 0.98, or margins from -2 to 2."""
+    end = 4.0 if hasattr(model, "predict_proba") else 2.0
+    return tuple(np.linspace(-end, end, 17).tolist())

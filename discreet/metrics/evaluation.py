@@ -1,14 +1,17 @@
 """Private evaluation of a model: all its figures, with confidence limits, from one release.
 
-Theorems and proofs: docs/guarantees/evaluation.md.
+Of rows that lie on workers or in files, sums over blocks of them are enough. Theorems and proofs:
+docs/guarantees/evaluation.md.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,16 +20,17 @@ from sklearn.base import is_classifier, is_regressor
 from discreet._common.checks import number_in
 from discreet._common.docstrings import with_options
 from discreet._common.types import FloatArray
+from discreet.data.loading import table_elsewhere
 from discreet.data.public import Public, check_complete_bounds
+from discreet.data.rows import Data, Rows
 from discreet.data.validation import check_weights, validate_features
 from discreet.estimators.base import PrivateLinearModel
 from discreet.estimators.fingerprint import fingerprint
-from discreet.metrics.classification import ClassifierMeasure, accuracies, confusion, log_losses
-from discreet.metrics.curves import area_under_curve, calibration_bins, default_edges, roc_points
+from discreet.metrics import classification
+from discreet.metrics.classification import ClassifierMeasure
 from discreet.metrics.record import CLIPPED, Evaluation
 from discreet.metrics.regression import RegressorMeasure, regression_figures
 from discreet.metrics.released_sums import NoisySums, check_one_each, plan_sums, release_sums, totals_of
-from discreet.metrics.rows_elsewhere import rows_elsewhere, totals
 from discreet.preprocessing.pipeline import pipeline_guarantee
 from discreet.privacy.budget import budget_from
 from discreet.privacy.relation import Relation
@@ -168,7 +172,7 @@ def _classifier_measure(model: Any, figures: Any, least_probability: float, edge
         if name not in has:
             raise ValueError(f"figures must be among {', '.join(has)} for this model; got {name!r}.")
     floor = number_in("least_probability", least_probability, 0.0, LARGEST_FLOOR, above=True)
-    ends = default_edges(model) if edges is None else _checked_edges(edges)
+    ends = classification.default_edges(model) if edges is None else _checked_edges(edges)
     return ClassifierMeasure(
         model, classes, ends if "curves" in chosen else None, floor if "log_loss" in chosen else None
     )
@@ -254,21 +258,21 @@ def _target_bounds(model: Any) -> Any:
 def _classification(measure: ClassifierMeasure, sums: NoisySums, failure: float, about: Any) -> Evaluation:
     """All figures of a classifier, from what was released."""
     count, floor, edges = len(measure.classes), measure.least_probability, measure.edges
-    found = accuracies(sums, count, failure)
+    found = classification.accuracies(sums, count, failure)
     settings: dict[str, Any] = {}
     if floor is not None:
-        found |= log_losses(sums, count, floor, failure)
+        found |= classification.log_losses(sums, count, floor, failure)
         settings["least_probability"] = floor
     if edges is not None:
-        found["roc_auc"] = area_under_curve(sums, edges, failure)
+        found["roc_auc"] = classification.area_under_curve(sums, edges, failure)
         settings["edges"] = list(edges)
     calibrated = edges is not None and hasattr(measure.model, "predict_proba")
     return Evaluation(
         figures=found,
         classes=measure.classes,
-        confusion=tuple(map(tuple, confusion(sums, count, failure))),
-        roc=() if edges is None else roc_points(sums, edges, failure),
-        calibration=calibration_bins(sums, edges, failure) if calibrated and edges is not None else (),
+        confusion=tuple(map(tuple, classification.confusion(sums, count, failure))),
+        roc=() if edges is None else classification.roc_points(sums, edges, failure),
+        calibration=classification.calibration_bins(sums, edges, failure) if calibrated and edges is not None else (),
         settings=settings,
         released=sums,
         **about,
@@ -282,3 +286,63 @@ def _regression(measure: RegressorMeasure, sums: NoisySums, failure: float, abou
     if measure.largest_error < measure.high - measure.low:
         settings[CLIPPED] = measure.largest_error
     return Evaluation(found, (), (), (), (), settings=settings, released=sums, **about)
+
+
+# Of a fitted model: what predictions do not need, and what must not travel.
+NOT_NEEDED = ("solution_", "plan_", "stream_", "_guarantee", "_plan_facts", "feature_names_in_")
+PARAMETERS = ("ledger", "dataset", "random_state", "public_table", "start")
+
+
+def rows_elsewhere(model: Any, X: Any, y: Any, sample_weight: Any) -> Rows | None:
+    """The checked rows of a Dask or stored table, with numbers for the model's classes; None if X is in memory.
+
+    A label that is none of them gets the next number, as in memory.
+    """
+    inner = getattr(model, "best_estimator_", model)
+    classes = getattr(inner, "classes_", None)
+    table = table_elsewhere(X, y, classes=classes)
+    if table is None:
+        return None
+    if sample_weight is not None:
+        raise ValueError("sample_weight is for tables in memory; a table that is read block by block has none.")
+    if not isinstance(inner, PrivateLinearModel):
+        kind = type(inner).__name__
+        raise ValueError(f"a table that is read block by block is evaluated for linear models alone, not {kind}.")
+    if table.schema.target.name is None:
+        raise ValueError("y is missing: pass the name of the target's column, or a Dask series cut like X.")
+    names = getattr(inner, "feature_names_in_", None)
+    if len(table.names) != inner.n_features_in_ or (table.named and names is not None and table.names != [*names]):
+        raise ValueError("the columns of the table are not those that the model was trained on, in that order.")
+    return table.encoded(np.asarray if classes is None else partial(_codes, classes=tuple(classes.tolist())))
+
+
+def totals(measure: Any, rows: Rows) -> FloatArray:
+    """The exact sums of all parts of a release. Not private."""
+    lean = replace(measure, model=_lean(getattr(measure.model, "best_estimator_", measure.model)))
+    return rows.sum(partial(_block_totals, measure=lean))
+
+
+def _codes(labels: Any, classes: tuple[Any, ...]) -> FloatArray:
+    return classification.codes_of(labels, classes).astype(np.float64)
+
+
+def _lean(model: PrivateLinearModel) -> PrivateLinearModel:
+    """A copy with nothing but what predictions need: all of that is released."""
+    lean = copy.copy(model)
+    for name in NOT_NEEDED:
+        lean.__dict__.pop(name, None)
+    for name in PARAMETERS:
+        setattr(lean, name, None)
+    return lean
+
+
+def _block_totals(block: Data, measure: Any) -> FloatArray:
+    labels = block.y
+    if is_classifier(measure.model):
+        known = np.empty(len(measure.classes) + 1, dtype=object)
+        known[:] = [*measure.classes, object()]  # a label that no model knows
+        labels = known[block.y.astype(np.int64)]
+    with np.errstate(all="ignore"):  # a warning could tell about single rows
+        found = measure.contributions(block.X, labels)
+    check_one_each(found, block.rows)
+    return totals_of(measure.parts, found, block.weight)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.metrics.intervals import Limits, Test, limits_of, quantile
-from discreet.metrics.released_sums import SPREAD_WEIGHT, Contribution, NoisySums, Part
+from discreet.metrics import released_sums as released
+from discreet.metrics.released_sums import Limits
 
 LARGEST_RATIO = 1e6  # of the error of the model to that of a constant; beyond, nothing is said
 FIGURES = ("squared_error", "target", "centred_2")
@@ -48,12 +48,14 @@ class RegressorMeasure:
         return (self.largest_error / (self.high - self.low)) ** 2
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[released.Part, ...]:
         """What is released."""
-        parts = [Part(name) for name in FIGURES] + [Part(name, weight=SPREAD_WEIGHT) for name in SPREADS]
-        return tuple(parts + [Part("rows")] * self.counted)
+        parts = [released.Part(name) for name in FIGURES] + [
+            released.Part(name, weight=released.SPREAD_WEIGHT) for name in SPREADS
+        ]
+        return tuple(parts + [released.Part("rows")] * self.counted)
 
-    def contributions(self, X: Any, y: Any) -> dict[str, Contribution]:
+    def contributions(self, X: Any, y: Any) -> dict[str, released.Contribution]:
         """What every row adds: powers of its squared error and of its target, all between 0 and 1."""
         target, predicted = self._unit(y), self._unit(self.model.predict(X))
         error = np.square(target - predicted) / self.error_unit
@@ -70,7 +72,7 @@ class RegressorMeasure:
             "error_centred_2": error * centred**2,
             "rows": np.ones(target.size),
         }
-        return {name: Contribution(column) for name, column in columns.items()}
+        return {name: released.Contribution(column) for name, column in columns.items()}
 
     def _unit(self, values: Any) -> Any:
         """Values between the limits, as numbers from 0 to 1."""
@@ -84,7 +86,7 @@ class Moments:
     Both are in units of the squared width of the limits, of which the largest squared error is `error_unit`.
     """
 
-    sums: NoisySums
+    sums: released.NoisySums
     error_unit: float
 
     def _unit(self, name: str) -> float:
@@ -160,9 +162,9 @@ class Moments:
         return errors, float(np.clip((products - product_noise) / 4.0, -most, most)), distances
 
 
-def regression_figures(measure: RegressorMeasure, sums: NoisySums, failure: float) -> dict[str, Limits]:
+def regression_figures(measure: RegressorMeasure, sums: released.NoisySums, failure: float) -> dict[str, Limits]:
     """Mean squared error of the model and of the mean, by how much the first is smaller, and R2."""
-    moments, deviations = Moments(sums, measure.error_unit), quantile(failure, sums.laplace)
+    moments, deviations = Moments(sums, measure.error_unit), released.quantile(failure, sums.laplace)
     errors, products, distances = moments.squares
     unit = (measure.high - measure.low) ** 2
     gain = moments.distance - moments.error
@@ -193,20 +195,20 @@ def _mean(
     ends = errors * moments.error_unit, ratio * moments.largest_distance  # what one row can add, with either sign
     lowest, highest = (-ends[0], ends[1]) if low < 0.0 else (0.0, max(ends))
     rows, value = moments.rows, total / moments.rows if moments.rows > 0.0 else math.nan
-    test = Test(
+    test = released.Test(
         statistic=lambda u: total - u * rows,
         variance=lambda u: squares - 2.0 * u * total + u * u * max(rows, 0.0) + moments.noise(ratio, u, errors),
         largest=lambda u: max(highest - u, u - lowest),
         slack=lambda _: moments.slack(ratio, deviations),
     )
     spread = math.sqrt(moments.noise(ratio, 0.0, errors)) / rows if rows > 0.0 else math.inf
-    return limits_of(test, value, spread, deviations, low, 1.0)
+    return released.limits_of(test, value, spread, deviations, low, 1.0)
 
 
 def _r2(moments: Moments, deviations: float) -> Limits:
     """1 less the ratio of the two errors; minus infinity as lower limit where the noise hides how targets vary."""
     errors, products, distances = moments.squares
-    test = Test(
+    test = released.Test(
         statistic=lambda r: moments.error - r * moments.distance,
         variance=lambda r: errors - 2.0 * r * products + r * r * distances + moments.noise(r),
         largest=lambda r: max(moments.error_unit, r * moments.largest_distance),

@@ -3,11 +3,6 @@
 How to use it: docs/model_selection.md; proofs: docs/guarantees/model-selection.md and private-search.md.
 """
 
-from __future__ import annotations
+from discreet._common.lazy import lazy_names
 
-from discreet.model_selection.folds import folds_guarantee
-from discreet.model_selection.private_grid_search import PrivateGridSearch
-from discreet.model_selection.private_scores import PrivateScores, cross_val_score_private
-from discreet.model_selection.private_search import PrivateSearchCV
-
-__all__ = ["PrivateGridSearch", "PrivateScores", "PrivateSearchCV", "cross_val_score_private", "folds_guarantee"]
+__all__, __getattr__, __dir__ = lazy_names(__name__, __file__)

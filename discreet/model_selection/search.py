@@ -1,27 +1,178 @@
-"""What the searches share: the order plan, ledger, search; and what a fitted one hands on to its winner."""
+"""What the searches share: the order plan, ledger, search; and what a fitted one hands on to its winner.
+
+Scores are sums over rows of numbers between 0 and 1, so that one row moves them by at most 1. What a search will do is
+fixed before a row is read: the fits to compare, the choice, the fit of the winner. Proof:
+docs/guarantees/model-selection.md.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from discreet._common.types import BoolArray
+from discreet._common.types import BoolArray, FloatArray
 from discreet.data.public import Public
+from discreet.data.rows import on_term_grid
 from discreet.data.validation import only_weights, refuse_groups
 from discreet.estimators.base import PrivateLinearModel
-from discreet.estimators.fitting import load_for
-from discreet.model_selection.search_plan import TableShape
+from discreet.estimators.fitting import load_for, plan_fit, public_for, public_inputs_of
+from discreet.estimators.task import SHRINK, covers_either
+from discreet.privacy import accounting
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.mechanisms import QuantileSelection
 from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.random.pickling import NoGeneratorInPickles
 from discreet.privacy.relation import Relation
 from discreet.privacy.release import ReleasePlan
+from discreet.solvers import Plan
+
+POWERS = {"neg_mean_absolute_error": 1, "neg_mean_squared_error": 2}  # of the error, for regressions
+
+
+@dataclass(frozen=True)
+class RowScore:
+    """A score by scikit-learn's name; `low` and `high` are the declared limits of a regression target.
+
+    Guarantee: each row's number lies in [0, 1] and depends on that row and on the model alone.
+    """
+
+    scoring: str
+    low: float = 0.0
+    high: float = 1.0
+
+    @classmethod
+    def of(cls, model: Any, scoring: str | None) -> RowScore:
+        """The score for an estimator that declares its target; None takes the first that the model has."""
+        names = [*POWERS]
+        if is_classifier(model):
+            names = ["neg_brier_score"] * hasattr(model, "predict_proba") + ["accuracy"]
+        if scoring is not None and scoring not in names:
+            raise ValueError(f"scoring must be one of {', '.join(names)} for {type(model).__name__}; got {scoring!r}.")
+        low, high = (0.0, 1.0) if is_classifier(model) else map(float, model.y_bounds)
+        return cls(scoring or names[0], low, high)
+
+    def rows(self, model: Any, X: Any, y: Any) -> FloatArray:
+        """One number in [0, 1] for each row; what is not a number counts as the worst."""
+        y = np.asarray(y)
+        if self.scoring == "accuracy":
+            scores = np.asarray(model.predict(X) == y, dtype=np.float64)
+        elif self.scoring == "neg_brier_score":
+            # Half the squared distance of the probabilities from the label is at most 1.
+            wanted = y[:, None] == np.asarray(model.classes_)[None, :]
+            scores = np.asarray(1.0 - 0.5 * np.sum((model.predict_proba(X) - wanted) ** 2, axis=1))
+        else:  # absolute errors, with 1 for the width of the declared limits, to which the target is clipped
+            errors = np.abs(model.predict(X) - np.clip(y, self.low, self.high)) / (self.high - self.low)
+            scores = 1.0 - np.asarray(errors, dtype=np.float64) ** POWERS[self.scoring]
+        return np.where(scores >= 0.0, np.minimum(scores, 1.0), 0.0)
+
+    def total(self, model: Any, X: Any, y: Any, weight: FloatArray) -> float:
+        """The sum over the rows, each times its weight, which is at most 1; 0 if there are none.
+
+        Exact, since all terms are multiples of a power of two: the rounding of a sum would move it by more than 1.
+        """
+        if weight.size == 0:  # models refuse to predict for an empty table
+            return 0.0
+        return float(on_term_grid(weight * self.rows(model, X, y)).sum())
+
+    def in_units(self, mean: float) -> float:
+        """A mean of such numbers as scikit-learn states this score."""
+        if self.scoring == "accuracy":
+            return mean
+        return (mean - 1.0) * (self.high - self.low) ** POWERS.get(self.scoring, 0)
+
+
+CHOICE_SHARE = 0.1  # of what the search spends: a choice is one number, the fits to compare are many
+
+
+@dataclass(frozen=True)
+class TableShape:
+    """The public shape of a table: its rows, of which some are held out, columns and classes.
+
+    `names` and `booleans` tell of the columns what the fits will see: their names, and which have the type bool.
+    """
+
+    rows: int
+    held_out: int
+    columns: int
+    classes: int
+    sparse: bool
+    names: Sequence[str] | None = None
+    booleans: BoolArray | None = None
+
+    def plan(self, model: Any, budget: Budget, everything: bool) -> Plan:
+        """The plan of a model that gets this budget, for all rows or for those that are not held out."""
+        rows = self.rows if everything else self.rows - self.held_out
+        priced = model.set_params(epsilon=budget, delta=None)
+        if Relation(model.relation) is Relation.ADD_REMOVE:
+            priced.set_params(public_n=rows)
+        public = public_for(priced, rows, self.columns, self.names, sparse=self.sparse, booleans=self.booleans)
+        return plan_fit(priced, public, self.classes)
+
+    def public(self, relation: Relation) -> Public:
+        """What is public about the table as a whole."""
+        public_n = self.rows if relation is Relation.ADD_REMOVE else None
+        return Public.of(self.rows, self.columns, relation=relation, public_n=public_n)
+
+    def public_inputs(self, models: Sequence[Any]) -> tuple[str, ...]:
+        """What any of these models takes as public beside the declarations: all of them were fitted, or may be."""
+        tables = [Public.of(self.rows, self.columns, **public_inputs_of(model)) for model in models]
+        return tuple(dict.fromkeys(what for table in tables for what in table.inputs))
+
+
+def plan_search(models: Sequence[Any], shape: TableShape, budget: Budget, share: float) -> ReleasePlan:
+    """Spend a share of the budget on the search and the rest on the winner; `models` are not fitted, one a candidate.
+
+    Guarantee: the composition of all trials, of the choice and of the costliest last fit keeps `budget`.
+    """
+    relation = Relation(models[0].relation)
+    for shrink in SHRINK:
+        kept = 1.0 - shrink
+        trial, last = budget.part(kept * share * (1.0 - CHOICE_SHARE) / len(models)), budget.part(kept * (1.0 - share))
+        selection = QuantileSelection(2.0 / _choice_epsilon(budget, kept * share * CHOICE_SHARE), 1)
+        trials = tuple(shape.plan(model, trial, everything=False) for model in models)
+        finals = tuple(shape.plan(model, last, everything=True) for model in models)
+        last_fit = costliest([plan.event for plan in finals], budget, relation)
+        event = accounting.compose([*(plan.event for plan in trials), selection.event, last_fit])
+        if accounting.fits(event, budget, relation):
+            parts, settings = {"trials": trials, "selection": selection, "finals": finals}, {"held_out": shape.held_out}
+            public, inputs = shape.public(relation), shape.public_inputs(models)
+            return ReleasePlan("grid search", public, budget, parts, settings, event, inputs)
+    raise ValueError("the costs of these candidates do not add up to the budget; search over settings of one solver.")
+
+
+def _choice_epsilon(budget: Budget, share: float) -> float:
+    """The range of the selection that uses this share: e^2 / 8 in rho, which is e^2 / 4 in mu^2; epsilon if pure."""
+    if budget.kind == "pure":
+        return budget.amount * share
+    if budget.kind == "zcdp":
+        return math.sqrt(8.0 * budget.amount * share)
+    return 2.0 * budget.gaussian_mu() * math.sqrt(share)
+
+
+def costliest(events: list[Any], budget: Budget, relation: Relation) -> Any:
+    """The event that covers the last fit whichever candidate wins.
+
+    Of several pure events none need cover the others, as their profiles may cross even if their epsilons are equal. All
+    are epsilon-DP for the largest of them, and a release of which nothing else is known has the largest profile.
+    """
+    if all(event == events[0] for event in events):
+        return events[0]
+    if budget.kind == "pure":
+        return accounting.pure_event(max(accounting.pure_epsilon_of(event, relation) for event in events))
+    if not covers_either(events, budget):
+        raise ValueError("the candidates cost differently once chosen; search over settings of one solver.")
+    costs = {"approximate": accounting.mu_of, "zcdp": accounting.rho_of}
+    return max(events, key=lambda event: costs[budget.kind](event, relation))
+
 
 # What the search sets itself, or what must be the same for all candidates to be comparable.
 FIXED = {"epsilon", "delta", "relation", "public_n", "ledger", "dataset", "random_state", "classes", "y_bounds"}

@@ -1,13 +1,13 @@
 from discreet.estimators.reading.column_clipper import ColumnClipper as ColumnClipper
+from discreet.preprocessing.base import Released as Released
 from discreet.preprocessing.categories import DeclaredOneHotEncoder as DeclaredOneHotEncoder
-from discreet.preprocessing.frequent_categories import PrivateFrequentCategories as PrivateFrequentCategories
+from discreet.preprocessing.categories import PrivateFrequentCategories as PrivateFrequentCategories
 from discreet.preprocessing.imputer import DeclaredImputer as DeclaredImputer
 from discreet.preprocessing.imputer import PrivateImputer as PrivateImputer
 from discreet.preprocessing.means import private_means as private_means
+from discreet.preprocessing.means import private_smoothness as private_smoothness
 from discreet.preprocessing.pipeline import check_pipeline as check_pipeline
 from discreet.preprocessing.pipeline import pipeline_guarantee as pipeline_guarantee
 from discreet.preprocessing.quantiles import PrivateQuantiles as PrivateQuantiles
 from discreet.preprocessing.ranges import PrivateBounds as PrivateBounds
-from discreet.preprocessing.release import Released as Released
-from discreet.preprocessing.scaler import PrivateScaler as PrivateScaler
-from discreet.preprocessing.smoothness import private_smoothness as private_smoothness
+from discreet.preprocessing.ranges import PrivateScaler as PrivateScaler

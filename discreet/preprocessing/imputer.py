@@ -7,26 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.types import FloatArray
+from discreet.data.public import Public
 from discreet.data.rows import Data, exact_weights, limits_between, moment_sums
 from discreet.data.validation import validate_features
 from discreet.preprocessing.base import PrivateTransformer
 from discreet.preprocessing.categories import input_names
+from discreet.preprocessing.pipeline import allow_row_by_row
 from discreet.preprocessing.quantiles import learn_quantiles, plan_quantiles
-from discreet.preprocessing.row_by_row import allow_row_by_row
 from discreet.privacy import mechanisms
+from discreet.privacy.budget import Budget
+from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.release import WHOLE, ReleasePlan
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.privacy.random.generator import RandomGenerator
 
 FAINTEST_COUNT = 3.0  # deviations of its noise: a column with fewer values is filled with the middle of its range
 

@@ -8,22 +8,20 @@ its last digits hold no trace of the values around it. Theorem and proof: docs/g
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from discreet._common.types import FloatArray, IntArray
+from discreet.data.public import Public
 from discreet.data.rows import Data, column, exact_weights
 from discreet.preprocessing.base import PrivateTransformer
 from discreet.preprocessing.ranges import declared_or_learned, plan_range
 from discreet.privacy import accounting, mechanisms
+from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms import QuantileSelection
+from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.release import ReleasePlan
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.privacy.random.generator import RandomGenerator
 
 # More points resolve wide ranges better, and make it harder for a value that many rows share to be found.
 STEPS = 2**40

@@ -1,13 +1,14 @@
-"""What a release must keep: a budget in one of four definitions of differential privacy, or Renyi DP of one order."""
+"""What a release must keep: a budget in one of four definitions of differential privacy."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
-from discreet._common.checks import at_least_zero, number_in, real_number
+from discreet._common.checks import real_number
 from discreet._common.codec import Unbounded, built, written
+from discreet.privacy import accounting
 
 BudgetKind = Literal["approximate", "pure", "zcdp", "gdp"]
 
@@ -108,9 +109,7 @@ class Budget:
             return mu if 0.5 * mu * mu <= self.rho else math.nextafter(mu, 0.0)
         if not self.delta or self.epsilon is None:
             raise ValueError("Gaussian noise never gives pure DP; use Laplace noise or a budget with delta > 0")
-        from discreet.privacy.accounting.gaussian import gaussian_mu
-
-        return gaussian_mu(self.epsilon, self.delta)
+        return accounting.gaussian_mu(self.epsilon, self.delta)
 
     def part(self, share: float) -> Budget:
         """Return a share of the budget, between 0 and 1, in the unit in which Gaussian plans add up.
@@ -129,11 +128,9 @@ class Budget:
         if self.kind == "gdp":
             return Budget.gdp(mu)
         assert self.delta is not None
-        from discreet.privacy.accounting.gaussian import gaussian_epsilon
-
         # Stated as (epsilon, delta) rather than mu, so that sampled plans keep their amplification; a delta so
         # large that no epsilon is needed cannot be stated that way.
-        epsilon = gaussian_epsilon(self.delta, mu)
+        epsilon = accounting.gaussian_epsilon(self.delta, mu)
         return Budget(epsilon, self.delta) if epsilon > 0.0 else Budget.gdp(mu)
 
     def to_dict(self) -> dict[str, float | str]:
@@ -176,63 +173,3 @@ def budget_from(epsilon: Any, delta: float | None, rows: int) -> Budget:
     if delta == 0 and epsilon != math.inf:
         return Budget.pure(epsilon)
     return Budget(epsilon, delta)
-
-
-Definition = Literal["pure", "approximate", "zcdp", "renyi", "gdp"]
-
-
-@dataclass(frozen=True)
-class Renyi:
-    """A promise of Renyi differential privacy of one order: the divergence of that order is at most epsilon.
-
-    Parameters
-    ----------
-    order : float
-        The order alpha, above 1 and finite.
-    epsilon : float
-        The largest divergence between the results of two neighbouring tables.
-
-    Examples
-    --------
-    >>> from discreet.privacy import conversions
-    >>> print(conversions.convert(conversions.Renyi(8.0, 0.5), "approximate", delta=1e-6))
-    (epsilon = 2.04305, delta = 1e-06)
-    """
-
-    order: float
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        number_in("order", self.order, 1.0, above=True)
-        at_least_zero("epsilon", self.epsilon)
-
-    def __str__(self) -> str:
-        return f"(order = {self.order:g}, epsilon = {self.epsilon:g}, Renyi DP)"
-
-
-Promise: TypeAlias = Budget | Renyi
-
-
-def kind_of(promise: Promise) -> Definition:
-    """Return which definition a promise is in: "pure", "approximate", "zcdp", "renyi" or "gdp".
-
-    Parameters
-    ----------
-    promise : Budget or Renyi
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> from discreet import Budget
-    >>> from discreet.privacy.conversions import kind_of
-    >>> kind_of(Budget.zcdp(0.1))
-    'zcdp'
-    """
-    if isinstance(promise, Renyi):
-        return "renyi"
-    if not isinstance(promise, Budget):
-        raise TypeError(f"a promise is a Budget or a Renyi, got {type(promise).__name__}")
-    return promise.kind

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from discreet._common.codec import Amount, Count, Format, Unbounded, built, plain, written
-from discreet._common.json_file import described
+from discreet._common.codec import Amount, Count, Format, Unbounded, built, described, plain, written
 from discreet._common.types import FloatArray
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
@@ -22,7 +21,6 @@ from discreet.privacy.relation import Relation, Unit
 from discreet.privacy.statement import SEEDED, Meaning, belief_after, percent_at_most, statement_of
 
 if TYPE_CHECKING:
-    from discreet.privacy.ledger import Ledger
     from discreet.privacy.ledger.reservation import Reservation
 
 RowsAre = Literal["exact", "estimate", "maximum"]
@@ -57,16 +55,9 @@ class LedgerReceipt:
     @classmethod
     def of(cls, reservation: Reservation) -> LedgerReceipt:
         """The receipt of a reservation that has been committed."""
-        book: Ledger = reservation.ledger
-        allowance = book.allowance(reservation.dataset)
-        return cls(
-            dataset=reservation.dataset,
-            entries=(reservation.id,),
-            hash=reservation.hash,
-            spent=book.spent(reservation.dataset),
-            epsilon=allowance.epsilon,
-            delta=allowance.delta,
-        )
+        book, name = reservation.ledger, reservation.dataset
+        granted = book.allowance(name)
+        return cls(name, (reservation.id,), reservation.hash, book.spent(name), granted.epsilon, granted.delta)
 
 
 @dataclass(frozen=True)

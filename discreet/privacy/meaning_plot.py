@@ -45,8 +45,7 @@ def plot_meaning(
     >>> plot_meaning(1.0, "promise.png", delta=1e-6)  # doctest: +SKIP
     """
     curve = promise if isinstance(promise, TradeOff) else trade_off(promise, delta, relation)
-    growth = curve.odds_growth(failure)
-    often = failure if failure is not None else (curve.usual_growth() or (growth, 0.0))[1]
+    growth, often = curve.growth_and_failure(failure)
     settings = {
         "font.size": 11,
         "axes.titlesize": 12,

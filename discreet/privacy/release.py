@@ -17,17 +17,15 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from discreet._common.digest import digest_of
 from discreet._common.exceptions import NotPrivateWarning, UtilityWarning
 from discreet.privacy import accounting
+from discreet.privacy.budget import Budget
 from discreet.privacy.guarantee import Guarantee, LedgerReceipt, ReleaseRecord, RowsAre, guarantee_for
-from discreet.privacy.mechanisms.sensitivity import clipped_sum
 from discreet.privacy.random.generator import RandomGenerator, generator_from
-from discreet.privacy.relation import Relation, Unit
+from discreet.privacy.relation import Relation, Sensitivity, Unit, clipped_sum
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Ledger
     from discreet.privacy.ledger.reservation import Reservation
-    from discreet.privacy.mechanisms import Sensitivity
 
 Kind = Literal["Gaussian", "Laplace", "sampled Gaussian", "selection", "pure", "objective"]
 # Parts of a budget are rounded when they are turned into noise; their sum must not exceed the whole.
@@ -131,31 +129,17 @@ def planned_releases(
     for leaf, count in accounting.flatten(event):
         known, before = totals.get(repr(leaf), (leaf, 0))
         totals[repr(leaf)] = (known, before + count)
-    return [_planned(what, leaf, times, relation, sensitivity, unit, dimension) for leaf, times in totals.values()]
-
-
-def _planned(
-    what: str | Mapping[Kind, str],
-    leaf: Any,
-    times: int,
-    relation: Relation,
-    sensitivity: Sensitivity | None,
-    unit: str,
-    dimension: int | None,
-) -> PlannedRelease:
-    facts = _facts(leaf, relation)
-    told = what if isinstance(what, str) else what[facts.kind]
-    deviation = None if sensitivity is None else _deviation(facts, sensitivity, dimension)
-    unit = unit if deviation is not None else ""
-    return replace(facts, what=told, times=times, deviation=deviation, unit=unit, event=leaf)
-
-
-def _facts(leaf: Any, relation: Relation) -> PlannedRelease:
-    """Kind and noise of an elementary event."""
-    reader = _READERS.get(type(leaf).__name__)
-    if reader is None:
-        raise ValueError(f"a plan cannot tell the noise of the event {leaf!r} in words.")
-    return reader(leaf, relation)
+    found = []
+    for leaf, times in totals.values():
+        reader = _READERS.get(type(leaf).__name__)
+        if reader is None:
+            raise ValueError(f"a plan cannot tell the noise of the event {leaf!r} in words.")
+        facts = reader(leaf, relation)
+        told = what if isinstance(what, str) else what[facts.kind]
+        deviation = None if sensitivity is None else _deviation(facts, sensitivity, dimension)
+        known = unit if deviation is not None else ""
+        found.append(replace(facts, what=told, times=times, deviation=deviation, unit=known, event=leaf))
+    return found
 
 
 def _poisson(leaf: Any, relation: Relation) -> PlannedRelease:

@@ -77,8 +77,7 @@ class Meaning:
     @classmethod
     def of_curve(cls, curve: TradeOff, failure: float | None = None) -> Meaning:
         """The meaning of a trade-off curve; one without a delta needs `failure`, how often a belief may be larger."""
-        growth = curve.odds_growth(failure)
-        often = failure if failure is not None else (curve.usual_growth() or (growth, 0.0))[1]
+        growth, often = curve.growth_and_failure(failure)
         return cls(tuple((prior, belief_after(prior, growth)) for prior in PRIORS), often, curve.accuracy(0.5))
 
     def to_dict(self) -> dict[str, Any]:

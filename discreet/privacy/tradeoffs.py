@@ -17,28 +17,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet._common.checks import at_least_zero, fraction
-from discreet._common.rounding import UP
 from discreet._common.types import FloatArray
 from discreet.privacy import accounting
-from discreet.privacy.accounting.certificates import deltas_of
-from discreet.privacy.accounting.composition import read_composition
-from discreet.privacy.accounting.renyi import (
-    renyi_advantage,
-    renyi_delta,
-    renyi_epsilon,
-    renyi_false_negatives,
-    zcdp_delta,
-    zcdp_epsilon,
-)
-from discreet.privacy.accounting.tradeoff_curve import (
-    epsilon_grid,
-    event_false_negatives,
-    excess_bound,
-    gaussian_false_negatives,
-    line_false_negatives,
-    line_true_positives,
-)
-from discreet.privacy.budget import Budget, Renyi
+from discreet.privacy.accounting import closed_forms
+from discreet.privacy.accounting.certificates import deltas_of, event_false_negatives
+from discreet.privacy.accounting.events import read_composition
+from discreet.privacy.budget import Budget
+from discreet.privacy.conversions import Renyi
 from discreet.privacy.relation import Relation
 from discreet.privacy.statement import belief_after
 
@@ -159,15 +144,15 @@ class TradeOff(ABC):
         """The most true positives, rounded up, also where they are so few that 1 - false negatives has no digit."""
         rate = np.array([false_positive])
         smallest = min(1e-9, max(false_positive, 1e-300))  # a delta that matters beside so few false positives
-        epsilons = epsilon_grid(self.epsilon(smallest), self.corners())
-        lines = line_true_positives(rate, epsilons, self.deltas(epsilons))
+        epsilons = closed_forms.epsilon_grid(self.epsilon(smallest), self.corners())
+        lines = closed_forms.line_true_positives(rate, epsilons, self.deltas(epsilons))
         return min(float(lines[0]), 1.0 - float(self.false_negative(rate)[0]) + _ROUNDING)
 
     def failure(self, epsilon: float) -> float:
         """Return how often, at most, a result multiplies the odds about one row by more than exp(epsilon)."""
         if epsilon == math.inf or self.delta(epsilon) == 0.0:
             return abs(self.delta(epsilon))
-        return excess_bound(self.deltas, at_least_zero("epsilon", epsilon), self.corners())
+        return closed_forms.excess_bound(self.deltas, at_least_zero("epsilon", epsilon), self.corners())
 
     def odds_growth(self, failure: float | None = None) -> float:
         """Return the logarithm of what odds are multiplied by at most, except with probability `failure`.
@@ -199,6 +184,11 @@ class TradeOff(ABC):
         pairs += [(corner, self.delta(corner)) for corner in self.corners()]
         found = [epsilon - math.log1p(-delta / failure) for epsilon, delta in pairs if delta < failure]
         return min([*found, self.epsilon(0.0)])
+
+    def growth_and_failure(self, failure: float | None = None) -> tuple[float, float]:
+        """Return the `odds_growth`, and how often it may be passed."""
+        growth = self.odds_growth(failure)
+        return growth, failure if failure is not None else (self.usual_growth() or (growth, 0.0))[1]
 
     def posterior(self, prior: float, failure: float | None = None) -> float:
         """Return the most that a belief of `prior` that the row was used can become, except with `failure`.
@@ -250,9 +240,6 @@ def trade_off(promise: Any, delta: float | None = None, relation: Any = None) ->
     >>> round(trade_off(1.0).advantage, 4), round(trade_off(Budget.gdp(0.5)).advantage, 4)
     (0.4621, 0.1974)
     """
-    from discreet.privacy.budget import Budget, Renyi
-    from discreet.privacy.relation import Relation
-
     promise = getattr(promise, "guarantee_", promise)
     if delta is not None or isinstance(promise, Real):
         promise = Budget(promise, 0.0 if delta is None else delta)
@@ -333,7 +320,7 @@ class ApproximateTradeOff(TradeOff):
         if self.promised == math.inf:
             return np.ones(epsilons.shape)
         below = -np.expm1(np.minimum(epsilons - self.promised, 0.0)) / (1.0 + math.exp(-self.promised))
-        larger = np.nextafter((self.failing + (1.0 - self.failing) * below) * UP, 2.0)
+        larger = np.nextafter((self.failing + (1.0 - self.failing) * below) * closed_forms.UP, 2.0)
         return np.where(below > 0.0, np.minimum(1.0, larger), self.failing)
 
     def epsilon(self, delta: float) -> float:
@@ -348,13 +335,13 @@ class ApproximateTradeOff(TradeOff):
         if left <= 0.0:
             return 0.0
         fall = math.log1p(-lost) if lost < 0.5 else math.log(left)
-        return min(self.promised, max(0.0, self.promised * UP + fall))
+        return min(self.promised, max(0.0, self.promised * closed_forms.UP + fall))
 
     def _false_negatives(self, false_positives: FloatArray) -> FloatArray:
         if self.promised == math.inf:
             return np.zeros(false_positives.shape)
         pair = np.array([self.promised]), np.array([self.failing])
-        return line_false_negatives(false_positives, *pair)
+        return closed_forms.line_false_negatives(false_positives, *pair)
 
     def usual_growth(self) -> tuple[float, float]:
         failure = usual_failure(self.failing)
@@ -378,7 +365,7 @@ class GaussianTradeOff(TradeOff):
         return accounting.gaussian_epsilon(delta, self.mu)
 
     def _false_negatives(self, false_positives: FloatArray) -> FloatArray:
-        return gaussian_false_negatives(false_positives, self.mu)
+        return closed_forms.gaussian_false_negatives(false_positives, self.mu)
 
 
 class _DivergenceTradeOff(TradeOff):
@@ -391,12 +378,12 @@ class _DivergenceTradeOff(TradeOff):
     @cached_property
     def _most(self) -> float:
         """The advantage, which is the delta at epsilon 0 and so a bound on all others."""
-        return renyi_advantage(self._b, self._cost) if np.isfinite(self._cost).all() else 1.0
+        return closed_forms.renyi_advantage(self._b, self._cost) if np.isfinite(self._cost).all() else 1.0
 
     def _false_negatives(self, false_positives: FloatArray) -> FloatArray:
         if not np.isfinite(self._cost).all():
             return np.zeros(false_positives.shape)
-        return renyi_false_negatives(false_positives, self._b, self._cost)
+        return closed_forms.renyi_false_negatives(false_positives, self._b, self._cost)
 
 
 class ZcdpTradeOff(_DivergenceTradeOff):
@@ -409,10 +396,10 @@ class ZcdpTradeOff(_DivergenceTradeOff):
         self.rho = rho
 
     def deltas(self, epsilons: FloatArray) -> FloatArray:
-        return np.minimum(self._most, [zcdp_delta(self.rho, float(e)) for e in epsilons])
+        return np.minimum(self._most, [closed_forms.zcdp_delta(self.rho, float(e)) for e in epsilons])
 
     def epsilon(self, delta: float) -> float:
-        return zcdp_epsilon(self.rho, delta)
+        return closed_forms.zcdp_epsilon(self.rho, delta)
 
 
 class RenyiTradeOff(_DivergenceTradeOff):
@@ -425,10 +412,10 @@ class RenyiTradeOff(_DivergenceTradeOff):
 
     def deltas(self, epsilons: FloatArray) -> FloatArray:
         order, cost = self.promise.order, self.promise.epsilon
-        return np.minimum(self._most, [renyi_delta(order, cost, float(e)) for e in epsilons])
+        return np.minimum(self._most, [closed_forms.renyi_delta(order, cost, float(e)) for e in epsilons])
 
     def epsilon(self, delta: float) -> float:
-        return renyi_epsilon(self.promise.order, self.promise.epsilon, delta)
+        return closed_forms.renyi_epsilon(self.promise.order, self.promise.epsilon, delta)
 
 
 class EventTradeOff(TradeOff):

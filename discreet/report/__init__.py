@@ -1,7 +1,7 @@
 """The report on a model: one page that a person who is responsible for the data can read, check and sign.
 
-How to use it: docs/report.md. `material` gathers what is told, `sections` say it in `blocks`, `render`
-writes these down by templates, `pictures` draws.
+How to use it: docs/report.md. `write` gathers what is told, `sections` say it in `blocks`, which templates write down,
+`pictures` draws.
 """
 
 from discreet._common.lazy import lazy_names

@@ -1,12 +1,20 @@
-"""What a report is made of, before it becomes HTML or Markdown: both are written from the same blocks.
+"""What a report is made of, and how it becomes HTML or Markdown: both are written from the same blocks, by templates.
 
-Texts are plain: whoever writes the page escapes them.
+Texts are plain: every text is escaped when the page is written, here and nowhere else.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+
+from discreet._common.text import one_line
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 
 class Block:
@@ -116,16 +124,12 @@ class Report:
     sections: tuple[Section, ...]
 
     def html(self) -> str:
-        """Return one self-contained page of HTML."""
-        from discreet.report.render import html
-
-        return html(self)
+        """Return one self-contained page of HTML: the browser runs nothing and fetches nothing."""
+        return _template("page.html", _plain).render(report=self)
 
     def markdown(self) -> str:
         """Return the same content as Markdown, without the pictures."""
-        from discreet.report.render import markdown
-
-        return markdown(self)
+        return _template("page.md", _as_markdown).render(report=self)
 
 
 def paragraphs(texts: list[str]) -> tuple[Block, ...]:
@@ -140,3 +144,45 @@ def paragraphs(texts: list[str]) -> tuple[Block, ...]:
         points = []
         found.append(Text(text))
     return (*found, Items(tuple(points))) if points else tuple(found)
+
+
+LONGEST = 5_000  # characters of a text, at most: a name in a file may have any length
+_MARKS = re.compile(r"([\\`*_{}\[\]#|~!])")
+# What begins a list, or makes a heading of the line above.
+_LINE_START = re.compile(r"^(\d*)([.)](?=\s|$)|[-+](?=\s|$)|[-=]+$)")
+
+
+@cache
+def _template(name: str, prepared: Callable[[str], str]) -> Template:
+    """A template; every text in it that is not its own markup is prepared, and escaped if that is still needed."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def finalize(value: Any) -> Any:
+        return value if isinstance(value, Markup) else prepared(one_line(str(value), LONGEST))
+
+    environment = Environment(
+        loader=PackageLoader("discreet.report"),
+        autoescape=True,
+        finalize=finalize,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template(name)
+
+
+def _plain(line: str) -> str:
+    """A number stays together with its per cent sign; what remains is escaped as HTML."""
+    return line.replace(" %", "\u00a0%")
+
+
+def _as_markdown(line: str) -> str:
+    """Nothing in the line becomes a link, a tag, a table or a list."""
+    from markupsafe import Markup
+
+    safe = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    safe = _MARKS.sub(r"\\\1", safe).replace("://", "&#58;//").replace("@", "&#64;")
+    safe = re.sub(r"(?i)(www)\.", r"\1&#46;", safe)
+    return Markup(_LINE_START.sub(r"\1\\\2", safe))

@@ -18,7 +18,7 @@ from discreet._common.types import FloatArray, IndexArray
 from discreet.data.public import Public
 from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget
-from discreet.privacy.mechanisms import algorithmic_stability
+from discreet.privacy.mechanisms import perturbations
 from discreet.privacy.mechanisms.perturbations import OutputNoise
 from discreet.privacy.relation import Relation
 from discreet.privacy.release import PlannedRelease, planned_releases
@@ -129,7 +129,7 @@ class BoltOn(Solver[OutputNoise, BoltOnSettings]):
     def _releases(self, plan: BoltOnPlan) -> list[PlannedRelease]:
         settings, relation = plan.settings, plan.public.relation
         dimension = plan.problem.loss.outputs * (plan.public.columns + plan.problem.fit_intercept)
-        end = algorithmic_stability.path_end(
+        end = perturbations.path_end(
             relation, plan.problem.loss, settings.row_norm, settings.step, settings.batch_rows,
             1.0 / (1.0 + settings.step * self.ridge), settings.batches, settings.passes,
             tail_length(settings.passes) if self.average else 0,
@@ -163,9 +163,7 @@ class BoltOn(Solver[OutputNoise, BoltOnSettings]):
         limit = loss.lipschitz * settings.row_norm  # no gradient exceeds it but by rounding
         if plan.public.relation is Relation.ADD_REMOVE:
             room = 2.0 * settings.batch_rows / (settings.step * row_curvature(loss, settings.row_norm))
-            scaled = replace(
-                scaled, weight=algorithmic_stability.thinned(scaled.weight, scaled.X.shape[0], parts, room)
-            )
+            scaled = replace(scaled, weight=perturbations.thinned(scaled.weight, scaled.X.shape[0], parts, room))
         steps = BatchSteps(scaled, limit, settings.step, settings.batch_rows)
         batches = np.append(0, np.cumsum([part.size for part in parts])), np.concatenate(parts)
         zero_noise = np.zeros((len(parts), *scaled.shape))
@@ -179,13 +177,13 @@ class BoltOn(Solver[OutputNoise, BoltOnSettings]):
         """How far the end of the passes can move."""
         settings, loss = plan.settings, plan.problem.loss
         shrink = 1.0 / (1.0 + settings.step * float(scaled.penalty_terms.l2.min(initial=math.inf)))
-        end = algorithmic_stability.path_end(
+        end = perturbations.path_end(
             plan.public.relation, loss, settings.row_norm, settings.step, settings.batch_rows, shrink,
             settings.batches, settings.passes, tail_length(settings.passes) if self.average else 0,
         )  # fmt: skip
         start, steps = scaled.start(), settings.passes * settings.batches
         farthest = float(np.linalg.norm(start)) + steps * settings.step * loss.lipschitz * settings.row_norm
-        rounding = algorithmic_stability.rounding_of(farthest, steps, start.size)
+        rounding = perturbations.rounding_of(farthest, steps, start.size)
         return mechanisms.Sensitivity(end.l2 + rounding, end.l1)
 
 

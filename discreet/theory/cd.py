@@ -9,8 +9,7 @@ import numpy as np
 from discreet._common.checks import at_least_zero, number_in, one_of, whole
 from discreet._common.types import FloatArray
 from discreet.privacy.budget import Budget
-from discreet.privacy.mechanisms.sensitivity import clipped_sum
-from discreet.privacy.relation import Relation, relation_from
+from discreet.privacy.relation import Relation, clipped_sum, relation_from
 from discreet.theory.bound import Bound
 from discreet.theory.budgets import SMALL_DELTA, SMALL_EPSILON, epsilon_and_delta, log_of_delta
 from discreet.theory.steps import NoisyCoordinateSteps, Numbers, per_coordinate

@@ -10,7 +10,7 @@ import discreet
 from discreet import load_model
 from discreet.demo import LIMITS, declared_bounds, run_demo
 from discreet.privacy import accounting
-from discreet.privacy.accounting.renyi import zcdp_epsilon
+from discreet.privacy.accounting.closed_forms import zcdp_epsilon
 from discreet.privacy.relation import Relation
 from tests.cli_tools import ROWS, make_table, run
 

@@ -12,7 +12,7 @@ from discreet import LogisticRegression, PrivacyLeakWarning, Ridge
 from discreet.data.public import Public, public_facts
 from discreet.data.validation import array_rows
 from discreet.preprocessing import PrivateScaler
-from discreet.preprocessing.release import facts_of
+from discreet.preprocessing.base import facts_of
 from discreet.privacy.relation import Relation
 from discreet.problem.losses import Squared
 from discreet.problem.problem import Problem

@@ -18,8 +18,8 @@ from discreet.fairness.evaluation.gradient_laws import PlainGradientDistance
 from discreet.fairness.evaluation.noisy_ratios import NoisyCounts
 from discreet.fairness.evaluation.private_certificate import EvaluationRows, learn_counts, plan_counts
 from discreet.fairness.evaluation.statements import Bins, declared_groups, questions_of, statements_of
-from discreet.metrics.label_codes import codes_of
-from discreet.preprocessing.release import facts_of
+from discreet.metrics.classification import codes_of
+from discreet.preprocessing.base import facts_of
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator

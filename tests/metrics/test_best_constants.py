@@ -10,7 +10,7 @@ import pytest
 from discreet import Ridge
 from discreet.metrics import evaluate
 from discreet.metrics.classification import ClassifierMeasure, _constant_losses, log_losses
-from discreet.metrics.intervals import Counts
+from discreet.metrics.released_sums import Counts
 from tests.metrics_tools import noisy_sums
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.UtilityWarning")

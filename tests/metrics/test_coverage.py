@@ -14,10 +14,18 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from discreet.metrics.classification import ClassifierMeasure, accuracies, confusion, log_losses
-from discreet.metrics.curves import area_under_curve, calibration_bins, default_edges, roc_points
-from discreet.metrics.intervals import Counts, quantile
+from discreet.metrics.classification import (
+    ClassifierMeasure,
+    accuracies,
+    area_under_curve,
+    calibration_bins,
+    confusion,
+    default_edges,
+    log_losses,
+    roc_points,
+)
 from discreet.metrics.regression import RegressorMeasure, regression_figures
+from discreet.metrics.released_sums import Counts, quantile
 from tests.metrics_tools import StubClassifier, StubRegressor, draw_labels, draw_targets, noisy_sums
 
 FAILURE, DRAWS, MOST_MISSES = 0.1, 60, 16

@@ -12,8 +12,7 @@ from discreet import Budget, LogisticRegression
 from discreet._common.exceptions import DiscreetWarning
 from discreet.data.public import Public
 from discreet.metrics import evaluate
-from discreet.metrics.classification import ClassifierMeasure
-from discreet.metrics.label_codes import codes_of
+from discreet.metrics.classification import ClassifierMeasure, codes_of
 from discreet.metrics.regression import RegressorMeasure
 from discreet.metrics.released_sums import check_one_each, grid_of, plan_sums, release_sums, totals_of
 from discreet.privacy import accounting

@@ -23,7 +23,7 @@ from sklearn.model_selection import (
 
 from discreet import LogisticRegression, Ridge
 from discreet.model_selection import folds_guarantee
-from discreet.model_selection.folds import BY_POSITION
+from discreet.model_selection.private_scores import BY_POSITION
 from discreet.privacy import accounting
 from discreet.privacy.relation import Relation
 

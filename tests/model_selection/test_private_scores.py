@@ -11,7 +11,7 @@ import pytest
 from discreet import Budget, BudgetExceededError, Ledger, LogisticRegression, Ridge
 from discreet.model_selection import PrivateGridSearch, PrivateSearchCV, cross_val_score_private
 from discreet.model_selection.private_scores import fold_positions, plan_scores
-from discreet.model_selection.search_plan import TableShape
+from discreet.model_selection.search import TableShape
 from discreet.privacy import accounting
 from discreet.privacy.random.generator import generator_from
 from discreet.privacy.relation import Relation
@@ -125,7 +125,7 @@ def test_sums_of_scores_are_exact():
     """A row moves them by at most 1, which the rounding of a sum would exceed."""
     from fractions import Fraction
 
-    from discreet.model_selection.row_scores import RowScore
+    from discreet.model_selection.search import RowScore
 
     class Tenths:
         def predict(self, X):

@@ -24,8 +24,8 @@ from discreet import (
     save_model,
 )
 from discreet.model_selection import PrivateGridSearch, PrivateSearchCV
-from discreet.model_selection.row_scores import RowScore
-from discreet.model_selection.trials import Split
+from discreet.model_selection.private_search import Split
+from discreet.model_selection.search import RowScore
 from discreet.preprocessing import pipeline_guarantee
 from discreet.privacy import accounting
 from discreet.privacy.mechanisms import RandomTrials

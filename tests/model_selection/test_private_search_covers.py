@@ -11,8 +11,8 @@ from sklearn.base import clone
 
 from discreet import Budget, LogisticRegression, PublicModel, PublicTable
 from discreet.model_selection import PrivateGridSearch, PrivateSearchCV
-from discreet.model_selection.row_scores import RowScore
-from discreet.model_selection.trials import Split
+from discreet.model_selection.private_search import Split
+from discreet.model_selection.search import RowScore
 from discreet.privacy import accounting
 from discreet.privacy.mechanisms import RandomTrials
 from discreet.privacy.random.generator import seeded_generator

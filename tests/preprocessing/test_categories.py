@@ -30,9 +30,18 @@ from discreet.preprocessing import (
     check_pipeline,
     pipeline_guarantee,
 )
-from discreet.preprocessing.categories import MISSING, OTHER, category_codes, category_lists, one_hot
-from discreet.preprocessing.frequent_categories import FALSE_CATEGORIES, _column_counts, learn_counts, plan_counts
-from discreet.preprocessing.row_by_row import why_refused
+from discreet.preprocessing.categories import (
+    FALSE_CATEGORIES,
+    MISSING,
+    OTHER,
+    _column_counts,
+    category_codes,
+    category_lists,
+    learn_counts,
+    one_hot,
+    plan_counts,
+)
+from discreet.preprocessing.pipeline import why_refused
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.random.generator import seeded_generator
 

@@ -19,11 +19,16 @@ from discreet.audit.lower_bound import epsilon_lower_bound
 from discreet.data.public import Public
 from discreet.data.rows import Data, Limits, limits_between, moment_sums, on_term_grid
 from discreet.preprocessing import PrivateBounds, PrivateQuantiles, PrivateScaler, quantiles
-from discreet.preprocessing.means import learn_means, plan_means
+from discreet.preprocessing.means import (
+    largest_smoothness,
+    learn_means,
+    learn_smoothness,
+    least_smoothness,
+    plan_means,
+    plan_smoothness,
+)
 from discreet.preprocessing.quantiles import POINTS, Runs, learn_quantiles, place_of, plan_quantiles, value_of
-from discreet.preprocessing.ranges import learn_ranges, plan_range
-from discreet.preprocessing.scaler import learn_moments, plan_scaler
-from discreet.preprocessing.smoothness import largest_smoothness, learn_smoothness, least_smoothness, plan_smoothness
+from discreet.preprocessing.ranges import learn_moments, learn_ranges, plan_range, plan_scaler
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms import QuantileSelection

@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from scipy.stats import norm
 
 from discreet import Budget
-from discreet.privacy.accounting.renyi import renyi_delta
+from discreet.privacy.accounting.closed_forms import renyi_delta
 from discreet.privacy.conversions import (
     DEFINITIONS,
     Renyi,

@@ -12,7 +12,7 @@ from discreet.privacy.accounting import best_of_trials_event, compose, epsilon_o
 from discreet.privacy.ledger import ModelLedger
 from discreet.privacy.statement import rounded_up
 from discreet.report import report_of
-from discreet.report.material import Material
+from discreet.report.write import Material
 from tests.report_tools import check_page, numbers, plain_markdown
 
 pytestmark = [

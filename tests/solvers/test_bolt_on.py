@@ -22,7 +22,7 @@ from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.data.validation import array_rows
 from discreet.privacy.budget import Budget
-from discreet.privacy.mechanisms import algorithmic_stability
+from discreet.privacy.mechanisms import perturbations
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
 from discreet.problem.constraints import Box, L1Ball
@@ -118,13 +118,13 @@ def test_the_sensitivity_is_attained_and_half_of_it_would_be_wrong(relation, ave
 def test_the_printed_sensitivities_are_special_cases():
     """2 k L eta / b without a penalty, and the limit 2 L / (mu n) of long runs on full batches."""
     loss, step = Huber(0.7), 0.1
-    convex = algorithmic_stability.path_end(Relation.REPLACE, loss, 2.0, step, 5, shrink=1.0, batches=7, passes=9)
+    convex = perturbations.path_end(Relation.REPLACE, loss, 2.0, step, 5, shrink=1.0, batches=7, passes=9)
     assert convex.l2 == pytest.approx(2 * 9 * 0.7 * 2.0 * step / 5)
-    strong = algorithmic_stability.path_end(
+    strong = perturbations.path_end(
         Relation.REPLACE, loss, 2.0, step, 35, 1 / (1 + step * 0.3), batches=1, passes=5_000
     )
     assert strong.l2 == pytest.approx(2 * 0.7 * 2.0 / (0.3 * 35))
-    mean = algorithmic_stability.path_end(Relation.ZERO_OUT, loss, 2.0, step, 5, 1.0, batches=7, passes=4, averaged=2)
+    mean = perturbations.path_end(Relation.ZERO_OUT, loss, 2.0, step, 5, 1.0, batches=7, passes=4, averaged=2)
     assert mean.l2 == pytest.approx(3.5 * 0.7 * 2.0 * step / 5)
 
 
@@ -138,11 +138,11 @@ def test_an_added_row_moves_a_thinned_lot_by_at_most_its_sensitivity(weights, li
     weight = np.array(weights)
     sums = []
     for rows in (weight.size, weight.size - 1):
-        thin = algorithmic_stability.thinned(weight[:rows], rows, [np.arange(rows)], limit)
+        thin = perturbations.thinned(weight[:rows], rows, [np.arange(rows)], limit)
         assert thin.sum() <= limit * (1 + 1e-12)
         assert (thin <= weight[:rows]).all()
         sums.append(thin @ np.array(slopes[:rows]))
-    assert abs(sums[0] - sums[1]) <= algorithmic_stability.batch_sum(Relation.ADD_REMOVE).l2 * weight[-1] + 1e-12
+    assert abs(sums[0] - sums[1]) <= perturbations.batch_sum(Relation.ADD_REMOVE).l2 * weight[-1] + 1e-12
 
 
 @pytest.mark.parametrize("relation", list(Relation))

@@ -36,7 +36,7 @@ from discreet.scaling.second_moment import Metric, SecondMoment
 from discreet.solvers import CoordinateDescent, Newton
 from discreet.solvers._shared.quadratic_model import QuadraticModel
 from discreet.solvers.newton.releases import CALIBRATION, GRADIENTS, HESSIAN, LABELS, MOMENT
-from discreet.testing.solution_laws import SameDraws
+from discreet.testing.solver_laws import SameDraws
 from tests.audit_tools import DELTA, EPSILON
 from tests.catalogue import degenerate_tables, table
 from tests.neighbours import CASE, scaled_neighbours, some_weights

@@ -20,7 +20,7 @@ from discreet.kernels.gradient import clipped_gradient_sum
 from discreet.kernels.stochastic import steps
 from discreet.kernels.table_rows import arrays_of
 from discreet.privacy import accounting, mechanisms
-from discreet.privacy.accounting.renyi import zcdp_epsilon
+from discreet.privacy.accounting.closed_forms import zcdp_epsilon
 from discreet.privacy.budget import Budget
 from discreet.problem.coordinate_state import CoordinateState
 from discreet.problem.losses import Huber, Logistic, SmoothedHinge, Squared

@@ -27,7 +27,7 @@ from discreet.solvers import (
     GreedyCoordinateDescent,
     StochasticGradientDescent,
 )
-from discreet.testing.solution_laws import SameDraws
+from discreet.testing.solver_laws import SameDraws
 from tests.catalogue import CONSTRAINTS, SIZES, SOLVER_NAMES, name_of, problem_for, problems, suits, table
 
 NO_BUDGET = Budget(math.inf, 0.5)

@@ -31,7 +31,7 @@ from discreet.scaling import second_moment
 from discreet.scaling.second_moment import SecondMoment
 from discreet.solvers import CoordinateDescent, SufficientStatistics
 from discreet.solvers.sufficient_statistics import augmented, noise_ridge
-from discreet.testing.solution_laws import SameDraws
+from discreet.testing.solver_laws import SameDraws
 from tests.catalogue import degenerate_tables, table
 from tests.neighbours import CASE, scaled_neighbours
 

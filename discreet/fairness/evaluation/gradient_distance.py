@@ -21,7 +21,7 @@ from discreet.data.rows import Data
 from discreet.fairness.evaluation.gradient_laws import GradientDistance, PlainGradientDistance
 from discreet.fairness.evaluation.training_rows import check_same_mean, training_rows
 from discreet.kernels.gradient import clipped_gradient_sum, margins_of, row_norms
-from discreet.preprocessing.release import facts_of
+from discreet.preprocessing.base import facts_of
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.perturbations import OutputNoise, SphericalLaplace, gradient_sum
 from discreet.privacy.release import WHOLE, ReleasePlan

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._common.types import FloatArray
-from discreet.metrics.intervals import last_rejected
+from discreet.metrics.released_sums import last_rejected
 
 if TYPE_CHECKING:
     from discreet.privacy.mechanisms.additive import NoisyGrid

@@ -23,8 +23,8 @@ from discreet.fairness.evaluation.gradient_laws import is_leaking
 from discreet.fairness.evaluation.noisy_ratios import NoisyCounts
 from discreet.fairness.evaluation.record import PrivateCertificate
 from discreet.fairness.evaluation.statements import Bins, declared_groups, questions_of, statements_of, states_of
-from discreet.metrics.label_codes import codes_of
-from discreet.preprocessing.release import facts_of
+from discreet.metrics.classification import codes_of
+from discreet.preprocessing.base import facts_of
 from discreet.privacy import mechanisms
 from discreet.privacy.relation import Relation
 from discreet.privacy.release import WHOLE, ReleasePlan

@@ -14,7 +14,7 @@ from discreet._common.types import FloatArray
 from discreet.data.public import public_facts
 from discreet.data.validation import load_features
 from discreet.fairness.fairer.cell_sums import Cells, CellSums, exact_sums, learn_cells, limits_of, plan_cells
-from discreet.preprocessing.release import Released, rows_and_facts
+from discreet.preprocessing.base import Released, rows_and_facts
 
 FLOOR_DEVIATIONS = 2.0  # of the noise of a count: a smaller count says only "few"
 MOSTLY_NOISE = 0.5  # of a direction's squared length

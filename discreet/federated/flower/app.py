@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import discreet
-from discreet._common.codec import built, written
-from discreet._common.json_file import read_json_file, write_json_file
+from discreet._common.codec import built, read_json_file, write_json_file, written
 from discreet.federated.client_state import write_durably
 from discreet.federated.plan_file import read_plan
 from discreet.federated.server import Server

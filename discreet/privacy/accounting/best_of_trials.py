@@ -15,12 +15,10 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from discreet._common.rounding import UP
 from discreet.privacy.accounting.certificates import certify_composition, deltas_of
-from discreet.privacy.accounting.composition import Composition
-from discreet.privacy.accounting.gaussian import gaussian_delta
+from discreet.privacy.accounting.closed_forms import UP, gaussian_delta
 from discreet.privacy.accounting.pairs import Array, Atoms
-from discreet.privacy.accounting.trials_law import TrialsLaw
+from discreet.privacy.accounting.releases import Composition, TrialsLaw
 
 _CELLS = 6_000  # of the probability that a trial is better; a cell is rounded to the safe side
 _SHIFTS = 300

@@ -1,32 +1,31 @@
 """What a plan costs, and the least noise that keeps a budget: the least epsilon or delta over the certified routes.
 
 The methods of accounting, called routes, are closed form, pure composition, zCDP, bounded range and PLD. Each turns a
-composition into an upper bound on epsilon or delta; the least counts, and a certificate names its route.
+composition into an upper bound on epsilon or delta; the least counts, and a certificate names its route. Also what an
+attacker can do at best: the trade-off curve of an event, and how often a guess is right.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import Literal
 
 import numpy as np
+from dp_accounting import DpEvent
+from scipy.special import ndtr
 
-from discreet.privacy.accounting.composition import Composition, read_composition
-from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilon
+from discreet.privacy.accounting import closed_forms
+from discreet.privacy.accounting.events import read_composition
 from discreet.privacy.accounting.pairs import Array, SampledGaussianPair
 from discreet.privacy.accounting.pld.convolution import compose, tightest_delta, tightest_epsilon
 from discreet.privacy.accounting.pld.discretisation import Parts
 from discreet.privacy.accounting.pld.selections import Profile, profile
-from discreet.privacy.accounting.renyi import zcdp_delta, zcdp_epsilon
+from discreet.privacy.accounting.releases import Composition
 from discreet.privacy.budget import Budget
 from discreet.privacy.relation import Relation
-
-if TYPE_CHECKING:
-    from dp_accounting import DpEvent
 
 # Larger losses are not put on a grid: discretisation.loss_range.
 _LARGEST_LOSS = 1e6
@@ -35,136 +34,121 @@ _LARGEST_LOSS = 1e6
 _ANCHORS = (0.5, 0.1, 1e-2, 1e-4, 1e-7)
 # Sums of floats such as 0.1 + 0.1 + 0.1 may pass a budget of 0.3 by a rounding error, not by more.
 _ROUNDING = 1e-12
-EventAt = Callable[[float], "DpEvent"]
+EventAt = Callable[[float], DpEvent]
 
 _LEAST, _MOST = 1e-12, 1e12
 
 
-class Route(ABC):
-    """A way to account; `exact` means that no other route can do better."""
+@dataclass(frozen=True)
+class Route:
+    """A way to account.
 
-    name: ClassVar[str]
-    exact: ClassVar[bool] = False
+    Attributes
+    ----------
+    name : str
+        What a certificate calls it.
+    applies : function of a composition
+        Whether the route can say anything about the composition.
+    epsilon : function of a composition and a delta
+        An epsilon that holds with the delta, perhaps infinite.
+    deltas : function of a composition and epsilons
+        A delta that holds with each epsilon.
+    exact : bool
+        Whether no other route can do better.
+    """
 
-    @abstractmethod
-    def applies(self, composition: Composition) -> bool:
-        """Whether the route can say anything about the composition."""
-
-    @abstractmethod
-    def epsilon(self, composition: Composition, delta: float) -> float:
-        """Return an epsilon that holds with the given delta, perhaps infinite."""
-
-    @abstractmethod
-    def deltas(self, composition: Composition, epsilons: Array) -> Array:
-        """Return a delta that holds with each epsilon."""
-
-
-class ClosedForm(Route):
-    """Gaussian releases compose exactly: mu^2 adds up (Dong, Roth and Su 2022, corollary 3.3)."""
-
-    name = "closed form (Gaussian DP)"
-    exact = True
-
-    def applies(self, composition: Composition) -> bool:
-        return composition.only_gaussian
-
-    def epsilon(self, composition: Composition, delta: float) -> float:
-        return gaussian_epsilon(delta, composition.gaussian_mu)
-
-    def deltas(self, composition: Composition, epsilons: Array) -> Array:
-        return np.array([gaussian_delta(float(x), composition.gaussian_mu) for x in epsilons])
+    name: str
+    applies: Callable[[Composition], bool]
+    epsilon: Callable[[Composition, float], float]
+    deltas: Callable[[Composition, Array], Array]
+    exact: bool = False
 
 
-class PureComposition(Route):
-    """Pure epsilons add up; below their sum E, delta = (e^E - e^epsilon) / (e^E + 1)."""
-
-    name = "pure composition"
-
-    def applies(self, composition: Composition) -> bool:
-        return composition.pure_epsilon() < math.inf
-
-    def epsilon(self, composition: Composition, delta: float) -> float:
-        return composition.pure_epsilon()
-
-    def deltas(self, composition: Composition, epsilons: Array) -> Array:
-        total = composition.pure_epsilon()
-        return -np.expm1(np.minimum(epsilons - total, 0.0)) / (1.0 + math.exp(-total))
+def _pure_deltas(composition: Composition, epsilons: Array) -> Array:
+    """Below the sum E of the pure epsilons, delta = (e^E - e^epsilon) / (e^E + 1)."""
+    total = composition.pure_epsilon()
+    return -np.expm1(np.minimum(epsilons - total, 0.0)) / (1.0 + math.exp(-total))
 
 
-class Zcdp(Route):
-    """Values of rho add up (Bun and Steinke 2016), converted at the best Renyi order."""
-
-    name = "zCDP"
-
-    def applies(self, composition: Composition) -> bool:
-        return composition.rho() < math.inf
-
-    def epsilon(self, composition: Composition, delta: float) -> float:
-        return zcdp_epsilon(composition.rho(), delta)
-
-    def deltas(self, composition: Composition, epsilons: Array) -> Array:
-        return np.array([zcdp_delta(composition.rho(), float(x)) for x in epsilons])
-
-
-class Recursion(Route):
-    """The worst adaptive choice at each selection, computed backwards (see `pld.selections`)."""
-
-    name = "bounded-range recursion"
-
-    def applies(self, composition: Composition) -> bool:
-        return composition.order is not None and not composition.others
-
-    def epsilon(self, composition: Composition, delta: float) -> float:
-        upper = min(zcdp_epsilon(composition.rho(), delta), composition.pure_epsilon())
-        found = _selection_profile(composition, upper)
-        if found is None or not delta or float(found.delta(np.array([upper]))[0]) > delta:
-            return math.inf
-        low, high = 0.0, upper
-        while high - low > 1e-7 * high:
-            trials = np.linspace(low, high, 34)
-            fits = np.flatnonzero(found.delta(trials) <= delta)
-            first = int(fits[0]) if fits.size else 33
-            low, high = (float(trials[first - 1]), float(trials[first])) if first else (0.0, 0.0)
-        return high
-
-    def deltas(self, composition: Composition, epsilons: Array) -> Array:
-        found = _selection_profile(composition, float(np.max(epsilons)))
-        return np.ones(epsilons.shape) if found is None else found.delta(epsilons)
+def _recursive_epsilon(composition: Composition, delta: float) -> float:
+    upper = min(closed_forms.zcdp_epsilon(composition.rho(), delta), composition.pure_epsilon())
+    found = _selection_profile(composition, upper)
+    if found is None or not delta or float(found.delta(np.array([upper]))[0]) > delta:
+        return math.inf
+    low, high = 0.0, upper
+    while high - low > 1e-7 * high:
+        trials = np.linspace(low, high, 34)
+        fits = np.flatnonzero(found.delta(trials) <= delta)
+        first = int(fits[0]) if fits.size else 33
+        low, high = (float(trials[first - 1]), float(trials[first])) if first else (0.0, 0.0)
+    return high
 
 
-class LossDistribution(Route):
-    """Dominating pairs composed on a grid (see `pld.convolution`), the worse of the two directions."""
-
-    name = "PLD"
-
-    def applies(self, composition: Composition) -> bool:
-        # For several selections the recursion is never worse, if it can be afforded.
-        if composition.others or not composition.selections:
-            return True
-        count = sum(times for _, times in composition.selections)
-        return count == 1 or composition.order is None
-
-    def epsilon(self, composition: Composition, delta: float) -> float:
-        if not delta:
-            return math.inf
-        upper = zcdp_epsilon(composition.order_rho, delta)
-        directions = _directions(composition, upper)
-        if any(_mass_beyond_grid(parts) >= delta for parts in directions):
-            return math.inf
-        return max(tightest_epsilon(parts, delta) for parts in directions)
-
-    def deltas(self, composition: Composition, epsilons: Array) -> Array:
-        directions = _directions(composition, float(np.max(epsilons)))
-        if any(_mass_beyond_grid(parts) > 0.5 for parts in directions):
-            return np.ones(epsilons.shape)
-        if epsilons.size == 1:
-            return np.array([max(tightest_delta(parts, float(epsilons[0])) for parts in directions)])
-        # A curve: each composition is tight around one delta, so a few of them cover it.
-        tuned = [[compose(parts, delta).delta(epsilons) for delta in _ANCHORS] for parts in directions]
-        return np.asarray(np.max(np.min(tuned, axis=1), axis=0))
+def _recursive_deltas(composition: Composition, epsilons: Array) -> Array:
+    found = _selection_profile(composition, float(np.max(epsilons)))
+    return np.ones(epsilons.shape) if found is None else found.delta(epsilons)
 
 
-ROUTES: tuple[Route, ...] = (ClosedForm(), PureComposition(), Zcdp(), Recursion(), LossDistribution())
+def _needs_a_grid(composition: Composition) -> bool:
+    """For several selections the recursion is never worse, if it can be afforded."""
+    if composition.others or not composition.selections:
+        return True
+    return sum(times for _, times in composition.selections) == 1 or composition.order is None
+
+
+def _grid_epsilon(composition: Composition, delta: float) -> float:
+    if not delta:
+        return math.inf
+    directions = _directions(composition, closed_forms.zcdp_epsilon(composition.order_rho, delta))
+    if any(_mass_beyond_grid(parts) >= delta for parts in directions):
+        return math.inf
+    return max(tightest_epsilon(parts, delta) for parts in directions)
+
+
+def _grid_deltas(composition: Composition, epsilons: Array) -> Array:
+    directions = _directions(composition, float(np.max(epsilons)))
+    if any(_mass_beyond_grid(parts) > 0.5 for parts in directions):
+        return np.ones(epsilons.shape)
+    if epsilons.size == 1:
+        return np.array([max(tightest_delta(parts, float(epsilons[0])) for parts in directions)])
+    # A curve: each composition is tight around one delta, so a few of them cover it.
+    tuned = [[compose(parts, delta).delta(epsilons) for delta in _ANCHORS] for parts in directions]
+    return np.asarray(np.max(np.min(tuned, axis=1), axis=0))
+
+
+ROUTES = (
+    Route(  # Gaussian releases compose exactly: mu^2 adds up (Dong, Roth and Su 2022, corollary 3.3)
+        "closed form (Gaussian DP)",
+        lambda composition: composition.only_gaussian,
+        lambda composition, delta: closed_forms.gaussian_epsilon(delta, composition.gaussian_mu),
+        lambda composition, epsilons: np.array(
+            [closed_forms.gaussian_delta(float(x), composition.gaussian_mu) for x in epsilons]
+        ),
+        exact=True,
+    ),
+    Route(  # pure epsilons add up
+        "pure composition",
+        lambda composition: composition.pure_epsilon() < math.inf,
+        lambda composition, delta: composition.pure_epsilon(),
+        _pure_deltas,
+    ),
+    Route(  # values of rho add up (Bun and Steinke 2016), converted at the best Renyi order
+        "zCDP",
+        lambda composition: composition.rho() < math.inf,
+        lambda composition, delta: closed_forms.zcdp_epsilon(composition.rho(), delta),
+        lambda composition, epsilons: np.array(
+            [closed_forms.zcdp_delta(composition.rho(), float(x)) for x in epsilons]
+        ),
+    ),
+    Route(  # the worst adaptive choice at each selection, computed backwards (see `pld.selections`)
+        "bounded-range recursion",
+        lambda composition: composition.order is not None and not composition.others,
+        _recursive_epsilon,
+        _recursive_deltas,
+    ),
+    # Dominating pairs composed on a grid (see `pld.convolution`), the worse of the two directions.
+    Route("PLD", _needs_a_grid, _grid_epsilon, _grid_deltas),
+)
 
 
 def _selection_profile(composition: Composition, epsilon: float) -> Profile | None:
@@ -250,9 +234,7 @@ def rho_of(event: DpEvent, relation: Relation | str) -> float:
     ValueError
         If the event has a release that this package does not book in rho: objective perturbation.
     """
-    composition = read_composition(event, relation)
-    _refuse_unbooked(composition, "rho", [release.rho() for release, _ in composition.totals])
-    return composition.rho()
+    return _booked(event, relation, "rho")
 
 
 def mu_of(event: DpEvent, relation: Relation | str) -> float:
@@ -265,9 +247,7 @@ def mu_of(event: DpEvent, relation: Relation | str) -> float:
     ValueError
         If the event has a release that this package does not book in mu, such as a selection.
     """
-    composition = read_composition(event, relation)
-    _refuse_unbooked(composition, "mu", [release.mu() for release, _ in composition.totals])
-    return composition.mu()
+    return _booked(event, relation, "mu")
 
 
 def pure_epsilon_of(event: DpEvent, relation: Relation | str) -> float:
@@ -303,12 +283,14 @@ def amount_of(event: DpEvent, budget: Budget, relation: Relation | str) -> float
     return epsilon_of(event, budget.delta or 0.0, relation)
 
 
-def _refuse_unbooked(composition: Composition, currency: str, costs: list[float]) -> None:
-    """Refuse a private release that has no cost in a currency; one without noise costs infinity in all of them."""
-    for (release, _), cost in zip(composition.totals, costs, strict=True):
-        if composition.is_private and cost == math.inf:
+def _booked(event: DpEvent, relation: Relation | str, currency: Literal["rho", "mu"]) -> float:
+    """The cost in a currency; refused if a private release has none. Without noise it is infinity in all of them."""
+    composition = read_composition(event, relation)
+    for release, _ in composition.totals:
+        if composition.is_private and getattr(release, currency)() == math.inf:
             other = " or in rho" if release.rho() < math.inf else ""
             raise ValueError(f"{release} has no cost in {currency}; use a budget in (epsilon, delta){other}")
+    return float(getattr(composition, currency)())
 
 
 def deltas_of(composition: Composition, epsilons: Array) -> Array:
@@ -435,3 +417,55 @@ def _refusal(target: _Target, budget: Budget) -> str:
     if least == math.inf:
         return f"no amount of noise gives a finite cost for the budget {budget}; Gaussian noise needs delta > 0"
     return f"what does not depend on the noise costs {least:g} alone, over the budget {budget}"
+
+
+def tradeoff(event: DpEvent, relation: Relation | str, points: int = 200) -> tuple[Array, Array]:
+    """Return type I errors and, for each, the least type II error that any test can reach.
+
+    Guarantee: no test of "the record is in the table" against "it is not" has errors below the curve. It is
+    exact for Gaussian plans; otherwise it is the curve of the proved (epsilon, delta) pairs, a lower bound.
+    """
+    if points < 3:
+        raise ValueError(f"points must be at least 3, got {points!r}")
+    alpha = np.concatenate([[0.0], ndtr(np.linspace(-5.0, 5.0, points - 2)), [1.0]])
+    return alpha, event_false_negatives(event, relation, alpha)
+
+
+def event_false_negatives(
+    event: DpEvent, relation: Relation | str, false_positives: Array, also_at: tuple[float, ...] = ()
+) -> Array:
+    """Return the least type II error at each type I error; `also_at` are epsilons whose delta is used as well.
+
+    Guarantee: that of `tradeoff`.
+    """
+    composition = read_composition(event, relation)
+    if not composition.is_private:
+        return np.zeros(false_positives.shape)
+    if composition.only_gaussian:
+        return closed_forms.gaussian_false_negatives(false_positives, composition.gaussian_mu)
+    epsilons = closed_forms.epsilon_grid(certify(event, 1e-9, relation).epsilon, also_at)
+    return closed_forms.line_false_negatives(false_positives, epsilons, deltas_of(composition, epsilons))
+
+
+def guess_accuracy(event: DpEvent, relation: Relation | str) -> float:
+    """Return the most often that a guess between two neighbouring tables can be right, if both were equally likely.
+
+    Guarantee: no attack is right more often; it is half of one plus delta at epsilon 0. docs/guarantees/accounting.md.
+    """
+    return 0.5 + 0.5 * min(1.0, float(deltas_of(read_composition(event, relation), np.zeros(1))[0]))
+
+
+def excess_probability(event: DpEvent, epsilon: float, relation: Relation | str) -> float:
+    """Return a bound on the probability that a result multiplies somebody's odds by more than exp(epsilon).
+
+    It is not the tail of the privacy loss of the noise: who sees only part of a result, or a function of it, may pass
+    exp(epsilon) more often than who sees all of it (and then by less).
+
+    Guarantee: never below the truth, for the result and whatever is computed from it. docs/guarantees/accounting.md.
+    """
+    composition = read_composition(event, relation)
+    if not composition.is_private:
+        return 1.0
+    if composition.pure_epsilon() <= epsilon * (1.0 + _ROUNDING):
+        return 0.0
+    return closed_forms.excess_bound(lambda smaller: deltas_of(composition, smaller), epsilon)

@@ -8,17 +8,15 @@ docs/guarantees/accounting.md, "Asking Google".
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from dp_accounting import DpEvent
 
-from discreet.privacy.accounting.composition import Composition, read_composition
+from discreet.privacy.accounting import releases
+from discreet.privacy.accounting.events import read_composition
 from discreet.privacy.accounting.pld.discretisation import connect_dots, loss_range
-from discreet.privacy.accounting.releases import GaussianNoise, LaplaceNoise, PoissonGaussianNoise, Selection
 from discreet.privacy.relation import Relation
-
-if TYPE_CHECKING:
-    from dp_accounting import DpEvent
 
 
 def google_epsilon(event: DpEvent, delta: float, relation: Relation | str, interval: float = 1e-4) -> float:
@@ -39,30 +37,30 @@ def google_epsilon(event: DpEvent, delta: float, relation: Relation | str, inter
     if not composition.is_private:
         return math.inf
     kinds = {type(release) for release, _ in composition.totals}
-    if Selection in kinds:
+    if releases.Selection in kinds:
         return _by_rdp(composition, kinds, delta)
     if (
         Relation(relation) is Relation.REPLACE
-        and kinds <= {GaussianNoise, PoissonGaussianNoise}
-        and PoissonGaussianNoise in kinds
+        and kinds <= {releases.GaussianNoise, releases.PoissonGaussianNoise}
+        and releases.PoissonGaussianNoise in kinds
     ):
         return _by_pld_accountant(composition, delta, interval, "REPLACE_ONE", gaussian_factor=2.0)
-    replaced = {PoissonGaussianNoise} if Relation(relation) is Relation.REPLACE else set()
-    if kinds <= {GaussianNoise, PoissonGaussianNoise, LaplaceNoise} - replaced:
+    replaced = {releases.PoissonGaussianNoise} if Relation(relation) is Relation.REPLACE else set()
+    if kinds <= {releases.GaussianNoise, releases.PoissonGaussianNoise, releases.LaplaceNoise} - replaced:
         return _by_pld_accountant(composition, delta, interval, "ADD_OR_REMOVE_ONE", gaussian_factor=1.0)
     return _by_composed_plds(composition, delta, interval)
 
 
-def _by_rdp(composition: Composition, kinds: set[Any], delta: float) -> float:
+def _by_rdp(composition: releases.Composition, kinds: set[Any], delta: float) -> float:
     import dp_accounting as dp
     from dp_accounting.rdp import RdpAccountant
 
-    if not kinds <= {Selection, GaussianNoise, LaplaceNoise}:
+    if not kinds <= {releases.Selection, releases.GaussianNoise, releases.LaplaceNoise}:
         raise ValueError("Google's accountants cannot compose selections with sampled releases")
     orders = list(1.0 + np.geomspace(1e-2, 1e6, 2_000))  # its own grid stops at 1024 and is coarse above 64
     accountant = RdpAccountant(orders, dp.NeighboringRelation.ADD_OR_REMOVE_ONE)
     for release, count in composition.totals:
-        if isinstance(release, GaussianNoise):
+        if isinstance(release, releases.GaussianNoise):
             accountant.compose(dp.GaussianDpEvent(release.multiplier), count)
         else:
             accountant.compose(dp.ZCDpEvent(count * release.rho()))
@@ -70,7 +68,7 @@ def _by_rdp(composition: Composition, kinds: set[Any], delta: float) -> float:
 
 
 def _by_pld_accountant(
-    composition: Composition, delta: float, interval: float, neighbours: str, gaussian_factor: float
+    composition: releases.Composition, delta: float, interval: float, neighbours: str, gaussian_factor: float
 ) -> float:
     """Use the PLD accountant, which doubles the shift of a plain Gaussian under REPLACE_ONE."""
     import dp_accounting as dp
@@ -78,17 +76,17 @@ def _by_pld_accountant(
 
     accountant = PLDAccountant(getattr(dp.NeighboringRelation, neighbours), interval)
     for release, count in composition.totals:
-        if isinstance(release, GaussianNoise):
+        if isinstance(release, releases.GaussianNoise):
             accountant.compose(dp.GaussianDpEvent(gaussian_factor * release.multiplier), count)
-        elif isinstance(release, LaplaceNoise):
+        elif isinstance(release, releases.LaplaceNoise):
             accountant.compose(dp.LaplaceDpEvent(release.multiplier), count)
-        elif isinstance(release, PoissonGaussianNoise):
+        elif isinstance(release, releases.PoissonGaussianNoise):
             inner = dp.GaussianDpEvent(release.multiplier)
             accountant.compose(dp.PoissonSampledDpEvent(release.rate, inner), count)
     return float(accountant.get_epsilon(delta))
 
 
-def _by_composed_plds(composition: Composition, delta: float, interval: float) -> float:
+def _by_composed_plds(composition: releases.Composition, delta: float, interval: float) -> float:
     """Compose with Google's convolution the pairs for which its accountants have no event."""
     from dp_accounting.pld.pld_pmf import DensePLDPmf
 

@@ -85,17 +85,11 @@ class ReversedPair(Pair):
 
 
 @dataclass(frozen=True)
-class FixedSizeGaussianPair(_Symmetric):
+class FixedSizeGaussianPair(_Symmetric, SampledGaussianPair):
     """The piecewise pair of a batch of fixed size: `SampledGaussianPair` for l > 0, its mirror image for l < 0.
 
     The mass that neither half claims sits at l = 0 exactly.
     """
-
-    rate: float
-    shift: float
-
-    def above(self, x: Array) -> Tails:
-        return SampledGaussianPair(self.rate, self.shift).above(x)
 
 
 @dataclass(frozen=True)

@@ -9,26 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from discreet.privacy.accounting.pairs import (
-    BoundedRangePair,
-    FixedSizeGaussianPair,
-    GaussianMixturePair,
-    LaplacePair,
-    Pair,
-    PoissonReplacePair,
-    ReversedPair,
-    SampledGaussianPair,
-    ShiftedTailsPair,
-    pure,
-    randomised_response,
-)
-from discreet.privacy.accounting.trials_law import TrialsLaw
+import numpy as np
+
+from discreet._common.checks import real_number
+from discreet.privacy.accounting import pairs
+from discreet.privacy.accounting.pairs import Array, Pair
 from discreet.privacy.relation import Relation
-
-if TYPE_CHECKING:
-    from discreet.privacy.accounting.composition import Composition
 
 
 class Release:
@@ -82,7 +69,7 @@ class GaussianNoise(_GaussianCost):
         return 1.0 / self.multiplier
 
     def pair(self) -> Pair:
-        return SampledGaussianPair(1.0, 1.0 / self.multiplier)
+        return pairs.SampledGaussianPair(1.0, 1.0 / self.multiplier)
 
 
 class _Pure(Release):
@@ -102,7 +89,7 @@ class LaplaceNoise(_Pure):
         return 1.0 / self.multiplier
 
     def pair(self) -> Pair:
-        return LaplacePair(self.pure_epsilon())
+        return pairs.LaplacePair(self.pure_epsilon())
 
 
 @dataclass(frozen=True)
@@ -118,7 +105,7 @@ class Selection(Release):
         return self.epsilon
 
     def pair(self) -> Pair:
-        return BoundedRangePair(self.epsilon)
+        return pairs.BoundedRangePair(self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -137,7 +124,7 @@ class Response(_Pure):
         return math.log1p(self.buckets * (1.0 - self.noise) / self.noise)
 
     def pair(self) -> Pair:
-        return randomised_response(self.noise, self.buckets)
+        return pairs.randomised_response(self.noise, self.buckets)
 
 
 @dataclass(frozen=True)
@@ -150,7 +137,7 @@ class PureNoise(_Pure):
         return self.epsilon
 
     def pair(self) -> Pair:
-        return pure(self.epsilon)
+        return pairs.pure(self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -162,7 +149,7 @@ class Objective(Release):
     tails: int
 
     def pair(self) -> Pair:
-        return ShiftedTailsPair(self.shift, 1.0 / self.multiplier, self.tails)
+        return pairs.ShiftedTailsPair(self.shift, 1.0 / self.multiplier, self.tails)
 
 
 @dataclass(frozen=True)
@@ -192,10 +179,10 @@ class PoissonGaussianNoise(_GaussianCost):
     def pairs(self) -> tuple[Pair, Pair]:
         shift = 1.0 / self.multiplier
         if self.relation is Relation.REPLACE:
-            pair = PoissonReplacePair(self.rate, shift)
+            pair = pairs.PoissonReplacePair(self.rate, shift)
             return pair, pair
-        removed = SampledGaussianPair(self.rate, shift)
-        return removed, ReversedPair(removed)
+        removed = pairs.SampledGaussianPair(self.rate, shift)
+        return removed, pairs.ReversedPair(removed)
 
 
 def _distance_of_means(relation: Relation) -> float:
@@ -220,7 +207,7 @@ class FixedSizeGaussianNoise(_GaussianCost):
         return 1.0 / self.multiplier
 
     def pair(self) -> Pair:
-        return FixedSizeGaussianPair(self.rate, 1.0 / self.multiplier)
+        return pairs.FixedSizeGaussianPair(self.rate, 1.0 / self.multiplier)
 
 
 @dataclass(frozen=True)
@@ -239,8 +226,8 @@ class GaussianMixture(_GaussianCost):
         return max(self.shifts)
 
     def pairs(self) -> tuple[Pair, Pair]:
-        removed = GaussianMixturePair(self.shifts, self.weights)
-        return removed, ReversedPair(removed)
+        removed = pairs.GaussianMixturePair(self.shifts, self.weights)
+        return removed, pairs.ReversedPair(removed)
 
 
 @dataclass(frozen=True)
@@ -269,6 +256,125 @@ class BestOfTrials(Release):
         return best_pair(self._compositions(), self.law)
 
     def _compositions(self) -> tuple[Composition, ...]:
-        from discreet.privacy.accounting.composition import Composition
-
         return tuple(Composition(trial) for trial in self.trials)
+
+
+_GRID = 2.0**60  # probabilities are multiples of its inverse, so that they can be drawn exactly
+_LEAST = 2.0**-40
+
+
+@dataclass(frozen=True)
+class TrialsLaw:
+    """The number of trials K, at least one: a truncated negative binomial.
+
+    With the generating function f(s) = E s^K, all that the accounting of "the best of K trials" needs is f' and f;
+    f'(s) is proportional to (1 - (1 - gamma) s)^-(eta + 1). Proof: docs/guarantees/private-search.md.
+
+    eta = 1 is the geometric law, eta = 0 the logarithmic one. A smaller gamma means more trials.
+    """
+
+    eta: float
+    gamma: float
+
+    def __post_init__(self) -> None:
+        if not real_number("eta", self.eta) > -1.0 or self.eta > 100.0:
+            raise ValueError(f"eta must lie above -1 and be at most 100, got {self.eta!r}")
+        if not _LEAST <= real_number("gamma", self.gamma) < 1.0:
+            raise ValueError(f"gamma must be at least 2^-40 and below 1, got {self.gamma!r}")
+
+    @classmethod
+    def with_mean(cls, eta: float, mean: float) -> TrialsLaw:
+        """The law with this expected number of trials, above 1, to the rounding of gamma."""
+        if not 1.0 < real_number("mean", mean) <= 1e6:
+            raise ValueError(f"the expected number of trials must be above 1 and at most 10^6, got {mean!r}")
+        low, high = math.log(_LEAST), 0.0
+        for _ in range(100):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if cls(eta, math.exp(middle)).mean > mean else (low, middle)
+        return cls(eta, math.floor(math.exp(high) * _GRID) / _GRID)
+
+    @property
+    def mean(self) -> float:
+        """The expected number of trials."""
+        return float(self.rate(np.zeros(1))[0])
+
+    def rate(self, tail: Array) -> Array:
+        """f'(1 - tail): how much likelier the best of K trials is than one trial, where a share `tail` is better."""
+        mixed = self.gamma + (1.0 - self.gamma) * tail
+        return np.asarray(self._scale * (1.0 - self.gamma) * mixed ** -(self.eta + 1.0))
+
+    def any_of(self, probability: Array) -> Array:
+        """1 - f(1 - p): the probability that an event of probability p happens in at least one of K trials."""
+        logs = np.log1p((1.0 - self.gamma) / self.gamma * probability)
+        if self.eta == 0.0:
+            return np.asarray(self._scale * logs)
+        return np.asarray(-self._scale * self.gamma**-self.eta / self.eta * np.expm1(-self.eta * logs))
+
+    @property
+    def _scale(self) -> float:
+        """What makes f(1) = 1."""
+        if self.eta == 0.0:
+            return -1.0 / math.log(self.gamma)
+        return self.eta / math.expm1(-self.eta * math.log(self.gamma))
+
+
+Counted = tuple[tuple[Release, int], ...]
+
+
+@dataclass(frozen=True)
+class Composition:
+    """Everything a plan releases, with how often.
+
+    Attributes
+    ----------
+    totals : tuple of (Release, int)
+        Each distinct release once.
+    order : tuple of (Release, int), optional
+        The Gaussian and selection releases in the order executed; None if there is no selection or the
+        order is too long to keep.
+    """
+
+    totals: Counted
+    order: Counted | None = None
+
+    @property
+    def is_private(self) -> bool:
+        """Whether every release has noise."""
+        return not any(isinstance(release, NonPrivate) for release, _ in self.totals)
+
+    @property
+    def only_gaussian(self) -> bool:
+        """Whether all releases are plain Gaussians, for which Gaussian DP is exact."""
+        return all(isinstance(release, GaussianNoise) for release, _ in self.totals)
+
+    @property
+    def gaussian_mu(self) -> float:
+        """The mu of the plain Gaussian releases alone."""
+        return math.sqrt(math.fsum(n * r.mu() ** 2 for r, n in self.totals if isinstance(r, GaussianNoise)))
+
+    @property
+    def selections(self) -> Counted:
+        """The selections alone."""
+        return tuple((release, n) for release, n in self.totals if isinstance(release, Selection))
+
+    @property
+    def others(self) -> Counted:
+        """What is neither a plain Gaussian nor a selection."""
+        return tuple((r, n) for r, n in self.totals if not isinstance(r, GaussianNoise | Selection))
+
+    @property
+    def order_rho(self) -> float:
+        """The zCDP cost of the Gaussian and selection releases in `order`."""
+        return math.fsum(n * release.rho() for release, n in self.order or ())
+
+    def rho(self) -> float:
+        """Return the zCDP cost."""
+        return math.fsum(n * release.rho() for release, n in self.totals)
+
+    def mu(self) -> float:
+        """Return the Gaussian DP cost, infinite if a release has none."""
+        return math.sqrt(math.fsum(n * release.mu() ** 2 for release, n in self.totals))
+
+    def pure_epsilon(self) -> float:
+        """Return the pure DP cost."""
+        return math.fsum(n * release.pure_epsilon() for release, n in self.totals)

@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Any
 
 from discreet._common.checks import real_number
+from discreet._common.codec import described, parse_json
 from discreet._common.exceptions import BudgetExceededError
-from discreet._common.json_file import described, parse_json
 from discreet.privacy.ledger.chain import View, digest_of
 from discreet.privacy.ledger.records import ChainError, Record, problems
 from discreet.privacy.ledger.total import Total, event_text, fields_text
@@ -84,7 +84,7 @@ class Allowance:
     def check(self, event: str) -> None:
         """Refuse an event that the accounting does not know, or not under this relation."""
         from discreet.privacy.accounting import event_from_dict
-        from discreet.privacy.accounting.composition import read_composition
+        from discreet.privacy.accounting.events import read_composition
 
         read_composition(event_from_dict(json.loads(event)), self.relation)
 

@@ -59,7 +59,7 @@ class Total:
         if len(runs) > 1 and runs[-2][0] == event:
             runs[-2:] = [(event, runs[-2][1] + 1)]
         if self.in_order and _has_selection(runs):
-            from discreet.privacy.accounting.composition import LONGEST_ORDER
+            from discreet.privacy.accounting.events import LONGEST_ORDER
 
             if _length(runs) <= LONGEST_ORDER:
                 return Total(self.entries + 1, tuple(runs))
@@ -167,7 +167,7 @@ def _length(runs: Sequence[Run]) -> int:
 @lru_cache(maxsize=4096)
 def _length_of(text: str) -> int:
     from discreet.privacy.accounting import event_from_dict
-    from discreet.privacy.accounting.composition import length
+    from discreet.privacy.accounting.events import length
 
     return length(event_from_dict(json.loads(text)))
 

@@ -7,8 +7,8 @@ they draw:
 
 - additive (`AdditiveMechanism`): `release(rng, value, sensitivity)` returns the value with noise; `grid` is for sums
   whose terms are rounded one by one, and for kernels that add the noise themselves;
-- sampled (`SampledMechanism`): `batches(rng, rows, steps)` draws rows, `grid(clip, entries, rows)` the noise on
-  their clipped sums, so that the sampling rate of the draw is the one in the event;
+- sampled (`SampledMechanism` in aggregation.py): `batches(rng, rows, steps)` draws rows, `grid(clip, entries, rows)`
+  the noise on their clipped sums, so that the sampling rate of the draw is the one in the event;
 - running sums (`RunningSumGaussian` in aggregation.py): correlated noise on every partial sum of a sequence;
 - selections: `choose` or `draw` returns one of many candidates, with a method for each kind of candidate.
 
@@ -31,11 +31,11 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from discreet._common.types import FloatArray, IndexArray
+from discreet._common.types import FloatArray
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
-from discreet.privacy.mechanisms.sensitivity import Sensitivity
 from discreet.privacy.random.generator import RandomGenerator
+from discreet.privacy.relation import Sensitivity
 
 Law = Literal["normal", "laplace", "spherical"]
 Size = int | tuple[int, ...]
@@ -196,28 +196,6 @@ class AdditiveMechanism(PricedByMultiplier):
         Guarantee: costs one of the releases that `event` counts, if the value moves by no more than `sensitivity`.
         """
         return self.grid(sensitivity, value.size).release(rng, value)
-
-
-class SampledMechanism(Protocol):
-    """A mechanism that adds noise to sums over random batches of the rows, each row clipped to norm `clip`."""
-
-    @property
-    def multiplier(self) -> float: ...
-
-    @property
-    def event(self) -> Any: ...
-
-    def scale(self, clip: float) -> float:
-        """Standard deviation of the noise on a sum."""
-        ...
-
-    def batches(self, rng: RandomGenerator, rows: int, steps: int) -> tuple[IndexArray, IndexArray]:
-        """The batches of some steps: that of step t is indices[indptr[t]:indptr[t + 1]] of (indptr, indices)."""
-        ...
-
-    def grid(self, clip: float, entries: int, rows: float = 1) -> NoisyGrid:
-        """The grid and the noise of one sum of so many entries, each row clipped to norm `clip`."""
-        ...
 
 
 def noise_scale(multiplier: float, size: float) -> float:

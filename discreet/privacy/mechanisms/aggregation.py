@@ -1,23 +1,27 @@
-"""Correlated noise for running sums: the sum of the first t vectors, for every t, costs little more than one sum.
+"""Gaussian noise on running sums, and on sums over random samples of the rows.
 
-Two ways to write the matrix of running sums as a product: a binary tree of partial sums, which needs a few
-vectors of memory and may be saved and resumed, and the square root of the matrix, which needs less noise but keeps
-all vectors. `RunningSumGaussian` states the cost and the grid of the releases; the two factorisations decide what is
-released of the vectors, and compute the running sums from the releases alone. Proofs: docs/guarantees/ftrl.md.
+Correlated noise for running sums: the sum of the first t vectors, for every t, costs little more than one sum. Two ways
+to write the matrix of running sums as a product: a binary tree of partial sums, which needs a few vectors of memory and
+may be saved and resumed, and the square root of the matrix, which needs less noise but keeps all vectors.
+`RunningSumGaussian` states the cost and the grid of the releases; the two factorisations decide what is released of the
+vectors, and compute the running sums from the releases alone. Proofs: docs/guarantees/ftrl.md.
+
+For sums over samples the mechanism draws the sample as well as the noise.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
-from discreet._common.types import FloatArray
-from discreet.privacy.mechanisms.additive import Gaussian, NoisyGrid
-from discreet.privacy.mechanisms.sensitivity import Sensitivity
-from discreet.privacy.random.generator import RandomGenerator
+from discreet._common.types import FloatArray, IndexArray
+from discreet.privacy import accounting
+from discreet.privacy.mechanisms.additive import Gaussian, NoisyGrid, PricedByMultiplier, noise_scale, noisy_grid
+from discreet.privacy.random.generator import PoissonSample, RandomGenerator
+from discreet.privacy.relation import Relation, Sensitivity, clipped_sum
 
 Shape = tuple[int, ...]
 Kind = Literal["tree", "square-root"]
@@ -67,19 +71,6 @@ class RunningSumGaussian:
         return self._passes.grid(sensitivity * length, self.leaves * entries, rows * terms, loose=4.0)
 
 
-class RunningSums(Protocol):
-    """The running sums of `leaves` vectors, one after the other, from releases with noise alone."""
-
-    leaves: int
-
-    def next(self, vector: FloatArray, grid: NoisyGrid, rng: RandomGenerator) -> FloatArray:
-        """Take one vector more, on the grid, and return the sum of all so far with noise.
-
-        Guarantee: costs a part of the pass; what is returned depends on the vectors only through releases of the grid.
-        """
-        ...
-
-
 def running_sums(kind: Kind, leaves: int, shape: Shape) -> RunningSums:
     """A pass over at most `leaves` vectors of this shape."""
     return TreeSums(leaves, shape) if kind == "tree" else SquareRootSums(leaves, shape)
@@ -123,6 +114,10 @@ class TreeSums:
         self.open = np.zeros_like(self.exact)  # the same sums, as estimated from releases
 
     def next(self, vector: FloatArray, grid: NoisyGrid, rng: RandomGenerator) -> FloatArray:
+        """Take one vector more, on the grid, and return the sum of all so far with noise.
+
+        Guarantee: costs a part of the pass; what is returned depends on the vectors only through releases of the grid.
+        """
         _check_left(self.done, self.leaves)
         height = _trailing_ones(self.done)  # so many subtrees are completed together with this leaf
         exact = vector
@@ -158,6 +153,7 @@ class SquareRootSums:
         self.released = np.zeros((leaves, *shape))
 
     def next(self, vector: FloatArray, grid: NoisyGrid, rng: RandomGenerator) -> FloatArray:
+        """As `TreeSums.next`."""
         _check_left(self.done, self.leaves)
         self.vectors[self.done] = vector
         self.released[self.done] = grid.release(rng, self._latest(self.vectors))
@@ -170,6 +166,10 @@ class SquareRootSums:
         return np.tensordot(self.column[last::-1], rows[: last + 1], axes=1)
 
 
+# The running sums of `leaves` vectors, one after the other, from releases with noise alone.
+RunningSums = TreeSums | SquareRootSums
+
+
 def _check_left(done: int, leaves: int) -> None:
     """The noise is calibrated for a number of leaves; one more would be under-noised."""
     if done >= leaves:
@@ -179,3 +179,120 @@ def _check_left(done: int, leaves: int) -> None:
 def _trailing_ones(number: int) -> int:
     """How often a binary counter carries when it goes on from `number`."""
     return (~number & (number + 1)).bit_length() - 1
+
+
+@dataclass(frozen=True)
+class PoissonGaussian(PricedByMultiplier):
+    """Gaussian noise on the clipped sum over a Poisson sample of the rows, `count` times.
+
+    The multiplier is the standard deviation over the clipping norm C, not over the distance: the
+    accountant's pair for the replace relation already shifts by +C on one side and -C on the other.
+
+    Guarantee: the dominating pairs of docs/guarantees/sgd.md, composed as privacy-loss distributions.
+    """
+
+    multiplier: float
+    rate: float
+    count: int
+
+    def _cost(self) -> Any:
+        return accounting.poisson_event(self.rate, self.multiplier, self.count)
+
+    def scale(self, clip: float) -> float:
+        """Standard deviation of the noise on a sum."""
+        return noise_scale(self.multiplier, clip)
+
+    def batches(self, rng: RandomGenerator, rows: int, steps: int) -> tuple[IndexArray, IndexArray]:
+        """Every row joins the batch of every step independently, with probability `rate`: (indptr, indices)."""
+        return rng.poisson_batches(rows, self.rate, steps)
+
+    def sample(self, rng: RandomGenerator, rows: int) -> PoissonSample:
+        """The same batches as a sample that is known by its key, for rows that are not at hand all at once."""
+        return rng.poisson_sample(rows, self.rate)
+
+    def grid(self, clip: float, entries: int, rows: float = 1) -> NoisyGrid:
+        """The grid and the noise of one sum; rounding makes the longest contribution sqrt(entries) / 2 steps longer."""
+        return noisy_grid("normal", self.multiplier, clip, 0.5 * math.sqrt(entries), rows)
+
+
+@dataclass(frozen=True)
+class FixedSizeGaussian(PricedByMultiplier):
+    """Gaussian noise on the clipped sum over a batch of fixed size drawn without replacement, `count` times.
+
+    Whatever the relation, the row that leaves the batch is replaced by another one, so the pair shifts by
+    2C: the multiplier is the standard deviation over 2C. Refused for add/remove, where n is private.
+
+    Guarantee: the dominating pair of docs/guarantees/sgd.md, composed as a privacy-loss distribution.
+    """
+
+    multiplier: float
+    rows: int
+    batch: int
+    count: int
+
+    def _cost(self) -> Any:
+        return accounting.fixed_size_event(self.rows, self.batch, self.multiplier, self.count)
+
+    def scale(self, clip: float) -> float:
+        """Standard deviation of the noise on a sum."""
+        return noise_scale(self.multiplier, 2.0 * clip)
+
+    def batches(self, rng: RandomGenerator, rows: int, steps: int) -> tuple[IndexArray, IndexArray]:
+        """A uniformly random set of `batch` rows for every step: (indptr, indices)."""
+        if rows != self.rows:
+            raise ValueError(f"the mechanism is priced for {self.rows} rows, but the table has {rows}.")
+        indptr = np.arange(steps + 1, dtype=np.int64) * self.batch
+        if self.batch == 1:
+            return indptr, rng.integers(rows, steps)
+        indices = np.empty((steps, self.batch), dtype=np.int64)
+        for chosen in indices:
+            chosen[:] = rng.permutation(rows)[: self.batch]
+        return indptr, indices.ravel()
+
+    def grid(self, clip: float, entries: int, rows: float = 1) -> NoisyGrid:
+        """The grid and the noise of one sum, in which one rounded contribution may take the place of another."""
+        return noisy_grid("normal", self.multiplier, 2.0 * clip, math.sqrt(entries), rows)
+
+
+# Adds noise to sums over random batches of the rows, each row clipped to norm `clip`.
+SampledMechanism = PoissonGaussian | FixedSizeGaussian
+
+
+@dataclass(frozen=True)
+class AnchoredGaussian:
+    """Gaussian noise on `anchors` sums over all rows and, after each of them, on `steps` sums over Poisson samples.
+
+    One multiplier for both: it is that of the full sums (`full`), and `ratio` times it is that of the sampled
+    sums (`sampled`), so that a calibration moves the two together.
+
+    Guarantee: the product of the pairs of the two parts (docs/guarantees/svrg.md).
+    """
+
+    multiplier: float
+    ratio: float
+    rate: float
+    anchors: int
+    steps: int
+
+    @property
+    def full(self) -> Gaussian:
+        """The mechanism of the sums over all rows."""
+        return Gaussian(self.multiplier, self.anchors)
+
+    @property
+    def sampled(self) -> PoissonGaussian:
+        """The mechanism of the sums over Poisson samples."""
+        return PoissonGaussian(self.ratio * self.multiplier, self.rate, self.anchors * self.steps)
+
+    @property
+    def event(self) -> Any:
+        return accounting.compose([self.full.event, self.sampled.event])
+
+
+def anchored_ratio(relation: Relation, rate: float, steps: int, share: float) -> float:
+    """The ratio at which the full sums take about this share of the squared Gaussian cost.
+
+    A sampled sum of sensitivity D costs about (rate * D / multiplier)^2 when the noise is large. It is a rule of thumb
+    for dividing the budget: the accountant prices the whole, whatever the ratio.
+    """
+    return clipped_sum(relation).l2 * rate * math.sqrt(steps * share / (1.0 - share))

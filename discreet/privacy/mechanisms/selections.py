@@ -2,12 +2,15 @@
 
 How such a draw is made exactly depends on the candidates: vertices of a polytope, points of a convex set, places in an
 interval. What the mechanism needs of them comes as data, from the solver or the transformer that has the rows.
+
+Greedy selections are followed by the release of the chosen entry of a sum. Last, a random number of trials, of which
+only the best is released; proof: docs/guarantees/private-search.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -23,8 +26,8 @@ from discreet.privacy.mechanisms.additive import (
     PricedByMultiplier,
     noise_scale,
 )
-from discreet.privacy.mechanisms.sensitivity import Sensitivity
 from discreet.privacy.random.generator import RandomGenerator
+from discreet.privacy.relation import Sensitivity
 
 # Noise multipliers of the intercept over that of the selections: a tenth of the cost of a step, in rho for
 # Gaussian noise (1 / 3^2) and in epsilon for Laplace noise (1 / 4.5 against 2).
@@ -213,3 +216,103 @@ class QuantileSelection(_Selections):
             scores = np.log(places) - excess / (self.multiplier * sensitivity.l1)
         run = rng.gumbel_argmax(scores)
         return run, int(rng.integers(int(places[run]), 1)[0])
+
+
+@dataclass(frozen=True)
+class GumbelGreedy(Gaussian):
+    """`count` times: select one of many scores by the exponential mechanism, then release its gradient entry.
+
+    Gumbel noise of scale multiplier * D on scores of sensitivity D is the exponential mechanism with
+    epsilon = 2 / multiplier; the entry gets Gaussian noise of the same multiplier, so both halves of a step
+    cost the same rho. With `measured`, a second number of the chosen coordinate is released, for an eighth of what the
+    two cost together.
+
+    Guarantee: the events of a step, in this order: a selection of bounded range 2 / multiplier, a Gaussian, and with
+    `measured` a Gaussian of twice the multiplier.
+    """
+
+    measured: bool = False
+
+    def _cost(self) -> Any:
+        parts = [accounting.selection_event(2.0 / self.multiplier), accounting.gaussian_event(self.multiplier)]
+        if self.measured:
+            parts.append(self.of_measurement.event)
+        return accounting.compose(parts * self.count)
+
+    @property
+    def of_measurement(self) -> Gaussian:
+        """The mechanism of the second number of a chosen coordinate."""
+        return Gaussian(2.0 * self.multiplier)
+
+    def choose(self, rng: RandomGenerator, scores: FloatArray, sensitivity: Sensitivity) -> int:
+        """The index of the largest score after noise; nothing else of the scores is released."""
+        return TopSelections(self.multiplier, 1).choose(rng, scores, sensitivity)
+
+
+@dataclass(frozen=True)
+class LaplaceGreedy(Laplace):
+    """The same with Laplace noise in both places, as the thesis has it, at its true cost.
+
+    Report-noisy-max with Laplace noise of scale multiplier * D is (2 / multiplier)-DP, twice what is printed,
+    and not of bounded range: nothing better is known of it.
+
+    Guarantee: the events of a step: a pure release of epsilon 2 / multiplier, a Laplace release.
+    """
+
+    def _cost(self) -> Any:
+        choices = accounting.pure_event(2.0 / self.multiplier, self.count)
+        return accounting.compose([choices, accounting.laplace_event(self.multiplier, self.count)])
+
+    def choose(self, rng: RandomGenerator, scores: FloatArray, sensitivity: Sensitivity) -> int:
+        """The index of the largest score after noise; nothing else of the scores is released."""
+        if self.multiplier == 0.0:
+            return int(np.argmax(scores))
+        return int(np.argmax(scores + self.multiplier * sensitivity.l1 * rng.laplace(scores.size)))
+
+
+LAWS = {"geometric": 1.0, "logarithmic": 0.0}  # eta of the truncated negative binomial
+_BITS = 60
+_BLOCK = 64
+
+
+@dataclass(frozen=True)
+class RandomTrials:
+    """Draws how many trials there are, at least one, and states what the best of them costs.
+
+    Guarantee: if each trial is an independent run of one mechanism that costs at most one of some events, then the best
+    trial costs `event(events)`. The number of trials must not be released, nor anything of the other trials.
+    """
+
+    law: accounting.TrialsLaw
+
+    @classmethod
+    def expecting(cls, mean: float, law: str = "geometric") -> RandomTrials:
+        """So many trials on average, at least 1; exactly one trial is not random."""
+        if law not in LAWS:
+            raise ValueError(f"the law of the number of trials must be one of {', '.join(LAWS)}; got {law!r}.")
+        return cls(accounting.TrialsLaw.with_mean(LAWS[law], mean))
+
+    def event(self, events: Sequence[Any]) -> Any:
+        """The cost of the best trial, if each costs one of `events`."""
+        return accounting.best_of_trials_event(events, self.law.eta, self.law.gamma)
+
+    def draw(self, rng: RandomGenerator) -> int:
+        """The number of trials, without rounding: whole random numbers are compared with whole numbers.
+
+        A geometric number k that is kept with probability 1 / k has the logarithmic law.
+        """
+        if self.law.eta not in LAWS.values():
+            raise ValueError(f"only the laws with eta = 0 and eta = 1 can be drawn; got eta = {self.law.eta!r}.")
+        while True:
+            count = self._geometric(rng)
+            if self.law.eta == 1.0 or int(rng.integers(count, 1)[0]) == 0:
+                return count
+
+    def _geometric(self, rng: RandomGenerator) -> int:
+        """How many draws until one succeeds, each with probability gamma, which is a multiple of 2^-60."""
+        below, before = int(self.law.gamma * 2**_BITS), 0
+        while True:
+            stops = (rng.integers(2**_BITS, _BLOCK) < below).nonzero()[0]
+            if stops.size:
+                return before + int(stops[0]) + 1
+            before += _BLOCK

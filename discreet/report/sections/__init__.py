@@ -1,1 +1,1 @@
-"""The parts of a report, one file each: every one takes the material and returns blocks."""
+"""The parts of a report: functions that take the material and return a section."""

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from discreet.privacy.accounting import delta_of, epsilon_of, gaussian_epsilon, poisson_event
+from discreet.privacy.accounting.closed_forms import zcdp_epsilon
 from discreet.privacy.accounting.pairs import LaplacePair, SampledGaussianPair
 from discreet.privacy.accounting.pld.discretisation import certified_renyi_delta, certified_renyi_epsilon, roughly
 from discreet.privacy.accounting.pld.selections import moving_sums
-from discreet.privacy.accounting.renyi import zcdp_epsilon
 from tests.exact_privacy import (
     Profile,
     attained_delta,

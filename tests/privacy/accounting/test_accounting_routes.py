@@ -31,8 +31,8 @@ from discreet.privacy.accounting.pairs import (
     randomised_response,
 )
 from discreet.privacy.accounting.pld.convolution import compose as compose_pairs
+from discreet.privacy.accounting.pld.convolution import log_transform
 from discreet.privacy.accounting.pld.discretisation import connect_dots
-from discreet.privacy.accounting.pld.fourier import log_transform
 from discreet.privacy.budget import Budget
 
 REPLACE, ZERO_OUT = "replace", "zero_out"

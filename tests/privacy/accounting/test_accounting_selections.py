@@ -28,7 +28,7 @@ from discreet.privacy.accounting import (
     rho_of,
     selection_event,
 )
-from discreet.privacy.accounting.renyi import zcdp_delta, zcdp_epsilon
+from discreet.privacy.accounting.closed_forms import zcdp_delta, zcdp_epsilon
 from discreet.privacy.budget import Budget
 
 REPLACE, ZERO_OUT = "replace", "zero_out"

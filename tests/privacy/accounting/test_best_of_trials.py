@@ -166,7 +166,7 @@ def class_chances(law, borders):
 def test_gaussian_trials_may_be_asked_for_their_largest_shift():
     """The bound of one event of probability u under the other table, which the largest shift is made of, is exact."""
     from discreet.privacy.accounting.best_of_trials import TrialProfile
-    from discreet.privacy.accounting.composition import read_composition
+    from discreet.privacy.accounting.events import read_composition
 
     u = np.array([1e-9, 1e-3, 0.3, 0.9])
     exact = ndtr(ndtri(u) + 0.25)

@@ -102,7 +102,7 @@ def test_a_pure_budget_keeps_one_sum_that_is_never_too_small(path: Path) -> None
 
 
 def test_selections_keep_their_order_as_long_as_the_accounting_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accounting.composition, "LONGEST_ORDER", 6)
+    monkeypatch.setattr(accounting.events, "LONGEST_ORDER", 6)
     events = [gaussian_event(20.0), selection_event(0.1), selection_event(0.1), gaussian_event(30.0)]
     total = Total()
     for event in events:

@@ -15,8 +15,8 @@ from scipy import stats
 from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms.perturbations import SphericalLaplace
-from discreet.privacy.mechanisms.sensitivity import Sensitivity
 from discreet.privacy.random.generator import seeded_generator
+from discreet.privacy.relation import Sensitivity
 from discreet.scaling.plan import DEFAULT_SHARE
 from tests.statistics import both_arms
 

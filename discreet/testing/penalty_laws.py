@@ -1,56 +1,18 @@
-"""`check_penalty`: the laws of a convex penalty."""
+"""Laws of a convex penalty."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.problem.penalties import Penalty
-from discreet.testing.laws import Law, LawResult, OnFail, broken, run_laws
+from discreet.testing.laws import broken
+from discreet.testing.tables import points
 
-SIZE = 4
 STEPS = (1e-3, 0.3, 10.0)
 SLACK = 1e-9
-
-
-def check_penalty(
-    penalty: Penalty, *, on_fail: OnFail = "raise", expected_failures: Mapping[str, str] | None = None
-) -> list[LawResult]:
-    """Check a penalty: proximal map, conjugate, convexity, behaviour at extremes.
-
-    Parameters
-    ----------
-    penalty : Penalty
-        The penalty to check, for four columns.
-    on_fail, expected_failures
-        As in `check_loss`.
-
-    Returns
-    -------
-    list of LawResult
-        One for each law.
-
-    Examples
-    --------
-    >>> from discreet.problem.penalties import L1
-    >>> from discreet.testing import check_penalty
-    >>> {result.status for result in check_penalty(L1(0.1))}
-    {'passed'}
-    """
-    return run_laws(LAWS, penalty, repr(penalty), on_fail, expected_failures)
-
-
-def points(size: int = SIZE) -> list[FloatArray]:
-    """Coefficients of many magnitudes, with zeros among them."""
-    rng = np.random.default_rng(0)
-    found = [np.zeros(size)]
-    for scale in (1e-3, 0.1, 1.0, 30.0):
-        for _ in range(6):
-            found.append(scale * rng.standard_normal(size) * (rng.uniform(size=size) < 0.8))
-    return found
 
 
 def prox_minimises(penalty: Penalty) -> None:
@@ -102,11 +64,3 @@ def extreme_numbers_give_no_nan(penalty: Penalty) -> None:
 
 def _moreau(penalty: Penalty, w: FloatArray, v: FloatArray, step: float) -> float:
     return penalty.value(w) + float((w - v) @ (w - v)) / (2.0 * step)
-
-
-LAWS: list[Law[Penalty]] = [
-    prox_minimises,
-    conjugate_keeps_fenchel_young,
-    value_is_strongly_convex,
-    extreme_numbers_give_no_nan,
-]

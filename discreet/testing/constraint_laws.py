@@ -1,43 +1,17 @@
-"""`check_constraint`: the laws of a closed convex set."""
+"""Laws of a closed convex set."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.problem.constraints import Constraint
-from discreet.testing.laws import Law, LawResult, OnFail, broken, run_laws, skipped
-from discreet.testing.penalties import SIZE, SLACK, points
+from discreet.testing.laws import broken, skipped
+from discreet.testing.tables import SIZE, points
 
-
-def check_constraint(
-    constraint: Constraint, *, on_fail: OnFail = "raise", expected_failures: Mapping[str, str] | None = None
-) -> list[LawResult]:
-    """Check a constraint: projection, linear oracle, support function, diameter, behaviour at extremes.
-
-    Parameters
-    ----------
-    constraint : Constraint
-        The set to check.
-    on_fail, expected_failures
-        As in `check_loss`.
-
-    Returns
-    -------
-    list of LawResult
-        One for each law.
-
-    Examples
-    --------
-    >>> from discreet.problem.constraints import L2Ball
-    >>> from discreet.testing import check_constraint
-    >>> {result.status for result in check_constraint(L2Ball(1.0))}
-    {'passed'}
-    """
-    return run_laws(LAWS, constraint, repr(constraint), on_fail, expected_failures)
+SLACK = 1e-9
 
 
 def projection_is_the_nearest_point(constraint: Constraint) -> None:
@@ -107,13 +81,3 @@ def _inside(constraint: Constraint) -> list[FloatArray]:
 def _needs_bounded(constraint: Constraint) -> None:
     if not math.isfinite(constraint.diameter(SIZE)):
         skipped("the set is unbounded")
-
-
-LAWS: list[Law[Constraint]] = [
-    projection_is_the_nearest_point,
-    support_bounds_the_set,
-    oracle_attains_the_support,
-    diameter_is_the_largest_distance,
-    extreme_numbers_give_no_nan,
-    start_is_feasible,
-]

@@ -1,0 +1,5 @@
+from discreet.model_selection.private_scores import PrivateScores as PrivateScores
+from discreet.model_selection.private_scores import cross_val_score_private as cross_val_score_private
+from discreet.model_selection.private_scores import folds_guarantee as folds_guarantee
+from discreet.model_selection.private_search import PrivateGridSearch as PrivateGridSearch
+from discreet.model_selection.private_search import PrivateSearchCV as PrivateSearchCV
