@@ -16,7 +16,7 @@ from discreet.cli.console import answer, check_free, model_and_schema, wants_pro
 if TYPE_CHECKING:
     from discreet.data.schema import Schema
     from discreet.data.validation import Table
-    from discreet.fairness.figures.curves import Evaluation
+    from discreet.fairness.figures import Evaluation
 
 EXAMPLE = "Example: discreet fairness model.json test.csv --sensitive sex --public-rows"
 MOST_GROUPS = 50
@@ -157,7 +157,7 @@ def _paid(estimator: Any, rows: Table, values: Any, groups: list[str], settings:
 def _evaluation(rows: Table, values: Any, failure: float, models: int, train: tuple[Any, Any] | None) -> Evaluation:
     import numpy as np
 
-    from discreet.fairness.figures.curves import Evaluation
+    from discreet.fairness.figures import Evaluation
 
     if len(np.unique(values)) > MOST_GROUPS:
         raise ValueError(f"--sensitive: the column has more than {MOST_GROUPS} different values; cut it into groups.")
@@ -174,7 +174,7 @@ def _plain(
 ) -> dict[str, Any]:
     """The certificate without noise, and the band of models; without a distance, the values alone."""
     from discreet.fairness import certificate, linear_classifier, unknown_distance
-    from discreet.fairness.figures.curves import said_before
+    from discreet.fairness.figures import said_before
 
     made, train = linear_classifier(estimator), evaluation.train
     law, (gradient, refused) = made.law, _gradient(estimator, train)
@@ -206,7 +206,7 @@ def _plain(
 def _gradient(estimator: Any, train: tuple[Any, Any] | None) -> tuple[Any, str]:
     """The law that the gradient on the training rows proves, or why it proves none."""
     from discreet.fairness import gradient_distance
-    from discreet.fairness.figures.curves import said_before
+    from discreet.fairness.figures import said_before
 
     if train is None:
         return None, ""
@@ -229,8 +229,7 @@ def _check_law(estimator: Any) -> None:
 def _draw(estimator: Any, evaluation: Evaluation, folder: Path, talks: bool) -> list[str]:
     """The figures of the chapter for this model."""
     from discreet._common.progress import progress_bar
-    from discreet.fairness.figures.curves import curves_of
-    from discreet.fairness.figures.plots import plot_curves
+    from discreet.fairness.figures import curves_of, plot_curves
 
     folder.mkdir(exist_ok=True)
     made = []

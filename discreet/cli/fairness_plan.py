@@ -89,7 +89,7 @@ def fairness_plan(
     It rests on an assumption about how near people are to the decision boundary, which you make from public knowledge
     and which is printed with the answer.
     """
-    from discreet.fairness.harm.planned_noise import has_proved_law
+    from discreet.fairness.harm.at_plan import has_proved_law
 
     check_plot(plot, force)
     parameters: dict[str, Any] = {"epsilon": 1.0 if epsilon is None else epsilon, "delta": delta, "solver": solver}
@@ -138,7 +138,7 @@ def _answer(
         return rows_for_harm(model, columns, **target, **question)
     if plot is None:
         return epsilon_for_harm(model, rows, columns, **target, **question)
-    from discreet.fairness.harm.plots import plot_harm
+    from discreet.fairness.harm.search import plot_harm
 
     return plot_harm(model, rows, columns, path=plot, **target, **question)
 

@@ -9,7 +9,7 @@ from discreet.fairness.certificates.record import AggregateStatement, number
 
 if TYPE_CHECKING:
     from discreet.fairness.certificates.record import FairnessCertificate, FairnessStatement
-    from discreet.fairness.figures.simulate import ModelValues
+    from discreet.fairness.figures import ModelValues
 
 
 def as_json(found: dict[str, Any]) -> dict[str, Any]:
