@@ -220,7 +220,7 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _problem(loss: str, alpha: float) -> Any:
-    from discreet.federated.plan_file import LOSSES
+    from discreet.federated.planning import LOSSES
     from discreet.problem import L2, Problem
 
     return Problem(LOSSES["smoothed-hinge" if loss == "hinge" else loss](), L2(alpha))

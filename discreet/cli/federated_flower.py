@@ -62,7 +62,7 @@ def client(
     require_flower()
     from discreet.federated.client import Client
     from discreet.federated.flower.data_holder import hold_data, only_process
-    from discreet.federated.plan_file import read_plan
+    from discreet.federated.planning import read_plan
     from discreet.privacy.ledger import Ledger
 
     X, y = _labelled_rows(table, target, no_header, schema, classes)
@@ -100,7 +100,7 @@ def app(
 ) -> None:
     """Write the folder that `flwr run` submits to a SuperLink, to train with the clients that are connected to it."""
     from discreet.federated.flower.app import ServerSettings, write_app
-    from discreet.federated.plan_file import read_plan
+    from discreet.federated.planning import read_plan
 
     check_free(out, force)
     settings = ServerSettings(

@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet._common.plotting import picture
 from discreet._common.types import FloatArray, IntArray
-from discreet.federated.decentralised.plan_text import READERS
+from discreet.federated.decentralised.plan import READERS
 
 if TYPE_CHECKING:
     from discreet.federated.decentralised.network import Network
