@@ -12,13 +12,12 @@ from typer import Option
 
 from discreet._common.plotting import pyplot
 from discreet.cli import options
-from discreet.cli.console import answer, check_plot, group, print_json
+from discreet.cli.console import answer, check_plot, command, group, print_json
 from discreet.privacy.relation import Relation
 
 FAILED_CODE = 1
-EXAMPLE = "Example: discreet audit replay --rows 200 --columns 5 --bounds 0,1"
-
-commands = group("Attack the library, and compare with what is promised. Exit code 1: a promise was broken.", EXAMPLE)
+REPLAY = "discreet audit replay --rows 200 --columns 5 --bounds 0,1"
+group("Attack the library, and compare with what is promised. Exit code 1: a promise was broken.", REPLAY)
 
 Epsilons = Annotated[list[float], Option("--epsilon", help="Privacy budgets, as often as wanted.")]
 Runs = Annotated[int, Option(min=100, help="Runs on each of two tables.")]
@@ -35,7 +34,7 @@ def _numbers(result: Any) -> dict[str, Any]:
     return asdict(result) | {name: "inf" if x > 0.0 else None for name, x in odd.items()}
 
 
-@commands.command("replay", epilog=EXAMPLE)
+@command(REPLAY)
 def replay_command(
     rows: Annotated[int, Option(min=2, help="Number of rows of the made-up table.")] = 200,
     columns: Annotated[int, Option(min=1, help="Number of columns without the target.")] = 5,
@@ -80,7 +79,7 @@ def _replay_json(change: str, found: Any) -> dict[str, Any]:
     }
 
 
-@commands.command("solvers", epilog="Example: discreet audit solvers --solver cd --relation replace")
+@command("discreet audit solvers --solver cd --relation replace")
 def solvers_command(
     solver: Annotated[str | None, Option(help="A solver or one of its variants.", show_default="all")] = None,
     relation: Annotated[Relation | None, Option(help="Which tables are neighbours.", show_default="all")] = None,
@@ -114,7 +113,7 @@ def _solver_line(result: Any) -> str:
     return f"{start} attained {attained:<7} shown {result.epsilon:.3f} of {result.promised:g}, {fault}: {verdict}"
 
 
-@commands.command("faults", epilog="Example: discreet audit faults")
+@command("discreet audit faults")
 def faults_command(json: options.Json = False) -> None:
     """Plant faults into the library, each beside the right implementation, and look for them."""
     from discreet.audit.page import planted_table
@@ -125,7 +124,7 @@ def faults_command(json: options.Json = False) -> None:
     _finish(all(result.passed for result in results.values()))
 
 
-@commands.command("one-run", epilog="Example: discreet audit one-run --epsilon 4 --canaries 1000")
+@command("discreet audit one-run --epsilon 4 --canaries 1000")
 def one_run_command(
     epsilon: options.Epsilon = 1.0,
     canaries: Annotated[int, Option(min=10, help="Rows that are in the table or not by a coin each.")] = 500,
@@ -141,7 +140,7 @@ def one_run_command(
     _finish(result.passed)
 
 
-@commands.command("membership", epilog="Example: discreet audit membership --epsilon 1 --epsilon inf --plot curves.png")
+@command("discreet audit membership --epsilon 1 --epsilon inf --plot curves.png")
 def membership_command(
     epsilon: Epsilons = [math.inf, 8.0, 1.0],  # noqa: B006  (Typer reads the default and does not change it)
     rows: Annotated[int, Option(min=2, help="Rows of the training table.")] = 40,
@@ -166,7 +165,7 @@ def membership_command(
     _finish(passed)
 
 
-@commands.command("reconstruction", epilog="Example: discreet audit reconstruction --plot found.png")
+@command("discreet audit reconstruction --plot found.png")
 def reconstruction_command(
     epsilon: Epsilons = [math.inf, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0],  # noqa: B006
     rows: Annotated[int, Option(min=2, help="Rows, all but one of which the attacker knows.")] = 40,
@@ -191,7 +190,7 @@ def reconstruction_command(
     _finish(passed)
 
 
-@commands.command("report", epilog="Example: discreet audit report --page docs/audits.md")
+@command("discreet audit report --page docs/audits.md")
 def report_command(
     page: Annotated[Path, Option(help="A page with marks for results; pictures are written beside it.")],
     runs: Runs = 2_000,

@@ -9,21 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from typer import Option
 
 from discreet.cli import options
-from discreet.cli.console import answer, check_plot
+from discreet.cli.console import answer, check_plot, command
 from discreet.fairness.notions import NOTIONS
 from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
     from discreet.fairness.harm.margin_profiles import MarginProfile
 
-EXAMPLE = (
-    "Example: discreet fairness-plan --rows 45000 --columns 10 --group men=25000 --group women=20000 --at-most 0.02"
-)
 SOME_ROWS = 10_000  # to ask which laws are proved, where the number of rows is what is looked for
 Pairs = list[str]
 Number = TypeVar("Number", int, float)
 
 
+@command("discreet fairness-plan --rows 45000 --columns 10 --group men=25000 --group women=20000 --at-most 0.02")
 def fairness_plan(
     columns: Annotated[int, Option(min=1, help="Number of columns without the target.")],
     group: Annotated[Pairs, Option(metavar="NAME=ROWS", help="Group name and its number of rows; once per group.")],

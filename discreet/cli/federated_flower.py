@@ -8,23 +8,52 @@ from typing import Annotated, Any, Literal
 from typer import Argument, Option
 
 from discreet.cli import options
-from discreet.cli.console import check_free, print_json
+from discreet.cli.console import check_free, command, print_json
 from discreet.cli.fit import schema_of
 
-CLIENT_EXAMPLE = (
-    "Example: discreet federated client rows.csv --target y --plan plan.json --name clinic-a --state clinic-a.state "
+CLIENT = (
+    "discreet federated client rows.csv --target y --plan plan.json --name clinic-a --state clinic-a.state "
     "--superlink server.example.org:9092 --authority ca.pem --key clinic-a.key"
 )
 
-APP_EXAMPLE = (
-    "Example: discreet federated app server --plan plan.json --client clinic-a --client clinic-b && flwr run server"
-)
-LOOPBACK_EXAMPLE = "Example: discreet federated loopback --clients 3"
 
 Timeout = Annotated[float, Option(min=1.0, help="Round timeout in seconds.")]
 PlanFile = Annotated[Path, Option(help="The plan of the run.")]
 
 
+@command("discreet federated app server --plan plan.json --client clinic-a --client clinic-b && flwr run server")
+def app(
+    folder: Annotated[Path, Argument(metavar="FOLDER", help="Where to write it; a new folder.")],
+    plan: PlanFile,
+    clients: Annotated[list[str], Option("--client", help="The name of a client, as registered; once for each.")],
+    out: options.ModelOut = Path("model.json"),
+    state: Annotated[Path, Option(help="The file of the server's state.")] = Path("server.state"),
+    timeout: Timeout = 60.0,
+    wait: Annotated[float, Option(help="Seconds that the first round waits for all clients.")] = 600.0,
+    force: options.Force = False,
+) -> None:
+    """Write the folder that `flwr run` submits to a SuperLink, to train with the clients that are connected to it."""
+    from discreet.federated.flower.app import ServerSettings, write_app
+    from discreet.federated.planning import read_plan
+
+    check_free(out, force)
+    settings = ServerSettings(
+        plan=str(plan.resolve()),
+        clients=tuple(clients),
+        state=str(state.resolve()),
+        outcome=str(out.resolve()),
+        timeout=timeout,
+        wait=wait,
+    )
+    if read_plan(plan).clients != len(set(clients)):
+        raise ValueError(f"the plan has {read_plan(plan).clients} clients; {len(set(clients))} names are given.")
+    folder.mkdir(parents=True)
+    settings.write(folder.resolve() / "server.json")
+    write_app(folder, folder.resolve() / "server.json")
+    print(f"written to {folder}; start the training with: flwr run {folder} NAME_OF_THE_SUPERLINK")
+
+
+@command(CLIENT)
 def client(
     table: options.TableFile,
     plan: PlanFile,
@@ -88,37 +117,7 @@ def client(
         hold_data(holder, state, superlink, authority=authority, key=key, log=log)
 
 
-def app(
-    folder: Annotated[Path, Argument(metavar="FOLDER", help="Where to write it; a new folder.")],
-    plan: PlanFile,
-    clients: Annotated[list[str], Option("--client", help="The name of a client, as registered; once for each.")],
-    out: options.ModelOut = Path("model.json"),
-    state: Annotated[Path, Option(help="The file of the server's state.")] = Path("server.state"),
-    timeout: Timeout = 60.0,
-    wait: Annotated[float, Option(help="Seconds that the first round waits for all clients.")] = 600.0,
-    force: options.Force = False,
-) -> None:
-    """Write the folder that `flwr run` submits to a SuperLink, to train with the clients that are connected to it."""
-    from discreet.federated.flower.app import ServerSettings, write_app
-    from discreet.federated.planning import read_plan
-
-    check_free(out, force)
-    settings = ServerSettings(
-        plan=str(plan.resolve()),
-        clients=tuple(clients),
-        state=str(state.resolve()),
-        outcome=str(out.resolve()),
-        timeout=timeout,
-        wait=wait,
-    )
-    if read_plan(plan).clients != len(set(clients)):
-        raise ValueError(f"the plan has {read_plan(plan).clients} clients; {len(set(clients))} names are given.")
-    folder.mkdir(parents=True)
-    settings.write(folder.resolve() / "server.json")
-    write_app(folder, folder.resolve() / "server.json")
-    print(f"written to {folder}; start the training with: flwr run {folder} NAME_OF_THE_SUPERLINK")
-
-
+@command("discreet federated loopback --clients 3")
 def loopback(
     clients: Annotated[int, Option(min=1, help="Data holders.")] = 3,
     rows: Annotated[int, Option(min=2, help="Made-up rows of each of them.")] = 300,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet._common.text import facts
 from discreet.cli import options
-from discreet.cli.console import check_free, opened, print_json, wants_progress
+from discreet.cli.console import check_free, command, opened, print_json, wants_progress
 from discreet.privacy.relation import Relation, relation_for
 
 if TYPE_CHECKING:
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from discreet.estimators.table_fit import TableFit
     from discreet.privacy.ledger import ModelLedger
 
-EXAMPLE = "Example: discreet fit patients.csv --target readmitted --epsilon 1"
 
-
+@command("discreet fit patients.csv --target readmitted --epsilon 1")
 def fit(
     table: options.TableFile,
     target: options.TargetName = None,

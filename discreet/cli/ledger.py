@@ -10,28 +10,21 @@ from typer import Option
 
 from discreet._common.text import facts
 from discreet.cli import options
-from discreet.cli.console import answer, check_free, group, print_json
+from discreet.cli.console import answer, check_free, command, group, print_json
 from discreet.privacy.relation import Relation, relation_for
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Ledger
 
-EXAMPLE = "Example: discreet ledger show --ledger budget.db"
 Url = Annotated[str, Option("--ledger", metavar="URL", help="The ledger: a file, sqlite:///FILE or postgresql://...")]
 NO_BUDGET = "no budget was opened in this ledger"
 OneDataset = Annotated[str, Option("--dataset", help="The table's name in the ledger.")]
 AnyDataset = Annotated[str | None, Option("--dataset", help="The table's name in the ledger.", show_default="all")]
-commands = group(
-    "Keep the privacy budgets of tables: set them, see who spent what, check and copy the records.", EXAMPLE
-)
+SHOW = "discreet ledger show --ledger budget.db"
+group("Keep the privacy budgets of tables: set them, see who spent what, check and copy the records.", SHOW)
 
 
-def command(name: str, example: str) -> Any:
-    """Register a function as `discreet ledger NAME`."""
-    return commands.command(name, epilog=f"Example: discreet ledger {name} {example}")
-
-
-@command("open", "--ledger budget.db --dataset patients --epsilon 1 --delta 1e-6")
+@command("discreet ledger open --ledger budget.db --dataset patients --epsilon 1 --delta 1e-6")
 def open_budget(
     ledger: Url,
     dataset: OneDataset,
@@ -50,7 +43,7 @@ def open_budget(
     answer(json, budget, lambda: _as_lines(budget))
 
 
-@command("show", "--ledger budget.db")
+@command(SHOW)
 def show(ledger: Url, dataset: AnyDataset = None, json: options.Json = False) -> None:
     """Show what is promised for each table, what was spent and what is left."""
     book = _existing(ledger)
@@ -59,7 +52,7 @@ def show(ledger: Url, dataset: AnyDataset = None, json: options.Json = False) ->
     answer(json, lambda: {"datasets": found, "head": book.head()}, text)
 
 
-@command("entries", "--ledger budget.db --dataset patients")
+@command("discreet ledger entries --ledger budget.db --dataset patients")
 def entries(
     ledger: Url,
     dataset: AnyDataset = None,
@@ -76,7 +69,7 @@ def entries(
     answer(json, values, "\n\n".join(_entry_lines(budgets[name], rows) for name, rows in found.items()) or NO_BUDGET)
 
 
-@command("verify", "--ledger budget.db --head HASH")
+@command("discreet ledger verify --ledger budget.db --head HASH")
 def verify(
     ledger: Url,
     head: Annotated[str | None, Option(metavar="HASH", help="A hash that was shown earlier.")] = None,
@@ -93,7 +86,7 @@ def verify(
     print(f"all records and totals are intact\nhead  {book.head()}\nkeep this hash elsewhere, and check it with --head")
 
 
-@command("export", "--ledger budget.db --out budget.csv")
+@command("discreet ledger export --ledger budget.db --out budget.csv")
 def export(
     ledger: Url,
     dataset: AnyDataset = None,
@@ -119,7 +112,7 @@ def export(
         out.write_text(text, encoding="utf-8")
 
 
-@command("backup", "--ledger budget.db --out copy.db")
+@command("discreet ledger backup --ledger budget.db --out copy.db")
 def backup(
     ledger: Url,
     out: Annotated[Path, Option(help="A new file.")],

@@ -9,16 +9,15 @@ from typer import Option
 
 from discreet._common.text import facts
 from discreet.cli import options
-from discreet.cli.console import print_json
+from discreet.cli.console import command, print_json
 from discreet.cli.fit import in_short
 from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
     from discreet.estimators.table_fit import FitRequest
 
-EXAMPLE = "Example: discreet plan --rows 45312 --columns 8 --epsilon 1"
 
-
+@command("discreet plan --rows 45312 --columns 8 --epsilon 1")
 def plan(
     rows: Annotated[int, Option(min=1, help="Number of rows (with add_remove: a public estimate).")],
     columns: Annotated[int, Option(min=1, help="Number of columns without the target.")],

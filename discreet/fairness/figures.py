@@ -22,11 +22,10 @@ from discreet._common.types import FloatArray, Progress
 from discreet.data.validation import Table
 from discreet.estimators.fitting import plan_fit
 from discreet.estimators.stored_plan import plan_of
-from discreet.fairness.cells import RowCells, row_cells
+from discreet.fairness.cells import Quantity, RowCells, quantities, row_cells
 from discreet.fairness.certificates.certify import certificate
 from discreet.fairness.certificates.classifier import LinearClassifier, gaps_of, linear_classifier, unknown_distance
 from discreet.fairness.evaluation.gradient_distance import gradient_distance
-from discreet.fairness.notions import Quantity, quantities
 
 if TYPE_CHECKING:
     from discreet.fairness.certificates.record import FairnessCertificate

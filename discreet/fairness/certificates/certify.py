@@ -19,11 +19,10 @@ import numpy as np
 from discreet._common.checks import at_least_zero, number_in, one_of, whole
 from discreet._common.exceptions import PrivacyLeakWarning
 from discreet._common.types import BoolArray, FloatArray
-from discreet.fairness.cells import RowCells, row_cells
+from discreet.fairness.cells import Quantity, RowCells, quantities, row_cells
 from discreet.fairness.certificates.classifier import LinearClassifier, Margins, gaps_of, linear_classifier, margins_of
 from discreet.fairness.certificates.record import AggregateStatement, FairnessCertificate, FairnessStatement
 from discreet.fairness.evaluation.gradient_distance import is_leaking
-from discreet.fairness.notions import Quantity, quantities
 from discreet.theory.distance import DistanceLaw, GaussianDistance, KnownDistance
 
 SHARE = 0.001  # of the rows that may move further than the others, in the form for private margins

@@ -20,12 +20,12 @@ from discreet._common.docstrings import with_options
 from discreet._common.types import FloatArray, IntArray
 from discreet.data.rows import Data, on_term_grid
 from discreet.data.validation import check_weights
-from discreet.fairness.cells import CellTable
+from discreet.fairness.cells import CellTable, Quantity, favourable_labels, quantities
 from discreet.fairness.certificates.certify import all_rows_reach
 from discreet.fairness.certificates.classifier import LinearClassifier, linear_classifier, margins_of
 from discreet.fairness.certificates.record import PrivateCertificate, PrivateStatement
 from discreet.fairness.evaluation.gradient_distance import is_leaking
-from discreet.fairness.notions import Quantity, favourable_labels, notion_of, quantities
+from discreet.fairness.notions import notion_of
 from discreet.metrics.intervals import last_rejected
 from discreet.metrics.label_codes import codes_of
 from discreet.preprocessing.release import facts_of

@@ -15,10 +15,10 @@ import numpy as np
 
 from discreet._common.checks import number_in, one_of, whole
 from discreet._common.types import FloatArray
-from discreet.fairness.cells import CellTable
+from discreet.fairness.cells import CellTable, Quantity, quantities
 from discreet.fairness.harm.margin_profiles import LABELS, BallCurve, FlipCurve, MarginProfile, NoiseCurve
 from discreet.fairness.harm.result import GroupChange, Harm, Mode
-from discreet.fairness.notions import Quantity, notion_of, quantities
+from discreet.fairness.notions import notion_of
 from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.relation import Relation, relation_from
