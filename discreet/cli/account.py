@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ from typer import Option
 from discreet._common.json_file import read_json_file
 from discreet._common.text import facts, paragraph
 from discreet.cli import options
-from discreet.cli.console import check_plot, command, print_json
+from discreet.cli.console import answer, check_plot, command
 from discreet.privacy import accounting
 from discreet.privacy.relation import Relation
 
@@ -44,11 +45,9 @@ def promise_cost(promise: Promise, delta: float, epsilon: float | None) -> dict[
     from discreet.privacy import trade_off
 
     curve = trade_off(promise)
-    if epsilon is not None:
-        found = {"epsilon": epsilon, "delta": curve.delta(epsilon)}
-    else:
-        found = {"epsilon": curve.epsilon(delta), "delta": delta}
-    return {**found, "promise": str(promise), "implies": [str(other) for other in _implied(promise)]}
+    at = (curve.epsilon(delta), delta) if epsilon is None else (epsilon, curve.delta(epsilon))
+    implied = [str(other) for other in _implied(promise)]
+    return {"epsilon": at[0], "delta": at[1], "promise": str(promise), "implies": implied}
 
 
 def _implied(promise: Promise) -> list[Promise]:
@@ -156,11 +155,10 @@ def account(
             raise ValueError("a promise stands alone; leave out --event, --count, --relation and the noise.")
         found, under = promise_cost(described, delta, epsilon), None
     else:
-        single, stored = _event_of(event, gaussian, laplace, selection, poisson_rate)
-        inner = accounting.event_to_dict(single)
+        described, stored = _event_of(event, gaussian, laplace, selection, poisson_rate)
+        inner, under = accounting.event_to_dict(described), relation or stored or Relation.REPLACE
         if count > 1:
-            single = accounting.event_from_dict({"type": "SelfComposedDpEvent", "event": inner, "count": count})
-        described, under = single, relation or stored or Relation.REPLACE
+            described = accounting.event_from_dict({"type": "SelfComposedDpEvent", "event": inner, "count": count})
         found = cost(described, delta, epsilon, under)
     sentences: list[str] = []
     if meaning or plot is not None:
@@ -169,22 +167,19 @@ def account(
             found["meaning"], sentences = told(curve, found, under)
         if plot is not None:
             draw(curve, found, plot)
-    if json:
-        print_json({name: "inf" if value == math.inf else value for name, value in found.items()})
-        return
-    _print(found)
-    print("".join(f"\n{sentence}\n" for sentence in sentences), end="")
+    values = {name: "inf" if value == math.inf else value for name, value in found.items()}
+    answer(json, values, lambda: "\n".join([_as_text(found), *(f"\n{sentence}" for sentence in sentences)]))
 
 
-def _print(found: dict[str, Any]) -> None:
+def _as_text(found: dict[str, Any]) -> str:
     lines = [(name, f"{found[name]:.6g}") for name in ("epsilon", "delta")]
     if "promise" in found:
         lines += [("promise", found["promise"]), *(("implies", other) for other in found["implies"])]
     else:
         google = found["google_epsilon"]
-        answer = "no answer for this" if google is None else f"epsilon {google:.6g} at this delta"
-        lines += [("relation", found["relation"]), ("route", found["route"]), ("Google", answer)]
-    print(facts(lines, label=10))
+        told = "no answer for this" if google is None else f"epsilon {google:.6g} at this delta"
+        lines += [("relation", found["relation"]), ("route", found["route"]), ("Google", told)]
+    return facts(lines, label=10)
 
 
 def cost(event: Any, delta: float, epsilon: float | None, relation: Relation) -> dict[str, Any]:
@@ -218,14 +213,9 @@ def _event_of(
         return _read_event(path)
     if rate is not None and gaussian is None:
         raise ValueError("--poisson-rate needs --gaussian, the noise multiplier of the sampled sum.")
-    parts = []
-    if gaussian is not None:
-        plain = accounting.gaussian_event(gaussian)
-        parts.append(plain if rate is None else accounting.poisson_event(rate, gaussian))
-    if laplace is not None:
-        parts.append(accounting.laplace_event(laplace))
-    if selection is not None:
-        parts.append(accounting.selection_event(selection))
+    noisy = accounting.gaussian_event if rate is None else partial(accounting.poisson_event, rate)
+    given = ((noisy, gaussian), (accounting.laplace_event, laplace), (accounting.selection_event, selection))
+    parts = [event_of(size) for event_of, size in given if size is not None]
     if not parts:
         raise ValueError(
             "describe a mechanism (--gaussian, --laplace, --selection or --event FILE) or a promise "

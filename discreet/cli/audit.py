@@ -23,7 +23,10 @@ Epsilons = Annotated[list[float], Option("--epsilon", help="Privacy budgets, as 
 Runs = Annotated[int, Option(min=100, help="Runs on each of two tables.")]
 
 
-def _finish(passed: bool) -> None:
+def _finish(passed: bool, json: bool = False, values: Any = None, text: Any = None) -> None:
+    """Print what was found, unless that was done line by line, and leave with the exit code that says who passed."""
+    if values is not None:
+        answer(json, values, text)
     if not passed:
         raise typer.Exit(FAILED_CODE)
 
@@ -62,8 +65,7 @@ def replay_command(
     lines = [f"row changed ({change}): " + str(found).replace("\n", "\n    ") for change, found in results]
     lines.append("every replay passed" if passed else "NOT every replay passed")
     replays = [_replay_json(change, found) for change, found in results]
-    answer(json, {"passed": passed, "replays": replays}, "\n".join(lines))
-    _finish(passed)
+    _finish(passed, json, {"passed": passed, "replays": replays}, "\n".join(lines))
 
 
 def _replay_json(change: str, found: Any) -> dict[str, Any]:
@@ -120,8 +122,8 @@ def faults_command(json: options.Json = False) -> None:
     from discreet.audit.planted import planted_faults
 
     results = planted_faults()
-    answer(json, {name: asdict(result) for name, result in results.items()}, planted_table(results))
-    _finish(all(result.passed for result in results.values()))
+    values = {name: asdict(result) for name, result in results.items()}
+    _finish(all(result.passed for result in results.values()), json, values, planted_table(results))
 
 
 @command("discreet audit one-run --epsilon 4 --canaries 1000")
@@ -136,8 +138,7 @@ def one_run_command(
     from discreet.audit.command_runs import one_run_of_gradient_descent
 
     result = one_run_of_gradient_descent(epsilon, canaries, relation or Relation.REPLACE, noise)
-    answer(json, _numbers(result) | {"passed": result.passed}, result)
-    _finish(result.passed)
+    _finish(result.passed, json, _numbers(result) | {"passed": result.passed}, result)
 
 
 @command("discreet audit membership --epsilon 1 --epsilon inf --plot curves.png")
@@ -161,8 +162,7 @@ def membership_command(
         plot_membership(curves, plot)
     passed = all(curve.excess() <= 0.0 for curve in curves.values())
     found = {name: {"area": c.area, "advantage": c.advantage, "excess": c.excess()} for name, c in curves.items()}
-    answer(json, {"passed": passed, "models": found}, lambda: membership_table(curves))
-    _finish(passed)
+    _finish(passed, json, {"passed": passed, "models": found}, lambda: membership_table(curves))
 
 
 @command("discreet audit reconstruction --plot found.png")
@@ -186,8 +186,7 @@ def reconstruction_command(
         plot_reconstruction(found, plot)
     passed = all(result.passed for result in found.values())
     shown = {f"{e:g}": {"found": r.rate, "allowed": r.allowed, "trials": r.trials} for e, r in found.items()}
-    answer(json, {"passed": passed, "epsilons": shown}, lambda: reconstruction_table(found))
-    _finish(passed)
+    _finish(passed, json, {"passed": passed, "epsilons": shown}, lambda: reconstruction_table(found))
 
 
 @command("discreet audit report --page docs/audits.md")

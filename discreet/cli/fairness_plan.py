@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from typer import Option
@@ -87,7 +86,8 @@ def fairness_plan(
     It rests on an assumption about how near people are to the decision boundary, which you make from public knowledge
     and which is printed with the answer.
     """
-    from discreet.fairness.harm.at_plan import has_proved_law
+    from discreet.fairness.harm.at_plan import harm_of, has_proved_law
+    from discreet.fairness.harm.search import epsilon_for_harm, plot_harm, rows_for_harm
 
     check_plot(plot, force)
     parameters: dict[str, Any] = {"epsilon": 1.0 if epsilon is None else epsilon, "delta": delta, "solver": solver}
@@ -104,41 +104,24 @@ def fairness_plan(
         "evaluation_epsilon": evaluation_epsilon,
         "mode": mode or ("bound" if has_proved_law(model, rows or SOME_ROWS, columns) else "expected"),
     }
-    target: dict[str, Any] = {"at_most": at_most, "of": "aggregate" if aggregate else "groups"}
-    found = _answer(model, rows, columns, epsilon, plot, target, question)
-    answer(json, found.to_dict, found)
-
-
-def _answer(
-    model: Any,
-    rows: int | None,
-    columns: int,
-    epsilon: float | None,
-    plot: Path | None,
-    target: dict[str, Any],
-    question: dict[str, Any],
-) -> Any:
-    """What is asked for: the harm at a point, or the epsilon or the rows that keep it below the target."""
-    from discreet.fairness.harm.at_plan import harm_of
-    from discreet.fairness.harm.search import epsilon_for_harm, rows_for_harm
-
+    target: dict[str, Any] = question | {"at_most": at_most, "of": "aggregate" if aggregate else "groups"}
     if epsilon is not None and rows is not None:
-        if plot is not None or target["at_most"] is not None:
+        if plot is not None or at_most is not None:
             raise ValueError("--epsilon with --rows tells the harm there; leave out --at-most and --plot.")
-        return harm_of(model, rows, columns, **question)
-    if target["at_most"] is None:
+        found: Any = harm_of(model, rows, columns, **question)
+    elif at_most is None:
         raise ValueError("say what is bounded, --at-most 0.02, or what to look at, --epsilon with --rows.")
-    if rows is None:
-        if epsilon is None:
-            raise ValueError("give --rows to look for epsilon, or --epsilon to look for the number of rows.")
-        if plot is not None:
-            raise ValueError("--plot shows epsilons: give --rows instead of --epsilon.")
-        return rows_for_harm(model, columns, **target, **question)
-    if plot is None:
-        return epsilon_for_harm(model, rows, columns, **target, **question)
-    from discreet.fairness.harm.search import plot_harm
-
-    return plot_harm(model, rows, columns, path=plot, **target, **question)
+    elif rows is not None and plot is not None:
+        found = plot_harm(model, rows, columns, path=plot, **target)
+    elif rows is not None:
+        found = epsilon_for_harm(model, rows, columns, **target)
+    elif epsilon is None:
+        raise ValueError("give --rows to look for epsilon, or --epsilon to look for the number of rows.")
+    elif plot is not None:
+        raise ValueError("--plot shows epsilons: give --rows instead of --epsilon.")
+    else:
+        found = rows_for_harm(model, columns, **target)
+    answer(json, found.to_dict, found)
 
 
 def _model(estimator: str, ridge: float | None, parameters: dict[str, Any]) -> Any:

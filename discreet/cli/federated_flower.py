@@ -37,14 +37,8 @@ def app(
     from discreet.federated.planning import read_plan
 
     check_free(out, force)
-    settings = ServerSettings(
-        plan=str(plan.resolve()),
-        clients=tuple(clients),
-        state=str(state.resolve()),
-        outcome=str(out.resolve()),
-        timeout=timeout,
-        wait=wait,
-    )
+    files: dict[str, Any] = {"plan": str(plan.resolve()), "state": str(state.resolve()), "outcome": str(out.resolve())}
+    settings = ServerSettings(**files, clients=tuple(clients), timeout=timeout, wait=wait)
     if read_plan(plan).clients != len(set(clients)):
         raise ValueError(f"the plan has {read_plan(plan).clients} clients; {len(set(clients))} names are given.")
     folder.mkdir(parents=True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from typer import Option
 
 from discreet._common.text import facts
 from discreet.cli import options
@@ -26,7 +28,10 @@ def fit(
     no_header: options.NoHeader = False,
     epsilon: options.Epsilon = 1.0,
     delta: options.Delta = None,
-    task: options.TaskName = "auto",
+    task: Annotated[
+        Literal["auto", "classification", "regression"],
+        Option(help="auto spends 2 % of the budget on finding out, unless the target is declared."),
+    ] = "auto",
     estimator: options.Estimator = None,
     solver: options.SolverName = "auto",
     alpha: options.Alpha = None,
@@ -36,14 +41,49 @@ def fit(
     classes: options.Classes = None,
     relation: options.RelationName = None,
     public_rows: options.PublicRows = None,
-    person_column: options.PersonColumn = None,
-    rows_per_person: options.RowsPerPerson = None,
-    start: options.StartFile = None,
-    public_table: options.PublicTableFile = None,
+    person_column: Annotated[
+        str | None,
+        Option(
+            "--person-column",
+            metavar="NAME",
+            help="The column with the id of each row's person: the promise is then for whole persons.",
+            show_default="every row is a person",
+        ),
+    ] = None,
+    rows_per_person: Annotated[
+        int | None,
+        Option(
+            min=1, help="With --person-column: maximum number of rows used per person.", show_default="all, if possible"
+        ),
+    ] = None,
+    start: Annotated[
+        Path | None,
+        Option(
+            "--start",
+            metavar="MODEL",
+            help="A public model file at which the fit begins; checking it takes 5 % of the budget.",
+        ),
+    ] = None,
+    public_table: Annotated[
+        Path | None,
+        Option(
+            "--public-table",
+            metavar="TABLE",
+            help="A public table with the same columns: scales, and with the target a start, come from it; "
+            "checks of it take up to 8 % of the budget.",
+        ),
+    ] = None,
     ledger: options.LedgerUrl = None,
     dataset: options.DatasetName = None,
-    note: options.Note = "",
-    out_of_core: options.OutOfCore = None,
+    note: Annotated[str, Option(help="Why; the ledger keeps it beside the entry.")] = "",
+    out_of_core: Annotated[
+        bool | None,
+        Option(
+            "--out-of-core/--in-memory",
+            help="Leave the rows of a Parquet file on the disk and read them block by block in every pass.",
+            show_default="if the table would fill a quarter of the memory",
+        ),
+    ] = None,
     dask: options.DaskAddress = None,
     out: options.ModelOut = Path("model.json"),
     seed: options.Seed = None,

@@ -46,7 +46,7 @@ def open_budget(
 @command(SHOW)
 def show(ledger: Url, dataset: AnyDataset = None, json: options.Json = False) -> None:
     """Show what is promised for each table, what was spent and what is left."""
-    book = _existing(ledger)
+    book = _ledger(ledger).existing()
     found = [_budget(book, name) for name in _chosen(book, dataset)]
     text = "\n\n".join(map(_as_lines, found)) or NO_BUDGET
     answer(json, lambda: {"datasets": found, "head": book.head()}, text)
@@ -62,7 +62,7 @@ def entries(
     """List who spent how much on a table, when and why, for which target and which model file."""
     from discreet.privacy.ledger.statement import entry_rows
 
-    book = _existing(ledger)
+    book = _ledger(ledger).existing()
     found = {name: entry_rows(book, name)[-(last or 0) :] for name in _chosen(book, dataset)}
     budgets = {name: _budget(book, name) for name in found}
     values = {"datasets": [budgets[name] | {"entries": rows} for name, rows in found.items()]}
@@ -99,9 +99,8 @@ def export(
     """Write budgets and entries as JSON, or entries as CSV, for reports and other programs."""
     from discreet.privacy.ledger.statement import as_csv, as_json, ledger_statement
 
-    if out is not None:
-        check_free(out, force)
-    book = _existing(ledger)
+    check_free(out, force)
+    book = _ledger(ledger).existing()
     content = ledger_statement(book, _chosen(book, dataset))
     if form is None:
         form = "csv" if out is not None and out.suffix.lower() == ".csv" else "json"
@@ -119,7 +118,7 @@ def backup(
     json: options.Json = False,
 ) -> None:
     """Copy a ledger while others go on using it. Never copy its file by other means."""
-    head = _existing(ledger).backup(out)
+    head = _ledger(ledger).existing().backup(out)
     answer(json, {"out": str(out), "head": head}, f"copied to {out}\nhead  {head}")
 
 
@@ -127,10 +126,6 @@ def _ledger(url: str) -> Ledger:
     from discreet.privacy.ledger import Ledger
 
     return Ledger(url)
-
-
-def _existing(url: str) -> Ledger:
-    return _ledger(url).existing()
 
 
 def _chosen(book: Ledger, dataset: str | None) -> list[str]:

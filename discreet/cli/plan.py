@@ -9,7 +9,7 @@ from typer import Option
 
 from discreet._common.text import facts
 from discreet.cli import options
-from discreet.cli.console import command, print_json
+from discreet.cli.console import answer, command
 from discreet.cli.fit import in_short
 from discreet.privacy.relation import Relation
 
@@ -50,34 +50,28 @@ def plan(
     person = "person" if persons else None
     schema = Schema(tuple(map(Column, names)), Target("y", None, low, high), relation or Relation.REPLACE, person)
     limits = options.parse_pair("--bounds", bounds)
-    parameters: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "solver": solver} | (
-        {} if alpha is None else {"alpha": alpha}
-    )
-    if relation is Relation.ADD_REMOVE:
-        parameters["public_n"] = rows
-    request = FitRequest(
-        schema=schema if limits is None else schema.with_bounds(*limits),
-        estimator=estimator,
-        parameters=parameters,
-    )
+    schema = schema if limits is None else schema.with_bounds(*limits)
+    parameters: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "solver": solver}
+    parameters |= {} if alpha is None else {"alpha": alpha}
+    parameters |= {"public_n": rows} if relation is Relation.ADD_REMOVE else {}
+    request = FitRequest(schema=schema, estimator=estimator, parameters=parameters)
     task = request.known_task or "classification"
     model = request.model(task)
     planned = model.plan(rows, columns, class_count, persons=persons)
     paid = {"ledger": ledger, "dataset": dataset}
     request = replace(request, task=task, parameters={**request.parameters, **paid})
-    answer = _ask_ledger(request, rows, columns, class_count)
-    known = planned.theory(radius) if theory else None
-    if json:
-        told = {"plan": planned.to_dict(), "guarantee": planned.guarantee.to_dict(), "ledger": answer}
-        print_json(told if known is None else told | {"theory": known.to_dict()})
-        return
-    print(f"{type(model).__name__}\n\n{planned}\n{in_short(planned.guarantee)}")
-    if known is not None:
-        print(f"\n{known}")
-    if answer is not None:
-        left = f"epsilon {answer['remaining']:.6g} left of {answer['epsilon']:.6g} at delta {answer['delta']:.3g}"
-        verdict = "would pay for this" if answer["fits"] else f"does not cover this; {answer['would_fit']}"
-        print(facts([("ledger", f"{dataset!r} {verdict} ({left})")]))
+    budget = _ask_ledger(request, rows, columns, class_count)
+    values = {"plan": planned.to_dict(), "guarantee": planned.guarantee.to_dict(), "ledger": budget}
+    lines = [f"{type(model).__name__}\n\n{planned}\n{in_short(planned.guarantee)}"]
+    if theory:
+        known = planned.theory(radius)
+        values["theory"] = known.to_dict()
+        lines.append(f"\n{known}")
+    if budget is not None:
+        left = f"epsilon {budget['remaining']:.6g} left of {budget['epsilon']:.6g} at delta {budget['delta']:.3g}"
+        verdict = "would pay for this" if budget["fits"] else f"does not cover this; {budget['would_fit']}"
+        lines.append(facts([("ledger", f"{dataset!r} {verdict} ({left})")]))
+    answer(json, values, "\n".join(lines))
 
 
 def _ask_ledger(request: FitRequest, rows: int, columns: int, classes: int) -> dict[str, Any] | None:

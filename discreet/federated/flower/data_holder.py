@@ -16,7 +16,7 @@ from types import FrameType
 from flwr.app import Context
 
 from discreet.federated.client import Client
-from discreet.federated.flower.certificates import ServerCertificate, make_server_certificate, write_private
+from discreet.federated.flower.certificates import make_server_certificate, write_private
 from discreet.federated.flower.client_app import make_client_app
 from discreet.federated.flower.internals import EarlierConnection, Executor
 from discreet.federated.flower.processes import (
@@ -73,7 +73,9 @@ def hold_data(client: Client, state: Path, superlink: str, *, authority: Path, k
             command: list[str | Path] = [
                 *("flower-supernode", "--superlink", superlink, "--root-certificates", authority),
                 *("--auth-supernode-private-key", key),
-                *_own_interface(port, certificate, folder / "secret"),
+                # The interface by which the SuperNode hands requests to this process, and to no other.
+                *("--isolation", "process", "--host", LOOPBACK, "--port", str(port), *certificate.options),
+                *("--superexec-auth-secret-file", folder / "secret"),
             ]
             supernode = Program(command, log, flower_environment(folder / "flower"), own_group=False)
             try:
@@ -85,22 +87,9 @@ def hold_data(client: Client, state: Path, superlink: str, *, authority: Path, k
                 _log.warning("%s", error)
             finally:
                 stop([supernode])
-            _sleep(SECONDS_BETWEEN_STARTS, stopped)
-
-
-def _own_interface(port: int, certificate: ServerCertificate, secret: Path) -> list[str | Path]:
-    """Options for the interface by which the SuperNode hands requests to this process, and to no other."""
-    return [
-        *("--isolation", "process", "--host", LOOPBACK, "--port", str(port)),
-        *("--ssl-certfile", certificate.certificate, "--ssl-keyfile", certificate.key),
-        *("--ssl-ca-certfile", certificate.authority, "--superexec-auth-secret-file", secret),
-    ]
-
-
-def _sleep(seconds: float, stopped: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + seconds
-    while not stopped() and time.monotonic() < deadline:
-        time.sleep(0.1)
+            deadline = time.monotonic() + SECONDS_BETWEEN_STARTS
+            while not stopped() and time.monotonic() < deadline:
+                time.sleep(0.1)
 
 
 @contextmanager
