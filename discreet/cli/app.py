@@ -9,7 +9,7 @@ from discreet.cli.console import app
 __all__ = ["app"]
 
 FILES = (
-    *("demo", "fit", "models", "plan", "fairness_plan", "account", "schema", "fairness"),
+    *("demo", "fit", "models", "plan", "account", "schema", "fairness"),
     *("ledger", "audit", "federated", "federated_flower"),
 )
 for name in FILES:

@@ -12,7 +12,7 @@ from typer import Option
 
 from discreet._common.plotting import pyplot
 from discreet.cli import options
-from discreet.cli.console import answer, check_plot, command, group, print_json
+from discreet.cli.console import answer, check_plot, command, group, parse_pair, print_json
 from discreet.privacy.relation import Relation
 
 FAILED_CODE = 1
@@ -58,8 +58,8 @@ def replay_command(
     from discreet.audit.command_runs import replay_estimator
 
     settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "solver": solver}
-    settings |= {"relation": relation or Relation.REPLACE, "bounds": options.parse_pair("--bounds", bounds)}
-    settings["y_bounds"] = options.parse_pair("--y-bounds", y_bounds)
+    settings |= {"relation": relation or Relation.REPLACE, "bounds": parse_pair("--bounds", bounds)}
+    settings["y_bounds"] = parse_pair("--y-bounds", y_bounds)
     results = replay_estimator(estimator or "LogisticRegression", settings, rows, columns, pairs)
     passed = all(found.passed for _, found in results)
     lines = [f"row changed ({change}): " + str(found).replace("\n", "\n    ") for change, found in results]

@@ -1,4 +1,4 @@
-"""How the command line talks: results on stdout, errors and warnings as one line each on stderr."""
+"""How the command line talks: results on stdout, errors and warnings as one line each on stderr; how texts are read."""
 
 from __future__ import annotations
 
@@ -191,3 +191,30 @@ def check_plot(path: Path | None, force: bool) -> None:
 def wants_progress(quiet: bool) -> bool:
     """Whether somebody is there to see a progress bar."""
     return not quiet and sys.stderr.isatty()
+
+
+def parse_pair(option: str, text: str | None) -> tuple[float, float] | None:
+    """`LOW,HIGH` as two numbers."""
+    if text is None:
+        return None
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"{option} must be two numbers LOW,HIGH such as 0,100; got {text!r}.") from None
+    from discreet.data.schema import check_limits
+
+    check_limits(option, low, high)
+    return low, high
+
+
+def parse_labels(text: str | None) -> tuple[str | int | float, ...] | None:
+    """`A,B,...` as labels: numbers if all of them are numbers, texts otherwise."""
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    for kind in (int, float):
+        try:
+            return tuple(kind(part) for part in parts)
+        except ValueError:
+            continue
+    return tuple(parts)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from typer import Argument, Option
 
 from discreet.cli import options
-from discreet.cli.console import check_free, command, print_json
+from discreet.cli.console import check_free, command, parse_labels, print_json
 from discreet.cli.fit import schema_of
 
 CLIENT = (
@@ -90,20 +90,10 @@ def client(
 
     X, y = _labelled_rows(table, target, no_header, schema, classes)
     with only_process(state):
-        holder = Client(
-            read_plan(plan),
-            name,
-            X,
-            y,
-            state=state,
-            max_epsilon=max_epsilon,
-            max_delta=max_delta,
-            unit=unit,
-            trusts_server=trust_server,
-            ledger=None if ledger is None else Ledger(ledger),
-            dataset=dataset,
-            random_state=seed,
-        )
+        limits: dict[str, Any] = {"max_epsilon": max_epsilon, "max_delta": max_delta, "unit": unit}
+        paid: dict[str, Any] = {"ledger": None if ledger is None else Ledger(ledger), "dataset": dataset}
+        limits |= {"trusts_server": trust_server} | paid
+        holder = Client(read_plan(plan), name, X, y, state=state, random_state=seed, **limits)
         promise, what = holder.promise, "all rows together" if (unit or holder.plan.unit) == "client" else "each row"
         seen = "the models tell" if trust_server else "the server sees"
         print(f"{name}: at most {holder.plan.participations} answers, {holder.replies} given; what {seen} of {what} in")
@@ -180,7 +170,7 @@ def _labelled_rows(
 
     from discreet.data.files import open_table
 
-    labels = options.parse_labels(classes)
+    labels = parse_labels(classes)
     if labels is not None and len(labels) != 2:
         raise ValueError(f"--classes must be two labels A,B; got {classes!r}.")
     with open_table(table, header=not no_header) as file:

@@ -11,7 +11,7 @@ from typer import Option
 
 from discreet._common.text import facts
 from discreet.cli import options
-from discreet.cli.console import check_free, command, opened, print_json, wants_progress
+from discreet.cli.console import check_free, command, opened, parse_labels, parse_pair, print_json, wants_progress
 from discreet.privacy.relation import Relation, relation_for
 
 if TYPE_CHECKING:
@@ -192,14 +192,14 @@ def _declare(
     person: str | None,
 ) -> Schema:
     """The schema with what the options say; an option wins over the file."""
-    limits, target_limits = options.parse_pair("--bounds", bounds), options.parse_pair("--y-bounds", y_bounds)
+    limits, target_limits = parse_pair("--bounds", bounds), parse_pair("--y-bounds", y_bounds)
     declared = schema.target if target is None else replace(schema.target, name=target)
     if target_limits is not None and classes is not None:
         raise ValueError("--y-bounds is for a regression and --classes for a classification; give one of them.")
     if target_limits is not None:
         declared = replace(declared, classes=None, low=target_limits[0], high=target_limits[1])
     if classes is not None:
-        declared = replace(declared, classes=options.parse_labels(classes), low=None, high=None)
+        declared = replace(declared, classes=parse_labels(classes), low=None, high=None)
     kept = schema.relation if relation is None else relation
     schema = replace(schema, target=declared, relation=kept, person=person or schema.person)
     return schema if limits is None else schema.with_bounds(*limits)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from discreet.cli import options
-from discreet.cli.console import answer, check_free, command, complain, model_and_schema, opened, print_json
+from discreet.cli.console import answer, check_free, command, complain, model_and_schema, opened, parse_pair, print_json
 
 
 @command("discreet predict model.json new_patients.csv --out predictions.csv")
@@ -105,7 +105,7 @@ def evaluate(
     from discreet.privacy.relation import Relation
 
     estimator, schema = model_and_schema(model, "discreet.metrics.evaluate")
-    bounds, kept = options.parse_pair("--y-bounds", y_bounds), relation or Relation.REPLACE
+    bounds, kept = parse_pair("--y-bounds", y_bounds), relation or Relation.REPLACE
     check_free(out, force)
     settings: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "random_state": seed, "public_n": public_rows}
     settings |= {"confidence": confidence, "y_bounds": bounds, "largest_error": largest_error, "relation": kept}

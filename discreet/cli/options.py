@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their texts become values."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -64,30 +64,3 @@ Seed = Annotated[
     int | None, Option(min=0, help="For tests: makes the noise reproducible; anyone with the seed can remove it.")
 ]
 Quiet = Annotated[bool, Option("--quiet", help="Print nothing but warnings and errors.")]
-
-
-def parse_pair(option: str, text: str | None) -> tuple[float, float] | None:
-    """`LOW,HIGH` as two numbers."""
-    if text is None:
-        return None
-    try:
-        low, high = (float(part) for part in text.split(","))
-    except ValueError:
-        raise ValueError(f"{option} must be two numbers LOW,HIGH such as 0,100; got {text!r}.") from None
-    from discreet.data.schema import check_limits
-
-    check_limits(option, low, high)
-    return low, high
-
-
-def parse_labels(text: str | None) -> tuple[str | int | float, ...] | None:
-    """`A,B,...` as labels: numbers if all of them are numbers, texts otherwise."""
-    if text is None:
-        return None
-    parts = [part.strip() for part in text.split(",")]
-    for kind in (int, float):
-        try:
-            return tuple(kind(part) for part in parts)
-        except ValueError:
-            continue
-    return tuple(parts)

@@ -230,7 +230,7 @@ def drawn_scores(
         yield rows @ (centre + step).T
 
 
-def refitted(model: Any, X: Any, y: Any, count: int, progress: Progress | None = None) -> list[Any]:
+def refitted(model: Any, X: Any, y: Any, count: int) -> list[Any]:
     """Return private models that are fitted like a given one, each with fresh noise.
 
     Guarantee: none for all of them together: every fit is one more release of the rows, so that only the owner of the
@@ -244,18 +244,11 @@ def refitted(model: Any, X: Any, y: Any, count: int, progress: Progress | None =
         The training rows.
     count : int
         Number of fits.
-    progress : callable, optional
-        Called as progress(done, count).
     """
     from sklearn.base import clone
 
-    made = []
-    for done in range(whole("count", count, least=1)):
-        again = clone(model).set_params(ledger=None, dataset=None, random_state=None, verbose=0)
-        made.append(again.fit(X, y))
-        if progress is not None:
-            progress(done + 1, count)
-    return made
+    own = {"ledger": None, "dataset": None, "random_state": None, "verbose": 0}
+    return [clone(model).set_params(**own).fit(X, y) for _ in range(whole("count", count, least=1))]
 
 
 def scores_of(models: Iterable[Any], table: Any) -> Iterator[FloatArray]:

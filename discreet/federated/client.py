@@ -184,13 +184,7 @@ WHOSE = {"client": "for all of its rows together", "record": "for each of its ro
 
 
 def agreed(
-    plan: FederatedPlan,
-    name: str,
-    *,
-    unit: Unit | None,
-    trusts_server: bool,
-    max_epsilon: float | None,
-    max_delta: float,
+    plan: FederatedPlan, name: str, unit: Unit | None, trusts_server: bool, max_epsilon: float | None, max_delta: float
 ) -> Guarantee:
     """What the plan promises to a client, in the model and for the unit that its limits are about.
 
@@ -221,15 +215,12 @@ class StateStore(Protocol):
 
     def load(self) -> ClientState | None:
         """Return the state, or None if there is none."""
-        ...
 
     def save(self, state: ClientState) -> None:
         """Keep the state; it must be safe from a crash when this returns."""
-        ...
 
     def alone(self) -> AbstractContextManager[None]:
         """Keep other processes from reading and writing it for a block."""
-        ...
 
 
 class Client:
@@ -295,8 +286,7 @@ class Client:
         random_state: int | RandomGenerator | None = None,
     ) -> None:
         self.plan, self.name = plan, name
-        limits: dict[str, Any] = {"max_epsilon": max_epsilon, "max_delta": max_delta}
-        self.promise: Guarantee = agreed(plan, name, unit=unit, trusts_server=trusts_server, **limits)
+        self.promise: Guarantee = agreed(plan, name, unit, trusts_server, max_epsilon, max_delta)
         if (ledger is None) != (dataset is None):
             raise ValueError("ledger and dataset belong together.")
         self.ledger, self.dataset = ledger, dataset

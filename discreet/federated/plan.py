@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 
@@ -40,18 +40,6 @@ def less_delta(budget: Budget, lost: float) -> Budget:
     if budget.delta <= 2.0 * lost:
         raise ValueError(f"delta must be above {2.0 * lost:.2g} in the central model; got {budget.delta:g}.")
     return Budget(budget.epsilon, budget.delta - lost)
-
-
-def declared_scaling(problem: Problem, public: Public) -> ColumnScaling:
-    """The map of the columns to [-1, 1], and of a regression target, from the declared bounds."""
-    from discreet.scaling.learn import learn_scaling
-    from discreet.scaling.plan import ScalingPlan
-
-    target = not problem.loss.classification
-    declared = ScalingPlan("declared", None, None, None, None, problem.fit_intercept, target)
-    no_rows, no_noise = cast(Any, None), cast(Any, None)  # declared bounds need neither
-    scaling = learn_scaling(declared, no_rows, public, no_noise)
-    return scaling.uniform() if problem.common_scale else scaling
 
 
 def check_problem(problem: Problem, public: Public) -> None:
@@ -219,8 +207,13 @@ class FederatedPlan:
 
     @cached_property
     def scaling(self) -> ColumnScaling:
-        """The map of the columns to [-1, 1], from the declared bounds."""
-        return declared_scaling(self.problem, self.public)
+        """The map of the columns to [-1, 1], and of a regression target, from the declared bounds."""
+        from discreet.scaling.learn import declared_scaling
+        from discreet.scaling.plan import ScalingPlan
+
+        intercept, target = self.problem.fit_intercept, not self.problem.loss.classification
+        scaling = declared_scaling(ScalingPlan("declared", None, None, None, None, intercept, target), self.public)
+        return scaling.uniform() if self.problem.common_scale else scaling
 
     @property
     def mechanism(self) -> Gaussian:

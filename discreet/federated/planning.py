@@ -132,25 +132,12 @@ def plan_federated(
         positive(name, value)
     # Noise does not depend on the lengths, which may depend on the noise: a plan without noise is only a draft,
     # with a gamma that no loss and no number of columns forbids.
-    draft = FederatedPlan(
-        problem=problem,
-        public=public,
-        clients=clients,
-        per_round=asked,
-        rounds=rounds,
-        participations=math.ceil(rounds * share) if participations is None else participations,
-        unit=unit,
-        model=model,
-        budget=Budget(math.inf, 0.0),
-        dropouts=clients // cohorts // 10 if dropouts is None else dropouts,
-        gamma=1e-100,
-        relaxation=float(relaxation),
-        clip=1.0,
-        tolerance=1.0,
-        multiplier=0.0,
-        sampling=sampling,
-        run=run,
-    )
+    lengths: dict[str, Any] = {"gamma": 1e-100, "clip": 1.0, "tolerance": 1.0, "multiplier": 0.0}
+    settings: dict[str, Any] = {"unit": unit, "model": model, "sampling": sampling, "run": run}
+    settings |= {"clients": clients, "per_round": asked, "rounds": rounds, "relaxation": float(relaxation)}
+    settings["participations"] = math.ceil(rounds * share) if participations is None else participations
+    settings["dropouts"] = clients // cohorts // 10 if dropouts is None else dropouts
+    draft = FederatedPlan(problem=problem, public=public, budget=Budget(math.inf, 0.0), **settings, **lengths)
     multiplier = _multiplier(budget, draft)
     clip = _default_clip(draft, multiplier > 0.0) if clip is None else float(clip)
     size = clip if unit == "client" else clip / rows

@@ -86,23 +86,12 @@ class ServerState:
     @classmethod
     def new(cls, plan: FederatedPlan, names: Sequence[str], cohort: IntArray) -> ServerState:
         """The state before the first round, with the cohort of each client."""
-        count, dimension = plan.clients, plan.dimension
-        return cls(
-            run=plan.digest.hex(),
-            names=list(names),
-            round=1,
-            ended="",
-            averaged=0,
-            short=False,
-            asked_now=None,
-            duals=np.zeros((count, dimension)),
-            sums=np.zeros((plan.cohorts, dimension)),
-            total=np.zeros(dimension),
-            cohort=cohort,
-            accepted=np.zeros(count, dtype=np.int64),
-            asked=np.zeros(count, dtype=np.int64),
-            missed=np.zeros(count, dtype=bool),
-        )
+        shapes = {"duals": (plan.clients, plan.dimension), "sums": (plan.cohorts, plan.dimension)}
+        tables: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}
+        tables |= {name: np.zeros(plan.clients, dtype=np.int64) for name in ("accepted", "asked")}
+        tables |= {"total": np.zeros(plan.dimension), "missed": np.zeros(plan.clients, dtype=bool), "cohort": cohort}
+        start: dict[str, Any] = {"round": 1, "ended": "", "averaged": 0, "short": False, "asked_now": None}
+        return cls(run=plan.digest.hex(), names=list(names), **start, **tables)
 
     @property
     def mean(self) -> FloatArray:
@@ -186,10 +175,8 @@ class ModelMap:
     """
 
     def __init__(self, plan: FederatedPlan) -> None:
-        terms = scaled_penalty_terms(plan.problem, plan.scaling)
-        self._problem = _WithoutRows(
-            problem=plan.problem, scaling=plan.scaling, rows=plan.public.rows, penalty_terms=terms
-        )
+        known: dict[str, Any] = {"problem": plan.problem, "scaling": plan.scaling}
+        self._problem = _WithoutRows(**known, rows=plan.public.rows, penalty_terms=scaled_penalty_terms(**known))
         self._gamma = plan.gamma
 
     def prox(self, mean: FloatArray) -> FloatArray:
@@ -200,11 +187,6 @@ class ModelMap:
         """Coefficients and intercept in the users' columns."""
         coef, intercept = self._problem.to_user(weights)
         return coef, float(intercept)
-
-    def penalty(self, weights: FloatArray) -> float:
-        """The penalty of the model, written for scaled columns."""
-        terms = self._problem.penalty_terms
-        return float((terms.l1 * abs(weights)).sum() + 0.5 * (terms.l2 * weights**2).sum())
 
 
 @dataclass(frozen=True)

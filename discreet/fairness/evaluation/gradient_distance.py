@@ -24,6 +24,7 @@ from discreet.kernels.gradient import clipped_gradient_sum, margins_of, row_norm
 from discreet.preprocessing.release import facts_of
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.perturbations import OutputNoise, SphericalLaplace, gradient_sum
+from discreet.privacy.relation import Relation
 from discreet.privacy.release import WHOLE, ReleasePlan
 from discreet.problem.penalties import PenaltyTerms, signed_subgradient_distance
 from discreet.problem.scaled_problem import scaled_penalty_terms
@@ -295,7 +296,9 @@ def gradient_distance(
     public_n = model.public_n if public_n is None else public_n
     data = training_rows(model, X, y, sample_weight)
     facts: dict[str, Any] = {"weights": objective.root**2, "outputs": objective.loss.outputs}
-    facts["reference"] = _reference(row_norm)
+    shortened = "" if row_norm is None else f", rows shortened to norm {row_norm:g}"
+    clipped = f"entries clipped to the model's ranges{shortened}"
+    facts["reference"] = f"the optimum of the model's own objective on these rows ({clipped})"
     promised = {"epsilon": math.inf if epsilon is None else epsilon, "delta": delta}
     public, budget = facts_of(data, None, relation=relation, public_n=public_n, **promised)
     check_same_mean(model, public.rows)
@@ -354,18 +357,9 @@ def _noise(budget: Budget) -> OutputNoise:
 
 def _noise_of(grid: NoisyGrid, public: Public, entries: int) -> dict[str, Any]:
     """The size of the noise on the mean gradient, and how far rounding can move it."""
-    from discreet.privacy.relation import Relation
-
     most = public.rows * (MOST_ROWS if public.relation is Relation.ADD_REMOVE else 1)
     rounding = 0.5 * (most + 1.0) * grid.step * math.sqrt(entries) / public.rows
     return {"scale": grid.scale / public.rows, "rounding": rounding, "spherical": grid.law == "spherical"}
-
-
-def _reference(row_norm: float | None) -> str:
-    rows = "entries clipped to the model's ranges"
-    if row_norm is not None:
-        rows += f", rows shortened to norm {row_norm:g}"
-    return f"the optimum of the model's own objective on these rows ({rows})"
 
 
 def _times(X: Any, columns: FloatArray, rows: FloatArray | None = None) -> Any:

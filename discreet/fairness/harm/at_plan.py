@@ -23,7 +23,7 @@ from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.relation import Relation, relation_from
 from discreet.problem.column_scaling import identity_scaling
-from discreet.scaling.learn import learn_scaling
+from discreet.scaling.learn import declared_scaling
 from discreet.solvers.output_perturbation import OutputPerturbation
 from discreet.theory.distance import DistanceLaw, GaussianDistance
 
@@ -101,8 +101,7 @@ def _with_own_delta(own: Any, epsilon: float) -> Any:
 def planned_law(plan: Plan) -> DistanceLaw:
     """The law of the distance for every scaling that the run may release; a ValueError where no theorem gives one."""
     if plan.scaling_plan.method in ("declared", "none"):
-        nothing: Any = None  # such scales follow from the declarations: neither rows nor noise are touched
-        return plan.distance_law(learn_scaling(plan.scaling_plan, nothing, plan.public, nothing))
+        return plan.distance_law(declared_scaling(plan.scaling_plan, plan.public))
     if not isinstance(plan.solver, OutputPerturbation):
         raise ValueError(
             f"no theorem bounds the noise of {plan.solver.name} before the scales of the columns are known."
@@ -318,22 +317,13 @@ class HarmQuestion:
         self._check_margins(plan, changes, largest_score(plan, noise))
         groups = tuple(changes.of(statement, plan) for statement in self.statements)
         promised = plan.budget if plan.budget.epsilon is not None else plan.guarantee
-        return Harm(
-            notion=self.notion,
-            mode=self.mode,
-            failure=self.failure,
-            epsilon=float(promised.epsilon or 0.0),
-            delta=float(promised.delta or 0.0),
-            rows=rows,
-            columns=self.columns,
-            solver=plan.solver.name,
-            noise=noise.deviation,
-            proved=noise.proved,
-            groups=groups,
-            aggregate=changes.aggregate([group.change for group in groups]),
-            reference=noise.law.reference,
-            assumptions=tuple(_assumptions(self, plan, noise)),
-        )
+        asked: dict[str, Any] = {"notion": self.notion, "mode": self.mode, "failure": self.failure}
+        asked |= {"rows": rows, "columns": self.columns, "solver": plan.solver.name}
+        asked |= {"epsilon": float(promised.epsilon or 0.0), "delta": float(promised.delta or 0.0)}
+        law: dict[str, Any] = {"noise": noise.deviation, "proved": noise.proved, "reference": noise.law.reference}
+        aggregate = changes.aggregate([group.change for group in groups])
+        told = tuple(_assumptions(self, plan, noise))
+        return Harm(**asked, **law, groups=groups, aggregate=aggregate, assumptions=told)
 
     def _check_margins(self, plan: Plan, changes: HarmSums, largest: float) -> None:
         """Refuse margins that no noise-free model of the plan can have, since its ridge keeps scores small."""

@@ -84,7 +84,6 @@ class FlipCurve(Protocol):
     @property
     def bends(self) -> list[float]:
         """Where the function bends, so that integrals are cut there; it is 0 beyond the last, up to rounding."""
-        ...
 
 
 @dataclass(frozen=True)

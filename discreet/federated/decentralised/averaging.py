@@ -64,11 +64,6 @@ class SpanningTree:
         return np.ones(self.network.size)
 
     @property
-    def row(self) -> FloatArray:
-        """The weights of the nodes in what is sent to all."""
-        return np.full(self.network.size, 1.0 / self.network.size)
-
-    @property
     def variance(self) -> float:
         """Variance of the noise in the average, over that of one node's noise."""
         return 1.0 / self.network.size

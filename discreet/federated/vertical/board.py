@@ -173,9 +173,9 @@ def margins_of_others(board: Board, but: str, before: Message | None = None) -> 
     return [message for name in others if (message := board.latest(name, "margins", before)) is not None]
 
 
-def sum_of_margins(board: Board, but: str, before: Message | None = None) -> PerPerson:
+def sum_of_margins(board: Board, but: str) -> PerPerson:
     """The sum of these margins; all 0 before the first sweep."""
-    messages = margins_of_others(board, but, before)
+    messages = margins_of_others(board, but)
     values = sum((message.array for message in messages), np.zeros(board.plan.rows))
     return PerPerson(values, sum(m.deviation**2 for m in messages), sum(m.clip for m in messages))
 
