@@ -13,18 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from typer import Argument, Option
 
 from discreet._common.json_file import write_json_file
-from discreet.cli import options
-from discreet.cli.console import (
-    answer,
-    check_free,
-    check_plot,
-    command,
-    group,
-    parse_labels,
-    parse_pair,
-    print_json,
-    wants_progress,
-)
+from discreet.cli import console, options
+from discreet.cli.console import answer, check_free, check_plot, command, group, print_json, wants_progress
 from discreet.privacy.relation import Relation
 
 if TYPE_CHECKING:
@@ -91,7 +81,7 @@ def plan(
     json: options.Json = False,
 ) -> None:
     """Show what a federated run would tell about whom, before the first round and without any data."""
-    limits, y_limits = parse_pair("--bounds", bounds), parse_pair("--y-bounds", y_bounds)
+    limits, y_limits = console.parse_pair("--bounds", bounds), console.parse_pair("--y-bounds", y_bounds)
     made = _planned(locals(), columns, limits, clients, y_limits, 1)
     answer(json, made.to_dict, made)
 
@@ -144,8 +134,8 @@ def simulate(
     if table is None:
         data = made_up(clients or 100, rows, columns, loss in ("logistic", "hinge"), seed or 0)
     else:
-        declared = parse_pair("--bounds", bounds), parse_pair("--y-bounds", y_bounds)
-        data = read_table(table, target, *declared, parse_labels(classes), split_by, clients, seed or 0)
+        declared = console.parse_pair("--bounds", bounds), console.parse_pair("--y-bounds", y_bounds)
+        data = read_table(table, target, *declared, console.parse_labels(classes), split_by, clients, seed or 0)
     smallest = min(part.size for part in data.parts.values())
     made = _planned(locals(), data.X.shape[1], data.bounds, len(data.parts), data.y_bounds, smallest)
     if not (quiet or json):
@@ -273,10 +263,10 @@ def network(
         raise ValueError("--epsilon must be finite: without noise there is nothing to account for.")
     check_plot(plot, force)
     made = network_named(graph, nodes, graph_seed)
-    limits = parse_pair("--bounds", bounds)
+    limits = console.parse_pair("--bounds", bounds)
     data, facts = None, (columns, limits or (-1.0, 1.0))
     if table is not None:
-        data = read_table(table, target, limits, None, parse_labels(classes), None, made.size, seed or 0)
+        data = read_table(table, target, limits, None, console.parse_labels(classes), None, made.size, seed or 0)
         facts = data.X.shape[1], data.bounds
     settings: dict[str, Any] = {"method": method, "epsilon": epsilon, "delta": delta, "target": budget_for}
     settings |= {"rounds": rounds, "gossip_steps": gossip_steps, "message_noise": message_noise}
@@ -332,14 +322,11 @@ def vertical(
             raise ValueError("labels of a classification must be 0 and 1.")
         y = 2.0 * y - 1.0
     budget = Budget(epsilon, 1.0 / rows**2 if delta is None else delta)
-    limits = parse_pair("--bounds", bounds)
+    limits = console.parse_pair("--bounds", bounds)
     facts = [HolderFacts(name, frame.shape[1], budget, limits) for name, frame in frames.items()]
     problem = Problem(Logistic() if task == "classification" else Squared(), L2(alpha))
-    settings: dict[str, Any] = {
-        "labels": labels,
-        "y_bounds": parse_pair("--y-bounds", y_bounds),
-        "sweeps": sweeps,
-    }
+    y_limits = console.parse_pair("--y-bounds", y_bounds)
+    settings: dict[str, Any] = {"labels": labels, "y_bounds": y_limits, "sweeps": sweeps}
     plan = plan_vertical(problem, facts, rows, relation=relation or Relation.REPLACE, **settings)
     if plan_only:
         print(plan)

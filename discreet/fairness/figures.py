@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from discreet._common.checks import whole
 from discreet._common.exceptions import PrivacyLeakWarning
@@ -25,11 +26,9 @@ from discreet.estimators.stored_plan import plan_of
 from discreet.fairness.cells import Quantity, RowCells, quantities, row_cells
 from discreet.fairness.certificates.certify import certificate
 from discreet.fairness.certificates.classifier import LinearClassifier, gaps_of, linear_classifier, unknown_distance
+from discreet.fairness.certificates.record import FairnessCertificate
 from discreet.fairness.evaluation.gradient_distance import gradient_distance
-
-if TYPE_CHECKING:
-    from discreet.fairness.certificates.record import FairnessCertificate
-    from discreet.theory.distance import DistanceLaw
+from discreet.theory.distance import DistanceLaw
 
 Interval = tuple[float, float]
 
@@ -245,8 +244,6 @@ def refitted(model: Any, X: Any, y: Any, count: int) -> list[Any]:
     count : int
         Number of fits.
     """
-    from sklearn.base import clone
-
     own = {"ledger": None, "dataset": None, "random_state": None, "verbose": 0}
     return [clone(model).set_params(**own).fit(X, y) for _ in range(whole("count", count, least=1))]
 
@@ -311,8 +308,6 @@ def law_at(model: Any, rows: int, epsilon: float) -> DistanceLaw:
 
     A ValueError where no theorem covers the fit.
     """
-    from sklearn.base import clone
-
     again = clone(model).set_params(epsilon=epsilon, ledger=None, dataset=None)
     public = replace(plan_of(model).public, rows=rows)  # with the names and types of the columns, which a clone forgets
     plan = plan_fit(again, public, len(model.classes_))
@@ -374,8 +369,6 @@ def _points(model: Any, evaluation: Evaluation, axis: str, rows: int, epsilon: f
 
 def _fitted_again(model: Any, epsilon: float, train: tuple[Any, Any]) -> tuple[Any, str | None, DistanceLaw]:
     """One private model, which form its bounds have (None: none), and the law of its distance."""
-    from sklearn.base import clone
-
     with said_before():
         fitted = refitted(clone(model).set_params(epsilon=epsilon), *train, 1)[0]
         made = linear_classifier(fitted)

@@ -35,7 +35,6 @@ from discreet.privacy.random.generator import RandomGenerator, generator_from
 from discreet.privacy.release import reserve
 
 if TYPE_CHECKING:
-    from discreet.privacy.guarantee import Guarantee
     from discreet.privacy.ledger import Ledger
 
 FORMAT = Format("discreet federated client", 1)

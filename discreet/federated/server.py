@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from discreet.federated.rounds import Refusal, Reply, Request, fault_of
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.random.generator import RandomGenerator, generator_from
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledBlock, scaled_penalty_terms
-
-if TYPE_CHECKING:
-    from discreet.federated.plan import FederatedPlan
 
 
 def drawn_cohorts(plan: FederatedPlan, rng: RandomGenerator) -> IntArray:

@@ -9,7 +9,7 @@ import math
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,6 @@ from discreet.data.validation import check_sparse_bounds, load_features, validat
 from discreet.estimators.stored_plan import plan_of
 from discreet.problem.column_scaling import ColumnScaling, identity_scaling
 from discreet.theory.distance import DistanceLaw, KnownDistance
-
-if TYPE_CHECKING:
-    from discreet.theory.distance import DistanceLaw
 
 BLOCK = 2**22  # entries of scaled rows that are in memory at once
 PROBES = 3  # rows on which a model's own scores are compared with those of its coefficients

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from discreet._common.codec import plain
 from discreet._common.text import table
-
-if TYPE_CHECKING:
-    from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Guarantee
 
 Column = tuple[str, Sequence[str]]  # a heading, and a cell for each line
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,26 +18,24 @@ from discreet._common.checks import check_threshold, number_in
 from discreet._common.docstrings import with_options
 from discreet._common.exceptions import PrivacyLeakWarning
 from discreet._common.types import FloatArray
+from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.data.validation import check_sparse_bounds, encode_labels, load_features
 from discreet.kernels.gradient import clipped_gradient_sum, margins_of, row_norms
 from discreet.preprocessing.release import facts_of
 from discreet.privacy import mechanisms
+from discreet.privacy.budget import Budget
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.mechanisms.additive import NoisyGrid
 from discreet.privacy.mechanisms.perturbations import OutputNoise, SphericalLaplace, gradient_sum
+from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.relation import Relation
 from discreet.privacy.release import WHOLE, ReleasePlan
+from discreet.problem.column_scaling import ColumnScaling
+from discreet.problem.losses import Loss
 from discreet.problem.penalties import PenaltyTerms, signed_subgradient_distance
 from discreet.problem.scaled_problem import scaled_penalty_terms
 from discreet.theory.distance import DistanceLaw, KnownDistance, norm_quantile
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.privacy.guarantee import Guarantee
-    from discreet.privacy.mechanisms.additive import NoisyGrid
-    from discreet.privacy.random.generator import RandomGenerator
-    from discreet.problem.column_scaling import ColumnScaling
-    from discreet.problem.losses import Loss
 
 LARGEST_RATIO = 1e3  # of the gradient to its noise: beyond, the plain bound is nearly as good, and safe to compute
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from discreet._common.checks import number_in
 from discreet._common.docstrings import with_options
 from discreet._common.types import FloatArray, IntArray
+from discreet.data.public import Public
 from discreet.data.rows import Data, on_term_grid
 from discreet.data.validation import check_weights
 from discreet.fairness.cells import CellTable, Quantity, favourable_labels, quantities
@@ -30,15 +31,12 @@ from discreet.metrics.intervals import last_rejected
 from discreet.metrics.label_codes import codes_of
 from discreet.preprocessing.release import facts_of
 from discreet.privacy import mechanisms
+from discreet.privacy.budget import Budget
+from discreet.privacy.mechanisms.additive import NoisyGrid
+from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.relation import Relation
 from discreet.privacy.release import WHOLE, ReleasePlan
 from discreet.theory.distance import DistanceLaw
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.privacy.mechanisms.additive import NoisyGrid
-    from discreet.privacy.random.generator import RandomGenerator
 
 Mask = npt.NDArray[np.bool_]
 

@@ -10,27 +10,23 @@ import math
 import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from discreet._common.docstrings import with_options
 from discreet._common.exceptions import UtilityWarning
 from discreet._common.types import FloatArray, IndexArray
-from discreet.data.public import public_facts
-from discreet.data.rows import Limits, limits_between, moment_sums, on_term_grid
+from discreet.data.public import Public, public_facts
+from discreet.data.rows import Data, Limits, limits_between, moment_sums, on_term_grid
 from discreet.data.validation import load_features
 from discreet.fairness.notions import NOTIONS, notion_of
 from discreet.preprocessing.release import Released, rows_and_facts
 from discreet.privacy import mechanisms
+from discreet.privacy.budget import Budget
+from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.relation import Relation
 from discreet.privacy.release import WHOLE, ReleasePlan
-
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.data.rows import Data
-    from discreet.privacy.budget import Budget
-    from discreet.privacy.random.generator import RandomGenerator
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,11 +24,9 @@ from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.relation import Relation, relation_from
 from discreet.problem.column_scaling import identity_scaling
 from discreet.scaling.learn import declared_scaling
+from discreet.solvers import Plan
 from discreet.solvers.output_perturbation import OutputPerturbation
 from discreet.theory.distance import DistanceLaw, GaussianDistance
-
-if TYPE_CHECKING:
-    from discreet.solvers import Plan
 
 FAR_MARGIN = 50.0  # beyond it the slopes of the losses of labels vanish
 VAST = 1e150  # a scale so large that no user's penalty is left in a scaled column

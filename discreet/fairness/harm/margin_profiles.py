@@ -15,6 +15,8 @@ from functools import cache, cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit, ndtr, ndtri
 
 from discreet._common.checks import SMALLEST_THRESHOLD, number_in
 from discreet._common.types import FloatArray
@@ -29,8 +31,6 @@ def normal(score: FloatArray, mean: float, spread: float) -> FloatArray:
 
 
 def logistic(score: FloatArray) -> FloatArray:
-    from scipy.special import expit
-
     return np.asarray(expit(score))
 
 
@@ -45,8 +45,6 @@ def _grid() -> tuple[FloatArray, FloatArray]:
 @cache
 def mean_for(rate: float, spread: float) -> float:
     """The mean of calibrated normal log-odds whose favourable share is `rate`."""
-    from scipy.optimize import brentq
-
     points, weights = _grid()
     width = FAR * spread + 40.0
     return float(brentq(lambda mean: logistic(mean + spread * points) @ weights - rate, -width, width, xtol=1e-13))
@@ -62,8 +60,6 @@ def area_under_curve(rate: float, spread: float) -> float:
 @cache
 def deviation_for(auc: float, rate: float) -> float:
     """The deviation of calibrated normal log-odds with this area under the curve."""
-    from scipy.optimize import brentq
-
     if auc >= area_under_curve(rate, LARGEST_DEVIATION):
         raise ValueError(f"auc={auc:g} is too near to 1 for normal log-odds.")
     if auc <= area_under_curve(rate, SMALLEST_DEVIATION):
@@ -98,15 +94,11 @@ class NoiseCurve:
     failure: float | None = None
 
     def __call__(self, margins: FloatArray) -> FloatArray:
-        from scipy.special import ndtr
-
         chance = ndtr((self.error - margins) / self.noise)
         return np.asarray(chance if self.failure is None else np.minimum(1.0, chance / self.failure))
 
     @property
     def bends(self) -> list[float]:
-        from scipy.special import ndtri
-
         kink = 0.0 if self.failure is None else -float(ndtri(self.failure))
         # Beyond a far kink the curve falls faster than the noise: within 1 / kink deviations.
         beyond = [kink + part / max(1.0, kink) for part in (0.0, 1.0, 3.0, 10.0, 30.0)]

@@ -12,16 +12,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.federated.decentralised.network import Network
-
-if TYPE_CHECKING:
-    from discreet.privacy.mechanisms.additive import NoisyGrid
-    from discreet.privacy.random.generator import RandomGenerator
+from discreet.privacy.mechanisms.additive import NoisyGrid
+from discreet.privacy.random.generator import RandomGenerator
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,18 +16,8 @@ from discreet._common.digest import digest_of
 from discreet._common.types import FloatArray
 from discreet.data.rows import Data
 from discreet.data.validation import array_rows, load_features
-from discreet.federated.vertical.board import (
-    Board,
-    Message,
-    PerPerson,
-    believed_part,
-    centre_of,
-    margin_clip,
-    new_weights,
-    slope_clip,
-    slopes_for,
-    sum_of_margins,
-)
+from discreet.federated.vertical import board as boards
+from discreet.federated.vertical.board import Board, Message
 from discreet.federated.vertical.plan import Kind, VerticalSchedule
 from discreet.kernels.gradient import clipped_gradient_sum, row_norms
 from discreet.privacy import mechanisms
@@ -127,12 +117,12 @@ class Holder:
             return self._moments(board)
         if kind == "slopes":
             slopes, believed, _ = self._own_slopes(board)
-            return self._per_person(kind, slopes, slope_clip(board), believed)
+            return self._per_person(kind, slopes, boards.slope_clip(board), believed)
         if kind == "margins":
             return self._margins(board)
         if self.own.has_labels:
             return self._label_weights(board)
-        return self._step(board, slopes_for(board, self.own.name), centre_of(self._plan, board, self.own))
+        return self._step(board, boards.slopes_for(board, self.own.name), boards.centre_of(self._plan, board, self.own))
 
     def _rows(self, board: Board) -> FloatArray:
         """The scaled rows, with a last 1 for the intercept at the label holder; made once the scales are known."""
@@ -162,7 +152,7 @@ class Holder:
 
     def _margins(self, board: Board) -> Message:
         margins = self._rows(board) @ board.weights(self.own.name)
-        return self._per_person("margins", margins, margin_clip(board, self.own), 0.0)
+        return self._per_person("margins", margins, boards.margin_clip(board, self.own), 0.0)
 
     def _per_person(self, kind: Kind, values: FloatArray, clip: float, believed: float) -> Message:
         """One number per person, clipped, with noise.
@@ -181,23 +171,23 @@ class Holder:
 
     def _label_weights(self, board: Board) -> Message:
         slopes, believed, margins = self._own_slopes(board)
-        clip, curvature = slope_clip(board), self._plan.problem.loss.smoothness
+        clip, curvature = boards.slope_clip(board), self._plan.problem.loss.smoothness
         rest = curvature * (1.0 - believed)
-        whole = PerPerson(
+        whole = boards.PerPerson(
             np.clip(slopes, -clip, clip) + rest * margins.values,
             curvature**2 * margins.variance,
             clip + rest * margins.bound,
         )
         return self._step(board, whole, board.weights(self.own.name))
 
-    def _own_slopes(self, board: Board) -> tuple[FloatArray, float, PerPerson]:
+    def _own_slopes(self, board: Board) -> tuple[FloatArray, float, boards.PerPerson]:
         """Slopes at the label holder's own part of the margins and the believed part of the others'."""
-        margins = sum_of_margins(board, self.own.name)
-        believed = believed_part(board, margins)
+        margins = boards.sum_of_margins(board, self.own.name)
+        believed = boards.believed_part(board, margins)
         own = self._rows(board) @ board.weights(self.own.name)
         return self._plan.problem.loss.slope(own + believed * margins.values, self._y), believed, margins
 
-    def _step(self, board: Board, slopes: PerPerson, centre: FloatArray) -> Message:
+    def _step(self, board: Board, slopes: boards.PerPerson, centre: FloatArray) -> Message:
         """The gradient of the block with noise, and the weights that follow from it.
 
         Guarantee: one event of the message's mechanism: a row adds a vector of norm at most radius * clip.
@@ -205,7 +195,7 @@ class Holder:
         own, rows, n = self.own, self._rows(board), self._plan.rows
         if not own.is_noisy:
             gradient = clipped_gradient_sum(rows, slopes.values, self._norms, math.inf, self._data.weight) / n
-            weights = new_weights(board, own, gradient, 0.0, centre, slopes.variance)
+            weights = boards.new_weights(board, own, gradient, 0.0, centre, slopes.variance)
             return Message(own.name, "weights", gradient, weights=weights)
         limit = own.radius * slopes.clip
         sensitivity = mechanisms.clipped_sum(self._plan.relation) * limit
@@ -216,7 +206,7 @@ class Holder:
         total = clipped_gradient_sum(rows, shortened, self._norms, limit, self._data.weight, grid.step)
         gradient = (total + grid.noise(self._rng, total.shape)) / n
         deviation = self._mechanism.deviation(sensitivity) / n
-        weights = new_weights(board, own, gradient, deviation, centre, slopes.variance)
+        weights = boards.new_weights(board, own, gradient, deviation, centre, slopes.variance)
         return Message(own.name, "weights", gradient, deviation, weights=weights)
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from discreet._common.digest import digest_of
 from discreet._common.text import paragraph
@@ -24,9 +24,6 @@ from discreet.problem.losses import Squared
 from discreet.problem.problem import Problem
 from discreet.scaling.plan import ScalingPlan, plan_scaling
 from discreet.solvers.base import calibrated
-
-if TYPE_CHECKING:
-    from discreet.privacy.release import ReleasePlan
 
 Kind = Literal["scales", "moments", "weights", "slopes", "margins"]
 
