@@ -110,12 +110,8 @@ class LinearClassifier:
 
     def in_user_columns(self) -> LinearClassifier:
         """The same classifier with columns that are clipped, but neither centred nor scaled."""
-        plain = replace(
-            identity_scaling(self.scaling.columns),
-            low=self.scaling.low,
-            high=self.scaling.high,
-            frozen=self.scaling.frozen,
-        )
+        own = self.scaling
+        plain = replace(identity_scaling(own.columns), low=own.low, high=own.high, frozen=own.frozen)
         return replace(self, scaling=plain, law=None, has_intercept=self.has_intercept or bool(self.intercept.any()))
 
     def with_parameters(self, coef: FloatArray, intercept: FloatArray) -> LinearClassifier:

@@ -44,11 +44,8 @@ class SpanningTree:
     def parents(self) -> tuple[int, ...]:
         """For each node the neighbour that it sends to, nearest to the root; the root's is itself."""
         distance = self.network.distances[self.root]
-        nearer = (
-            next((w for w in found if distance[w] < distance[node]), node)
-            for node, found in enumerate(self.network.neighbours)
-        )
-        return tuple(nearer)
+        found = enumerate(self.network.neighbours)
+        return tuple(next((w for w in others if distance[w] < distance[node]), node) for node, others in found)
 
     @property
     def messages(self) -> int:

@@ -173,11 +173,8 @@ class Holder:
         slopes, believed, margins = self._own_slopes(board)
         clip, curvature = boards.slope_clip(board), self._plan.problem.loss.smoothness
         rest = curvature * (1.0 - believed)
-        whole = boards.PerPerson(
-            np.clip(slopes, -clip, clip) + rest * margins.values,
-            curvature**2 * margins.variance,
-            clip + rest * margins.bound,
-        )
+        values, variance = np.clip(slopes, -clip, clip) + rest * margins.values, curvature**2 * margins.variance
+        whole = boards.PerPerson(values, variance, clip + rest * margins.bound)
         return self._step(board, whole, board.weights(self.own.name))
 
     def _own_slopes(self, board: Board) -> tuple[FloatArray, float, boards.PerPerson]:
