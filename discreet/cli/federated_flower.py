@@ -9,14 +9,12 @@ from typer import Argument, Option
 
 from discreet.cli import options
 from discreet.cli.console import check_free, command, parse_labels, print_json
-from discreet.cli.fit import schema_of
+from discreet.cli.fit import declare, schema_of
 
 CLIENT = (
     "discreet federated client rows.csv --target y --plan plan.json --name clinic-a --state clinic-a.state "
     "--superlink server.example.org:9092 --authority ca.pem --key clinic-a.key"
 )
-
-
 Timeout = Annotated[float, Option(min=1.0, help="Round timeout in seconds.")]
 PlanFile = Annotated[Path, Option(help="The plan of the run.")]
 
@@ -164,8 +162,6 @@ def _labelled_rows(
     table: Path, target: str | None, no_header: bool, schema: Path | None, classes: str | None
 ) -> tuple[Any, Any]:
     """The features and the target of a file; labels as -1 and +1."""
-    from dataclasses import replace
-
     import numpy as np
 
     from discreet.data.files import open_table
@@ -174,12 +170,8 @@ def _labelled_rows(
     if labels is not None and len(labels) != 2:
         raise ValueError(f"--classes must be two labels A,B; got {classes!r}.")
     with open_table(table, header=not no_header) as file:
-        known = schema_of(file, schema)
-        wanted = known.target if target is None else replace(known.target, name=target)
-        if labels is not None:
-            wanted = replace(wanted, classes=labels, low=None, high=None)
-        rows = file.read(replace(known, target=wanted), target=True)
-    labels = wanted.classes
+        declared = declare(schema_of(file, schema), target, classes)
+        rows, labels = file.read(declared, target=True), declared.target.classes
     if labels is None:
         return rows.X, rows.y
     if len(labels) != 2:

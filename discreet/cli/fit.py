@@ -104,7 +104,7 @@ def fit(
     parameters |= {"dataset": dataset, "random_state": seed, "verbose": int(wants_progress(quiet or json))}
     parameters |= {"rows_per_person": rows_per_person} | ({} if alpha is None else {"alpha": alpha})
     with opened(table, not no_header, dask) as file:
-        declared = _declare(schema_of(file, schema), target, bounds, y_bounds, classes, relation, person_column)
+        declared = declare(schema_of(file, schema), target, classes, bounds, y_bounds, relation, person_column)
         if rows_per_person is not None and declared.person is None:
             raise ValueError("--rows-per-person needs --person-column: the column with the id of each row's person.")
         if declared.target.name is not None:
@@ -182,14 +182,14 @@ def schema_of(file: TableFile, schema: Path | None) -> Schema:
     return skeleton(dict.fromkeys(file.kinds, "number")) if schema is None else load_schema(schema)
 
 
-def _declare(
+def declare(
     schema: Schema,
     target: str | None,
-    bounds: str | None,
-    y_bounds: str | None,
     classes: str | None,
-    relation: Relation | None,
-    person: str | None,
+    bounds: str | None = None,
+    y_bounds: str | None = None,
+    relation: Relation | None = None,
+    person: str | None = None,
 ) -> Schema:
     """The schema with what the options say; an option wins over the file."""
     limits, target_limits = parse_pair("--bounds", bounds), parse_pair("--y-bounds", y_bounds)

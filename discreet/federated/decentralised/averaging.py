@@ -34,8 +34,6 @@ class SpanningTree:
     network: Network
     root: int
 
-    name = "tree"
-
     def __post_init__(self) -> None:
         if not 0 <= self.root < self.network.size:
             raise ValueError(f"the root must be a node, 0 to {self.network.size - 1}; got {self.root!r}.")
@@ -123,8 +121,6 @@ class Gossip:
     mixing: tuple[float, ...]
     message_noise: float
     speaker: int
-
-    name = "gossip"
 
     def __post_init__(self) -> None:
         if not self.mixing or self.mixing[0] != 1.0 or not all(1.0 <= a <= 2.0 for a in self.mixing):

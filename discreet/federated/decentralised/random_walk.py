@@ -43,8 +43,6 @@ class Walk:
     path: tuple[int, ...]
     passing: tuple[int, ...] = ()
 
-    name = "walk"
-
     def __post_init__(self) -> None:
         if not all(0 <= node < self.network.size for node in self.path):
             raise ValueError(f"the path must go through nodes, 0 to {self.network.size - 1}.")
