@@ -28,9 +28,8 @@ def promise_of(epsilon: float | None, rho: float | None, mu: float | None, delta
     """The promise that was given instead of a mechanism; None if none was."""
     from discreet.privacy.budget import Budget
 
-    given = [
-        name for name, value in (("--promise-epsilon", epsilon), ("--rho", rho), ("--mu", mu)) if value is not None
-    ]
+    promises = {"--promise-epsilon": epsilon, "--rho": rho, "--mu": mu}
+    given = [name for name, value in promises.items() if value is not None]
     if len(given) > 1:
         raise ValueError(f"{' and '.join(given)} are different promises; give one of them.")
     if epsilon is not None:

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 @command("discreet demo")
 def demo(
-    runs: Annotated[int, Option(min=1, help="Models trained at each epsilon.")] = 5,
-    json: options.Json = False,
+    runs: Annotated[int, Option(min=1, help="Models trained at each epsilon.")] = 5, json: options.Json = False
 ) -> None:
     """Show what privacy costs in accuracy, on the breast-cancer table that ships with scikit-learn."""
     from discreet._common.progress import progress_bar

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 SIMULATE = "discreet federated simulate --clients 100 --epsilon 4 --model central --dropout 0.05"
 group("Train over many data holders, each of which adds its own noise: plan a run, try it out.", SIMULATE)
 
-Clients = Annotated[int, Option("--clients", "--num-clients", min=1, help="Number of data holders.")]
 Rounds = Annotated[int, Option("--rounds", "--num-global-epochs", min=1, help="Number of rounds.")]
 PerRound = Annotated[int | None, Option(min=1, help="Clients that are asked in a round.", show_default="all of them")]
 Participations = Annotated[
@@ -57,7 +56,7 @@ PlanOut = Annotated[Path | None, Option("--plan", help="Where to write the plan,
 
 @command("discreet federated plan --clients 100 --columns 20 --epsilon 2 --model central")
 def plan(
-    clients: Clients,
+    clients: Annotated[int, Option("--clients", "--num-clients", min=1, help="Number of data holders.")],
     columns: Annotated[int, Option(min=1, help="Number of columns without the target.")],
     epsilon: options.Epsilon = 1.0,
     delta: options.Delta = None,

@@ -112,11 +112,7 @@ def export(
 
 
 @command("discreet ledger backup --ledger budget.db --out copy.db")
-def backup(
-    ledger: Url,
-    out: Annotated[Path, Option(help="A new file.")],
-    json: options.Json = False,
-) -> None:
+def backup(ledger: Url, out: Annotated[Path, Option(help="A new file.")], json: options.Json = False) -> None:
     """Copy a ledger while others go on using it. Never copy its file by other means."""
     head = _ledger(ledger).existing().backup(out)
     answer(json, {"out": str(out), "head": head}, f"copied to {out}\nhead  {head}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from typer import Option
@@ -95,6 +96,7 @@ def _ask_ledger(request: FitRequest, rows: int, columns: int, classes: int) -> d
 
 SOME_ROWS = 10_000  # to ask which laws are proved, where the number of rows is what is looked for
 Pairs = list[str]
+of_groups = partial(Option, metavar="[NAME=]NUMBER")
 Number = TypeVar("Number", int, float)
 
 
@@ -121,21 +123,12 @@ def fairness_plan(
     failure: Annotated[float, Option(help="Probability with which a bound may fail.")] = 0.01,
     deviation: Annotated[
         Pairs | None,
-        Option(
-            metavar="[NAME=]NUMBER",
-            help="Standard deviation of the noise-free scores, which a ridge makes smaller.",
-            show_default="2",
-        ),
+        of_groups(help="Standard deviation of the noise-free scores, which a ridge makes smaller.", show_default="2"),
     ] = None,
-    auc: Annotated[
-        Pairs | None, Option(metavar="[NAME=]NUMBER", help="Area under the ROC curve, instead of --deviation.")
-    ] = None,
+    auc: Annotated[Pairs | None, of_groups(help="Area under the ROC curve, instead of --deviation.")] = None,
     kappa: Annotated[
         Pairs | None,
-        Option(
-            metavar="[NAME=]NUMBER",
-            help="Instead of normal log-odds: at most kappa * t of each cell within t of the boundary.",
-        ),
+        of_groups(help="Instead of normal log-odds: at most kappa * t of each cell within t of the boundary."),
     ] = None,
     base_rate: Annotated[
         Pairs | None, Option(metavar="[NAME=]SHARE", help="Share of the favourable label.", show_default="0.5")

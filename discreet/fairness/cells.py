@@ -134,14 +134,13 @@ def _codes(name: str, values: Any, known: Any) -> tuple[npt.NDArray[Any], IndexA
         raise ValueError(f"{name} must have one value per row; got an array of shape {found.shape}.")
     if any(value is None or (isinstance(value, float) and math.isnan(value)) for value in found.tolist()):
         raise ValueError(f"{name} has missing values; give them a value of their own, or leave those rows out.")
+    distinct, codes = np.unique(found, return_inverse=True)
     if known is None:
-        distinct, codes = np.unique(found, return_inverse=True)
         return distinct, codes.astype(np.int64)
     listed = np.asarray(known)
     place = {value: index for index, value in enumerate(listed.tolist())}
     if len(place) != listed.size:
         raise ValueError(f"the known values of {name} must differ from each other.")
-    distinct, codes = np.unique(found, return_inverse=True)
     strangers = [value for value in distinct.tolist() if value not in place]
     if strangers:
         raise ValueError(f"{name} has the value {strangers[0]!r}, which is none of {listed.tolist()}.")

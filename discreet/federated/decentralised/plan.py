@@ -425,11 +425,7 @@ def describe(plan: NetworkSchedule) -> str:
 
 
 READERS = {"local": "someone who reads all messages", "reader": "someone who sees the models only"}
-_TARGETS = {
-    "local": READERS["local"],
-    "mean": "the mean over pairs of nodes",
-    "max": "every pair of nodes",
-}
+_TARGETS = {"local": READERS["local"], "mean": "the mean over pairs of nodes", "max": "every pair of nodes"}
 
 
 def _method(plan: NetworkSchedule) -> str:
