@@ -24,7 +24,6 @@ from discreet.federated.decentralised.random_walk import Walk, check_step, plan_
 from discreet.federated.plan import FederatedPlan
 from discreet.federated.planning import plan_federated
 from discreet.privacy import accounting
-from discreet.privacy.accounting import gaussian_epsilon
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.mechanisms.additive import NoisyGrid
 from discreet.problem.problem import Problem
@@ -284,7 +283,7 @@ class NetworkSchedule:
     def epsilon_of_readers(self) -> dict[str, float]:
         """The largest epsilon of a node towards someone who reads all messages, and towards one who sees the models."""
         mu = {"local": self.losses.local, "reader": self.losses.reader}
-        return {name: gaussian_epsilon(self.delta, float(losses.max())) for name, losses in mu.items()}
+        return {name: accounting.gaussian_epsilon(self.delta, float(losses.max())) for name, losses in mu.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan and its losses as JSON values, for reading; epsilons at `delta`."""
@@ -417,7 +416,7 @@ def describe(plan: NetworkSchedule) -> str:
         *(f"  {READERS[who] + ':':<34} {most:.4g} at most" for who, most in plan.epsilon_of_readers.items()),
     ]
     if plan.claimed is not None:
-        claimed = gaussian_epsilon(delta, float(plan.claimed.mean()))
+        claimed = accounting.gaussian_epsilon(delta, float(plan.claimed.mean()))
         lines.append(f"  another node, claimed by papers and NOT certified: {claimed:.4g}")
     if isinstance(plan.protocol, Walk) and not plan.protocol.visits.all():
         lines.append(f"the token never visits {int((plan.protocol.visits == 0).sum())} nodes: their rows are not used")

@@ -20,9 +20,8 @@ from discreet.federated.vertical import board as boards
 from discreet.federated.vertical.board import Board, Message
 from discreet.federated.vertical.plan import Kind, VerticalSchedule
 from discreet.kernels.gradient import clipped_gradient_sum, row_norms
-from discreet.privacy import mechanisms
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.mechanisms import Gaussian
+from discreet.privacy.mechanisms import Gaussian, clipped_sum
 from discreet.privacy.random.generator import generator_from
 from discreet.scaling import second_moment
 from discreet.scaling.learn import learn_scaling
@@ -165,7 +164,7 @@ class Holder:
             clipped = clipped * self._data.weight
         if not self.own.is_noisy:
             return Message(self.own.name, kind, clipped, 0.0, float(np.abs(clipped).max()), believed)
-        sensitivity = mechanisms.clipped_sum(self._plan.relation) * clip
+        sensitivity = clipped_sum(self._plan.relation) * clip
         noisy = self._mechanism.grid(sensitivity, 1).release(self._rng, clipped)
         return Message(self.own.name, kind, noisy, self._mechanism.deviation(sensitivity), clip, believed)
 
@@ -195,7 +194,7 @@ class Holder:
             weights = boards.new_weights(board, own, gradient, 0.0, centre, slopes.variance)
             return Message(own.name, "weights", gradient, weights=weights)
         limit = own.radius * slopes.clip
-        sensitivity = mechanisms.clipped_sum(self._plan.relation) * limit
+        sensitivity = clipped_sum(self._plan.relation) * limit
         grid = self._mechanism.grid(sensitivity, rows.shape[1], n)
         shortened = (
             np.clip(slopes.values, -slopes.clip, slopes.clip) * (own.radius / np.maximum(self._norms, own.radius)) ** 2
