@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.federated import Client, Reply, Request, Server, plan_federated
-from discreet.federated.model_map import ModelMap
+from discreet.federated.server import ModelMap
 from discreet.problem import L2, Logistic, Problem
 
 NAMES = ("a", "b", "c", "d", "e")

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from discreet.federated import Client, FederatedPlan, Server, plan_federated
-from discreet.federated.client_state import StateFile
-from discreet.federated.plan_file import read_plan
-from discreet.federated.server_state import ServerState
+from discreet.federated.client import StateFile
+from discreet.federated.planning import read_plan
+from discreet.federated.server import ServerState
 from discreet.problem import L2, Logistic, Problem
 from tests.fuzzing import Target
 from tests.mutations import DAMAGED_TEXT

@@ -9,7 +9,7 @@ from scipy.integrate import cumulative_trapezoid
 from sklearn.linear_model import LogisticRegression as PlainRegression
 
 from discreet import LogisticRegression
-from discreet.fairness.harm.normal_log_odds import logistic, mean_for, normal
+from discreet.fairness.harm.margin_profiles import logistic, mean_for, normal
 from discreet.solvers.output_perturbation import OutputPerturbation
 
 ROWS, COLUMNS, RIDGE = 4_000, 3, 0.1

@@ -11,9 +11,9 @@ from discreet import __version__, save_model
 from discreet._common.exceptions import DiscreetWarning
 from discreet.data.schema import load_schema
 from discreet.estimators import model_file, paused_stream
-from discreet.federated.client_state import StateFile
-from discreet.federated.plan_file import read_plan
-from discreet.federated.server_state import ServerState
+from discreet.federated.client import StateFile
+from discreet.federated.planning import read_plan
+from discreet.federated.server import ServerState
 from discreet.metrics import load_evaluation, save_evaluation
 from discreet.privacy import accounting
 from discreet.privacy.guarantee import Guarantee

@@ -13,10 +13,9 @@ import numpy as np
 from discreet import Problem
 from discreet.fairness import FairnessCertificate, certificate, linear_classifier
 from discreet.fairness.cells import RowCells, row_cells
-from discreet.fairness.certificates.change import chernoff_bound
+from discreet.fairness.certificates.certify import chernoff_bound
 from discreet.fairness.certificates.classifier import LinearClassifier
-from discreet.fairness.figures.plots import Interval, Point
-from discreet.fairness.figures.simulate import ModelValues, values_of
+from discreet.fairness.figures import Interval, ModelValues, Point, values_of
 from discreet.problem.losses import Logistic
 from discreet.problem.penalties import L2
 from fairness.cases import ROW_NORM, Case, FloatArray, Regime

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.fairness.figures.plots import Curve, plot_curves
+from discreet.fairness.figures import Curve, plot_curves
 from fairness.bounds import NOTIONS, Measured
 from fairness.cases import Case, Regime
 from fairness.fits import FitsOf, Setting

@@ -8,7 +8,7 @@ import numpy as np
 from framework.markdown import table
 
 from discreet import Problem
-from discreet.fairness.figures.simulate import values_of
+from discreet.fairness.figures import values_of
 from discreet.problem.losses import Logistic
 from discreet.problem.penalties import L2
 from fairness.bounds import (

@@ -9,7 +9,7 @@ from federated.holders import planned
 from framework import Method
 
 from discreet.federated import simulate
-from discreet.federated.model_map import ModelMap
+from discreet.federated.server import ModelMap
 
 NAME = "federated"
 STEPS, CLIPS = (0.3, 1.0, 3.0), (0.1, 0.3, 1.0)  # of averaging: the length of its local steps, and its clipping norm

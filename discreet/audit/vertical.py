@@ -14,8 +14,8 @@ import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.federated.vertical import Board, Holder, Message, VerticalSchedule
-from discreet.federated.vertical.run import Sender
-from discreet.federated.vertical.schedule import Kind
+from discreet.federated.vertical.holder import Sender
+from discreet.federated.vertical.plan import Kind
 from discreet.privacy.random.generator import RandomGenerator
 
 

@@ -1,7 +1,7 @@
-"""The command `discreet`: one file a command, which parses, calls the library and prints.
+"""The command `discreet`: each of its commands parses, calls the library and prints.
 
-Nothing heavy is imported when a command is loaded: `discreet --help` must be quick. To add one: a file here, and its
-name in `COMMANDS` of `discreet/cli/app.py`.
+Nothing heavy is imported when a command is loaded: `discreet --help` must be quick. To add one: a function with
+`@command(...)` in a file that `FILES` of `discreet/cli/app.py` names.
 """
 
 

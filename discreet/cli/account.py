@@ -3,22 +3,121 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from discreet._common.text import facts
+from discreet._common.text import facts, paragraph
 from discreet.cli import options
-from discreet.cli.account_meaning import curve_of, draw, promise_cost, promise_of, told
-from discreet.cli.console import check_plot, print_json
+from discreet.cli.console import answer, check_plot, command
 from discreet.privacy import accounting
 from discreet.privacy.relation import Relation
 
+if TYPE_CHECKING:
+    from discreet.privacy.conversions import Promise
+    from discreet.privacy.relation import Relation
+    from discreet.privacy.tradeoffs import TradeOff
+
+FALSE_ALARMS = (0.01, 0.05)  # shares of outsiders called members, of which the output tells how many members are found
+
+
+def promise_of(epsilon: float | None, rho: float | None, mu: float | None, delta: float) -> Promise | None:
+    """The promise that was given instead of a mechanism; None if none was."""
+    from discreet.privacy.budget import Budget
+
+    promises = {"--promise-epsilon": epsilon, "--rho": rho, "--mu": mu}
+    given = [name for name, value in promises.items() if value is not None]
+    if len(given) > 1:
+        raise ValueError(f"{' and '.join(given)} are different promises; give one of them.")
+    if epsilon is not None:
+        return Budget(epsilon, delta)
+    if rho is not None:
+        return Budget.zcdp(rho)
+    return None if mu is None else Budget.gdp(mu)
+
+
+def promise_cost(promise: Promise, delta: float, epsilon: float | None) -> dict[str, Any]:
+    """Epsilon at delta, or delta at epsilon, and the promises in other definitions that follow."""
+    from discreet.privacy import trade_off
+
+    curve = trade_off(promise)
+    at = (curve.epsilon(delta), delta) if epsilon is None else (epsilon, curve.delta(epsilon))
+    implied = [str(other) for other in _implied(promise)]
+    return {"epsilon": at[0], "delta": at[1], "promise": str(promise), "implies": implied}
+
+
+def _implied(promise: Promise) -> list[Promise]:
+    from discreet.privacy.conversions import convert, kind_of
+
+    found = []
+    for to in ("zcdp", "gdp"):
+        try:
+            found += [convert(promise, to)] if kind_of(promise) != to else []
+        except ValueError:
+            continue  # nothing follows in that definition
+    return found
+
+
+def curve_of(described: Any, found: dict[str, Any], relation: Relation | None) -> TradeOff:
+    """The trade-off curve of a mechanism under a relation, with the epsilon and delta found, or of a promise."""
+    from discreet.privacy import trade_off
+    from discreet.privacy.budget import Budget
+    from discreet.privacy.tradeoffs import EventTradeOff
+
+    epsilon, delta = float(found["epsilon"]), float(found["delta"])
+    stated = Budget(epsilon, delta) if 0.0 < epsilon < math.inf and delta < 1.0 else None
+    curve = trade_off(described) if relation is None else EventTradeOff(described, relation, stated)
+    if stated is not None or epsilon == 0.0:
+        return curve
+    if curve.advantage < 1.0:
+        raise ValueError(f"no epsilon holds with delta = {delta:g}; give another --delta to see what it means.")
+    return trade_off(math.inf)
+
+
+def told(curve: TradeOff, found: dict[str, Any], relation: Relation | None) -> tuple[dict[str, Any], list[str]]:
+    """The meaning as JSON values and as sentences."""
+    from discreet.privacy.statement import NO_PRIVACY, Meaning, in_words, percent_at_most
+
+    meaning = Meaning.of_curve(curve, _failure(curve, found))
+    rates = [1.0 - float(missed) for missed in curve.false_negative(FALSE_ALARMS)]
+    attacks = " ".join(
+        f"An attack that takes {100 * alarm:g} % of the people outside the table for members finds at most "
+        f"{percent_at_most(rate)} of those in it."
+        for alarm, rate in zip(FALSE_ALARMS, rates, strict=True)
+    )
+    values = meaning.to_dict() | {
+        "advantage_at_most": curve.advantage,
+        "area_at_most": curve.area,
+        "found_at_most": [{"false_alarms": a, "found": r} for a, r in zip(FALSE_ALARMS, rates, strict=True)],
+    }
+    if curve.odds_growth(_failure(curve, found)) == math.inf:
+        return values, list(map(paragraph, NO_PRIVACY))
+    return values, list(map(paragraph, [*in_words(meaning, relation), attacks]))
+
+
+def draw(curve: TradeOff, found: dict[str, Any], path: Path) -> None:
+    """The picture of the same facts."""
+    from discreet.privacy import plot_meaning
+    from discreet.privacy.statement import rounded_up
+
+    epsilon, delta = (rounded_up(found[name], 4) if found[name] < math.inf else "inf" for name in ("epsilon", "delta"))
+    name = found.get("promise") or f"epsilon {epsilon}, delta {delta}"
+    plot_meaning(curve, path, failure=_failure(curve, found), title=f"What this means for one person: {name}")
+
+
+def _failure(curve: TradeOff, found: dict[str, Any]) -> float | None:
+    """How often a belief may pass its bound; `usual_failure` of the delta asked for, where the promise has no delta."""
+    from discreet.privacy.tradeoffs import usual_failure
+
+    return None if curve.usual_growth() is not None else usual_failure(float(found["delta"]))
+
+
 LARGEST_COMPARED = 1_000.0  # epsilon up to which Google is asked: the memory it takes grows with epsilon
-EXAMPLE = "Example: discreet account --gaussian 5 --count 100 --delta 1e-6"
 
 
+@command("discreet account --gaussian 5 --count 100 --delta 1e-6")
 def account(
     gaussian: Annotated[
         float | None, Option(help="Gaussian noise: deviation over sensitivity (over the clip, if sampled).")
@@ -54,11 +153,10 @@ def account(
             raise ValueError("a promise stands alone; leave out --event, --count, --relation and the noise.")
         found, under = promise_cost(described, delta, epsilon), None
     else:
-        single, stored = _event_of(event, gaussian, laplace, selection, poisson_rate)
-        inner = accounting.event_to_dict(single)
+        described, stored = _event_of(event, gaussian, laplace, selection, poisson_rate)
+        inner, under = accounting.event_to_dict(described), relation or stored or Relation.REPLACE
         if count > 1:
-            single = accounting.event_from_dict({"type": "SelfComposedDpEvent", "event": inner, "count": count})
-        described, under = single, relation or stored or Relation.REPLACE
+            described = accounting.event_from_dict({"type": "SelfComposedDpEvent", "event": inner, "count": count})
         found = cost(described, delta, epsilon, under)
     sentences: list[str] = []
     if meaning or plot is not None:
@@ -67,22 +165,19 @@ def account(
             found["meaning"], sentences = told(curve, found, under)
         if plot is not None:
             draw(curve, found, plot)
-    if json:
-        print_json({name: "inf" if value == math.inf else value for name, value in found.items()})
-        return
-    _print(found)
-    print("".join(f"\n{sentence}\n" for sentence in sentences), end="")
+    values = {name: "inf" if value == math.inf else value for name, value in found.items()}
+    answer(json, values, lambda: "\n".join([_as_text(found), *(f"\n{sentence}" for sentence in sentences)]))
 
 
-def _print(found: dict[str, Any]) -> None:
+def _as_text(found: dict[str, Any]) -> str:
     lines = [(name, f"{found[name]:.6g}") for name in ("epsilon", "delta")]
     if "promise" in found:
         lines += [("promise", found["promise"]), *(("implies", other) for other in found["implies"])]
     else:
         google = found["google_epsilon"]
-        answer = "no answer for this" if google is None else f"epsilon {google:.6g} at this delta"
-        lines += [("relation", found["relation"]), ("route", found["route"]), ("Google", answer)]
-    print(facts(lines, label=10))
+        told = "no answer for this" if google is None else f"epsilon {google:.6g} at this delta"
+        lines += [("relation", found["relation"]), ("route", found["route"]), ("Google", told)]
+    return facts(lines, label=10)
 
 
 def cost(event: Any, delta: float, epsilon: float | None, relation: Relation) -> dict[str, Any]:
@@ -116,14 +211,9 @@ def _event_of(
         return _read_event(path)
     if rate is not None and gaussian is None:
         raise ValueError("--poisson-rate needs --gaussian, the noise multiplier of the sampled sum.")
-    parts = []
-    if gaussian is not None:
-        plain = accounting.gaussian_event(gaussian)
-        parts.append(plain if rate is None else accounting.poisson_event(rate, gaussian))
-    if laplace is not None:
-        parts.append(accounting.laplace_event(laplace))
-    if selection is not None:
-        parts.append(accounting.selection_event(selection))
+    noisy = accounting.gaussian_event if rate is None else partial(accounting.poisson_event, rate)
+    given = ((noisy, gaussian), (accounting.laplace_event, laplace), (accounting.selection_event, selection))
+    parts = [event_of(size) for event_of, size in given if size is not None]
     if not parts:
         raise ValueError(
             "describe a mechanism (--gaussian, --laplace, --selection or --event FILE) or a promise "
@@ -134,7 +224,7 @@ def _event_of(
 
 def _read_event(path: Path) -> tuple[Any, Relation | None]:
     """The event of an event file or of a model file, and the relation that the model file states."""
-    from discreet._common.codec import read_json_file  # imports NumPy
+    from discreet._common.codec import read_json_file
 
     def build(content: Any) -> tuple[Any, Relation | None]:
         guarantee = content.get("guarantee", {})

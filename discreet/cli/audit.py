@@ -12,19 +12,21 @@ from typer import Option
 
 from discreet._common.plotting import pyplot
 from discreet.cli import options
-from discreet.cli.console import answer, check_plot, group, print_json
+from discreet.cli.console import answer, check_plot, command, group, parse_pair, print_json
 from discreet.privacy.relation import Relation
 
 FAILED_CODE = 1
-EXAMPLE = "Example: discreet audit replay --rows 200 --columns 5 --bounds 0,1"
-
-commands = group("Attack the library, and compare with what is promised. Exit code 1: a promise was broken.", EXAMPLE)
+REPLAY = "discreet audit replay --rows 200 --columns 5 --bounds 0,1"
+group("Attack the library, and compare with what is promised. Exit code 1: a promise was broken.", REPLAY)
 
 Epsilons = Annotated[list[float], Option("--epsilon", help="Privacy budgets, as often as wanted.")]
 Runs = Annotated[int, Option(min=100, help="Runs on each of two tables.")]
 
 
-def _finish(passed: bool) -> None:
+def _finish(passed: bool, json: bool = False, values: Any = None, text: Any = None) -> None:
+    """Print what was found, unless that was done line by line, and leave with the exit code that says who passed."""
+    if values is not None:
+        answer(json, values, text)
     if not passed:
         raise typer.Exit(FAILED_CODE)
 
@@ -35,7 +37,7 @@ def _numbers(result: Any) -> dict[str, Any]:
     return asdict(result) | {name: "inf" if x > 0.0 else None for name, x in odd.items()}
 
 
-@commands.command("replay", epilog=EXAMPLE)
+@command(REPLAY)
 def replay_command(
     rows: Annotated[int, Option(min=2, help="Number of rows of the made-up table.")] = 200,
     columns: Annotated[int, Option(min=1, help="Number of columns without the target.")] = 5,
@@ -56,15 +58,14 @@ def replay_command(
     from discreet.audit.command_runs import replay_estimator
 
     settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "solver": solver}
-    settings |= {"relation": relation or Relation.REPLACE, "bounds": options.parse_pair("--bounds", bounds)}
-    settings["y_bounds"] = options.parse_pair("--y-bounds", y_bounds)
+    settings |= {"relation": relation or Relation.REPLACE, "bounds": parse_pair("--bounds", bounds)}
+    settings["y_bounds"] = parse_pair("--y-bounds", y_bounds)
     results = replay_estimator(estimator or "LogisticRegression", settings, rows, columns, pairs)
     passed = all(found.passed for _, found in results)
     lines = [f"row changed ({change}): " + str(found).replace("\n", "\n    ") for change, found in results]
     lines.append("every replay passed" if passed else "NOT every replay passed")
     replays = [_replay_json(change, found) for change, found in results]
-    answer(json, {"passed": passed, "replays": replays}, "\n".join(lines))
-    _finish(passed)
+    _finish(passed, json, {"passed": passed, "replays": replays}, "\n".join(lines))
 
 
 def _replay_json(change: str, found: Any) -> dict[str, Any]:
@@ -80,7 +81,7 @@ def _replay_json(change: str, found: Any) -> dict[str, Any]:
     }
 
 
-@commands.command("solvers", epilog="Example: discreet audit solvers --solver cd --relation replace")
+@command("discreet audit solvers --solver cd --relation replace")
 def solvers_command(
     solver: Annotated[str | None, Option(help="A solver or one of its variants.", show_default="all")] = None,
     relation: Annotated[Relation | None, Option(help="Which tables are neighbours.", show_default="all")] = None,
@@ -114,18 +115,18 @@ def _solver_line(result: Any) -> str:
     return f"{start} attained {attained:<7} shown {result.epsilon:.3f} of {result.promised:g}, {fault}: {verdict}"
 
 
-@commands.command("faults", epilog="Example: discreet audit faults")
+@command("discreet audit faults")
 def faults_command(json: options.Json = False) -> None:
     """Plant faults into the library, each beside the right implementation, and look for them."""
     from discreet.audit.page import planted_table
     from discreet.audit.planted import planted_faults
 
     results = planted_faults()
-    answer(json, {name: asdict(result) for name, result in results.items()}, planted_table(results))
-    _finish(all(result.passed for result in results.values()))
+    values = {name: asdict(result) for name, result in results.items()}
+    _finish(all(result.passed for result in results.values()), json, values, planted_table(results))
 
 
-@commands.command("one-run", epilog="Example: discreet audit one-run --epsilon 4 --canaries 1000")
+@command("discreet audit one-run --epsilon 4 --canaries 1000")
 def one_run_command(
     epsilon: options.Epsilon = 1.0,
     canaries: Annotated[int, Option(min=10, help="Rows that are in the table or not by a coin each.")] = 500,
@@ -137,11 +138,10 @@ def one_run_command(
     from discreet.audit.command_runs import one_run_of_gradient_descent
 
     result = one_run_of_gradient_descent(epsilon, canaries, relation or Relation.REPLACE, noise)
-    answer(json, _numbers(result) | {"passed": result.passed}, result)
-    _finish(result.passed)
+    _finish(result.passed, json, _numbers(result) | {"passed": result.passed}, result)
 
 
-@commands.command("membership", epilog="Example: discreet audit membership --epsilon 1 --epsilon inf --plot curves.png")
+@command("discreet audit membership --epsilon 1 --epsilon inf --plot curves.png")
 def membership_command(
     epsilon: Epsilons = [math.inf, 8.0, 1.0],  # noqa: B006  (Typer reads the default and does not change it)
     rows: Annotated[int, Option(min=2, help="Rows of the training table.")] = 40,
@@ -162,11 +162,10 @@ def membership_command(
         plot_membership(curves, plot)
     passed = all(curve.excess() <= 0.0 for curve in curves.values())
     found = {name: {"area": c.area, "advantage": c.advantage, "excess": c.excess()} for name, c in curves.items()}
-    answer(json, {"passed": passed, "models": found}, lambda: membership_table(curves))
-    _finish(passed)
+    _finish(passed, json, {"passed": passed, "models": found}, lambda: membership_table(curves))
 
 
-@commands.command("reconstruction", epilog="Example: discreet audit reconstruction --plot found.png")
+@command("discreet audit reconstruction --plot found.png")
 def reconstruction_command(
     epsilon: Epsilons = [math.inf, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0],  # noqa: B006
     rows: Annotated[int, Option(min=2, help="Rows, all but one of which the attacker knows.")] = 40,
@@ -187,11 +186,10 @@ def reconstruction_command(
         plot_reconstruction(found, plot)
     passed = all(result.passed for result in found.values())
     shown = {f"{e:g}": {"found": r.rate, "allowed": r.allowed, "trials": r.trials} for e, r in found.items()}
-    answer(json, {"passed": passed, "epsilons": shown}, lambda: reconstruction_table(found))
-    _finish(passed)
+    _finish(passed, json, {"passed": passed, "epsilons": shown}, lambda: reconstruction_table(found))
 
 
-@commands.command("report", epilog="Example: discreet audit report --page docs/audits.md")
+@command("discreet audit report --page docs/audits.md")
 def report_command(
     page: Annotated[Path, Option(help="A page with marks for results; pictures are written beside it.")],
     runs: Runs = 2_000,

@@ -1,4 +1,4 @@
-"""How the command line talks: results on stdout, errors and warnings as one line each on stderr."""
+"""How the command line talks: results on stdout, errors and warnings as one line each on stderr; how texts are read."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from typer import Option
 from typer.core import TyperGroup
 
+from discreet import __version__
 from discreet._common.exceptions import DiscreetWarning
 from discreet._common.plotting import pyplot
 from discreet._common.text import one_line
@@ -46,16 +48,48 @@ class OneLineErrors(TyperGroup):
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def group(help: str, example: str) -> typer.Typer:
-    """Commands under a common name; without one of them, its help is shown."""
-    made = typer.Typer(invoke_without_command=True, rich_markup_mode="markdown", help=help, epilog=example)
+def choose(context: typer.Context) -> None:
+    """Without a command, show the help."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
-    @made.callback()
-    def choose(context: typer.Context) -> None:
-        if context.invoked_subcommand is None:
-            print(context.get_help())
 
-    return made
+def start(
+    context: typer.Context, version: Annotated[bool, Option("--version", help="Show the version and exit.")] = False
+) -> None:
+    """Show the version, or what `choose` shows."""
+    if version:
+        print(__version__)
+        raise typer.Exit
+    choose(context)
+
+
+# What the command line and its groups have in common.
+COMMON: dict[str, Any] = {"invoke_without_command": True, "rich_markup_mode": "markdown"}
+app = typer.Typer(
+    cls=OneLineErrors,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Train linear models on sensitive tables with differential privacy.",
+    epilog="Start with: discreet demo",
+    callback=start,
+    **COMMON,
+)
+GROUPS: dict[str, typer.Typer] = {}
+
+
+def group(help: str, example: str) -> None:
+    """Make the group of commands that an example calls; without one of them, its help is shown."""
+    name = example.split()[1]
+    GROUPS[name] = typer.Typer(help=help, epilog=f"Example: {example}", callback=choose, **COMMON)
+    app.add_typer(GROUPS[name], name=name)
+
+
+def command(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a function as the command that its example calls: `discreet NAME ...` or `discreet GROUP NAME ...`."""
+    first, second = [*example.split(), ""][1:3]
+    place, name = (GROUPS[first], second) if first in GROUPS else (app, first)
+    return place.command(name, epilog=f"Example: {example}")
 
 
 def explain(error: Exception) -> str:
@@ -135,8 +169,16 @@ def print_json(content: Any) -> None:
     print(json.dumps(content, indent=2, allow_nan=False))
 
 
-def check_free(path: Path, force: bool, option: str = "--out") -> None:
-    """Refuse a file that exists or cannot be made, before any budget is spent on what goes into it."""
+def check_ledger(ledger: str | None, dataset: str | None) -> None:
+    """Refuse half of what a ledger needs: with `--dataset` alone nothing would be paid."""
+    if (ledger is None) != (dataset is None):
+        raise ValueError("--ledger URL and --dataset NAME belong together.")
+
+
+def check_free(path: Path | None, force: bool, option: str = "--out") -> None:
+    """Refuse a file that exists or cannot be made, before any budget is spent on what goes into it; None: no file."""
+    if path is None:
+        return
     if path.exists() and not force:
         raise ValueError(f"{path} exists; choose another {option}, or overwrite it with --force.")
     if not path.absolute().parent.is_dir():
@@ -147,11 +189,38 @@ def check_free(path: Path, force: bool, option: str = "--out") -> None:
 
 def check_plot(path: Path | None, force: bool) -> None:
     """Refuse a picture that cannot be drawn or written, before anything is computed for it."""
+    check_free(path, force, "--plot")
     if path is not None:
-        check_free(path, force, "--plot")
         pyplot()
 
 
 def wants_progress(quiet: bool) -> bool:
     """Whether somebody is there to see a progress bar."""
     return not quiet and sys.stderr.isatty()
+
+
+def parse_pair(option: str, text: str | None) -> tuple[float, float] | None:
+    """`LOW,HIGH` as two numbers."""
+    if text is None:
+        return None
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"{option} must be two numbers LOW,HIGH such as 0,100; got {text!r}.") from None
+    from discreet.data.schema import check_limits
+
+    check_limits(option, low, high)
+    return low, high
+
+
+def parse_labels(text: str | None) -> tuple[str | int | float, ...] | None:
+    """`A,B,...` as labels: numbers if all of them are numbers, texts otherwise."""
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    for kind in (int, float):
+        try:
+            return tuple(kind(part) for part in parts)
+        except ValueError:
+            continue
+    return tuple(parts)

@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from discreet.cli import options
-from discreet.cli.console import answer, wants_progress
+from discreet.cli.console import answer, command, wants_progress
 
 if TYPE_CHECKING:
     from discreet.demo import DemoResult
 
-EXAMPLE = "Example: discreet demo"
 
-
+@command("discreet demo")
 def demo(
-    runs: Annotated[int, Option(min=1, help="Models trained at each epsilon.")] = 5,
-    json: options.Json = False,
+    runs: Annotated[int, Option(min=1, help="Models trained at each epsilon.")] = 5, json: options.Json = False
 ) -> None:
     """Show what privacy costs in accuracy, on the breast-cancer table that ships with scikit-learn."""
     from discreet._common.threads import progress_bar

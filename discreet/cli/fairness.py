@@ -1,7 +1,11 @@
-"""`discreet fairness`: how far the noise of a model can have moved its fairness and accuracy, group by group."""
+"""`discreet fairness`: how far the noise of a model can have moved its fairness and accuracy, group by group.
+
+The table has a line for each notion and group, with all bounds beside each other.
+"""
 
 from __future__ import annotations
 
+import math
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,14 +15,14 @@ from typer import Argument, Option
 from discreet._common.exceptions import PrivacyLeakWarning
 from discreet._common.plotting import pyplot
 from discreet.cli import options
-from discreet.cli.console import answer, check_free, model_and_schema, wants_progress
+from discreet.cli.console import answer, check_free, check_ledger, command, model_and_schema, wants_progress
 
 if TYPE_CHECKING:
     from discreet.data.schema import Schema
     from discreet.data.validation import Table
-    from discreet.fairness.figures.curves import Evaluation
+    from discreet.fairness.certificates.record import AggregateStatement, FairnessCertificate, FairnessStatement
+    from discreet.fairness.figures import Evaluation, ModelValues
 
-EXAMPLE = "Example: discreet fairness model.json test.csv --sensitive sex --public-rows"
 MOST_GROUPS = 50
 FIGURES = {"rows": "fairness-rows.png", "epsilon": "fairness-epsilon.png"}
 NOT_PRIVATE = (
@@ -32,6 +36,7 @@ OWNER_ONLY = (
 )
 
 
+@command("discreet fairness model.json test.csv --sensitive sex --public-rows")
 def fairness(
     model: Annotated[Path, Argument(metavar="MODEL", help="A classifier, in a file written by discreet fit.")],
     table: Annotated[Path, Argument(metavar="TEST", help="Rows with the target, as CSV or Parquet.")],
@@ -70,30 +75,37 @@ def fairness(
     Reading private rows is a release. Unless the rows are public (--public-rows) or paid for (--epsilon), the result is
     not private, and a warning says so.
     """
+    check_ledger(ledger, dataset)
     paid = {"--groups": groups, "--delta": delta, "--ledger": ledger, "--dataset": dataset}
     unpaid = {"--twin": twin, "--train": train, "--plot": plot, "--public-rows": public_rows}
     _check_options(epsilon, reference, paid, unpaid)
-    if plot is not None:
-        _check_folder(plot, force)
+    _check_folder(plot, force)
+    from discreet.fairness import linear_classifier, private_certificate, unknown_distance
+    from discreet.fairness.figures import Evaluation
+
     estimator, schema = _classifier(model)
     asked = {"failure": failure, "favourable": _label(favourable, estimator)}
     rows, values = _read(table, schema, not no_header, sensitive)
+    made = linear_classifier(estimator)
     if epsilon is not None:
-        budget = {"epsilon": epsilon, "delta": delta, "ledger": ledger, "dataset": dataset}
-        _paid(estimator, rows, values, _group_names(groups), asked | budget, json)
+        asked |= {"groups": _group_names(groups), "distance": made.law or unknown_distance(made)}
+        asked |= {"epsilon": epsilon, "delta": delta, "ledger": ledger, "dataset": dataset}
+        released = private_certificate(estimator, rows, rows.y, values, **asked)
+        answer(json, lambda: {"certificate": released.to_dict()}, released)
         return
     leaks = {OWNER_ONLY: train is not None, TWIN_IS_SECRET: twin is not None, NOT_PRIVATE: not public_rows}
     for message in (message for message, applies in leaks.items() if applies):
         warnings.warn(message, PrivacyLeakWarning, stacklevel=1)
     learned = None if train is None else _read(train, schema, not no_header, None)
-    evaluation = _evaluation(rows, values, failure, models, learned)
-    if plot is not None and learned is None:
-        _check_law(estimator)
-    found = _plain(estimator, evaluation, twin, reference, public_rows, asked)
+    if len(set(values)) > MOST_GROUPS:
+        raise ValueError(f"--sensitive: the column has more than {MOST_GROUPS} different values; cut it into groups.")
+    if plot is not None and learned is None and made.law is None:
+        raise ValueError(f"--plot needs the training rows, --train FILE, for this model: {made.why_no_law}")
+    evaluation = Evaluation(rows, rows.y, values, failure, models, learned)
+    asked |= {"reference": reference, "public_rows": public_rows and learned is None}
+    found = _plain(estimator, evaluation, None if twin is None else _classifier(twin)[0], asked)
     if plot is not None:
         found["figures"] = _draw(estimator, evaluation, plot, not json)
-    from discreet.cli.fairness_table import as_json, as_text
-
     answer(json, lambda: as_json(found), lambda: as_text(found))
 
 
@@ -144,60 +156,21 @@ def _label(text: str | None, estimator: Any) -> Any:
     return known[text]
 
 
-def _paid(estimator: Any, rows: Table, values: Any, groups: list[str], settings: dict[str, Any], json: bool) -> None:
-    """One private release of counts, and everything that follows from it."""
-    from discreet.fairness import linear_classifier, private_certificate, unknown_distance
-
-    made = linear_classifier(estimator)
-    law = made.law or unknown_distance(made)
-    found = private_certificate(estimator, rows, rows.y, values, groups=groups, distance=law, **settings)
-    answer(json, lambda: {"certificate": found.to_dict()}, found)
-
-
-def _evaluation(rows: Table, values: Any, failure: float, models: int, train: tuple[Any, Any] | None) -> Evaluation:
-    import numpy as np
-
-    from discreet.fairness.figures.curves import Evaluation
-
-    if len(np.unique(values)) > MOST_GROUPS:
-        raise ValueError(f"--sensitive: the column has more than {MOST_GROUPS} different values; cut it into groups.")
-    return Evaluation(rows, rows.y, values, failure, models, train)
-
-
-def _plain(
-    estimator: Any,
-    evaluation: Evaluation,
-    twin: Path | None,
-    reference: str,
-    public_rows: bool,
-    asked: dict[str, Any],
-) -> dict[str, Any]:
+def _plain(estimator: Any, evaluation: Evaluation, twin: Any, asked: dict[str, Any]) -> dict[str, Any]:
     """The certificate without noise, and the band of models; without a distance, the values alone."""
     from discreet.fairness import certificate, linear_classifier, unknown_distance
-    from discreet.fairness.figures.curves import said_before
+    from discreet.fairness.figures import said_before
 
-    made, train = linear_classifier(estimator), evaluation.train
+    made, train, rows = linear_classifier(estimator), evaluation.train, (evaluation.X, evaluation.y)
     law, (gradient, refused) = made.law, _gradient(estimator, train)
     distance = law or gradient or (None if twin is not None else unknown_distance(made))
     with said_before():
-        found = certificate(
-            estimator,
-            evaluation.X,
-            evaluation.y,
-            evaluation.sensitive,
-            distance=distance,
-            twin=None if twin is None else _classifier(twin)[0],
-            **asked,
-            reference=reference,
-            public_rows=public_rows and train is None,
-        )
-    band = evaluation.band(estimator, law, train)
-    radius = None if gradient is None else gradient.radius(evaluation.failure)
+        found = certificate(estimator, *rows, evaluation.sensitive, distance=distance, twin=twin, **asked)
     return {
         "certificate": found,
         "evaluation": evaluation,
-        "band": band,
-        "gradient": radius,
+        "band": evaluation.band(estimator, law, train),
+        "gradient": None if gradient is None else gradient.radius(evaluation.failure),
         "refused": refused,
         "unbounded": made.why_no_law if law is None and gradient is None and twin is None else None,
     }
@@ -206,7 +179,7 @@ def _plain(
 def _gradient(estimator: Any, train: tuple[Any, Any] | None) -> tuple[Any, str]:
     """The law that the gradient on the training rows proves, or why it proves none."""
     from discreet.fairness import gradient_distance
-    from discreet.fairness.figures.curves import said_before
+    from discreet.fairness.figures import said_before
 
     if train is None:
         return None, ""
@@ -217,20 +190,10 @@ def _gradient(estimator: Any, train: tuple[Any, Any] | None) -> tuple[Any, str]:
         return None, str(refused)
 
 
-def _check_law(estimator: Any) -> None:
-    """Refuse figures for which models can neither be drawn from a law nor be fitted again."""
-    from discreet.fairness import linear_classifier
-
-    made = linear_classifier(estimator)
-    if made.law is None:
-        raise ValueError(f"--plot needs the training rows, --train FILE, for this model: {made.why_no_law}")
-
-
 def _draw(estimator: Any, evaluation: Evaluation, folder: Path, talks: bool) -> list[str]:
     """The figures of the chapter for this model."""
     from discreet._common.threads import progress_bar
-    from discreet.fairness.figures.curves import curves_of
-    from discreet.fairness.figures.plots import plot_curves
+    from discreet.fairness.figures import curves_of, plot_curves
 
     folder.mkdir(exist_ok=True)
     made = []
@@ -244,10 +207,85 @@ def _draw(estimator: Any, evaluation: Evaluation, folder: Path, talks: bool) -> 
     return made
 
 
-def _check_folder(folder: Path, force: bool) -> None:
+def _check_folder(folder: Path | None, force: bool) -> None:
+    if folder is None:
+        return
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"--plot {folder} is a file; name a folder.")
-    if folder.exists():
-        for name in FIGURES.values():
-            check_free(folder / name, force, "--plot")
+    for name in FIGURES.values() if folder.exists() else ():
+        check_free(folder / name, force, "--plot")
     pyplot()
+
+
+def as_json(found: dict[str, Any]) -> dict[str, Any]:
+    """The certificate, the band and the figures as JSON values."""
+    band: ModelValues | None = found["band"]
+    return {
+        "certificate": found["certificate"].to_dict(),
+        "band": None if band is None else {notion: list(band.band(notion)) for notion in band.notions},
+        "band_from": _band_from(found),
+        "models": None if band is None else band.models,
+        "gradient_distance": found["gradient"],
+        "figures": found.get("figures", []),
+    }
+
+
+def as_text(found: dict[str, Any]) -> str:
+    """A table for people, and what it means."""
+    from discreet.fairness.certificates.record import number
+
+    told: FairnessCertificate = found["certificate"]
+    band: ModelValues | None = found["band"]
+    bounded, columns = found["unbounded"] is None, []
+    if bounded:
+        columns.append(("bound", [number(line.bound) for line in told.shown]))
+        columns.append(("by", [form_of(line) for line in told.shown]))
+        columns.append(("thesis", [number(line.printed) for line in told.shown]))
+    if band is not None:
+        each = [(column.min(), column.max()) for column in band.values.T]
+        ends = [*each, *(band.band(line.notion) for line in told.shown[len(each) :])]
+        columns.append(("models: from", [number(low) for low, _ in ends]))
+        columns.append(("to", [number(high) for _, high in ends]))
+    return "\n".join([told.table(columns, bounded), "", *_notes(found)])
+
+
+def form_of(line: FairnessStatement | AggregateStatement) -> str:
+    """Which argument gave the interval: the distance between the models alone, or the noise of each row's score."""
+    bounds = getattr(line, "bounds", None)
+    if bounds is None:  # of a mean over groups
+        return ""
+    if math.isnan(line.value):
+        return "-"
+    return "noise" if line.bound < bounds.get("signed", math.inf) * (1.0 - 1e-9) else "distance"
+
+
+def _band_from(found: dict[str, Any]) -> str | None:
+    if found["band"] is None:
+        return None
+    if found["evaluation"].train is None:
+        return "models drawn from the law of the distance, around the model given"
+    return "private models fitted again to the training rows"
+
+
+def _notes(found: dict[str, Any]) -> list[str]:
+    """What the table means; of a table of values alone, how to get bounds."""
+    bounded = found["unbounded"] is None
+    reasons = [reason.rstrip(".") for reason in (found["unbounded"], found["refused"]) if reason]
+    of_bounds = [
+        *found["certificate"].notes(),
+        "bound: on the absolute change. by: distance of the models, or noise of each row's score.",
+        "thesis: the bound as printed in P. Mangold's thesis (2023), chapter 6, to compare; - where it prints none.",
+    ]
+    of_values = [
+        f"Values on these {found['certificate'].rows} rows.",
+        f"No bounds on what the noise changed: {'; '.join(reasons)}.",
+        "For bounds fit with --solver output-perturbation, or give --twin FILE or, as owner of the rows, --train FILE.",
+    ]
+    notes = of_bounds if bounded else of_values
+    if found["band"] is not None:
+        notes.append(f"models: smallest and largest value of {found['band'].models} {_band_from(found)}.")
+    if found["gradient"] is not None:
+        notes.append(f"Distance that the gradient on the training rows proves: {found['gradient']:.4g} (owner only).")
+    if found["refused"] and bounded:
+        notes.append(f"The gradient proves nothing: {found['refused']}")
+    return notes + [f"written: {path}" for path in found.get("figures", [])]

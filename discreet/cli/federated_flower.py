@@ -8,23 +8,44 @@ from typing import Annotated, Any, Literal
 from typer import Argument, Option
 
 from discreet.cli import options
-from discreet.cli.console import check_free, print_json
-from discreet.cli.fit import schema_of
+from discreet.cli.console import check_free, command, parse_labels, print_json
+from discreet.cli.fit import declare, schema_of
 
-CLIENT_EXAMPLE = (
-    "Example: discreet federated client rows.csv --target y --plan plan.json --name clinic-a --state clinic-a.state "
+CLIENT = (
+    "discreet federated client rows.csv --target y --plan plan.json --name clinic-a --state clinic-a.state "
     "--superlink server.example.org:9092 --authority ca.pem --key clinic-a.key"
 )
-
-APP_EXAMPLE = (
-    "Example: discreet federated app server --plan plan.json --client clinic-a --client clinic-b && flwr run server"
-)
-LOOPBACK_EXAMPLE = "Example: discreet federated loopback --clients 3"
-
 Timeout = Annotated[float, Option(min=1.0, help="Round timeout in seconds.")]
 PlanFile = Annotated[Path, Option(help="The plan of the run.")]
 
 
+@command("discreet federated app server --plan plan.json --client clinic-a --client clinic-b && flwr run server")
+def app(
+    folder: Annotated[Path, Argument(metavar="FOLDER", help="Where to write it; a new folder.")],
+    plan: PlanFile,
+    clients: Annotated[list[str], Option("--client", help="The name of a client, as registered; once for each.")],
+    out: options.ModelOut = Path("model.json"),
+    state: Annotated[Path, Option(help="The file of the server's state.")] = Path("server.state"),
+    timeout: Timeout = 60.0,
+    wait: Annotated[float, Option(help="Seconds that the first round waits for all clients.")] = 600.0,
+    force: options.Force = False,
+) -> None:
+    """Write the folder that `flwr run` submits to a SuperLink, to train with the clients that are connected to it."""
+    from discreet.federated.flower.app import ServerSettings, write_app
+    from discreet.federated.planning import read_plan
+
+    check_free(out, force)
+    files: dict[str, Any] = {"plan": str(plan.resolve()), "state": str(state.resolve()), "outcome": str(out.resolve())}
+    settings = ServerSettings(**files, clients=tuple(clients), timeout=timeout, wait=wait)
+    if read_plan(plan).clients != len(set(clients)):
+        raise ValueError(f"the plan has {read_plan(plan).clients} clients; {len(set(clients))} names are given.")
+    folder.mkdir(parents=True)
+    settings.write(folder.resolve() / "server.json")
+    write_app(folder, folder.resolve() / "server.json")
+    print(f"written to {folder}; start the training with: flwr run {folder} NAME_OF_THE_SUPERLINK")
+
+
+@command(CLIENT)
 def client(
     table: options.TableFile,
     plan: PlanFile,
@@ -62,25 +83,15 @@ def client(
     require_flower()
     from discreet.federated.client import Client
     from discreet.federated.flower.data_holder import hold_data, only_process
-    from discreet.federated.plan_file import read_plan
+    from discreet.federated.planning import read_plan
     from discreet.privacy.ledger import Ledger
 
     X, y = _labelled_rows(table, target, no_header, schema, classes)
     with only_process(state):
-        holder = Client(
-            read_plan(plan),
-            name,
-            X,
-            y,
-            state=state,
-            max_epsilon=max_epsilon,
-            max_delta=max_delta,
-            unit=unit,
-            trusts_server=trust_server,
-            ledger=None if ledger is None else Ledger(ledger),
-            dataset=dataset,
-            random_state=seed,
-        )
+        limits: dict[str, Any] = {"max_epsilon": max_epsilon, "max_delta": max_delta, "unit": unit}
+        paid: dict[str, Any] = {"ledger": None if ledger is None else Ledger(ledger), "dataset": dataset}
+        limits |= {"trusts_server": trust_server} | paid
+        holder = Client(read_plan(plan), name, X, y, state=state, random_state=seed, **limits)
         promise, what = holder.promise, "all rows together" if (unit or holder.plan.unit) == "client" else "each row"
         seen = "the models tell" if trust_server else "the server sees"
         print(f"{name}: at most {holder.plan.participations} answers, {holder.replies} given; what {seen} of {what} in")
@@ -88,37 +99,7 @@ def client(
         hold_data(holder, state, superlink, authority=authority, key=key, log=log)
 
 
-def app(
-    folder: Annotated[Path, Argument(metavar="FOLDER", help="Where to write it; a new folder.")],
-    plan: PlanFile,
-    clients: Annotated[list[str], Option("--client", help="The name of a client, as registered; once for each.")],
-    out: options.ModelOut = Path("model.json"),
-    state: Annotated[Path, Option(help="The file of the server's state.")] = Path("server.state"),
-    timeout: Timeout = 60.0,
-    wait: Annotated[float, Option(help="Seconds that the first round waits for all clients.")] = 600.0,
-    force: options.Force = False,
-) -> None:
-    """Write the folder that `flwr run` submits to a SuperLink, to train with the clients that are connected to it."""
-    from discreet.federated.flower.app import ServerSettings, write_app
-    from discreet.federated.plan_file import read_plan
-
-    check_free(out, force)
-    settings = ServerSettings(
-        plan=str(plan.resolve()),
-        clients=tuple(clients),
-        state=str(state.resolve()),
-        outcome=str(out.resolve()),
-        timeout=timeout,
-        wait=wait,
-    )
-    if read_plan(plan).clients != len(set(clients)):
-        raise ValueError(f"the plan has {read_plan(plan).clients} clients; {len(set(clients))} names are given.")
-    folder.mkdir(parents=True)
-    settings.write(folder.resolve() / "server.json")
-    write_app(folder, folder.resolve() / "server.json")
-    print(f"written to {folder}; start the training with: flwr run {folder} NAME_OF_THE_SUPERLINK")
-
-
+@command("discreet federated loopback --clients 3")
 def loopback(
     clients: Annotated[int, Option(min=1, help="Data holders.")] = 3,
     rows: Annotated[int, Option(min=2, help="Made-up rows of each of them.")] = 300,
@@ -181,22 +162,16 @@ def _labelled_rows(
     table: Path, target: str | None, no_header: bool, schema: Path | None, classes: str | None
 ) -> tuple[Any, Any]:
     """The features and the target of a file; labels as -1 and +1."""
-    from dataclasses import replace
-
     import numpy as np
 
     from discreet.data.files import open_table
 
-    labels = options.parse_labels(classes)
+    labels = parse_labels(classes)
     if labels is not None and len(labels) != 2:
         raise ValueError(f"--classes must be two labels A,B; got {classes!r}.")
     with open_table(table, header=not no_header) as file:
-        known = schema_of(file, schema)
-        wanted = known.target if target is None else replace(known.target, name=target)
-        if labels is not None:
-            wanted = replace(wanted, classes=labels, low=None, high=None)
-        rows = file.read(replace(known, target=wanted), target=True)
-    labels = wanted.classes
+        declared = declare(schema_of(file, schema), target, classes)
+        rows, labels = file.read(declared, target=True), declared.target.classes
     if labels is None:
         return rows.X, rows.y
     if len(labels) != 2:

@@ -5,11 +5,22 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from typer import Option
 
 from discreet._common.text import facts
 from discreet.cli import options
-from discreet.cli.console import check_free, opened, print_json, wants_progress
+from discreet.cli.console import (
+    check_free,
+    check_ledger,
+    command,
+    opened,
+    parse_labels,
+    parse_pair,
+    print_json,
+    wants_progress,
+)
 from discreet.privacy.relation import Relation, relation_for
 
 if TYPE_CHECKING:
@@ -18,16 +29,18 @@ if TYPE_CHECKING:
     from discreet.estimators.table_fit import TableFit
     from discreet.privacy.ledger import ModelLedger
 
-EXAMPLE = "Example: discreet fit patients.csv --target readmitted --epsilon 1"
 
-
+@command("discreet fit patients.csv --target readmitted --epsilon 1")
 def fit(
     table: options.TableFile,
     target: options.TargetName = None,
     no_header: options.NoHeader = False,
     epsilon: options.Epsilon = 1.0,
     delta: options.Delta = None,
-    task: options.TaskName = "auto",
+    task: Annotated[
+        Literal["auto", "classification", "regression"],
+        Option(help="auto spends 2 % of the budget on finding out, unless the target is declared."),
+    ] = "auto",
     estimator: options.Estimator = None,
     solver: options.SolverName = "auto",
     alpha: options.Alpha = None,
@@ -37,14 +50,49 @@ def fit(
     classes: options.Classes = None,
     relation: options.RelationName = None,
     public_rows: options.PublicRows = None,
-    person_column: options.PersonColumn = None,
-    rows_per_person: options.RowsPerPerson = None,
-    start: options.StartFile = None,
-    public_table: options.PublicTableFile = None,
+    person_column: Annotated[
+        str | None,
+        Option(
+            "--person-column",
+            metavar="NAME",
+            help="The column with the id of each row's person: the promise is then for whole persons.",
+            show_default="every row is a person",
+        ),
+    ] = None,
+    rows_per_person: Annotated[
+        int | None,
+        Option(
+            min=1, help="With --person-column: maximum number of rows used per person.", show_default="all, if possible"
+        ),
+    ] = None,
+    start: Annotated[
+        Path | None,
+        Option(
+            "--start",
+            metavar="MODEL",
+            help="A public model file at which the fit begins; checking it takes 5 % of the budget.",
+        ),
+    ] = None,
+    public_table: Annotated[
+        Path | None,
+        Option(
+            "--public-table",
+            metavar="TABLE",
+            help="A public table with the same columns: scales, and with the target a start, come from it; "
+            "checks of it take up to 8 % of the budget.",
+        ),
+    ] = None,
     ledger: options.LedgerUrl = None,
     dataset: options.DatasetName = None,
-    note: options.Note = "",
-    out_of_core: options.OutOfCore = None,
+    note: Annotated[str, Option(help="Why; the ledger keeps it beside the entry.")] = "",
+    out_of_core: Annotated[
+        bool | None,
+        Option(
+            "--out-of-core/--in-memory",
+            help="Leave the rows of a Parquet file on the disk and read them block by block in every pass.",
+            show_default="if the table would fill a quarter of the memory",
+        ),
+    ] = None,
     dask: options.DaskAddress = None,
     out: options.ModelOut = Path("model.json"),
     seed: options.Seed = None,
@@ -65,7 +113,7 @@ def fit(
     parameters |= {"dataset": dataset, "random_state": seed, "verbose": int(wants_progress(quiet or json))}
     parameters |= {"rows_per_person": rows_per_person} | ({} if alpha is None else {"alpha": alpha})
     with opened(table, not no_header, dask) as file:
-        declared = _declare(schema_of(file, schema), target, bounds, y_bounds, classes, relation, person_column)
+        declared = declare(schema_of(file, schema), target, classes, bounds, y_bounds, relation, person_column)
         if rows_per_person is not None and declared.person is None:
             raise ValueError("--rows-per-person needs --person-column: the column with the id of each row's person.")
         if declared.target.name is not None:
@@ -108,12 +156,11 @@ def _public_inputs(start: Path | None, table: Path | None, schema: Schema, heade
 
 def _book(ledger: str | None, dataset: str | None, note: str) -> ModelLedger | None:
     """The ledger that pays, which remembers what was reserved for the model."""
+    check_ledger(ledger, dataset)
     if ledger is None:
-        if dataset is not None or note:
-            raise ValueError("--dataset and --note belong to a ledger; give --ledger URL as well.")
+        if note:
+            raise ValueError("--note belongs to a ledger; give --ledger URL and --dataset NAME as well.")
         return None
-    if dataset is None:
-        raise ValueError("a ledger needs the name of the data set as well (--dataset).")
     from discreet.privacy.ledger import ModelLedger
 
     return ModelLedger(ledger, note)
@@ -143,24 +190,24 @@ def schema_of(file: TableFile, schema: Path | None) -> Schema:
     return skeleton(dict.fromkeys(file.kinds, "number")) if schema is None else load_schema(schema)
 
 
-def _declare(
+def declare(
     schema: Schema,
     target: str | None,
-    bounds: str | None,
-    y_bounds: str | None,
     classes: str | None,
-    relation: Relation | None,
-    person: str | None,
+    bounds: str | None = None,
+    y_bounds: str | None = None,
+    relation: Relation | None = None,
+    person: str | None = None,
 ) -> Schema:
     """The schema with what the options say; an option wins over the file."""
-    limits, target_limits = options.parse_pair("--bounds", bounds), options.parse_pair("--y-bounds", y_bounds)
+    limits, target_limits = parse_pair("--bounds", bounds), parse_pair("--y-bounds", y_bounds)
     declared = schema.target if target is None else replace(schema.target, name=target)
     if target_limits is not None and classes is not None:
         raise ValueError("--y-bounds is for a regression and --classes for a classification; give one of them.")
     if target_limits is not None:
         declared = replace(declared, classes=None, low=target_limits[0], high=target_limits[1])
     if classes is not None:
-        declared = replace(declared, classes=options.parse_labels(classes), low=None, high=None)
+        declared = replace(declared, classes=parse_labels(classes), low=None, high=None)
     kept = schema.relation if relation is None else relation
     schema = replace(schema, target=declared, relation=kept, person=person or schema.person)
     return schema if limits is None else schema.with_bounds(*limits)

@@ -10,28 +10,21 @@ from typer import Option
 
 from discreet._common.text import facts
 from discreet.cli import options
-from discreet.cli.console import answer, check_free, group, print_json
+from discreet.cli.console import answer, check_free, command, group, print_json
 from discreet.privacy.relation import Relation, relation_for
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Ledger
 
-EXAMPLE = "Example: discreet ledger show --ledger budget.db"
 Url = Annotated[str, Option("--ledger", metavar="URL", help="The ledger: a file, sqlite:///FILE or postgresql://...")]
 NO_BUDGET = "no budget was opened in this ledger"
 OneDataset = Annotated[str, Option("--dataset", help="The table's name in the ledger.")]
 AnyDataset = Annotated[str | None, Option("--dataset", help="The table's name in the ledger.", show_default="all")]
-commands = group(
-    "Keep the privacy budgets of tables: set them, see who spent what, check and copy the records.", EXAMPLE
-)
+SHOW = "discreet ledger show --ledger budget.db"
+group("Keep the privacy budgets of tables: set them, see who spent what, check and copy the records.", SHOW)
 
 
-def command(name: str, example: str) -> Any:
-    """Register a function as `discreet ledger NAME`."""
-    return commands.command(name, epilog=f"Example: discreet ledger {name} {example}")
-
-
-@command("open", "--ledger budget.db --dataset patients --epsilon 1 --delta 1e-6")
+@command("discreet ledger open --ledger budget.db --dataset patients --epsilon 1 --delta 1e-6")
 def open_budget(
     ledger: Url,
     dataset: OneDataset,
@@ -50,16 +43,16 @@ def open_budget(
     answer(json, budget, lambda: _as_lines(budget))
 
 
-@command("show", "--ledger budget.db")
+@command(SHOW)
 def show(ledger: Url, dataset: AnyDataset = None, json: options.Json = False) -> None:
     """Show what is promised for each table, what was spent and what is left."""
-    book = _existing(ledger)
+    book = _ledger(ledger).existing()
     found = [_budget(book, name) for name in _chosen(book, dataset)]
     text = "\n\n".join(map(_as_lines, found)) or NO_BUDGET
     answer(json, lambda: {"datasets": found, "head": book.head()}, text)
 
 
-@command("entries", "--ledger budget.db --dataset patients")
+@command("discreet ledger entries --ledger budget.db --dataset patients")
 def entries(
     ledger: Url,
     dataset: AnyDataset = None,
@@ -69,14 +62,14 @@ def entries(
     """List who spent how much on a table, when and why, for which target and which model file."""
     from discreet.privacy.ledger.statement import entry_rows
 
-    book = _existing(ledger)
+    book = _ledger(ledger).existing()
     found = {name: entry_rows(book, name)[-(last or 0) :] for name in _chosen(book, dataset)}
     budgets = {name: _budget(book, name) for name in found}
     values = {"datasets": [budgets[name] | {"entries": rows} for name, rows in found.items()]}
     answer(json, values, "\n\n".join(_entry_lines(budgets[name], rows) for name, rows in found.items()) or NO_BUDGET)
 
 
-@command("verify", "--ledger budget.db --head HASH")
+@command("discreet ledger verify --ledger budget.db --head HASH")
 def verify(
     ledger: Url,
     head: Annotated[str | None, Option(metavar="HASH", help="A hash that was shown earlier.")] = None,
@@ -93,7 +86,7 @@ def verify(
     print(f"all records and totals are intact\nhead  {book.head()}\nkeep this hash elsewhere, and check it with --head")
 
 
-@command("export", "--ledger budget.db --out budget.csv")
+@command("discreet ledger export --ledger budget.db --out budget.csv")
 def export(
     ledger: Url,
     dataset: AnyDataset = None,
@@ -106,9 +99,8 @@ def export(
     """Write budgets and entries as JSON, or entries as CSV, for reports and other programs."""
     from discreet.privacy.ledger.statement import as_csv, as_json, ledger_statement
 
-    if out is not None:
-        check_free(out, force)
-    book = _existing(ledger)
+    check_free(out, force)
+    book = _ledger(ledger).existing()
     content = ledger_statement(book, _chosen(book, dataset))
     if form is None:
         form = "csv" if out is not None and out.suffix.lower() == ".csv" else "json"
@@ -119,14 +111,10 @@ def export(
         out.write_text(text, encoding="utf-8")
 
 
-@command("backup", "--ledger budget.db --out copy.db")
-def backup(
-    ledger: Url,
-    out: Annotated[Path, Option(help="A new file.")],
-    json: options.Json = False,
-) -> None:
+@command("discreet ledger backup --ledger budget.db --out copy.db")
+def backup(ledger: Url, out: Annotated[Path, Option(help="A new file.")], json: options.Json = False) -> None:
     """Copy a ledger while others go on using it. Never copy its file by other means."""
-    head = _existing(ledger).backup(out)
+    head = _ledger(ledger).existing().backup(out)
     answer(json, {"out": str(out), "head": head}, f"copied to {out}\nhead  {head}")
 
 
@@ -134,10 +122,6 @@ def _ledger(url: str) -> Ledger:
     from discreet.privacy.ledger import Ledger
 
     return Ledger(url)
-
-
-def _existing(url: str) -> Ledger:
-    return _ledger(url).existing()
 
 
 def _chosen(book: Ledger, dataset: str | None) -> list[str]:

@@ -1,9 +1,9 @@
-"""Options that several commands share, and how their texts become values."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -30,21 +30,6 @@ RelationName = Annotated[
 PublicRows = Annotated[
     int | None, Option(min=1, help="With --relation add_remove: a public estimate of the number of rows.")
 ]
-PersonColumn = Annotated[
-    str | None,
-    Option(
-        "--person-column",
-        metavar="NAME",
-        help="The column with the id of each row's person: the promise is then for whole persons.",
-        show_default="every row is a person",
-    ),
-]
-RowsPerPerson = Annotated[
-    int | None,
-    Option(
-        min=1, help="With --person-column: maximum number of rows used per person.", show_default="all, if possible"
-    ),
-]
 Json = Annotated[bool, Option("--json", help="Print one JSON object.")]
 Plot = Annotated[Path | None, Option(help="A picture to write; needs Matplotlib.", show_default="none")]
 Columns = Annotated[int, Option(min=0, help="Maximum number of columns to show, largest effect first.")]
@@ -61,40 +46,10 @@ NoHeader = Annotated[
     bool, Option("--no-header", help="The first line of a CSV file is a row; name its columns column_1, ...")
 ]
 TargetName = Annotated[str | None, Option(help="The column to predict.", show_default="the schema's")]
-TaskName = Annotated[
-    Literal["auto", "classification", "regression"],
-    Option(help="auto spends 2 % of the budget on finding out, unless the target is declared."),
-]
 SchemaFile = Annotated[Path | None, Option(help="What is public about the columns; see discreet schema.")]
 Classes = Annotated[str | None, Option(metavar="A,B,...", help="All labels of the target.")]
 LedgerUrl = Annotated[str | None, Option(metavar="URL", help="Ledger to charge, a file or a database.")]
 DatasetName = Annotated[str | None, Option(help="The table's name in the ledger.")]
-StartFile = Annotated[
-    Path | None,
-    Option(
-        "--start",
-        metavar="MODEL",
-        help="A public model file at which the fit begins; checking it takes 5 % of the budget.",
-    ),
-]
-PublicTableFile = Annotated[
-    Path | None,
-    Option(
-        "--public-table",
-        metavar="TABLE",
-        help="A public table with the same columns: scales, and with the target a start, come from it; "
-        "checks of it take up to 8 % of the budget.",
-    ),
-]
-Note = Annotated[str, Option(help="Why; the ledger keeps it beside the entry.")]
-OutOfCore = Annotated[
-    bool | None,
-    Option(
-        "--out-of-core/--in-memory",
-        help="Leave the rows of a Parquet file on the disk and read them block by block in every pass.",
-        show_default="if the table would fill a quarter of the memory",
-    ),
-]
 DaskAddress = Annotated[
     str | None,
     Option(
@@ -109,30 +64,3 @@ Seed = Annotated[
     int | None, Option(min=0, help="For tests: makes the noise reproducible; anyone with the seed can remove it.")
 ]
 Quiet = Annotated[bool, Option("--quiet", help="Print nothing but warnings and errors.")]
-
-
-def parse_pair(option: str, text: str | None) -> tuple[float, float] | None:
-    """`LOW,HIGH` as two numbers."""
-    if text is None:
-        return None
-    try:
-        low, high = (float(part) for part in text.split(","))
-    except ValueError:
-        raise ValueError(f"{option} must be two numbers LOW,HIGH such as 0,100; got {text!r}.") from None
-    from discreet.data.schema import check_limits
-
-    check_limits(option, low, high)
-    return low, high
-
-
-def parse_labels(text: str | None) -> tuple[str | int | float, ...] | None:
-    """`A,B,...` as labels: numbers if all of them are numbers, texts otherwise."""
-    if text is None:
-        return None
-    parts = [part.strip() for part in text.split(",")]
-    for kind in (int, float):
-        try:
-            return tuple(kind(part) for part in parts)
-        except ValueError:
-            continue
-    return tuple(parts)

@@ -8,11 +8,10 @@ from typing import Annotated
 from typer import Option
 
 from discreet.cli import options
-from discreet.cli.console import check_free, print_json
-
-EXAMPLE = "Example: discreet schema patients.csv --out schema.json"
+from discreet.cli.console import check_free, command, print_json
 
 
+@command("discreet schema patients.csv --out schema.json")
 def schema(
     table: options.TableFile,
     no_header: options.NoHeader = False,

@@ -4,9 +4,9 @@ from discreet.fairness.certificates.classifier import LinearClassifier as Linear
 from discreet.fairness.certificates.classifier import linear_classifier as linear_classifier
 from discreet.fairness.certificates.classifier import unknown_distance as unknown_distance
 from discreet.fairness.certificates.record import FairnessCertificate as FairnessCertificate
+from discreet.fairness.certificates.record import PrivateCertificate as PrivateCertificate
 from discreet.fairness.evaluation.gradient_distance import gradient_distance as gradient_distance
 from discreet.fairness.evaluation.private_certificate import private_certificate as private_certificate
-from discreet.fairness.evaluation.record import PrivateCertificate as PrivateCertificate
 from discreet.fairness.fairer.directions import ReleasedDirections as ReleasedDirections
 from discreet.fairness.fairer.directions import mean_differences as mean_differences
 from discreet.fairness.fairer.directions import private_directions as private_directions
@@ -15,9 +15,9 @@ from discreet.fairness.harm.at_plan import harm_of as harm_of
 from discreet.fairness.harm.margin_profiles import MarginDensity as MarginDensity
 from discreet.fairness.harm.margin_profiles import MarginSample as MarginSample
 from discreet.fairness.harm.margin_profiles import NormalMargins as NormalMargins
-from discreet.fairness.harm.plots import plot_harm as plot_harm
 from discreet.fairness.harm.result import Harm as Harm
 from discreet.fairness.harm.result import HarmAnswer as HarmAnswer
 from discreet.fairness.harm.search import epsilon_for_harm as epsilon_for_harm
+from discreet.fairness.harm.search import plot_harm as plot_harm
 from discreet.fairness.harm.search import rows_for_harm as rows_for_harm
 from discreet.fairness.notions import NOTIONS as NOTIONS

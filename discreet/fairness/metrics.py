@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.fairness.cells import CellTable
-from discreet.fairness.quantities import favourable_labels
+from discreet.fairness.cells import CellTable, favourable_labels
 
 
 def demographic_parity_difference(cells: CellTable, favourable: Any = None) -> float:

@@ -1,7 +1,7 @@
 from discreet.federated.client import Client as Client
-from discreet.federated.client_state import ClientState as ClientState
-from discreet.federated.client_state import StateFile as StateFile
-from discreet.federated.client_state import StateInMemory as StateInMemory
+from discreet.federated.client import ClientState as ClientState
+from discreet.federated.client import StateFile as StateFile
+from discreet.federated.client import StateInMemory as StateInMemory
 from discreet.federated.plan import FederatedPlan as FederatedPlan
 from discreet.federated.planning import plan_federated as plan_federated
 from discreet.federated.rounds import Refusal as Refusal

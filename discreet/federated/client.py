@@ -1,30 +1,211 @@
-"""A client: it keeps its rows and its dual variable, and answers requests with noisy gradients."""
+"""A client: it keeps its rows and its dual variable, and answers requests with noisy gradients.
+
+Before it answers, it holds the plan against its own limits and believes no figure in it. The count of replies is what
+the privacy promise rests on, so that it is written, and flushed to the disk, before a reply leaves. A file that is
+damaged or belongs to another run is refused, never replaced.
+"""
 
 from __future__ import annotations
 
+import json
+import math
+import os
+import sys
 import threading
-from contextlib import AbstractContextManager
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from discreet._common.checks import at_least_zero, fraction, one_of
+from discreet._common.codec import Count, Format, UsualArray, built, plain, read_json_file, written
 from discreet._common.digest import digest_of
 from discreet._common.exceptions import BudgetExceededError
 from discreet._common.types import FloatArray
 from discreet.data.validation import array_rows
-from discreet.federated.agreement import MAX_DELTA, agreed
-from discreet.federated.client_state import ClientState, StateFile, StateInMemory
 from discreet.federated.local_problem import LocalProblem
-from discreet.federated.plan import LARGEST_WEIGHT, FederatedPlan, Unit
+from discreet.federated.plan import LARGEST_WEIGHT, UNITS, FederatedPlan, Unit
 from discreet.federated.rounds import Refusal, Reply, Request
+from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.random.generator import RandomGenerator, generator_from
 from discreet.privacy.release import reserve
 
 if TYPE_CHECKING:
-    from discreet.privacy.guarantee import Guarantee
     from discreet.privacy.ledger import Ledger
+
+FORMAT = Format("discreet federated client", 1)
+
+
+@dataclass(frozen=True, eq=False)
+class ClientState:
+    """A client's memory of a run.
+
+    Attributes
+    ----------
+    run : str
+        Digest of the plan, in hexadecimal digits.
+    client : str
+        The name of the client.
+    number : int
+        How many replies it has made: every one of them counts, whether or not it arrived.
+    base_number : int
+        The number of the last reply that the server said to have used; 0: none.
+    base_dual : ndarray of shape (p,)
+        The dual variable after that reply.
+    dual : ndarray of shape (p,)
+        The dual variable after the latest reply.
+    reply : Reply, optional
+        The latest reply: asked again for its round, the client sends it again, without new noise.
+    booked : bool
+        Whether the cost of the run is in the client's ledger.
+    """
+
+    run: str
+    client: str
+    number: Count
+    base_number: Count
+    base_dual: UsualArray
+    dual: UsualArray
+    reply: Reply | None
+    booked: bool
+
+    @classmethod
+    def new(cls, run: str, client: str, dimension: int) -> ClientState:
+        """The state before the first reply."""
+        return cls(run, client, 0, 0, np.zeros(dimension), np.zeros(dimension), None, booked=False)
+
+    def after(self, reply: Reply, base_number: int, base_dual: FloatArray, dual: FloatArray) -> ClientState:
+        """The state after one more reply, made from the dual variable `base_dual`."""
+        return replace(self, number=reply.number, base_number=base_number, base_dual=base_dual, dual=dual, reply=reply)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state as JSON values. Not private: it is for the client alone."""
+        reply = self.reply and {"round": self.reply.round, "gradient": plain(self.reply.gradient)}
+        return FORMAT.head | written(self) | {"reply": reply}
+
+    @classmethod
+    def from_dict(cls, content: Any) -> ClientState:
+        """Return what `to_dict` wrote; anything else is a ValueError, KeyError or TypeError."""
+        fields = FORMAT.body(content)
+        if fields["reply"] is not None:
+            own = {"client": fields["client"], "number": fields["number"]}
+            fields["reply"] = built(Reply, fields["reply"] | own, "the latest reply")
+        state = built(cls, fields)
+        if state.base_number > state.number or (state.reply is None) != (state.number == 0):
+            raise ValueError("its latest reply and its numbers of replies do not fit together.")
+        vectors = [state.base_dual, state.dual, *([state.reply.gradient] if state.reply else [])]
+        if state.dual.ndim != 1 or {vector.shape for vector in vectors} != {state.dual.shape}:
+            raise ValueError("its vectors have different lengths.")
+        return state
+
+
+class StateFile:
+    """A client's state in a file, replaced as a whole: after a crash it holds the old or the new state.
+
+    Only the owner may read the file, since the dual variables in it may be exact.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; its folder must exist.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def load(self) -> ClientState | None:
+        """Return the state, or None if there is no file; a damaged file is a ValueError."""
+        if not self.path.exists():
+            return None
+        return read_json_file(self.path, ClientState.from_dict, f"{self.path} is not the state of a client")
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other processes from the state for a block, by a lock on a second file, which stays."""
+        if sys.platform == "win32":
+            yield
+            return
+        import fcntl
+
+        with open(self.path.with_name(f"{self.path.name}.lock"), "a", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # given back when the file is closed
+            yield
+
+    def save(self, state: ClientState) -> None:
+        """Write the state; when this returns, it is on the disk."""
+        write_durably(self.path, json.dumps(state.to_dict(), allow_nan=False))
+
+
+class StateInMemory:
+    """A client's state for as long as the object lives: for simulations."""
+
+    def __init__(self) -> None:
+        self._state: ClientState | None = None
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nobody else has it."""
+        yield
+
+    def load(self) -> ClientState | None:
+        """Return the state, or None before the first."""
+        return self._state
+
+    def save(self, state: ClientState) -> None:
+        """Keep the state."""
+        self._state = state
+
+
+def write_durably(path: Path, text: str, mode: int = 0o600) -> None:
+    """Replace a file by one with this text, and wait until the disk has it; by default only its owner may read it."""
+    new = path.with_name(f"{path.name}.new")
+    new.unlink(missing_ok=True)  # left by a crash, perhaps with other permissions
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(new, path)
+    if sys.platform == "win32":  # folders cannot be opened there
+        return
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+MAX_DELTA = 0.01  # a larger one makes every epsilon meaningless
+WHOSE = {"client": "for all of its rows together", "record": "for each of its rows"}
+
+
+def agreed(
+    plan: FederatedPlan, name: str, unit: Unit | None, trusts_server: bool, max_epsilon: float | None, max_delta: float
+) -> Guarantee:
+    """What the plan promises to a client, in the model and for the unit that its limits are about.
+
+    Raises
+    ------
+    ValueError
+        The plan may cost more than the limits, or has no noise and no limit says that this is known.
+    """
+    if unit is not None:
+        one_of("unit", unit, UNITS)
+    limit = None if max_epsilon is None else at_least_zero("max_epsilon", max_epsilon)
+    most = fraction("max_delta", max_delta)
+    protected = unit or plan.unit
+    promise = plan.guarantees["central" if trusts_server else "local", protected]
+    if limit is None:
+        if not promise.is_private:
+            raise ValueError(f"the plan has no noise; client {name!r} answers it only with max_epsilon=math.inf.")
+        return promise
+    # With max_epsilon=math.inf anything goes, whatever delta is.
+    if promise.epsilon > limit or (math.isfinite(limit) and promise.delta > most):
+        cost = f"epsilon = {promise.epsilon:.4g}, delta = {promise.delta:.3g} {WHOSE[protected]}"
+        raise ValueError(f"the plan may cost client {name!r} {cost}, above its limit {limit:g} (delta {most:g}).")
+    return promise
 
 
 class StateStore(Protocol):
@@ -32,15 +213,12 @@ class StateStore(Protocol):
 
     def load(self) -> ClientState | None:
         """Return the state, or None if there is none."""
-        ...
 
     def save(self, state: ClientState) -> None:
         """Keep the state; it must be safe from a crash when this returns."""
-        ...
 
     def alone(self) -> AbstractContextManager[None]:
         """Keep other processes from reading and writing it for a block."""
-        ...
 
 
 class Client:
@@ -106,8 +284,7 @@ class Client:
         random_state: int | RandomGenerator | None = None,
     ) -> None:
         self.plan, self.name = plan, name
-        limits: dict[str, Any] = {"max_epsilon": max_epsilon, "max_delta": max_delta}
-        self.promise: Guarantee = agreed(plan, name, unit=unit, trusts_server=trusts_server, **limits)
+        self.promise: Guarantee = agreed(plan, name, unit, trusts_server, max_epsilon, max_delta)
         if (ledger is None) != (dataset is None):
             raise ValueError("ledger and dataset belong together.")
         self.ledger, self.dataset = ledger, dataset

@@ -11,15 +11,12 @@ minimiser: the gradient of f at w differs from the one at the minimiser by at mo
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.kernels.gradient import row_norms
-
-if TYPE_CHECKING:
-    from discreet.problem.losses import Loss
+from discreet.problem.losses import Loss
 
 NEWTON_STEPS = 25
 FURTHER_STEPS = 50_000  # with one fixed matrix; each shortens the error by a fixed part, whatever the rows are

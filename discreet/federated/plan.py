@@ -1,4 +1,4 @@
-"""What is decided before the first round: the plan of a federated run, made from public facts alone.
+"""What is decided before the first round: the plan of a federated run, made from public facts alone, and told in words.
 
 Theorems and proofs of the guarantees that it states: docs/guarantees/federated.md.
 """
@@ -14,9 +14,9 @@ import numpy as np
 
 from discreet._common.checks import LARGEST, number_in, one_of, whole
 from discreet._common.digest import digest_of
+from discreet._common.text import facts
 from discreet._common.types import FloatArray
 from discreet.data.public import Public
-from discreet.federated.plan_checks import check_problem, declared_scaling, less_delta, protected_count
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
 from discreet.privacy.guarantee import Guarantee, guarantee_for
@@ -25,6 +25,39 @@ from discreet.privacy.mechanisms.additive import NoisyGrid
 from discreet.privacy.relation import Relation
 from discreet.problem.column_scaling import ColumnScaling
 from discreet.problem.problem import Problem
+
+
+def protected_count(clients: int, unit: str, public: Public) -> int:
+    """How many clients, or rows of all clients, there are, about."""
+    return clients if unit == "client" else clients * public.rows
+
+
+def less_delta(budget: Budget, lost: float) -> Budget:
+    """The budget without a small part of its delta; other kinds of budget have none to spare."""
+    if budget.kind != "approximate":
+        raise ValueError("the central model needs a budget in epsilon and delta; use Budget(epsilon, delta).")
+    assert budget.delta is not None
+    if budget.delta <= 2.0 * lost:
+        raise ValueError(f"delta must be above {2.0 * lost:.2g} in the central model; got {budget.delta:g}.")
+    return Budget(budget.epsilon, budget.delta - lost)
+
+
+def check_problem(problem: Problem, public: Public) -> None:
+    """Refuse a problem that federated runs cannot solve, from public facts."""
+    loss = problem.loss
+    if loss.outputs > 1:
+        raise ValueError("federated runs need a loss with one margin: for several classes, train one model each.")
+    for form in ("slope", "curvature"):
+        if form not in loss.forms:
+            raise ValueError(f"the compiled loop of federated runs does not know the {form} of the {loss.name} loss.")
+    if not public.bounded or (not loss.classification and not public.target_bounded):
+        missing = "y_bounds" if public.bounded else "bounds"
+        raise ValueError(f"federated runs need {missing}=(low, high): nobody sees the rows of all clients.")
+    if public.relation is Relation.ADD_REMOVE:
+        raise ValueError("federated runs protect against relation replace or zero_out: who the clients are is public.")
+    if public.sparse:
+        raise ValueError("federated runs need dense columns.")
+
 
 Unit = Literal["client", "record"]
 Model = Literal["local", "central"]
@@ -174,8 +207,13 @@ class FederatedPlan:
 
     @cached_property
     def scaling(self) -> ColumnScaling:
-        """The map of the columns to [-1, 1], from the declared bounds."""
-        return declared_scaling(self.problem, self.public)
+        """The map of the columns to [-1, 1], and of a regression target, from the declared bounds."""
+        from discreet.scaling.learn import declared_scaling
+        from discreet.scaling.plan import ScalingPlan
+
+        intercept, target = self.problem.fit_intercept, not self.problem.loss.classification
+        scaling = declared_scaling(ScalingPlan("declared", None, None, None, None, intercept, target), self.public)
+        return scaling.uniform() if self.problem.common_scale else scaling
 
     @property
     def mechanism(self) -> Gaussian:
@@ -251,7 +289,7 @@ class FederatedPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON values, with the guarantees that follow from them."""
-        from discreet.federated.plan_file import plan_to_dict
+        from discreet.federated.planning import plan_to_dict
 
         return plan_to_dict(self)
 
@@ -264,13 +302,11 @@ class FederatedPlan:
         ValueError
             Something is missing or damaged, or the noise does not keep the budget.
         """
-        from discreet.federated.plan_file import plan_from_dict
+        from discreet.federated.planning import plan_from_dict
 
         return plan_from_dict(content)
 
     def __str__(self) -> str:
-        from discreet.federated.plan_text import describe
-
         return describe(self)
 
     def _moved_by_other_unit(self) -> float:
@@ -298,3 +334,89 @@ class FederatedPlan:
         if self.model == "central" and self.counts_others > 1:
             budget = less_delta(budget, self.cut_off)
         return self.multiplier > 0.0 and accounting.fits(event, budget, self.relation)
+
+
+PROTECTED = {
+    ("client", Relation.REPLACE): "all rows of a client, replaced by any others",
+    ("client", Relation.ZERO_OUT): "all rows of a client, which may stop counting",
+    ("record", Relation.REPLACE): "each row of a client, replaced by any other",
+    ("record", Relation.ZERO_OUT): "each row of a client, which may stop counting",
+}
+FROM = {
+    "local": "everybody, the server included: the clients add noise that is enough for each of them alone",
+    "central": "those who see the models: the server is trusted with the messages, whose noise adds up",
+}
+SEEN_BY = {"local": "local: what the server sees", "central": "central: what the models tell"}
+ABOUT = {"client": "about a whole client", "record": "about one row of a client"}
+
+
+def describe(plan: FederatedPlan) -> str:
+    """The whole plan, for people."""
+    blocks = [facts(_facts(plan).items()), "\n".join(_promises(plan))]
+    return "\n\n".join([*blocks, *(facts([("note", note)]) for note in _notes(plan))])
+
+
+def _facts(plan: FederatedPlan) -> dict[str, str]:
+    problem, public = plan.problem, plan.public
+    told = {
+        "method": f"consensus ADMM, {problem.loss.name} loss, {problem.penalty.name} penalty",
+        "clients": _asked(plan),
+        "answers": f"at most {plan.participations:,} by each client; a client counts them itself",
+        "columns": f"{public.columns:,}, scaled by declared bounds; nothing is learned about them",
+        "protected": PROTECTED[plan.unit, plan.relation],
+        "protected from": FROM[plan.model],
+        "budget": f"{str(plan.budget).strip('()')}, for all rounds together",
+        "clipping": f"gradient of a {'client' if plan.unit == 'client' else 'row'} to norm {plan.clip:.4g}",
+        "noise": f"standard deviation {plan.grid.scale:.4g} in each of the {plan.dimension:,} numbers of a message",
+        "proximal steps": f"gamma {plan.gamma:.4g}, relaxation {plan.relaxation:g}, tolerance {plan.tolerance:.2g}",
+    }
+    if plan.unit == "record":
+        told["rows"] = f"at least {public.rows:,} for each client, a public number"
+    if plan.watches_dropouts:
+        of = " of a cohort" if plan.cohorts > 1 else ""
+        told["dropouts"] = (
+            f"at most {plan.dropouts:,} clients{of} in a round; a round that more have missed is not used"
+        )
+    return told
+
+
+def _asked(plan: FederatedPlan) -> str:
+    if plan.cohorts == 1:
+        asked = plan.per_round if plan.sampling == "uniform" else plan.clients
+        return f"{plan.clients:,}, of which {asked:,} are asked in each of {plan.rounds:,} rounds"
+    return (
+        f"{plan.clients:,} in {plan.cohorts:,} cohorts of {plan.smallest_cohort:,} or more, drawn once at random; one "
+        f"cohort is asked in each of {plan.rounds:,} rounds, in turn"
+    )
+
+
+def _promises(plan: FederatedPlan) -> list[str]:
+    lines = ["what is promised, before the first round and for all of them:"]
+    for (model, unit), promise in plan.guarantees.items():
+        cost = f"epsilon = {promise.epsilon:.4g}, delta = {promise.delta:.3g}" if promise.is_private else "nothing"
+        mark = "   <- the budget" if (model, unit) == (plan.model, plan.unit) else ""
+        lines.append(f"  {SEEN_BY[model]:<34}{ABOUT[unit]:<26}{cost}{mark}")
+    return lines
+
+
+def _notes(plan: FederatedPlan) -> list[str]:
+    if not plan.is_noisy:
+        return ["epsilon is infinite: there is no noise and no privacy."]
+    notes = []
+    if plan.model == "central" and plan.counts_others == 1:
+        notes.append(
+            "what the models tell is bounded by what the server sees: a smaller bound is proved only where the same "
+            "clients are always asked together, less those that may drop out, and whole clients are protected."
+        )
+    if plan.model == "local" and plan.counts_others > 1:
+        notes.append(
+            f"what the models tell is so little as long as at most {plan.dropouts:,} clients"
+            f"{' of a cohort' if plan.cohorts > 1 else ''} miss a round; with model 'central' the server would not use "
+            "a round that more have missed."
+        )
+    if plan.unit == "client":
+        notes.append(
+            f"lecture slides on this method claim a cost of rho = {plan.claimed_rho:.3g} for what the models tell; "
+            "that is not certified, and wrong in general (docs/guarantees/federated.md)."
+        )
+    return notes

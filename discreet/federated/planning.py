@@ -1,19 +1,25 @@
-"""How a federated plan is made: what is left open is chosen from public facts, by rules that no guarantee rests on."""
+"""How a federated plan is made: from public facts, by rules that no guarantee rests on, or from JSON values.
+
+As JSON values the server sends it to the clients before the first round.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from discreet._common.checks import positive, whole
+from discreet._common.codec import Format, built, by_name, checked, described, from_name, plain, read_json_file
 from discreet.data.public import Public
-from discreet.federated.plan import LARGEST_CONDITION, FederatedPlan, Model, Sampling, Unit
-from discreet.federated.plan_checks import less_delta, protected_count
+from discreet.federated.plan import LARGEST_CONDITION, FederatedPlan, Model, Sampling, Unit, less_delta, protected_count
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.mechanisms import Gaussian, clipped_sum
 from discreet.privacy.relation import Relation
+from discreet.problem import losses, penalties
+from discreet.problem.constraints import CONSTRAINTS
 from discreet.problem.problem import Problem
 from discreet.solvers.plan import LABEL_MARGIN
 
@@ -125,25 +131,12 @@ def plan_federated(
         positive(name, value)
     # Noise does not depend on the lengths, which may depend on the noise: a plan without noise is only a draft,
     # with a gamma that no loss and no number of columns forbids.
-    draft = FederatedPlan(
-        problem=problem,
-        public=public,
-        clients=clients,
-        per_round=asked,
-        rounds=rounds,
-        participations=math.ceil(rounds * share) if participations is None else participations,
-        unit=unit,
-        model=model,
-        budget=Budget(math.inf, 0.0),
-        dropouts=clients // cohorts // 10 if dropouts is None else dropouts,
-        gamma=1e-100,
-        relaxation=float(relaxation),
-        clip=1.0,
-        tolerance=1.0,
-        multiplier=0.0,
-        sampling=sampling,
-        run=run,
-    )
+    lengths: dict[str, Any] = {"gamma": 1e-100, "clip": 1.0, "tolerance": 1.0, "multiplier": 0.0}
+    settings: dict[str, Any] = {"unit": unit, "model": model, "sampling": sampling, "run": run}
+    settings |= {"clients": clients, "per_round": asked, "rounds": rounds, "relaxation": float(relaxation)}
+    settings["participations"] = math.ceil(rounds * share) if participations is None else participations
+    settings["dropouts"] = clients // cohorts // 10 if dropouts is None else dropouts
+    draft = FederatedPlan(problem=problem, public=public, budget=Budget(math.inf, 0.0), **settings, **lengths)
     multiplier = _multiplier(budget, draft)
     clip = _default_clip(draft, multiplier > 0.0) if clip is None else float(clip)
     size = clip if unit == "client" else clip / rows
@@ -207,3 +200,66 @@ def _smooth_step(draft: FederatedPlan, noise: float, distance: float) -> float:
         return distance**2 * kept + (noise / curvature) ** 2 * 0.5 * progress * (1.0 - kept)
 
     return min((0.003 * 1.3**k for k in range(30)), key=error) / curvature
+
+
+FORMAT = Format("discreet federated plan", 2, derived=("guarantees",))
+LOSSES = {kind.name: kind for kind in (losses.Squared, losses.Logistic, losses.Huber, losses.SmoothedHinge)}
+PENALTIES = {kind.name: kind for kind in (penalties.Zero, penalties.L1, penalties.L2, penalties.ElasticNet)}
+PARTS: dict[str, dict[str, Any]] = {"loss": LOSSES, "penalty": PENALTIES, "constraint": CONSTRAINTS}
+SETTINGS = (
+    *("clients", "per_round", "rounds", "participations", "dropouts"),
+    *("gamma", "relaxation", "clip", "tolerance", "multiplier"),
+    *("unit", "model", "sampling", "run"),
+)
+
+
+def plan_to_dict(plan: FederatedPlan) -> dict[str, Any]:
+    """A plan as JSON values; a loss, penalty or constraint of another package is a ValueError."""
+    problem, public = plan.problem, plan.public
+    parts = {name: getattr(problem, name) for name in PARTS}
+    return {
+        **FORMAT.head,
+        "problem": {
+            **{name: None if part is None else by_name(part, PARTS[name], name) for name, part in parts.items()},
+            "fit_intercept": problem.fit_intercept,
+        },
+        "public": {
+            "rows": public.rows,
+            "columns": public.columns,
+            "relation": str(public.relation),
+            "bounds": plain([public.low, public.high]),
+            "y_bounds": None if public.target_low is None else [public.target_low, public.target_high],
+        },
+        "budget": plan.budget.to_dict(),
+        **{name: getattr(plan, name) for name in SETTINGS},
+        "digest": plan.digest.hex(),
+        "guarantees": {
+            f"{model} {unit}": {"epsilon": plain(promise.epsilon), "delta": promise.delta}
+            for (model, unit), promise in plan.guarantees.items()
+        },
+    }
+
+
+def plan_from_dict(content: Any) -> FederatedPlan:
+    """The plan that `plan_to_dict` wrote; anything else is a ValueError."""
+    return described(lambda: _read(content), "this is not a federated plan")
+
+
+def _read(content: Any) -> FederatedPlan:
+    fields = FORMAT.body(content)
+    digest, public = fields.pop("digest"), fields["public"]
+    hints = dict.fromkeys(PARTS, Any) | {"fit_intercept": bool}
+    parts = checked(hints, tuple(hints), fields["problem"], "the problem")
+    for name, known in PARTS.items():
+        parts[name] = None if parts[name] is None else from_name(parts[name], known, name)
+    problem = Problem(parts["loss"], parts["penalty"], parts["constraint"], parts["fit_intercept"])
+    facts = Public.of(public.pop("rows"), public.pop("columns"), **public)
+    plan = built(FederatedPlan, fields | {"problem": problem, "public": facts}, "the plan")
+    if plan.digest.hex() != digest:
+        raise ValueError("its digest is that of another plan: it was changed, or written by another version.")
+    return plan
+
+
+def read_plan(path: Path) -> FederatedPlan:
+    """Return the plan in a file; a ValueError if it is damaged, or its noise does not keep its budget."""
+    return read_json_file(path, FederatedPlan.from_dict, f"{path} is not the plan of a federated run")

@@ -92,10 +92,8 @@ def clients_of(
     """One client for each part of the rows, all in this process; a seed makes their noise reproducible."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InsecureRandomnessWarning)  # the caller of a simulation chose the seed
-        return {
-            name: Client(plan, name, X[part], y[part], max_epsilon=math.inf, random_state=seed)
-            for name, part in parts.items()
-        }
+        known: dict[str, Any] = {"max_epsilon": math.inf, "random_state": seed}
+        return {name: Client(plan, name, X[part], y[part], **known) for name, part in parts.items()}
 
 
 def losing(send: Send, rate: float, seed: int = 0) -> Send:

@@ -86,7 +86,7 @@ def learn_ranges(plan: ReleasePlan, data: Rows, rng: RandomGenerator) -> Ends:
         counts = histograms.exponent_counts(rows, [range(rows.columns)], np.zeros(rows.columns))
         noisy, threshold = _noisy_counts(plan, counts, rng)
         high = np.full(open_columns.size, histograms.radius_of(noisy[0], threshold))
-        low = -high
+        low = 0.0 - high  # not -0
     if public.sparse:  # entries that are not stored are zeros, and clipping must leave them so
         low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
     if public.low is None or public.high is None:

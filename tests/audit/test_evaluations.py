@@ -7,8 +7,8 @@ import pytest
 
 from discreet.audit import replay
 from discreet.audit.faults import halved_sensitivity
+from discreet.fairness.certificates.record import PrivateCertificate
 from discreet.fairness.evaluation.private_certificate import EvaluationRows
-from discreet.fairness.evaluation.record import PrivateCertificate
 from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.relation import Relation

@@ -52,7 +52,7 @@ def test_other_assumptions_change_the_answer():
 
 
 def test_the_picture_is_drawn_and_not_overwritten(tmp_path, monkeypatch):
-    from discreet.fairness.harm import plots as harm_plots
+    from discreet.fairness.harm import search as harm_plots
 
     monkeypatch.setattr(harm_plots, "EPSILONS", 3)
     monkeypatch.setattr(harm_plots, "SIZES", 2)

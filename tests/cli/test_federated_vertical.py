@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from discreet.cli.federated_vertical import vertical
+from discreet.cli.federated import vertical
 
 
 @pytest.fixture

@@ -68,5 +68,5 @@ def test_the_exported_graph_is_that_of_the_model(tmp_path):
 @pytest.mark.usefixtures("model")
 def test_mistakes_are_told_in_one_line():
     assert "--sql TABLE" in run("export", "model.json", code=2).stderr
-    assert "neither empty" in run("export", "model.json", "--sql", "a..b", code=2).stderr
+    assert "must not be empty" in run("export", "model.json", "--sql", "a..b", code=2).stderr
     assert "No such file" in run("show", "nowhere.json", code=2).stderr

@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import chi2, norm
 
 from discreet.fairness.cells import row_cells
-from discreet.fairness.certificates import change
-from discreet.fairness.certificates.margins import Margins, gaps_of
+from discreet.fairness.certificates import certify as change
+from discreet.fairness.certificates.classifier import Margins, gaps_of
 from discreet.theory.distance import GaussianDistance, KnownDistance
 
 

@@ -8,10 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from discreet.fairness.cells import row_cells
-from discreet.fairness.certificates import change
-from discreet.fairness.certificates.margins import margins_of
-from discreet.fairness.quantities import quantities
+from discreet.fairness.cells import quantities, row_cells
+from discreet.fairness.certificates import certify as change
+from discreet.fairness.certificates.classifier import margins_of
 from discreet.theory.distance import KnownDistance
 from tests.fairness_tools import (
     aligned_case,

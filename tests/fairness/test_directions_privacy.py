@@ -19,7 +19,7 @@ from discreet import Relation
 from discreet.audit.lower_bound import epsilon_lower_bound
 from discreet.data.public import Public
 from discreet.data.rows import Data, limits_between
-from discreet.fairness.fairer.cell_sums import Cells, count_weight, exact_sums, learn_cells, plan_cells
+from discreet.fairness.fairer.directions import Cells, count_weight, exact_sums, learn_cells, plan_cells
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator

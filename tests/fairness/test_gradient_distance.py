@@ -21,8 +21,7 @@ from discreet._common.exceptions import (
     PrivacyLeakWarning,
 )
 from discreet.fairness import certificate, gradient_distance, private_certificate
-from discreet.fairness.evaluation.gradient_distance import Objective, objective_of
-from discreet.fairness.evaluation.gradient_laws import GradientDistance
+from discreet.fairness.evaluation.gradient_distance import GradientDistance, Objective, objective_of
 from discreet.problem.constraints import Box, L2Ball
 
 LEVEL = 1e-4

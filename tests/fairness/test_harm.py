@@ -13,12 +13,10 @@ from sklearn.pipeline import make_pipeline
 
 from discreet import LogisticRegression, Ridge
 from discreet.fairness import MarginDensity, MarginSample, NormalMargins, epsilon_for_harm, harm_of, rows_for_harm
-from discreet.fairness.cells import row_cells
-from discreet.fairness.harm.flip_curves import BallCurve, NoiseCurve
-from discreet.fairness.harm.normal_log_odds import area_under_curve, deviation_for, mean_for
-from discreet.fairness.harm.planned_noise import planned_law, score_noise
+from discreet.fairness.cells import quantities, row_cells
+from discreet.fairness.harm.at_plan import planned_law, score_noise
+from discreet.fairness.harm.margin_profiles import BallCurve, NoiseCurve, area_under_curve, deviation_for, mean_for
 from discreet.fairness.notions import NOTIONS
-from discreet.fairness.quantities import quantities
 from discreet.problem.column_scaling import identity_scaling
 from discreet.solvers.gradient_descent import GradientDescent
 from discreet.solvers.output_perturbation import OutputPerturbation

@@ -9,8 +9,8 @@ from scipy.optimize import brentq
 
 from discreet import Budget, LogisticRegression
 from discreet.fairness import MarginDensity, MarginSample, NormalMargins, epsilon_for_harm, harm_of, rows_for_harm
-from discreet.fairness.harm.flip_curves import NoiseCurve
-from discreet.fairness.harm.planned_noise import largest_score, score_noise
+from discreet.fairness.harm.at_plan import largest_score, score_noise
+from discreet.fairness.harm.margin_profiles import NoiseCurve
 from discreet.solvers.output_perturbation import OutputPerturbation
 from tests.harm_tools import GROUPS, classifier
 

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from discreet.fairness.cells import row_cells
-from discreet.fairness.certificates import change
-from discreet.fairness.certificates.margins import Margins, margins_of
-from discreet.fairness.quantities import quantities
+from discreet.fairness.cells import quantities, row_cells
+from discreet.fairness.certificates import certify as change
+from discreet.fairness.certificates.classifier import Margins, margins_of
 from discreet.theory.distance import GaussianDistance, KnownDistance
 from tests.fairness_tools import aligned_case, moved, plain_certificate, plain_classifier, random_case, uncovered
 

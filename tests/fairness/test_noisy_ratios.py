@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.fairness.evaluation.noisy_ratios import NoisyCounts
+from discreet.fairness.evaluation.private_certificate import NoisyCounts
 
 LEVEL, FAILURE, DRAWS = 1e-4, 0.05, 1000
 TRUE = np.array([400.0, 60.0, 30.0, 250.0, 77.0])

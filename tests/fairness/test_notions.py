@@ -11,12 +11,11 @@ from fairlearn.metrics import MetricFrame
 from sklearn.metrics import accuracy_score
 
 from discreet.fairness import metrics
-from discreet.fairness.cells import CellTable
-from discreet.fairness.evaluation.statements import Bins, questions_of, states_of
-from discreet.fairness.fairer.cell_sums import Cells
+from discreet.fairness.cells import CellTable, quantities
+from discreet.fairness.evaluation.private_certificate import Bins, questions_of, states_of
+from discreet.fairness.fairer.directions import Cells
 from discreet.fairness.harm.at_plan import harm_of
 from discreet.fairness.notions import NOTIONS, Notion
-from discreet.fairness.quantities import quantities
 from tests.cli_tools import run
 from tests.fairness_tools import direct_values
 

@@ -14,10 +14,17 @@ import discreet
 from discreet import Ledger, LogisticRegression, load_model, save_model
 from discreet._common.exceptions import BudgetExceededError, InsecureRandomnessWarning, NotPrivateWarning
 from discreet.fairness import FairnessCertificate, linear_classifier, private_certificate
-from discreet.fairness.evaluation.gradient_laws import PlainGradientDistance
-from discreet.fairness.evaluation.noisy_ratios import NoisyCounts
-from discreet.fairness.evaluation.private_certificate import EvaluationRows, learn_counts, plan_counts
-from discreet.fairness.evaluation.statements import Bins, declared_groups, questions_of, statements_of
+from discreet.fairness.evaluation.gradient_distance import PlainGradientDistance
+from discreet.fairness.evaluation.private_certificate import (
+    Bins,
+    EvaluationRows,
+    NoisyCounts,
+    declared_groups,
+    learn_counts,
+    plan_counts,
+    questions_of,
+    statements_of,
+)
 from discreet.metrics.classification import codes_of
 from discreet.preprocessing.base import facts_of
 from discreet.privacy import accounting, mechanisms

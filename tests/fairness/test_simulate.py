@@ -8,8 +8,7 @@ from scipy.stats import chi2, kstest
 from discreet import LogisticRegression
 from discreet.fairness import certificate, linear_classifier
 from discreet.fairness.cells import row_cells
-from discreet.fairness.figures.curves import law_at
-from discreet.fairness.figures.simulate import drawn_scores, refitted, scores_of, values_of
+from discreet.fairness.figures import drawn_scores, law_at, refitted, scores_of, values_of
 from discreet.theory.distance import GaussianDistance, KnownDistance
 
 pytestmark = pytest.mark.filterwarnings(

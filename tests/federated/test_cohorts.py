@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from discreet.federated import Reply, Server, plan_federated
-from discreet.federated.server_state import ServerState
+from discreet.federated.server import ServerState
 from discreet.privacy import accounting
 from discreet.problem import Logistic, Problem
 from tests.federated_tools import NAMES, ask, make_clients, make_plan, make_server, play

@@ -8,8 +8,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from discreet.federated.decentralised.gossip import LEAST_MESSAGE_NOISE, Gossip, chebyshev, plan_gossip
-from discreet.federated.decentralised.pairwise import certified, relative_losses
+from discreet.federated.decentralised.averaging import LEAST_MESSAGE_NOISE, Gossip, chebyshev, plan_gossip
+from discreet.federated.decentralised.plan import certified, relative_losses
 from discreet.privacy.mechanisms import Gaussian, Sensitivity
 from discreet.privacy.random.generator import seeded_generator
 from tests.network_views import PATH, RING, SMALL, STAR, exact_fraction, gossip_view

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import isotonic_regression
 
+from discreet.federated.decentralised.averaging import SpanningTree
 from discreet.federated.decentralised.random_walk import Walk, plan_tour, plan_walk, spread
-from discreet.federated.decentralised.tree import SpanningTree
 from tests.network_views import COMPLETE, PATH, SMALL, projection
 
 

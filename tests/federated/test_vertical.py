@@ -12,7 +12,7 @@ from scipy import stats
 from discreet import Budget, Problem
 from discreet.audit.vertical import exact_holder
 from discreet.federated.vertical import Board, Holder, HolderFacts, Message, plan_vertical, run_vertical
-from discreet.federated.vertical.block import noise_ridge
+from discreet.federated.vertical.board import noise_ridge
 from discreet.privacy.accounting.closed_forms import gaussian_epsilon
 from discreet.problem.losses import Logistic, Multinomial, Squared
 from discreet.problem.penalties import L1, L2

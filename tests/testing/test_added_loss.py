@@ -13,7 +13,7 @@ import pytest
 
 from discreet import Budget, IncompatibleSolverError, Problem, solve
 from discreet.data.public import Public
-from discreet.federated.plan_checks import check_problem
+from discreet.federated.plan import check_problem
 from discreet.kernels import proximal, slopes
 from discreet.problem.losses import CompiledForms, Huber, Loss, OneVsRest
 from discreet.problem.penalties import L2

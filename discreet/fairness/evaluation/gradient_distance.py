@@ -1,40 +1,139 @@
 """How far a released model is from the optimum of its own objective, from the gradient there: for every solver.
 
-Theorems and proofs: docs/guarantees/private-evaluation.md, section 2.
+The gradient is read from the training rows, or released with noise. Theorems and proofs:
+docs/guarantees/private-evaluation.md, section 2.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from discreet._common.checks import check_threshold
+from discreet._common.checks import check_threshold, number_in
 from discreet._common.docstrings import with_options
 from discreet._common.exceptions import PrivacyLeakWarning
 from discreet._common.types import FloatArray
+from discreet.data.public import Public
 from discreet.data.rows import Data
-from discreet.fairness.evaluation.gradient_laws import GradientDistance, PlainGradientDistance
-from discreet.fairness.evaluation.training_rows import check_same_mean, training_rows
+from discreet.data.validation import check_sparse_bounds, encode_labels, load_features
 from discreet.kernels.gradient import clipped_gradient_sum, margins_of, row_norms
 from discreet.preprocessing.base import facts_of
 from discreet.privacy import mechanisms
+from discreet.privacy.budget import Budget
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.mechanisms.additive import NoisyGrid
 from discreet.privacy.mechanisms.perturbations import OutputNoise, SphericalLaplace, gradient_sum
+from discreet.privacy.random.generator import RandomGenerator
+from discreet.privacy.relation import Relation
 from discreet.privacy.release import WHOLE, ReleasePlan
+from discreet.problem.column_scaling import ColumnScaling
+from discreet.problem.losses import Loss
 from discreet.problem.penalties import PenaltyTerms, signed_subgradient_distance
 from discreet.problem.scaled_problem import scaled_penalty_terms
+from discreet.theory.distance import DistanceLaw, KnownDistance, norm_quantile
 
-if TYPE_CHECKING:
-    from discreet.data.public import Public
-    from discreet.privacy.budget import Budget
-    from discreet.privacy.mechanisms.additive import NoisyGrid
-    from discreet.privacy.random.generator import RandomGenerator
-    from discreet.problem.column_scaling import ColumnScaling
-    from discreet.problem.losses import Loss
+LARGEST_RATIO = 1e3  # of the gradient to its noise: beyond, the plain bound is nearly as good, and safe to compute
+
+
+@dataclass(frozen=True, eq=False)
+class PlainGradientDistance(KnownDistance):
+    """A distance that was computed from the rows without noise. Not private: for the owner of the rows only."""
+
+
+@dataclass(frozen=True, eq=False)
+class GradientDistance(DistanceLaw):
+    """A distance bounded by a gradient that was released with noise.
+
+    Guarantee: private as `guarantee` states.
+
+    Attributes
+    ----------
+    residual : float
+        Norm of the least subgradient, computed with the noisy gradient.
+    scale : float
+        Standard deviation of an entry of Gaussian noise, or scale of spherical Laplace noise.
+    rounding : float
+        How far rounding can have moved the gradient.
+    spherical : bool
+        Whether the noise is spherical Laplace noise.
+    exact : bool
+        Whether the subgradient is the true one plus the noise, as with l2 penalties alone.
+    guarantee : Guarantee
+        What is promised about this number.
+    """
+
+    residual: float
+    scale: float
+    rounding: float
+    spherical: bool
+    exact: bool
+    guarantee: Guarantee
+
+    def radius(self, failure: float) -> float:
+        failure = number_in("failure", failure, 0.0, 1.0, above=True)
+        seen = self.residual + self.rounding
+        if self.scale == 0.0:
+            return seen
+        if self.exact and not self.spherical and seen <= LARGEST_RATIO * self.scale:
+            return self.scale * max(_largest_norm(seen / self.scale, self.size, failure), 1.0)
+        return seen + self.scale * norm_quantile("spherical" if self.spherical else "gaussian", self.size, failure)
+
+
+def is_leaking(law: DistanceLaw | None) -> bool:
+    """Whether a distance was read from rows without noise, so that nothing computed from it may be shown."""
+    unpaid = isinstance(law, GradientDistance) and not law.guarantee.is_private
+    return isinstance(law, PlainGradientDistance) or unpaid
+
+
+def _largest_norm(seen: float, size: int, failure: float) -> float:
+    """The largest |r| with which a standard normal vector around r is this short with probability at least `failure`.
+
+    Bisection from above keeps to the side that is rejected: rounding cannot shorten the answer.
+    """
+    from scipy.special import chndtr
+
+    low, high = 0.0, seen + norm_quantile("gaussian", size, failure)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if chndtr(seen**2, size, middle**2) >= failure:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def training_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> Data:
+    """The rows with their labels encoded; a ValueError where they cannot be those of the fit."""
+    if model.guarantee_.unit == "person":
+        raise ValueError("the model was trained for whole persons (groups=), and this knows rows alone.")
+    if sample_weight is None and getattr(model, "weighted_", False):
+        raise ValueError("the model was trained with sample_weight; pass the same weights.")
+    data = load_features(X, sample_weight)
+    labels = np.asarray(y).ravel()
+    if data.columns != model.n_features_in_:
+        raise ValueError(f"X has {data.columns} columns, but the model was trained on {model.n_features_in_}.")
+    if labels.size != data.rows:
+        raise ValueError(f"y has {labels.size} values but X has {data.rows} rows; pass one value per row.")
+    if data.sparse:
+        check_sparse_bounds(*model.ranges_)
+    return replace(data, y=encode_labels(labels, model.classes_))
+
+
+def check_same_mean(model: Any, rows: int) -> None:
+    """Refuse another public number of rows than that of the fit: its objective would have another optimum."""
+    plan, facts = getattr(model, "plan_", None), getattr(model, "_plan_facts", None)
+    fitted = plan.public.rows if plan is not None else rows if facts is None else facts.rows
+    if rows != fitted:
+        raise ValueError(
+            f"the objective of the model divides by {fitted} rows, this one by {rows}; pass the training rows, with "
+            "the public_n of the fit under add_remove."
+        )
+
 
 MOST_ROWS = 4  # times public_n: up to so many rows the rounding of their gradients is bounded
 
@@ -195,7 +294,9 @@ def gradient_distance(
     public_n = model.public_n if public_n is None else public_n
     data = training_rows(model, X, y, sample_weight)
     facts: dict[str, Any] = {"weights": objective.root**2, "outputs": objective.loss.outputs}
-    facts["reference"] = _reference(row_norm)
+    shortened = "" if row_norm is None else f", rows shortened to norm {row_norm:g}"
+    clipped = f"entries clipped to the model's ranges{shortened}"
+    facts["reference"] = f"the optimum of the model's own objective on these rows ({clipped})"
     promised = {"epsilon": math.inf if epsilon is None else epsilon, "delta": delta}
     public, budget = facts_of(data, None, relation=relation, public_n=public_n, **promised)
     check_same_mean(model, public.rows)
@@ -254,18 +355,9 @@ def _noise(budget: Budget) -> OutputNoise:
 
 def _noise_of(grid: NoisyGrid, public: Public, entries: int) -> dict[str, Any]:
     """The size of the noise on the mean gradient, and how far rounding can move it."""
-    from discreet.privacy.relation import Relation
-
     most = public.rows * (MOST_ROWS if public.relation is Relation.ADD_REMOVE else 1)
     rounding = 0.5 * (most + 1.0) * grid.step * math.sqrt(entries) / public.rows
     return {"scale": grid.scale / public.rows, "rounding": rounding, "spherical": grid.law == "spherical"}
-
-
-def _reference(row_norm: float | None) -> str:
-    rows = "entries clipped to the model's ranges"
-    if row_norm is not None:
-        rows += f", rows shortened to norm {row_norm:g}"
-    return f"the optimum of the model's own objective on these rows ({rows})"
 
 
 def _times(X: Any, columns: FloatArray, rows: FloatArray | None = None) -> Any:

@@ -1,35 +1,132 @@
-"""Public assumptions on how near people are to the decision boundary, before any row is read.
+"""Public assumptions on how near people are to the decision boundary, before any row is read; how often they change.
 
 Without one nothing can be promised (docs/guarantees/harm.md, Theorem 1). Labels are 1 (favourable) and 0; a cell is a
-label and a group. Margins are those of the noise-free twin: positive where it is right.
+label and a group. Margins are those of the noise-free twin: positive where it is right. How often a row changes is a
+function of the size of its margin (theorems 2 and 3).
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cache, cached_property
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit, ndtr, ndtri
 
 from discreet._common.checks import SMALLEST_THRESHOLD, number_in
 from discreet._common.types import FloatArray
-from discreet.fairness.harm.flip_curves import BallCurve, integration_rule
-from discreet.fairness.harm.normal_log_odds import (
-    FAR,
-    LARGEST_DEVIATION,
-    RAREST,
-    deviation_for,
-    logistic,
-    mean_for,
-    normal,
-)
 
-if TYPE_CHECKING:
-    from discreet.fairness.harm.flip_curves import FlipCurve
+FAR = 9.0  # standard deviations beyond which a normal law has no mass that a double can see
+SMALLEST_DEVIATION, LARGEST_DEVIATION = 1e-6, 50.0  # of log-odds: nothing is known, or everything, for all purposes
+RAREST = 1e-12  # share of a label, beyond which grids see nothing of it
+
+
+def normal(score: FloatArray, mean: float, spread: float) -> FloatArray:
+    return np.exp(-0.5 * ((score - mean) / spread) ** 2) / (spread * math.sqrt(2.0 * math.pi))
+
+
+def logistic(score: FloatArray) -> FloatArray:
+    return np.asarray(expit(score))
+
+
+@cache
+def _grid() -> tuple[FloatArray, FloatArray]:
+    """Points and weights of a standard normal law; sums over an even grid are exact for smooth functions."""
+    points = np.linspace(-FAR, FAR, 1_201)
+    weights = normal(points, 0.0, 1.0)
+    return points, weights / weights.sum()
+
+
+@cache
+def mean_for(rate: float, spread: float) -> float:
+    """The mean of calibrated normal log-odds whose favourable share is `rate`."""
+    points, weights = _grid()
+    width = FAR * spread + 40.0
+    return float(brentq(lambda mean: logistic(mean + spread * points) @ weights - rate, -width, width, xtol=1e-13))
+
+
+def area_under_curve(rate: float, spread: float) -> float:
+    points, weights = _grid()
+    favourable = weights * logistic(mean_for(rate, spread) + spread * points) / rate
+    other = (weights - rate * favourable) / (1.0 - rate)
+    return float(favourable @ (np.cumsum(other) - 0.5 * other))
+
+
+@cache
+def deviation_for(auc: float, rate: float) -> float:
+    """The deviation of calibrated normal log-odds with this area under the curve."""
+    if auc >= area_under_curve(rate, LARGEST_DEVIATION):
+        raise ValueError(f"auc={auc:g} is too near to 1 for normal log-odds.")
+    if auc <= area_under_curve(rate, SMALLEST_DEVIATION):
+        raise ValueError(f"auc={auc!r} is too near to 0.5: such a model knows nothing.")
+    limits = (SMALLEST_DEVIATION, LARGEST_DEVIATION)
+    return float(brentq(lambda spread: area_under_curve(rate, spread) - auc, *limits, xtol=1e-9))
+
+
+BENDS = (-8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0)  # in deviations: where to cut an integral
+NODES, NODE_WEIGHTS = np.polynomial.legendre.leggauss(20)  # of the rule between two cuts
+
+
+class FlipCurve(Protocol):
+    """A function of |margin| that lies between 0 and 1 and never increases."""
+
+    def __call__(self, margins: FloatArray) -> FloatArray: ...
+
+    @property
+    def bends(self) -> list[float]:
+        """Where the function bends, so that integrals are cut there; it is 0 beyond the last, up to rounding."""
+
+
+@dataclass(frozen=True)
+class NoiseCurve:
+    """Gaussian noise: the probability that a row changes or, with `failure`, min(1, probability / failure).
+
+    `noise` and `error` are in units of the score. The noise must be positive.
+    """
+
+    noise: float
+    error: float = 0.0
+    failure: float | None = None
+
+    def __call__(self, margins: FloatArray) -> FloatArray:
+        chance = ndtr((self.error - margins) / self.noise)
+        return np.asarray(chance if self.failure is None else np.minimum(1.0, chance / self.failure))
+
+    @property
+    def bends(self) -> list[float]:
+        kink = 0.0 if self.failure is None else -float(ndtri(self.failure))
+        # Beyond a far kink the curve falls faster than the noise: within 1 / kink deviations.
+        beyond = [kink + part / max(1.0, kink) for part in (0.0, 1.0, 3.0, 10.0, 30.0)]
+        return [self.error + self.noise * place for place in (*BENDS, *beyond)]
+
+
+@dataclass(frozen=True)
+class BallCurve:
+    """A bound on how far scores move: rows with |margin| <= `reach` may change, no others do."""
+
+    reach: float
+
+    def __call__(self, margins: FloatArray) -> FloatArray:
+        return (margins <= self.reach).astype(np.float64)
+
+    @property
+    def bends(self) -> list[float]:
+        return [self.reach]
+
+
+def integration_rule(cuts: Sequence[float], end: float) -> tuple[FloatArray, FloatArray]:
+    """Gauss-Legendre points and weights on [0, end], with a rule of its own between every two cuts."""
+    inside = sorted({0.0, end, *(cut for cut in cuts if 0.0 < cut < end)})
+    edges = np.array(inside)
+    half = 0.5 * np.diff(edges)[:, None]
+    points = edges[:-1, None] + half * (NODES + 1.0)
+    return points.ravel(), (half * NODE_WEIGHTS).ravel()
+
 
 LABELS = (0, 1)
 
@@ -154,7 +251,7 @@ class MarginDensity(MarginProfile):
     Examples
     --------
     >>> from discreet.fairness import MarginDensity
-    >>> from discreet.fairness.harm.flip_curves import BallCurve
+    >>> from discreet.fairness.harm.margin_profiles import BallCurve
     >>> MarginDensity(kappa=0.4).sides(1, "a", BallCurve(0.5)).total
     0.2
     """

@@ -119,11 +119,8 @@ class Harm:
         return "\n".join([self._heading(), "", self._table(), last, "", *self._notes()])
 
     def _heading(self) -> str:
-        meaning = (
-            f"at most, with probability {1.0 - self.failure:g} for all groups at once"
-            if self.mode == "bound"
-            else "at most, on average over the noise"
-        )
+        sure = f"with probability {1.0 - self.failure:g} for all groups at once"
+        meaning = f"at most, {sure if self.mode == 'bound' else 'on average over the noise'}"
         told = {
             "plan": f"{self.solver}, {self.rows} rows, {self.columns} columns",
             "budget": f"epsilon {self.epsilon:.4g}, delta {self.delta:.3g}",

@@ -1,13 +1,13 @@
-from discreet.federated.decentralised.gossip import Gossip as Gossip
-from discreet.federated.decentralised.gossip import plan_gossip as plan_gossip
+from discreet.federated.decentralised.averaging import Gossip as Gossip
+from discreet.federated.decentralised.averaging import SpanningTree as SpanningTree
+from discreet.federated.decentralised.averaging import plan_gossip as plan_gossip
 from discreet.federated.decentralised.network import Network as Network
 from discreet.federated.decentralised.network import network_named as network_named
-from discreet.federated.decentralised.pairwise import PairwiseLosses as PairwiseLosses
 from discreet.federated.decentralised.plan import NetworkSchedule as NetworkSchedule
+from discreet.federated.decentralised.plan import PairwiseLosses as PairwiseLosses
 from discreet.federated.decentralised.plan import plan_network as plan_network
 from discreet.federated.decentralised.random_walk import Walk as Walk
 from discreet.federated.decentralised.random_walk import plan_tour as plan_tour
 from discreet.federated.decentralised.random_walk import plan_walk as plan_walk
 from discreet.federated.decentralised.training import NetworkResult as NetworkResult
 from discreet.federated.decentralised.training import train_network as train_network
-from discreet.federated.decentralised.tree import SpanningTree as SpanningTree

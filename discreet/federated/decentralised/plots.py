@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from discreet._common.plotting import picture
 from discreet._common.types import FloatArray, IntArray
-from discreet.federated.decentralised.plan_text import READERS
-
-if TYPE_CHECKING:
-    from discreet.federated.decentralised.network import Network
-    from discreet.federated.decentralised.plan import NetworkSchedule
+from discreet.federated.decentralised.network import Network
+from discreet.federated.decentralised.plan import READERS, NetworkSchedule
 
 
 def plot_losses(plan: NetworkSchedule, path: str | Path) -> None:

@@ -11,19 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from discreet._common.types import FloatArray, IntArray
 from discreet.federated.decentralised.network import Network
+from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms import Gaussian, clipped_sum
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation, relation_from
-
-if TYPE_CHECKING:
-    from discreet.privacy.budget import Budget
-    from discreet.problem.problem import Problem
+from discreet.problem.problem import Problem
 
 BLOCK = 1024  # rows whose gradients are added in double precision; sums over blocks are exact
 
@@ -44,8 +42,6 @@ class Walk:
     network: Network
     path: tuple[int, ...]
     passing: tuple[int, ...] = ()
-
-    name = "walk"
 
     def __post_init__(self) -> None:
         if not all(0 <= node < self.network.size for node in self.path):

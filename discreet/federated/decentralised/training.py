@@ -14,8 +14,8 @@ from discreet.federated.client import Client
 from discreet.federated.decentralised.plan import NetworkSchedule
 from discreet.federated.decentralised.random_walk import BLOCK, Walk
 from discreet.federated.local_problem import LocalProblem
-from discreet.federated.model_map import ModelMap
 from discreet.federated.rounds import Reply, Request
+from discreet.federated.server import ModelMap
 from discreet.privacy.random.generator import RandomGenerator, generator_from
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import discreet
 from discreet._common.codec import built, read_json_file, write_json_file, written
-from discreet.federated.client_state import write_durably
-from discreet.federated.plan_file import read_plan
+from discreet.federated.client import write_durably
+from discreet.federated.planning import read_plan
 from discreet.federated.server import Server
 
 APP = """[project]

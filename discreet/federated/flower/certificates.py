@@ -24,6 +24,12 @@ class ServerCertificate:
     certificate: Path
     key: Path
 
+    @property
+    def options(self) -> list[str | Path]:
+        """The certificates and the key, as options of Flower's programs."""
+        named = {"certfile": self.certificate, "keyfile": self.key, "ca-certfile": self.authority}
+        return [part for name, path in named.items() for part in (f"--ssl-{name}", path)]
+
 
 def make_server_certificate(folder: Path, host: str = "127.0.0.1") -> ServerCertificate:
     """Make a new authority and a server certificate that it signs, for one IP address or host name.
@@ -42,22 +48,11 @@ def make_server_certificate(folder: Path, host: str = "127.0.0.1") -> ServerCert
     ServerCertificate
     """
     authority_key, server_key = ec.generate_private_key(ec.SECP384R1()), ec.generate_private_key(ec.SECP384R1())
-    authority_name = _name("discreet federated authority")
-    authority = (
-        _builder(authority_name, authority_name, authority_key.public_key())
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage(signs_certificates=True), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False)
-        .sign(authority_key, hashes.SHA384())
-    )
-    server = (
-        _builder(_name(host), authority_name, server_key.public_key())
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.SubjectAlternativeName([_general_name(host)]), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
-        .sign(authority_key, hashes.SHA384())
-    )
+    own, public = "discreet federated authority", authority_key.public_key()
+    authority = _signed(own, public, own, authority_key, x509.SubjectKeyIdentifier.from_public_key(public), signs=True)
+    names = x509.SubjectAlternativeName([_general_name(host)])
+    identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(public)
+    server = _signed(host, server_key.public_key(), own, authority_key, names, identifier, signs=False)
     paths = ServerCertificate(folder / "ca.pem", folder / "server.pem", folder / "server.key")
     paths.authority.write_bytes(authority.public_bytes(serialization.Encoding.PEM))
     paths.certificate.write_bytes(server.public_bytes(serialization.Encoding.PEM))
@@ -85,10 +80,6 @@ def _private_bytes(key: ec.EllipticCurvePrivateKey, form: serialization.PrivateF
     return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
 
 
-def _name(text: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
-
-
 def _general_name(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
@@ -96,22 +87,29 @@ def _general_name(host: str) -> x509.GeneralName:
         return x509.DNSName(host)
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+def _signed(
+    subject: str,
+    key: ec.EllipticCurvePublicKey,
+    issuer: str,
+    signer: ec.EllipticCurvePrivateKey,
+    *extensions: x509.ExtensionType,
+    signs: bool,
+) -> x509.Certificate:
+    """The certificate of a key, which an authority has signed; `signs`: of one that may sign certificates itself."""
     now = datetime.datetime.now(datetime.UTC)
-    return (
+    never = ("content_commitment", "key_encipherment", "data_encipherment", "encipher_only", "decipher_only")
+    usage: dict[str, bool] = dict.fromkeys(("key_cert_sign", "crl_sign"), signs) | dict.fromkeys(never, False)
+    builder = (
         x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)]))
+        .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, issuer)]))
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(minutes=5))
         .not_valid_after(now + datetime.timedelta(days=VALID_DAYS))
+        .add_extension(x509.BasicConstraints(ca=signs, path_length=0 if signs else None), critical=True)
+        .add_extension(x509.KeyUsage(digital_signature=True, key_agreement=not signs, **usage), critical=True)
     )
-
-
-def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    signs = dict.fromkeys(("key_cert_sign", "crl_sign"), signs_certificates)
-    never = ("content_commitment", "key_encipherment", "data_encipherment", "encipher_only", "decipher_only")
-    return x509.KeyUsage(
-        digital_signature=True, key_agreement=not signs_certificates, **signs, **dict.fromkeys(never, False)
-    )
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical=False)
+    return builder.sign(signer, hashes.SHA384())

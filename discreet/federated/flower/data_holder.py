@@ -16,17 +16,11 @@ from types import FrameType
 from flwr.app import Context
 
 from discreet.federated.client import Client
-from discreet.federated.flower.certificates import ServerCertificate, make_server_certificate, write_private
+from discreet.federated.flower import processes
+from discreet.federated.flower.certificates import make_server_certificate, write_private
 from discreet.federated.flower.client_app import make_client_app
 from discreet.federated.flower.internals import EarlierConnection, Executor
-from discreet.federated.flower.processes import (
-    LOOPBACK,
-    Program,
-    ProgramEndedError,
-    flower_environment,
-    free_port,
-    stop,
-)
+from discreet.federated.flower.processes import LOOPBACK, Program, free_port
 
 _log = logging.getLogger(__name__)
 
@@ -73,34 +67,23 @@ def hold_data(client: Client, state: Path, superlink: str, *, authority: Path, k
             command: list[str | Path] = [
                 *("flower-supernode", "--superlink", superlink, "--root-certificates", authority),
                 *("--auth-supernode-private-key", key),
-                *_own_interface(port, certificate, folder / "secret"),
+                # The interface by which the SuperNode hands requests to this process, and to no other.
+                *("--isolation", "process", "--host", LOOPBACK, "--port", str(port), *certificate.options),
+                *("--superexec-auth-secret-file", folder / "secret"),
             ]
-            supernode = Program(command, log, flower_environment(folder / "flower"), own_group=False)
+            supernode = Program(command, log, processes.flower_environment(folder / "flower"), own_group=False)
             try:
                 supernode.wait_for_port(port)
                 executor = Executor(app, f"{LOOPBACK}:{port}", authority=certificate.authority, secret=secret)
                 with contextlib.closing(executor):
                     executor.run(lambda program=supernode: stopped() or not program.running)  # type: ignore[misc]
-            except ProgramEndedError as error:
+            except processes.ProgramEndedError as error:
                 _log.warning("%s", error)
             finally:
-                stop([supernode])
-            _sleep(SECONDS_BETWEEN_STARTS, stopped)
-
-
-def _own_interface(port: int, certificate: ServerCertificate, secret: Path) -> list[str | Path]:
-    """Options for the interface by which the SuperNode hands requests to this process, and to no other."""
-    return [
-        *("--isolation", "process", "--host", LOOPBACK, "--port", str(port)),
-        *("--ssl-certfile", certificate.certificate, "--ssl-keyfile", certificate.key),
-        *("--ssl-ca-certfile", certificate.authority, "--superexec-auth-secret-file", secret),
-    ]
-
-
-def _sleep(seconds: float, stopped: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + seconds
-    while not stopped() and time.monotonic() < deadline:
-        time.sleep(0.1)
+                processes.stop([supernode])
+            deadline = time.monotonic() + SECONDS_BETWEEN_STARTS
+            while not stopped() and time.monotonic() < deadline:
+                time.sleep(0.1)
 
 
 @contextmanager

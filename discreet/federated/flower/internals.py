@@ -62,10 +62,8 @@ class Executor:
     def __init__(
         self, client_app: ClientApp, address: str, *, authority: Path, secret: bytes, poll: float = 0.1
     ) -> None:
-        self.client_app = client_app
-        self.address = address
+        self.client_app, self.address, self.poll = client_app, address, poll
         self.authority = authority.read_bytes()
-        self.poll = poll
         signature = SuperExecAuthHttpInterceptor(master_secret=secret, protected_methods=ACQUIRE)
         self._acquiring = self._connect(RuntimeVersionHttpInterceptor(component_name="SuperExec"), signature)
 

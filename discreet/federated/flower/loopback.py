@@ -40,9 +40,7 @@ class LoopbackDeployment:
     """
 
     def __init__(self, folder: Path, clients: dict[str, list[str]], server_settings: ServerSettings) -> None:
-        self.folder = folder
-        self.clients = clients
-        self.server_settings = server_settings
+        self.folder, self.clients, self.server_settings = folder, clients, server_settings
         self._environment = flower_environment(folder / "flower")
         self._certificate = make_server_certificate(folder, LOOPBACK)
         self._port = free_port()
@@ -112,9 +110,7 @@ class LoopbackDeployment:
         (home / "config.toml").write_text("\n".join(lines) + "\n")
         command: list[str | Path] = [
             *("flower-superlink", "--host", LOOPBACK, "--port", str(self._port)),
-            *("--ssl-ca-certfile", self._certificate.authority, "--ssl-certfile", self._certificate.certificate),
-            *("--ssl-keyfile", self._certificate.key, "--enable-supernode-auth"),
-            "--disable-runtime-dependency-installation",
+            *(*self._certificate.options, "--enable-supernode-auth", "--disable-runtime-dependency-installation"),
         ]
         self._programs["superlink"] = Program(command, self._log("superlink"), self._environment)
         self._programs["superlink"].wait_for_port(self._port)

@@ -45,10 +45,7 @@ class GridSender:
     """
 
     def __init__(self, grid: Grid, plan: bytes, *, timeout: float, poll: float = 0.25) -> None:
-        self.grid = grid
-        self.plan = plan
-        self.timeout = timeout
-        self.poll = poll
+        self.grid, self.plan, self.timeout, self.poll = grid, plan, timeout, poll
         self._known: dict[str, int] = {}
 
     def __call__(self, requests: dict[str, Request]) -> list[Reply | Refusal]:

@@ -1,9 +1,14 @@
-"""A holder: its own columns, and perhaps the target. It reads the board, sends its messages and gives nothing else."""
+"""A holder: its own columns, and perhaps the target. It reads the board, sends its messages and gives nothing else.
+
+Below it is the one loop, in which whoever has the turn reads the board and adds a message, and the model it leaves.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -11,13 +16,12 @@ from discreet._common.digest import digest_of
 from discreet._common.types import FloatArray
 from discreet.data.rows import Data
 from discreet.data.validation import array_rows, load_features
-from discreet.federated.vertical import block
+from discreet.federated.vertical import board as boards
 from discreet.federated.vertical.board import Board, Message
-from discreet.federated.vertical.plan import VerticalSchedule
-from discreet.federated.vertical.schedule import Kind
+from discreet.federated.vertical.plan import Kind, VerticalSchedule
 from discreet.kernels.gradient import clipped_gradient_sum, row_norms
-from discreet.privacy import mechanisms
-from discreet.privacy.mechanisms import Gaussian
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.mechanisms import Gaussian, clipped_sum
 from discreet.privacy.random.generator import generator_from
 from discreet.scaling import second_moment
 from discreet.scaling.learn import learn_scaling
@@ -112,12 +116,12 @@ class Holder:
             return self._moments(board)
         if kind == "slopes":
             slopes, believed, _ = self._own_slopes(board)
-            return self._per_person(kind, slopes, block.slope_clip(board), believed)
+            return self._per_person(kind, slopes, boards.slope_clip(board), believed)
         if kind == "margins":
             return self._margins(board)
         if self.own.has_labels:
             return self._label_weights(board)
-        return self._step(board, block.slopes_for(board, self.own.name), block.centre_of(self._plan, board, self.own))
+        return self._step(board, boards.slopes_for(board, self.own.name), boards.centre_of(self._plan, board, self.own))
 
     def _rows(self, board: Board) -> FloatArray:
         """The scaled rows, with a last 1 for the intercept at the label holder; made once the scales are known."""
@@ -147,7 +151,7 @@ class Holder:
 
     def _margins(self, board: Board) -> Message:
         margins = self._rows(board) @ board.weights(self.own.name)
-        return self._per_person("margins", margins, block.margin_clip(board, self.own), 0.0)
+        return self._per_person("margins", margins, boards.margin_clip(board, self.own), 0.0)
 
     def _per_person(self, kind: Kind, values: FloatArray, clip: float, believed: float) -> Message:
         """One number per person, clipped, with noise.
@@ -160,29 +164,26 @@ class Holder:
             clipped = clipped * self._data.weight
         if not self.own.is_noisy:
             return Message(self.own.name, kind, clipped, 0.0, float(np.abs(clipped).max()), believed)
-        sensitivity = mechanisms.clipped_sum(self._plan.relation) * clip
+        sensitivity = clipped_sum(self._plan.relation) * clip
         noisy = self._mechanism.grid(sensitivity, 1).release(self._rng, clipped)
         return Message(self.own.name, kind, noisy, self._mechanism.deviation(sensitivity), clip, believed)
 
     def _label_weights(self, board: Board) -> Message:
         slopes, believed, margins = self._own_slopes(board)
-        clip, curvature = block.slope_clip(board), self._plan.problem.loss.smoothness
+        clip, curvature = boards.slope_clip(board), self._plan.problem.loss.smoothness
         rest = curvature * (1.0 - believed)
-        whole = block.PerPerson(
-            np.clip(slopes, -clip, clip) + rest * margins.values,
-            curvature**2 * margins.variance,
-            clip + rest * margins.bound,
-        )
+        values, variance = np.clip(slopes, -clip, clip) + rest * margins.values, curvature**2 * margins.variance
+        whole = boards.PerPerson(values, variance, clip + rest * margins.bound)
         return self._step(board, whole, board.weights(self.own.name))
 
-    def _own_slopes(self, board: Board) -> tuple[FloatArray, float, block.PerPerson]:
+    def _own_slopes(self, board: Board) -> tuple[FloatArray, float, boards.PerPerson]:
         """Slopes at the label holder's own part of the margins and the believed part of the others'."""
-        margins = block.sum_of_margins(board, self.own.name)
-        believed = block.believed_part(board, margins)
+        margins = boards.sum_of_margins(board, self.own.name)
+        believed = boards.believed_part(board, margins)
         own = self._rows(board) @ board.weights(self.own.name)
         return self._plan.problem.loss.slope(own + believed * margins.values, self._y), believed, margins
 
-    def _step(self, board: Board, slopes: block.PerPerson, centre: FloatArray) -> Message:
+    def _step(self, board: Board, slopes: boards.PerPerson, centre: FloatArray) -> Message:
         """The gradient of the block with noise, and the weights that follow from it.
 
         Guarantee: one event of the message's mechanism: a row adds a vector of norm at most radius * clip.
@@ -190,10 +191,10 @@ class Holder:
         own, rows, n = self.own, self._rows(board), self._plan.rows
         if not own.is_noisy:
             gradient = clipped_gradient_sum(rows, slopes.values, self._norms, math.inf, self._data.weight) / n
-            weights = block.new_weights(board, own, gradient, 0.0, centre, slopes.variance)
+            weights = boards.new_weights(board, own, gradient, 0.0, centre, slopes.variance)
             return Message(own.name, "weights", gradient, weights=weights)
         limit = own.radius * slopes.clip
-        sensitivity = mechanisms.clipped_sum(self._plan.relation) * limit
+        sensitivity = clipped_sum(self._plan.relation) * limit
         grid = self._mechanism.grid(sensitivity, rows.shape[1], n)
         shortened = (
             np.clip(slopes.values, -slopes.clip, slopes.clip) * (own.radius / np.maximum(self._norms, own.radius)) ** 2
@@ -201,5 +202,116 @@ class Holder:
         total = clipped_gradient_sum(rows, shortened, self._norms, limit, self._data.weight, grid.step)
         gradient = (total + grid.noise(self._rng, total.shape)) / n
         deviation = self._mechanism.deviation(sensitivity) / n
-        weights = block.new_weights(board, own, gradient, deviation, centre, slopes.variance)
+        weights = boards.new_weights(board, own, gradient, deviation, centre, slopes.variance)
         return Message(own.name, "weights", gradient, deviation, weights=weights)
+
+
+@dataclass(frozen=True, eq=False)
+class VerticalModel:
+    """A linear model whose columns lie at several holders.
+
+    Attributes
+    ----------
+    coef : dict of str to array
+        The coefficients of each holder's columns, in its own units.
+    intercept : float
+    board : Board
+        All messages; they are as public as the model.
+    seeded : bool
+        Whether noise came from a seed; the guarantees then name it as a leak.
+
+    Guarantee: a function of the board; `guarantees` states its cost for each holder, `total` for all together.
+    """
+
+    coef: dict[str, FloatArray]
+    intercept: float
+    board: Board
+    seeded: bool = False
+
+    @classmethod
+    def from_board(cls, board: Board, seeded: bool = False) -> VerticalModel:
+        """Read the latest weights of all holders from the board."""
+        coef, intercept = {}, 0.0
+        for holder in board.plan.holders:
+            scaling = board.required(holder.name, "scales").scaling
+            w = board.weights(holder.name)
+            coef[holder.name] = scaling.coef(w[: holder.public.columns])
+            own = float(w[-1]) if holder.has_labels and board.plan.problem.fit_intercept else 0.0
+            intercept += float(scaling.intercept(own, coef[holder.name]))
+        return cls(coef, intercept, board, seeded)
+
+    @property
+    def plan(self) -> VerticalSchedule:
+        """What was decided before the rows were read."""
+        return self.board.plan
+
+    @property
+    def guarantees(self) -> dict[str, Guarantee]:
+        """For each holder: what is promised about one person's row there, against all others together."""
+        return {holder.name: self._stated(holder.guarantee) for holder in self.plan.holders}
+
+    @property
+    def total(self) -> Guarantee:
+        """What is promised about all that the holders know of one person."""
+        return self._stated(self.plan.total)
+
+    def _stated(self, guarantee: Guarantee) -> Guarantee:
+        return guarantee.with_seed() if self.seeded else guarantee
+
+    def part(self, holder: str, X: Any) -> FloatArray:
+        """Return what a holder adds to the margins of new people; not protected."""
+        return np.asarray(X, dtype=np.float64) @ self.coef[holder]
+
+    def margins(self, tables: Mapping[str, Any]) -> FloatArray:
+        """Return the margins of new people from the tables of all holders."""
+        if set(tables) != set(self.coef):
+            raise ValueError(f"predictions need the columns of all holders, {sorted(self.coef)}.")
+        return sum((self.part(name, X) for name, X in tables.items()), np.zeros(())) + self.intercept
+
+    def predict(self, tables: Mapping[str, Any]) -> FloatArray:
+        """Return predicted targets, or labels -1 and +1, from the tables of all holders."""
+        margins = self.margins(tables)
+        return np.where(margins > 0.0, 1.0, -1.0) if self.plan.problem.loss.classification else margins
+
+
+CONVERGED = 1e-11  # change of the weights in a sweep without noise, over their size
+
+
+class Sender(Protocol):
+    """All that the loop asks of a holder: a message. The holder may be an object, a process or another machine."""
+
+    def post(self, board: Board) -> Message: ...
+
+
+def run_vertical(plan: VerticalSchedule, holders: Mapping[str, Sender], seeded: bool = False) -> VerticalModel:
+    """Let the holders send their messages in the planned order, and read the model from the board.
+
+    Parameters
+    ----------
+    plan : VerticalSchedule
+    holders : mapping of str to Holder
+        By name; anything with a method `post(board)` that returns the holder's next message.
+    seeded : bool
+        Whether any holder draws its noise from a seed, which is then named as a leak.
+
+    Guarantee: the result is a function of the board, whose cost the plan states for every holder and in total.
+    """
+    expected = {holder.name for holder in plan.holders}
+    if set(holders) != expected:
+        raise ValueError(f"the plan needs the holders {sorted(expected)}; got {sorted(holders)}.")
+    board = Board(plan)
+    seeded = seeded or any(getattr(holder, "seeded", False) for holder in holders.values())
+    before: list[np.ndarray] = []
+    while (turn := board.turn) is not None:
+        board.add(holders[turn.holder].post(board))
+        if not plan.is_noisy and turn.kind == "weights" and turn.holder == plan.holders[-1].name:
+            now = [board.weights(holder.name) for holder in plan.holders]
+            if turn.sweep > 0 and _same(before, now):
+                break
+            before = now
+    return VerticalModel.from_board(board, seeded)
+
+
+def _same(before: list[np.ndarray], now: list[np.ndarray]) -> bool:
+    moved = max(float(np.abs(a - b).max()) for a, b in zip(before, now, strict=True))
+    return moved <= CONVERGED * max(1.0, *(float(np.abs(w).max()) for w in now))

@@ -1,4 +1,7 @@
-"""What is decided before any holder reads a row: whose turn it is, and how much noise each message gets."""
+"""What is decided before any holder reads a row: whose turn it is to send what, how often, and with how much noise.
+
+Each message has a share of its holder's budget. In words, the plan is for the people at the holders who decide.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,76 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Literal
 
 from discreet._common.digest import digest_of
+from discreet._common.text import paragraph
 from discreet.data.public import Public
-from discreet.federated.vertical.schedule import Turn, default_sweeps, own_steps, schedule_of, shares_of
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import BudgetSplit
 from discreet.privacy.relation import Relation, relation_from
 from discreet.privacy.release import ReleasePlan
+from discreet.problem.losses import Squared
 from discreet.problem.problem import Problem
 from discreet.scaling.plan import ScalingPlan, plan_scaling
 from discreet.solvers.base import calibrated
+
+Kind = Literal["scales", "moments", "weights", "slopes", "margins"]
+
+# How the budget beside the scales is divided, flat around these values: docs/vertical.md.
+MOMENTS_SHARE, WEIGHTS_SHARE = 0.1, 0.3
+OWN_STEPS = 4  # of the label holder on its own block before the first exchange, where its loss is not quadratic
+NOISY_SWEEPS, MOST_SWEEPS = 0.02, 4  # sweeps are added while their noise explains less than this part of the target
+SLOPE_CLIP = 2.0  # in standard deviations of the target, for losses with unbounded slopes
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One message of the schedule: who sends what, in which sweep (0: before the first exchange)."""
+
+    holder: str
+    kind: Kind
+    sweep: int
+
+
+def schedule_of(others: list[str], labels: str, sweeps: int, steps: int) -> list[Turn]:
+    """All turns of a run, in their order."""
+    turns = [Turn(name, kind, 0) for kind in ("scales", "moments") for name in [*others, labels]]
+    turns += [Turn(labels, "weights", 0)] * steps
+    for sweep in range(1, sweeps + 1):
+        turns.append(Turn(labels, "slopes", sweep))
+        turns += [Turn(name, kind, sweep) for name in others for kind in ("weights", "margins")]
+        turns.append(Turn(labels, "weights", sweep))
+    return turns
+
+
+def shares_of(has_labels: bool, sweeps: int, steps: int) -> tuple[float, ...]:
+    """The shares of a holder's messages after its scales, in their order."""
+    per_person = (1.0 - MOMENTS_SHARE - WEIGHTS_SHARE) / sweeps
+    if not has_labels:
+        return (MOMENTS_SHARE, *(WEIGHTS_SHARE / sweeps, per_person) * sweeps)
+    weights = WEIGHTS_SHARE / (steps + sweeps)
+    return (MOMENTS_SHARE, *(weights,) * steps, *(per_person, weights) * sweeps)
+
+
+def default_sweeps(budgets: Sequence[Budget], columns: int, rows: int) -> int:
+    """As many sweeps as keep the noise that each adds to the predictions small; from public facts."""
+    mu = min(budget.gaussian_mu() for budget in budgets)
+    noise = columns * (2.0 * SLOPE_CLIP / mu) ** 2 / rows  # of one sweep, over the variance of the target
+    return int(min(max(NOISY_SWEEPS / max(noise, 1e-9), 1.0), MOST_SWEEPS))
+
+
+def own_steps(problem: Problem) -> int:
+    """How many steps the label holder makes on its block alone: one is exact for the squared loss."""
+    return 1 if has_linear_slopes(problem) else OWN_STEPS
+
+
+def has_linear_slopes(problem: Problem) -> bool:
+    """Whether slopes are linear in the margins, so that noise in the margins leaves no bias."""
+    return isinstance(problem.loss, Squared)
+
 
 RADIUS = 1.25  # to which rows are shortened, in units of the root of the number of columns
 EXACT_SWEEPS = 5_000  # without noise, at most
@@ -137,8 +196,6 @@ class VerticalSchedule:
         return digest_of("vertical plan", self.problem, parts, self.sweeps)
 
     def __str__(self) -> str:
-        from discreet.federated.vertical.plan_text import describe_plan
-
         return describe_plan(self)
 
 
@@ -238,3 +295,51 @@ def _whole(name: str, value: Any) -> int:
     if isinstance(value, bool) or int(value) != value or value < 1:
         raise ValueError(f"{name} must be a positive whole number; got {value!r}.")
     return int(value)
+
+
+WHAT = {
+    "moments": "the mean products of its columns with each other",
+    "weights": "the gradient of its coefficients",
+    "slopes": "one number per person: how the prediction from its own columns, and what is known of the others', "
+    "differs from the target",
+    "margins": "one number per person: what its columns add to the prediction",
+}
+
+
+def describe_plan(plan: VerticalSchedule) -> str:
+    """What each holder will tell the others, with how much noise, and what is promised."""
+    lines = [
+        f"{len(plan.holders)} holders have different columns of the same {plan.rows:,} people, in the same order; "
+        f"{plan.holders[-1].name} has the target. Slopes and margins are exchanged {plan.sweeps} times."
+        if plan.is_noisy
+        else f"{len(plan.holders)} holders exchange exact numbers about {plan.rows:,} people, without any privacy."
+    ]
+    for holder in plan.holders:
+        lines += ["", *_of_holder(plan, holder)]
+    total = plan.total
+    lines += ["", "All that the holders know of one person, against whoever sees all messages:"]
+    lines.append(
+        f"  epsilon = {total.epsilon:.4g} at delta = {total.delta:.3g} ({plan.relation.explanation})."
+        if total.is_private
+        else "  nothing is promised."
+    )
+    lines.append("Not covered: that a person is in these tables is known to all holders; rows must come matched.")
+    return "\n".join(paragraph(line, rest="    ") for line in lines)
+
+
+def _of_holder(plan: VerticalSchedule, holder: ReleasePlan) -> list[str]:
+    title = f"{holder.name}: {holder.public.columns} columns{' and the target' if holder.has_labels else ''}"
+    if not holder.is_noisy:
+        return [title, "  sends exact numbers: nothing is promised about its rows."]
+    kinds = [turn.kind for turn in plan.schedule if turn.holder == holder.name][1:]
+    lines = [title, f"  scales of its columns: {holder.scaling_plan.method}"]
+    for kind in dict.fromkeys(kinds):
+        part = holder.mechanism.part(kinds.index(kind))
+        times = f"{kinds.count(kind)} times" if kinds.count(kind) > 1 else "once"
+        lines.append(f"  {times}: {WHAT[kind]}; noise of {part.multiplier:.4g} times what one person can change")
+    promise = holder.guarantee
+    lines.append(
+        f"  promised about one person's row at {holder.name}, against all others together: epsilon = "
+        f"{promise.epsilon:.4g}, delta = {promise.delta:.3g}"
+    )
+    return lines

@@ -1,8 +1,9 @@
-"""Averaging by gossip: neighbours exchange values again and again until one node's value is close to the mean.
+"""Averaging on a graph: along a spanning tree, or by gossip.
 
-Every message carries a little noise of its own. Without it, the messages of a neighbour are exact combinations of
-the nodes' noisy gradients, and a node that writes down enough of them can solve for each gradient: the noise of the
-others then hides nothing. docs/guarantees/decentralised.md, Theorem 1.
+Along a tree partial sums go up to the root, and the total comes down. By gossip neighbours exchange values again and
+again until one node's value is close to the mean, and every message carries a little noise of its own. Without it, the
+messages of a neighbour are exact combinations of the nodes' noisy gradients, and a node that writes down enough of them
+can solve for each gradient: the noise of the others then hides nothing. docs/guarantees/decentralised.md, Theorem 1.
 """
 
 from __future__ import annotations
@@ -11,16 +12,87 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet._common.types import FloatArray
 from discreet.federated.decentralised.network import Network
+from discreet.privacy.mechanisms.additive import NoisyGrid
+from discreet.privacy.random.generator import RandomGenerator
 
-if TYPE_CHECKING:
-    from discreet.privacy.mechanisms.additive import NoisyGrid
-    from discreet.privacy.random.generator import RandomGenerator
+
+@dataclass(frozen=True, eq=False)
+class SpanningTree:
+    """Exact averaging: each node sends its parent one sum, and every node hears the total.
+
+    Parameters
+    ----------
+    network : Network
+    root : int
+    """
+
+    network: Network
+    root: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.root < self.network.size:
+            raise ValueError(f"the root must be a node, 0 to {self.network.size - 1}; got {self.root!r}.")
+
+    @cached_property
+    def parents(self) -> tuple[int, ...]:
+        """For each node the neighbour that it sends to, nearest to the root; the root's is itself."""
+        distance = self.network.distances[self.root]
+        found = enumerate(self.network.neighbours)
+        return tuple(next((w for w in others if distance[w] < distance[node]), node) for node, others in found)
+
+    @property
+    def messages(self) -> int:
+        """How many messages one average takes: one up and one down each edge of the tree."""
+        return 2 * (self.network.size - 1)
+
+    @property
+    def local(self) -> FloatArray:
+        """What someone sees of each node who reads all messages: at worst its value, with no noise but its own."""
+        return np.ones(self.network.size)
+
+    @property
+    def variance(self) -> float:
+        """Variance of the noise in the average, over that of one node's noise."""
+        return 1.0 / self.network.size
+
+    def seen_by(self, observers: Sequence[int]) -> FloatArray:
+        """How much of each node's value observers who pool what they know can see: 1 all of it, 0 nothing.
+
+        Guarantee: without the observers the tree falls into parts, and they see the sum of each part and nothing else:
+        a node in a part of m nodes is seen with m times the variance of its own noise (Theorem 2).
+        """
+        part = np.arange(self.network.size)
+        inside = set(observers)
+        for node in np.argsort(self.network.distances[self.root], kind="stable"):
+            parent = self.parents[node]
+            if node not in inside and parent not in inside:
+                part[node] = part[parent]
+        sizes = np.bincount(part, minlength=self.network.size)
+        return 1.0 / np.sqrt(sizes[part])
+
+    def average(self, values: FloatArray, grid: NoisyGrid, rng: RandomGenerator) -> FloatArray:
+        """Add up the nodes' noisy values along the tree, and return their mean; no further noise is drawn.
+
+        The values are multiples of one step, a power of two, so that the sums are exact in every order.
+        """
+        sums = values.copy()
+        for node in np.argsort(-self.network.distances[self.root], kind="stable"):
+            if node != self.root:
+                sums[self.parents[node]] += sums[node]
+        return sums[self.root] / self.network.size
+
+    def rounding(self, columns: int, rounds: int) -> float:
+        """How much rounding can add to a loss, in all rounds.
+
+        Guarantee: Theorem 3 of docs/guarantees/decentralised.md; 2^-29 bounds a grid's step over its noise.
+        """
+        return self.network.size * math.sqrt(columns * rounds) * 2.0**-29
+
 
 LEAST_MESSAGE_NOISE = 2.0**-10  # below, rounding errors of the accounting come near to the noise
 MOST_STEPS = 2_000
@@ -49,8 +121,6 @@ class Gossip:
     mixing: tuple[float, ...]
     message_noise: float
     speaker: int
-
-    name = "gossip"
 
     def __post_init__(self) -> None:
         if not self.mixing or self.mixing[0] != 1.0 or not all(1.0 <= a <= 2.0 for a in self.mixing):

@@ -1,1 +1,0 @@
-"""Pictures of certificates: bounds and bands of private models against rows and epsilon."""
