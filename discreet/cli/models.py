@@ -114,6 +114,7 @@ def evaluate(
     from discreet.metrics import save_evaluation
     from discreet.privacy.relation import Relation
 
+    check_ledger(ledger, dataset)
     estimator, schema = model_and_schema(model, "discreet.metrics.evaluate")
     bounds, kept = parse_pair("--y-bounds", y_bounds), relation or Relation.REPLACE
     check_free(out, force)

@@ -245,3 +245,20 @@ def test_plan_shows_bounds_of_the_literature_when_asked():
     answer = json.loads(run("plan", "--rows", "5000", "--columns", "4", "--solver", "gd", "--theory", "--json").output)
     assert answer["theory"]["upper"]["proved"] is True
     assert answer["theory"]["radius_is_assumed"] is True
+
+
+PAYING = (
+    "fit t.csv --target y",
+    "evaluate m.json t.csv --epsilon 1",
+    "plan --rows 9 --columns 1",
+    "fairness m.json t.csv --sensitive s --epsilon 1 --groups a,b",
+)
+
+
+@pytest.mark.parametrize("command", PAYING)
+@pytest.mark.parametrize("half", [("--dataset", "clinic"), ("--ledger", "budget.db")])
+def test_a_command_with_half_of_a_ledger_is_refused_before_it_reads_anything(command, half, tmp_path, monkeypatch):
+    """A data set alone looks as if it were paid for, and nothing would be booked."""
+    monkeypatch.chdir(tmp_path)
+    assert "belong together" in run(*command.split(), *half, code=2).stderr
+    assert list(tmp_path.iterdir()) == []
