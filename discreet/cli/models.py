@@ -15,6 +15,7 @@ from discreet.cli import options
 from discreet.cli.console import (
     answer,
     check_free,
+    check_ledger,
     command,
     complain,
     model_and_schema,

@@ -74,7 +74,7 @@ def test_the_ledger_pays():
         (("binary.json", "binary.csv", "--epsilon", "1", "--figures", "auc"), "figures must be among"),
         (("binary.json", "binary.csv", "--epsilon", "1", "--confidence", "2"), "confidence must be"),
         (("regression.json", "regression.csv", "--epsilon", "1", "--y-bounds", "3"), "--y-bounds must be two numbers"),
-        (("binary.json", "binary.csv", "--epsilon", "1", "--ledger", "budget.db"), "ledger needs dataset"),
+        (("binary.json", "binary.csv", "--epsilon", "1", "--ledger", "budget.db"), "belong together"),
     ],
 )
 def test_errors_are_one_line(arguments, message):
