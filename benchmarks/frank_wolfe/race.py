@@ -30,7 +30,7 @@ from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import ScaledProblem, scale_problem
 from discreet.scaling.learn import learn_scaling
 from discreet.solvers import FrankWolfe, Plan
-from discreet.solvers.frank_wolfe.vertex_path import Path, begin
+from discreet.solvers.frank_wolfe.vertices import Path, begin
 
 RADIUS = 20.0
 

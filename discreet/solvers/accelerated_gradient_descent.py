@@ -8,23 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from discreet._common.checks import number_in
 from discreet._common.types import FloatArray
 from discreet.privacy.random.generator import RandomGenerator
 from discreet.problem.scaled_problem import BlockwiseProblem
 from discreet.solvers._shared.clipping import curvature_bound
-from discreet.solvers._shared.full_batch import (
-    FullBatchPlan,
-    FullBatchSolver,
-    NoisyGradient,
-)
+from discreet.solvers._shared.full_batch import FullBatchPlan, FullBatchSolver, NoisyGradient
 from discreet.solvers.base import Capabilities
-
-if TYPE_CHECKING:
-    pass
-
 
 MOST_MOMENTUM = 0.999  # noise stays for 1 / (1 - momentum) steps; with 1 it would never fade
 

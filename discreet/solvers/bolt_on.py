@@ -26,17 +26,17 @@ from discreet.problem.penalties import PenaltyTerms
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.averaging import TailAverage, tail_length
 from discreet.solvers._shared.batch_steps import BatchSteps, assign_rows, full_table_steps
-from discreet.solvers._shared.certified_minimum import clip_rows, row_curvature
 from discreet.solvers._shared.clipping import curvature_bound
-from discreet.solvers._shared.minimiser_release import (
+from discreet.solvers._shared.loops import TailAverage, tail_length, until_optimal
+from discreet.solvers._shared.minimisers import (
     calibrated_output_noise,
+    clip_rows,
     default_ridge,
     radius_of,
+    row_curvature,
     unbounded_slope,
 )
-from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver
 from discreet.solvers.plan import COEFFICIENT, Plan, Settings
 

@@ -24,10 +24,9 @@ from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.averaging import Made, descend, tail_length
 from discreet.solvers._shared.batch_steps import batch_rows
 from discreet.solvers._shared.clipping import NoiseRule, curvature_bound, row_threshold
-from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers._shared.loops import Made, descend, tail_length, until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.plan import Plan, Settings
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,17 +14,8 @@ from discreet._common.types import FloatArray
 from discreet.privacy.random.generator import RandomGenerator
 from discreet.problem.scaled_problem import BlockwiseProblem
 from discreet.solvers._shared.clipping import averaged_noise, curvature_bound
-from discreet.solvers._shared.full_batch import (
-    FullBatchPlan,
-    FullBatchSolver,
-    NoisyGradient,
-    iterates,
-)
+from discreet.solvers._shared.full_batch import FullBatchPlan, FullBatchSolver, NoisyGradient, iterates
 from discreet.solvers.base import Capabilities, Run
-
-if TYPE_CHECKING:
-    pass
-
 
 # Where these come from: docs/defaults.md.
 CURVATURE_LEFT = 0.1  # of its bound, where noise has moved the scores of several classes

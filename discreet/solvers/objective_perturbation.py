@@ -21,16 +21,18 @@ from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.certified_minimum import (
+from discreet.solvers._shared.loops import until_optimal
+from discreet.solvers._shared.minimisers import (
+    MinimiserRelease,
     clip_rows,
     minimising_steps,
     minimum_within,
+    radius_of,
     restarts_for,
     row_curvature,
+    unbounded_slope,
     with_linear_term,
 )
-from discreet.solvers._shared.minimiser_release import MinimiserRelease, radius_of, unbounded_slope
-from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Capabilities, Run, calibrated
 from discreet.solvers.plan import Plan, Settings
 

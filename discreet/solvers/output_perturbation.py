@@ -21,21 +21,19 @@ from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.certified_minimum import (
-    clip_rows,
-    minimising_steps,
-    minimum_within,
-    restarts_for,
-    row_curvature,
-)
-from discreet.solvers._shared.minimiser_release import (
+from discreet.solvers._shared.loops import until_optimal
+from discreet.solvers._shared.minimisers import (
     MinimiserRelease,
     calibrated_output_noise,
+    clip_rows,
     default_ridge,
+    minimising_steps,
+    minimum_within,
     radius_of,
+    restarts_for,
+    row_curvature,
     unbounded_slope,
 )
-from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Capabilities, Run
 from discreet.solvers.plan import COEFFICIENT, Plan, Settings
 

@@ -28,7 +28,7 @@ from discreet.solvers.base import check_rows, why_not
 from discreet.solvers.gradient_descent import GradientDescent
 from discreet.solvers.newton.planning import MOMENT_SHARE, fits_constant, hidden_part, moved_by_noise
 from discreet.solvers.newton.solver import Newton
-from discreet.solvers.screened.planning import worth_screening
+from discreet.solvers.screened import worth_screening
 
 if TYPE_CHECKING:
     from discreet.data.public_inputs import PublicModel, PublicTable

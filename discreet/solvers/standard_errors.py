@@ -11,14 +11,14 @@ import numpy as np
 from discreet.privacy import mechanisms
 from discreet.solvers._shared.clipping import COORDINATE_CLIP, GRADIENT_CLIP, averaged_noise, planned_slope
 from discreet.solvers._shared.full_batch import FullBatchPlan
-from discreet.solvers.coordinate_descent.solver import CoordinateDescent, CoordinateDescentPlan
+from discreet.solvers.coordinate_descent import CoordinateDescent, CoordinateDescentPlan
 from discreet.solvers.gradient_descent import GradientDescent
 from discreet.solvers.newton.planning import LONG_RESIDUALS, NewtonPlan, first_slope
 from discreet.solvers.newton.releases import GRADIENTS
 from discreet.solvers.newton.solver import Newton, weights_of_iterates
 from discreet.solvers.output_perturbation import OutputPerturbation, OutputPerturbationPlan
 from discreet.solvers.plan import Plan
-from discreet.solvers.screened.solver import Screened, ScreenedPlan
+from discreet.solvers.screened import Screened, ScreenedPlan
 from discreet.solvers.sufficient_statistics import (
     MOMENT,
     SufficientStatistics,

@@ -18,7 +18,7 @@ from discreet.solvers import ADMM, CoordinateDescent, FixedPoint, GradientDescen
 from discreet.solvers._shared.clipping import curvature_bound
 from discreet.solvers._shared.coordinates import smoothness_bounds, thresholds
 from discreet.solvers._shared.full_batch import NoisyGradient
-from discreet.solvers.admm.row_duals import NoisyDuals
+from discreet.solvers.admm import NoisyDuals
 from discreet.solvers.base import Run, scaling_of
 from discreet.solvers.fixed_point import (
     NonExpansive,

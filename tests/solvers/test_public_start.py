@@ -34,8 +34,8 @@ from discreet.scaling.public_scales import check_sensitivity, start_is_better, t
 from discreet.scaling.second_moment import whitened_second_moment
 from discreet.solvers import SOLVERS, CoordinateDescent, GradientDescent, Newton
 from discreet.solvers._shared.public_start import fitted_start
+from discreet.solvers.newton.descent import largest_eigenvalue, public_metric
 from discreet.solvers.newton.planning import uses_public_metric
-from discreet.solvers.newton.public_metric import largest_eigenvalue, public_metric
 from discreet.solvers.run import make_plan
 from tests.neighbours import CASE, LOSSES, scaled_neighbours, some_weights
 

@@ -29,7 +29,7 @@ from discreet.problem.scaled_problem import scale_problem
 from discreet.scaling.learn import learn_scaling
 from discreet.solvers import SVRG
 from discreet.solvers.base import Run
-from discreet.solvers.svrg.steps import MemorySteps
+from discreet.solvers.svrg import MemorySteps
 from tests.catalogue import name_of, table
 from tests.neighbours import CASE, N, scaled_neighbours, some_weights
 from tests.statistics import variance_fits

@@ -24,8 +24,8 @@ from discreet.problem.penalties import Zero
 from discreet.problem.problem import Problem
 from discreet.solvers import dual_coordinate_descent
 from discreet.solvers._shared.batch_steps import BatchSteps
-from discreet.solvers.sketched.block_state import BlockState
-from discreet.solvers.svrg.steps import MemorySteps
+from discreet.solvers.sketched.solver import BlockState
+from discreet.solvers.svrg import MemorySteps
 
 Step = Callable[[FloatArray], None]  # makes the step with this noise
 

@@ -30,10 +30,9 @@ from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.clipping import NoiseRule, typical_slope
-from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers._shared.loops import until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated, refused
-from discreet.solvers.frank_wolfe.vertex_path import Path, begin
-from discreet.solvers.frank_wolfe.vertex_selection import Hull, Polytope
+from discreet.solvers.frank_wolfe.vertices import Hull, Path, Polytope, begin
 from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
 
 FEWEST_STEPS, MOST_STEPS = 5, 300  # limits of the default number of steps: docs/defaults.md

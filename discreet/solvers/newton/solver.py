@@ -17,8 +17,7 @@ from discreet._common.checks import check_threshold, number_in, positive
 from discreet.privacy.mechanisms.additive import BudgetSplit
 from discreet.scaling.plan import ScalingPlan, facts_for_scales, plan_target, unscaled
 from discreet.scaling.second_moment import check_columns
-from discreet.solvers._shared.averaging import descend
-from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers._shared.loops import descend, until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.newton.descent import Descent, only_constant
 from discreet.solvers.newton.planning import (

@@ -10,18 +10,15 @@ from discreet._common.types import FloatArray
 from discreet.privacy.mechanisms.additive import NoisyGrid
 from discreet.problem.column_scaling import ColumnScaling
 from discreet.solvers._shared.coordinates import Loops
-from discreet.solvers.coordinate_descent.solver import (
-    CoordinateDescent,
-    CoordinateDescentPlan,
-    CoordinateDescentSettings,
-)
+from discreet.solvers.coordinate_descent import CoordinateDescent, CoordinateDescentPlan, CoordinateDescentSettings
 from discreet.solvers.sketched.sketches import Independent, Nice, Partition, Sketch
 from discreet.solvers.sketched.solver import SketchedDescent, SketchedPlan
-from discreet.solvers.theory.assumptions import assumptions_of
-from discreet.solvers.theory.lookup import bound_of, distance_of
-from discreet.solvers.theory.public_problem import (
+from discreet.solvers.theory.plan_theory import (
     PublicProblem,
+    assumptions_of,
+    bound_of,
     check_unclipped,
+    distance_of,
     planned_problem,
     public_problem,
     start_gap,

@@ -1,4 +1,7 @@
-"""What is proved of noisy gradient steps: docs/guarantees/utility.md, theorems G1 to G4, "Batches" and "ADMM"."""
+"""What is proved of noisy gradient steps: docs/guarantees/utility.md, theorems G1 to G4, "Batches" and "ADMM".
+
+And of the regret of FTRL.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +11,37 @@ from functools import partial
 
 import numpy as np
 
+from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.additive import NoisyGrid
+from discreet.privacy.mechanisms.aggregation import row_norm
 from discreet.problem.column_scaling import ColumnScaling
 from discreet.problem.scaled_problem import BlockwiseProblem
-from discreet.solvers._shared.averaging import tail_length
-from discreet.solvers._shared.clipping import curvature_bound
+from discreet.solvers._shared.clipping import BATCH_CLIP, curvature_bound, planned_slope
 from discreet.solvers._shared.full_batch import FullBatchPlan, NoisyGradient
-from discreet.solvers.admm.solver import ADMM
+from discreet.solvers._shared.loops import tail_length
+from discreet.solvers.admm import ADMM
+from discreet.solvers.ftrl.solver import FTRL, FTRLPlan
 from discreet.solvers.gradient_descent import GradientDescent
 from discreet.solvers.plan import Plan
 from discreet.solvers.stochastic_gradient import SGDPlan, StochasticGradientDescent, threshold_and_grid
-from discreet.solvers.theory.assumptions import assumptions_of, has_known_scales
-from discreet.solvers.theory.lookup import bound_of, distance_of
-from discreet.solvers.theory.public_problem import (
+from discreet.solvers.theory.plan_theory import (
+    UNIT_SCALES,
     PublicProblem,
+    assumptions_of,
+    bound_of,
     check_unclipped,
+    distance_of,
+    has_known_scales,
     planned_problem,
+    planned_ridge,
     public_problem,
+    scales_of_clipping,
     start_gap,
 )
 from discreet.theory.bound import Bound
 from discreet.theory.distance import AveragedContractionDistance, ContractionDistance, DistanceLaw, MomentDistance
 from discreet.theory.fixed_point import NoisyContraction, printed_rate
+from discreet.theory.ftrl import ftrl_bound
 from discreet.theory.gd import least_bound
 from discreet.theory.steps import NoisyGradientSteps
 
@@ -249,3 +261,31 @@ def moment_law(run: ProximalSteps, noise: float, steps: int, averaged: int) -> M
     squares = [moved.after(step, run.start**2) for step in range(first, steps + 1)]
     expected = math.sqrt(math.fsum(squares) / averaged) + run.error
     return MomentDistance(np.ones(known.columns), known.outputs, run.reference, expected_square=expected**2)
+
+
+@bound_of.register(FTRL)
+def _(solver: FTRL, plan: FTRLPlan, radius: float) -> Bound | None:
+    """The bound on the expected average regret; None for several outputs, other penalties, a private number of rows."""
+    ridge, problem, settings, public = planned_ridge(plan), plan.problem, plan.settings, plan.public
+    if ridge is None or problem.loss.outputs > 1:
+        return None
+    coordinates = public.columns + problem.fit_intercept
+    unit = mechanisms.clipped_sum(public.relation)
+    noise = plan.mechanism.deviation(unit) * row_norm(solver.aggregation, settings.leaves) / public.rows
+    clip = solver.clip
+    if clip is None:
+        clip = BATCH_CLIP.at(noise) * planned_slope(problem) * math.sqrt(coordinates)
+    bound = ftrl_bound(
+        settings.leaves,
+        coordinates,
+        lipschitz=clip,
+        noise=plan.mechanism.deviation(unit * clip) / settings.leaf_rows,
+        radius=radius,
+        regularisation=problem.loss.smoothness * coordinates / solver.step,
+        aggregation=solver.aggregation,
+        passes=settings.epochs,
+        ridge=ridge,
+        unpenalised=bool(problem.fit_intercept) and ridge > 0.0,
+    )
+    assumptions = (bound.assumptions[0], UNIT_SCALES, *scales_of_clipping(plan, solver.clip))
+    return replace(bound, assumptions=assumptions)

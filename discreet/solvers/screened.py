@@ -3,6 +3,11 @@
 Noise in a model of all columns grows with their number; that of the choices grows with its logarithm. Where columns are
 many against rows times epsilon, a few that matter are worth more than all. Theorem and proof:
 docs/guarantees/screened.md.
+
+How many columns can be told from chance, and whether it is better to leave the others out, follows from public facts.
+Scores count by how many pairs of rows a column orders as the target does (Kendall's tau, without dividing). Ranks alone
+count, so no scale of a column or of the target must be known, and one row can move a score by no more than the pairs it
+is in.
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse as sp
 
 from discreet._common.checks import number_in, positive
 from discreet._common.types import FloatArray, IntArray, Progress
@@ -31,8 +37,107 @@ from discreet.scaling.plan import ScalingPlan, binary
 from discreet.solvers import SOLVERS
 from discreet.solvers.base import Capabilities, Run, Solution, Solver, planned_rows, refused
 from discreet.solvers.plan import Plan, Settings
-from discreet.solvers.screened.planning import SHARE, found_columns
-from discreet.solvers.screened.scores import concordance_scores
+
+SHARE = 0.5  # of the budget for the choices: neither they nor the fit are noisier than sqrt(2) times what they could be
+CLEAR = 2.0  # scales of the noise beyond log(columns): such a column beats all others with probability 0.88
+# The score of a column whose correlation with the target is r: its limit, for small r, is this times r times the rows.
+TARGET_SIGNAL = 1.0 / math.pi  # normal columns and targets
+LABEL_SIGNAL = 1.0 / (math.sqrt(2.0) * math.pi)  # the target cut at its median
+
+
+def found_columns(problem: Problem, public: Public, budget: Budget, share: float = SHARE) -> float:
+    """How many columns that tell everything about the target together, each as much, can be found; below 1: none.
+
+    k uncorrelated columns of equal weight have correlations of at most 1 / sqrt(k), and the noise of the choices grows
+    with sqrt(k) (with k for pure budgets): the number balances the two (docs/guarantees/screened.md).
+    """
+    if budget.is_infinite:
+        return float(public.columns)
+    signal = LABEL_SIGNAL if problem.loss.classification else TARGET_SIGNAL
+    level = mechanisms.concordant_pairs(public.relation).l2 * (math.log(max(public.columns, 1)) + CLEAR)
+    if budget.kind == "pure":
+        return (signal * public.rows * share * budget.amount / (2.0 * level)) ** (2.0 / 3.0)
+    return signal * public.rows * math.sqrt(share) * budget.gaussian_mu() / level
+
+
+def worth_screening(problem: Problem, public: Public, budget: Budget) -> bool:
+    """Whether a model of few chosen columns is planned to be better than one of all; from public facts alone.
+
+    It is where the noise in a prediction by all columns exceeds what they can tell, some column can be found, and the
+    solver `screened` takes the problem. docs/guarantees/screened.md has the derivation.
+    """
+    if public.table is not None or public.has_start:  # what they tell about all columns would be lost
+        return False
+    if budget.is_infinite or public.stored or SOLVERS["screened"]().why_incompatible(problem, budget) is not None:
+        return False
+    return noise_of_all(public, budget) > 1.0 and 1.0 <= found_columns(problem, public, budget) < public.columns
+
+
+def noise_of_all(public: Public, budget: Budget) -> float:
+    """The noise in a prediction by all columns, in standard deviations of the target, if it is fitted in one step.
+
+    Rows have a length of sqrt(columns) in columns of scale 1, so that a gradient has noise of that size in each entry,
+    and so has a prediction, times another sqrt(columns).
+    """
+    unit = mechanisms.clipped_sum(public.relation)
+    return mechanisms.additive(budget, 1.0).deviation(unit) * public.columns / public.rows
+
+
+def concordance_scores(problem: Problem, data: Data, public_rows: int) -> FloatArray:
+    """One score per column: |concordant pairs - discordant pairs| over the number of rows. Not private.
+
+    With several classes it is the largest over the classes, each against all others. Without an intercept every row is
+    joined by its mirror image (-x, -y), so that a column that goes with the target through the origin scores as well.
+    """
+    mirrored = not problem.fit_intercept
+    weight = pair_weights(data.weight, data.rows, public_rows)
+    best = np.zeros(data.columns)
+    for target in _targets(problem, data.y):
+        np.maximum(best, np.abs(_concordance(data.X, target, weight, mirrored)), out=best)
+    return best / (max(data.rows, 1) * (4.0 if mirrored else 1.0))
+
+
+def pair_weights(weight: FloatArray | None, rows: int, public_rows: int) -> FloatArray:
+    """The weights of the rows, rounded so that sums over all pairs are exact, for up to 8 times as many rows."""
+    if weight is None:
+        return np.ones(rows)
+    digits = max(0, (46 - 2 * math.ceil(math.log2(max(public_rows, 1)))) // 2)
+    return np.asarray(np.floor(np.ldexp(weight, digits)) * 2.0**-digits)
+
+
+def _targets(problem: Problem, y: FloatArray) -> list[FloatArray]:
+    """The target, or one of -1 and 1 for each class."""
+    if problem.loss.outputs == 1:
+        return [y]
+    return [np.where(y == k, 1.0, -1.0) for k in range(problem.loss.outputs)]
+
+
+def _concordance(X: object, target: FloatArray, weight: FloatArray, mirrored: bool) -> FloatArray:
+    from discreet.kernels import concordance
+
+    if mirrored:
+        target, weight = np.concatenate([target, -target]), np.concatenate([weight, weight])
+    values, rank = np.unique(target, return_inverse=True)
+    ranks = values.size
+    rank = rank.astype(np.int64)
+    balance = _balance(rank, ranks, weight)
+    if sp.issparse(X):
+        columns = sp.csc_array(X)
+        out = np.empty(columns.shape[1])
+        parts = (columns.indptr, columns.indices, columns.data)
+        concordance.of_sparse(*parts, mirrored, columns.shape[0], rank, ranks, weight, balance, out)
+        return out
+    table = np.asarray(X)
+    out = np.empty(table.shape[1])
+    concordance.of_dense(table, mirrored, rank, ranks, weight, balance, out)
+    return out
+
+
+def _balance(rank: IntArray, ranks: int, weight: FloatArray) -> FloatArray:
+    """For each row, the weight of the rows with a lower target less that of those with a higher one."""
+    upto = np.append(0.0, np.bincount(rank, weights=weight, minlength=ranks).cumsum())
+    return np.asarray(upto[rank] - (upto[-1] - upto[rank + 1]))
+
 
 LEAST_SHARE, MOST_SHARE = 0.01, 0.99  # of the choices: both they and the fit need some
 

@@ -3,6 +3,9 @@
 Starts at zero and changes one coordinate a step, so the result is sparse and the noise grows with the number of
 steps and the logarithm of the number of columns, not with the columns themselves. Theorem and proof:
 docs/guarantees/greedy-cd.md.
+
+The clipped gradient sums of all coordinates are kept while single ones move. Where bounds alone are known, the
+smoothness of chosen columns is measured.
 """
 
 from __future__ import annotations
@@ -10,12 +13,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy.sparse as sp
 
 from discreet._common.checks import check_threshold, number_in, one_of, positive
 from discreet._common.types import FloatArray
 from discreet.data.public import Public
+from discreet.data.rows import TERM_STEP, on_term_grid
+from discreet.kernels.units import units_of
 from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.release import Kind, PlannedRelease, planned_releases
@@ -23,12 +31,189 @@ from discreet.problem.penalties import prox, prox_decrease_root, signed_subgradi
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.coordinates import scaling_for_declared, smoothness_bounds, thresholds
-from discreet.solvers._shared.noiseless import affordable_steps, until_optimal
+from discreet.solvers._shared.coordinates import (
+    CoordinateSums,
+    Moves,
+    scaling_for_declared,
+    smoothness_bounds,
+    sums_of_squares,
+    thresholds,
+)
+from discreet.solvers._shared.loops import affordable_steps, until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
-from discreet.solvers.greedy_coordinate_descent.coordinate_gradients import Gradients, gradients_of
-from discreet.solvers.greedy_coordinate_descent.measured_smoothness import MeasuredSmoothness
 from discreet.solvers.plan import OF_THE_THRESHOLD, SQUARED_RANGE, Plan, Settings
+
+if TYPE_CHECKING:
+    from discreet.privacy.random.generator import RandomGenerator
+
+
+class CoordinateGradients:
+    """Weights, margins and all clipped coordinate sums; one output.
+
+    Terms of coordinate j are rounded to multiples of unit[j] = grid_step * clip[j], so that `counts`, the sums in
+    these units, are exact whatever the order of the rows and of the moves.
+
+    Dense rows: a full pass per refresh. Sparse rows: a move touches the rows of its column only, so that an
+    iteration costs their non-zeros instead of a pass over the table.
+    """
+
+    def __init__(self, scaled: ScaledProblem, clip: FloatArray, grid_step: float) -> None:
+        self.scaled, self.clip, self.unit = scaled, clip, units_of(clip, grid_step)
+        self.weight = scaled.kernel_weight
+        self.rows = sp.csr_array(scaled.X) if sp.issparse(scaled.X) else None
+        self.w = np.array(scaled.start(), dtype=np.float64)
+        self.margins = self._first_margins()
+        self.slopes = np.ascontiguousarray(scaled.problem.loss.slope(self.margins, scaled.y))
+        self.counts = np.empty(scaled.columns)
+        self._refresh()
+
+    @property
+    def sums(self) -> FloatArray:
+        """The clipped gradient sums."""
+        return self.counts * self.unit
+
+    def move(self, j: int, value: float) -> None:
+        """Set coordinate j and bring everything else up to date."""
+        from discreet.kernels import greedy
+
+        change = value - self.w[j]
+        self.w[j] = value
+        X, loss, rows = self.scaled.X, self.scaled.problem.loss, self.rows
+        if rows is None:
+            self.margins += change * X[:, j]
+            self.slopes = np.ascontiguousarray(loss.slope(self.margins, self.scaled.y))
+            self._refresh()
+            return
+        greedy.move_sparse(
+            X.indptr, X.indices, X.data, rows.indptr, rows.indices, rows.data, j, change, self.scaled.y, self.weight,
+            loss.code, float(loss.parameter), self.clip, self.unit, self.margins, self.slopes, self.counts,
+        )  # fmt: skip
+
+    def _first_margins(self) -> FloatArray:
+        """Column by column, as stored rows get theirs: the same bits."""
+        if self.rows is not None:
+            return np.ascontiguousarray(self.scaled.margins(self.w))
+        return moves_to(self.w).margins(self.scaled.X.T)
+
+    def _refresh(self) -> None:
+        from discreet.kernels import greedy
+
+        X = self.scaled.X
+        if self.rows is None:
+            greedy.sums_dense(X.T, self.slopes, self.weight, self.clip, self.unit, self.counts)
+        else:
+            greedy.sums_sparse(X.indptr, X.indices, X.data, self.slopes, self.weight, self.clip, self.unit, self.counts)
+
+
+class StoredGradients:
+    """The same for rows that are read block by block, a pass for each move; nothing is kept of a row."""
+
+    def __init__(self, scaled: BlockwiseProblem, clip: FloatArray, grid_step: float) -> None:
+        self.scaled, self.clip, self.unit = scaled, clip, units_of(clip, grid_step)
+        self.w = np.array(scaled.start(), dtype=np.float64)
+        self.moves = moves_to(self.w)
+        self.counts = self._sums()
+
+    @property
+    def sums(self) -> FloatArray:
+        """The clipped gradient sums."""
+        return self.counts * self.unit
+
+    def move(self, j: int, value: float) -> None:
+        """Set coordinate j and sum up anew."""
+        self.moves.add(j, value - self.w[j])
+        self.w[j] = value
+        self.counts = self._sums()
+
+    def _sums(self) -> FloatArray:
+        return self.scaled.sum(CoordinateSums(self.moves, self.clip, self.unit))
+
+
+def moves_to(w: FloatArray) -> Moves:
+    """From zero to these weights, column by column."""
+    moves = Moves(final=0.0)
+    for j in np.flatnonzero(w):
+        moves.add(int(j), float(w[j]))
+    return moves
+
+
+Gradients = CoordinateGradients | StoredGradients
+
+
+def gradients_of(scaled: BlockwiseProblem, clip: FloatArray, grid_step: float) -> Gradients:
+    """The sums at the start, of rows in memory or of stored ones."""
+    if isinstance(scaled, ScaledProblem):
+        return CoordinateGradients(scaled, clip, grid_step)
+    return StoredGradients(scaled, clip, grid_step)
+
+
+class MeasuredSmoothness:
+    """The smoothness of the columns that were measured so far; what is measured several times is averaged.
+
+    Parameters
+    ----------
+    bound : array
+        Bounds on the smoothness of all coordinates, by the bounds of their columns.
+    """
+
+    def __init__(self, bound: FloatArray, scaled: BlockwiseProblem, plan: GreedyPlan) -> None:
+        if not isinstance(plan.mechanism, mechanisms.GumbelGreedy):
+            raise TypeError("only Gumbel selections are followed by a measurement.")
+        self.bound, self.scaled = bound, scaled
+        self.mechanism = plan.mechanism.of_measurement
+        self.sensitivity = mechanisms.bounded_fractions(1).rounded(TERM_STEP, 1)
+        self.total, self.times = np.zeros(bound.size), np.zeros(bound.size)
+        self.largest = _largest_squares(scaled)
+        self.squares: FloatArray | None = None
+
+    def measure(self, j: int, rng: RandomGenerator) -> float:
+        """The smoothness of coordinate j, after one more release of its mean square.
+
+        Below twice the noise an estimate says only "small": that floor keeps steps within twice the right length.
+
+        Guarantee: costs one measurement of the plan's mechanism.
+        """
+        value = np.array([self._sum_of_squares(j)])
+        self.total[j] += float(self.mechanism.release(rng, value, self.sensitivity)[0])
+        self.times[j] += 1
+        if j >= self.scaled.scaling.columns:  # the intercept, whose column is public
+            return float(self.bound[j])
+        noise = self.mechanism.deviation(self.sensitivity) / math.sqrt(self.times[j])
+        mean = max(self.total[j] / self.times[j], 2.0 * noise) / self.scaled.rows * self.largest[j]
+        return float(self.bound[j]) * min(1.0, mean)
+
+    def _sum_of_squares(self, j: int) -> float:
+        """Of stored rows one pass finds those of all columns, which do not change; they stay here until released."""
+        if isinstance(self.scaled, ScaledProblem):
+            return _sum_of_squares(self.scaled, j, self.largest[j])
+        if self.squares is None:
+            self.squares = self.scaled.sum(partial(sums_of_squares, largest=self.largest))
+        return float(self.squares[j])
+
+
+def _largest_squares(scaled: BlockwiseProblem) -> FloatArray:
+    """The unit of the squares of each column, from public and released numbers: about the largest one of its bulk.
+
+    Entries are clipped up to sqrt(2) beyond the bulk, where few are: they count as at its end.
+    """
+    scaling = scaled.scaling
+    reach = np.maximum(scaling.high - scaling.shift, scaling.shift - scaling.low) / scaling.scale
+    squares = np.where(np.isfinite(reach), 0.5 * reach**2, 1.0)
+    return np.append(np.maximum(squares, 1.0), np.ones(int(scaled.problem.fit_intercept)))
+
+
+def _sum_of_squares(scaled: ScaledProblem, j: int, largest: float) -> float:
+    """The weighted sum of the squared entries of column j over the largest one, rounded: exact in any order."""
+    X, weight = scaled.X, scaled.weight
+    if sp.issparse(X):
+        stored = slice(X.indptr[j], X.indptr[j + 1])
+        values, rows = X.data[stored], X.indices[stored]
+        weight = None if weight is None else weight[rows]
+    else:
+        values = X[:, j]
+    squares = np.minimum(np.asarray(values, dtype=np.float64) ** 2 / largest, 1.0)
+    return float(on_term_grid(squares if weight is None else weight * squares).sum())
+
 
 # The default number of steps: docs/guarantees/greedy-cd.md, "Defaults".
 FEWEST_STEPS, MOST_STEPS = 1, 50
