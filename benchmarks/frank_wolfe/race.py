@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.kernels import greedy
-from discreet.kernels.units import UNROUNDED
+from discreet.kernels.gradient import UNROUNDED
 from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms import clipped_sum
 from discreet.privacy.random.generator import RandomGenerator, seeded_generator

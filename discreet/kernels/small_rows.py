@@ -22,19 +22,6 @@ from discreet.kernels.elementary import (
 from discreet.kernels.forms import HUBER, LOGISTIC, SMOOTHED_HINGE, SQUARED
 from discreet.kernels.gradient import SMALLEST_FACTOR
 
-__all__ = [
-    "add_clipped_gradients",
-    "add_norms",
-    "add_outer_products",
-    "fill_curvatures",
-    "fill_mapped_squares",
-    "fill_margins",
-    "fill_scaled",
-    "fill_slopes",
-    "fill_square_lengths",
-    "is_small",
-]
-
 SMALL = 1 << 18  # entries that NumPy passes over in milliseconds, while the first compiled pass takes seconds
 ENTRIES_OF_A_ROW = 8  # as many as a row costs beside its own
 LOW, HIGH, SHIFT, GAIN = range(4)  # the rows of an array of parameters of the columns

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
-from discreet.kernels.units import UNROUNDED, units_of
+from discreet.kernels.gradient import UNROUNDED, units_of
 from discreet.problem.scaled_problem import ScaledProblem
 
 

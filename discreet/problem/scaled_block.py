@@ -17,10 +17,18 @@ from discreet._common.digest import digest_of
 from discreet._common.types import FloatArray, IndexArray, IntArray
 from discreet.data.rows import can_take_tensors, takes_tensors
 from discreet.kernels import small_rows
-from discreet.kernels.gradient import SMALLEST_NORM, clipped_gradient_sum, mapped_row_norms, margins_of, row_norms
+from discreet.kernels.gradient import (
+    SMALLEST_NORM,
+    clipped_gradient_sum,
+    clipped_slopes,
+    mapped_row_norms,
+    margins_of,
+    row_norms,
+)
 
 if TYPE_CHECKING:
     from discreet.data.rows import Data
+    from discreet.kernels.tensors import TensorRows
     from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.losses import Loss
 
@@ -282,8 +290,6 @@ class BlockScaling:
             X = self.scaling.matrix(block, "C", self.fit_intercept)
             return MatrixBlock(X, y, block.weight, self.loss, start=block.start)
         if block.on_device:
-            from discreet.problem.gpu_block import GpuBlock
-
             return GpuBlock(block, self.scaling, y, self.loss, self.fit_intercept, False, *self._compiled)
         return UnscaledBlock(block, self.scaling, y, self.loss, self.fit_intercept, self.keeps_matrix, *self._compiled)
 
@@ -312,3 +318,77 @@ class PartOfScaled:
 
     def __call__(self, block: Data) -> FloatArray:
         return self.part(block.keep(self.scaled.key, self.scaled))
+
+
+class RowVector(np.ndarray[Any, Any]):
+    """One number per row, on the host and, as `tensor`, on the device: what is asked for at every step stays there.
+
+    It cannot be written to, as the other copy would not follow; what NumPy computes of it has no tensor.
+    """
+
+    tensor: Any = None
+
+    @classmethod
+    def of(cls, tensor: Any) -> RowVector:
+        """The vector of a tensor."""
+        vector: RowVector = np.asarray(tensor.cpu().numpy(), dtype=np.float64).view(cls)
+        vector.tensor = tensor
+        vector.flags.writeable = False
+        return vector
+
+
+@dataclass(frozen=True, eq=False)
+class GpuBlock(UnscaledBlock):
+    """Rows in a tensor, `data.X`, scaled on its device whenever they are read, in double precision.
+
+    Numbers per row are arrays on the host, as in every block; targets, weights and norms have a copy on the device.
+    """
+
+    @cached_property
+    def _on_device(self) -> TensorRows:
+        from discreet.kernels.tensors import TensorRows
+
+        return TensorRows(self.data.X, self._columns, self.intercept)
+
+    @cached_property
+    def _targets(self) -> Any:
+        return self._on_device.tensor(self.y)
+
+    @cached_property
+    def _weights(self) -> Any:
+        return None if self.weight is None else self._on_device.tensor(self.weight)
+
+    @property
+    def X(self) -> Any:  # noqa: N802 - the name of the field in the other blocks
+        return self._on_device.matrix()
+
+    @cached_property
+    def norms(self) -> FloatArray:
+        return RowVector.of(self._on_device.norms())
+
+    def mapped_norms(self, matrix: FloatArray) -> FloatArray:
+        return RowVector.of(self._on_device.norms(matrix))
+
+    def outer_products(self, factors: FloatArray, unit: float, matrix: FloatArray | None = None) -> FloatArray:
+        return self._on_device.outer_products(self._tensor(factors), unit, matrix)
+
+    def margins(self, w: FloatArray) -> FloatArray:
+        return RowVector.of(self._on_device.margins(w))
+
+    def slopes(self, w: FloatArray) -> FloatArray:
+        if "tensor_slope" not in self.forms:
+            return self.loss.slope(np.asarray(self.margins(w)), self.y)
+        return RowVector.of(self._on_device.slopes(w, self._targets, self.code))
+
+    def gradient_sum(self, w: FloatArray, norms: FloatArray, clip: float, step: float = 0.0) -> FloatArray:
+        rows = self._on_device
+        if "tensor_slope" in self.forms:
+            return rows.gradient_sum(w, self._targets, self.code, self._tensor(norms), clip, self._weights, step)
+        factors = clipped_slopes(self.slopes(w), np.asarray(norms), clip, self.weight)
+        sums = rows.factor_sum(self._tensor(factors.reshape(self.y.size, -1)), step)
+        return sums if w.ndim > 1 else sums[0]
+
+    def _tensor(self, values: FloatArray) -> Any:
+        """One number per row on the device: the copy that lies there, if there is one."""
+        kept = getattr(values, "tensor", None)
+        return self._on_device.tensor(np.asarray(values)) if kept is None else kept

@@ -94,7 +94,7 @@ def noticeable(mechanism: Gaussian, relation: Relation) -> float:
 def norm_counts(norms: FloatArray, weight: FloatArray | None, unit: float) -> FloatArray:
     """The weighted number of rows in each bin; every row, whatever its norm, has exactly one."""
     if norms.size > FEW_NORMS:
-        from discreet.kernels.norm_counts import add_norms
+        from discreet.kernels.histograms import add_norms
     else:
         from discreet.kernels.small_rows import add_norms
 

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray, IndexArray
 from discreet.data.public import Public
-from discreet.kernels.units import UNROUNDED
+from discreet.kernels.gradient import UNROUNDED
 from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.relation import Relation
@@ -195,8 +195,8 @@ class _Ascent:
 
     def _steps(self, indptr: IndexArray, indices: IndexArray, noise: FloatArray) -> None:
         """One step per batch, whose iterates are summed up in `total`."""
-        from discreet.kernels import dual
-        from discreet.kernels.table_rows import arrays_of
+        from discreet.kernels import stochastic
+        from discreet.kernels.lanes import arrays_of
 
         self.total[:] = 0.0
         scaled, c, loss = self.scaled, self.scaled.penalty_terms, self.scaled.problem.loss
@@ -204,7 +204,7 @@ class _Ascent:
         rows = (self.norms, scaled.y, self.weight, loss.code, float(loss.parameter), indptr, indices, noise / unit)
         settings = (unit, self.clip, self.damping, self.pull, float(scaled.rows), self.done, self.refresh)
         state = (c.l1, c.l2, c.low, c.high, self.alpha, self.v, self.centre, self.w, self.total)
-        dual.batches(arrays_of(scaled.X), *rows, *settings, *state)
+        stochastic.dual_steps(arrays_of(scaled.X), *rows, *settings, *state)
         self.done += indptr.size - 1
 
     def _moved_by(self, clip: float) -> Any:

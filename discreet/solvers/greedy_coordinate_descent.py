@@ -23,7 +23,7 @@ from discreet._common.checks import check_threshold, number_in, one_of, positive
 from discreet._common.types import FloatArray
 from discreet.data.public import Public
 from discreet.data.rows import TERM_STEP, on_term_grid
-from discreet.kernels.units import units_of
+from discreet.kernels.gradient import units_of
 from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.release import Kind, PlannedRelease, planned_releases

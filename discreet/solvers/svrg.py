@@ -19,8 +19,7 @@ import scipy.sparse as sp
 from discreet._common.checks import check_threshold, positive
 from discreet._common.types import FloatArray, IndexArray
 from discreet.data.public import Public
-from discreet.kernels.gradient import clipped_gradient_sum, clipped_slopes, margins_by_row
-from discreet.kernels.units import UNROUNDED
+from discreet.kernels.gradient import UNROUNDED, clipped_gradient_sum, clipped_slopes, margins_by_row
 from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.release import PlannedRelease, planned_releases
@@ -108,15 +107,15 @@ class Steps(ABC):
         self, X: Any, rows: tuple[FloatArray, ...], held: FloatArray, batches: tuple[IndexArray, ...], noise: FloatArray
     ) -> None:
         """Let the kernels make one step per batch of these rows, which have norms, targets and weights."""
-        from discreet.kernels import variance_reduced
-        from discreet.kernels.table_rows import arrays_of
+        from discreet.kernels import stochastic
+        from discreet.kernels.lanes import arrays_of
 
         c, loss, step = self.scaled.penalty_terms, self.scaled.problem.loss, self.batch_grid.step
         counts = noise / (step or UNROUNDED)
         arguments = (*rows, loss.code, float(loss.parameter), *batches, counts, step)
         around = (held, self.anchor, self.gradient, self.clip, self.difference_clip)
         settings = (self.length, float(self.settings.batch), c.l1, c.l2, c.low, c.high, self.w, self.total)
-        variance_reduced.inner(arrays_of(X), *arguments, *around, *settings)
+        stochastic.inner_steps(arrays_of(X), *arguments, *around, *settings)
 
 
 class MemorySteps(Steps):
@@ -184,7 +183,7 @@ class StoredSteps(Steps):
             self._inner_step(sample, t, noise[t])
 
     def _inner_step(self, sample: PoissonSample, t: int, noise: FloatArray) -> None:
-        from discreet.kernels.variance_reduced import limit_of_step
+        from discreet.kernels.stochastic import limit_of_step
 
         sizes = (self.difference_clip, self.clip)
         limit = limit_of_step(self.w, self.anchor, *sizes) if self.compiled else self._limit()

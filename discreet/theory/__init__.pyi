@@ -11,12 +11,12 @@ from discreet.theory.greedy_cd import greedy_cd_bound as greedy_cd_bound
 from discreet.theory.greedy_cd import quasi_sparsity as quasi_sparsity
 from discreet.theory.lower import coordinate_lower_bound as coordinate_lower_bound
 from discreet.theory.lower import lower_bound as lower_bound
+from discreet.theory.lower import population_bound as population_bound
 from discreet.theory.non_private import greedy_coordinate_descent_bound as greedy_coordinate_descent_bound
 from discreet.theory.non_private import proximal_coordinate_descent_bound as proximal_coordinate_descent_bound
 from discreet.theory.non_private import proximal_gradient_bound as proximal_gradient_bound
 from discreet.theory.non_private import proximal_sgd_bound as proximal_sgd_bound
 from discreet.theory.perturbations import objective_perturbation_bound as objective_perturbation_bound
 from discreet.theory.perturbations import output_perturbation_bound as output_perturbation_bound
-from discreet.theory.population import population_bound as population_bound
 from discreet.theory.selections import exponential_bound as exponential_bound
 from discreet.theory.selections import frank_wolfe_bound as frank_wolfe_bound

@@ -11,8 +11,7 @@ from discreet._common.types import FloatArray
 from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms.sensitivity import clipped_sum
 from discreet.privacy.relation import Relation, relation_from
-from discreet.theory.bound import Bound
-from discreet.theory.budgets import SMALL_DELTA, SMALL_EPSILON, epsilon_and_delta, log_of_delta
+from discreet.theory.bound import SMALL_DELTA, SMALL_EPSILON, Bound, epsilon_and_delta, log_of_delta
 from discreet.theory.steps import NoisyCoordinateSteps, Numbers, per_coordinate
 
 QUANTITY = "expected excess of the objective"

@@ -13,8 +13,7 @@ from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms.sensitivity import clipped_sum
 from discreet.privacy.relation import Relation, relation_from
-from discreet.theory.bound import Bound
-from discreet.theory.budgets import epsilon_and_delta, log_of_delta
+from discreet.theory.bound import Bound, epsilon_and_delta, log_of_delta
 from discreet.theory.steps import NoisyGradientSteps
 
 SOURCES = {

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from discreet import NotPrivateWarning, solve
-from discreet.kernels import coordinate, dual, greedy, sketched, stochastic, variance_reduced
+from discreet.kernels import coordinate, greedy, stochastic
 from discreet.privacy.budget import Budget
 from discreet.problem.constraints import L1Ball
 from discreet.problem.losses import Logistic, Squared
@@ -135,13 +135,13 @@ OWN_FAULTS = {
     "newton": lambda m, f: plant(m, Descent, "_noisy_gradient", scaled_result, f),
     "sufficient-statistics": lambda m, f: plant(m, QuadraticModel, "minimise", scaled_argument, f, {1: 1}),
     "cd": lambda m, f: plant(m, coordinate, "sweep_dense", scaled_argument, f, {14: -1}),
-    "sketched": lambda m, f: plant(m, sketched, "sets_dense", scaled_argument, f, {15: -1}),
+    "sketched": lambda m, f: plant(m, coordinate, "sets_dense", scaled_argument, f, {15: -1}),
     "greedy-cd": lambda m, f: plant(m, greedy, "sums_dense", scaled_sums, f),
     "frank-wolfe": lambda m, f: plant(m, greedy, "sums_dense", scaled_sums, f),
     "sgd": lambda m, f: plant(m, stochastic, "steps", scaled_argument, f, {12: -1}),
     "bolt-on": lambda m, f: plant(m, stochastic, "steps", scaled_argument, f, {12: -1}),
-    "svrg": lambda m, f: plant(m, variance_reduced, "inner", scaled_argument, f, {12: 1, 16: -1}),
-    "dual-cd": lambda m, f: plant(m, dual, "batches", scaled_argument, f, {13: -1}),
+    "svrg": lambda m, f: plant(m, stochastic, "inner_steps", scaled_argument, f, {12: 1, 16: -1}),
+    "dual-cd": lambda m, f: plant(m, stochastic, "dual_steps", scaled_argument, f, {13: -1}),
     "ftrl": lambda m, f: plant(m, ftrl_solver, "leaf_gradient", scaled_result, f),
     "exponential": lambda m, f: plant(m, Energy, "values", scaled_result, f),
     "screened": fault_in_the_fit,

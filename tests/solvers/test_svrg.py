@@ -16,7 +16,7 @@ from discreet import IncompatibleSolverError, NotPrivateWarning, solve
 from discreet.audit.lower_bound import epsilon_lower_bound
 from discreet.data.public import Public
 from discreet.data.rows import Data
-from discreet.kernels.variance_reduced import add_differences
+from discreet.kernels.stochastic import add_differences
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator

@@ -15,8 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray, IndexArray
-from discreet.kernels.gradient import clipped_gradient_sum, clipped_slopes, margins_by_row, row_norms
-from discreet.kernels.units import UNROUNDED
+from discreet.kernels.gradient import UNROUNDED, clipped_gradient_sum, clipped_slopes, margins_by_row, row_norms
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import PoissonSample, RandomGenerator
 from discreet.privacy.relation import Relation
@@ -71,8 +70,8 @@ class DifferenceSum:
         rows = members(block, self.sample, self.step)
         norms = row_norms(rows.X)
         if self.compiled:
-            from discreet.kernels.table_rows import arrays_of
-            from discreet.kernels.variance_reduced import add_differences
+            from discreet.kernels.lanes import arrays_of
+            from discreet.kernels.stochastic import add_differences
 
             change, weight = np.zeros(self.w.size), NONE if rows.weight is None else rows.weight
             loss = (rows.loss.code, float(rows.loss.parameter))
@@ -107,8 +106,8 @@ def compiled_sum(
     rows: MatrixBlock, norms: FloatArray, w: FloatArray, clip: float, grid_step: float, held: FloatArray
 ) -> FloatArray:
     """The sum of the rows' clipped gradients by the arithmetic of the compiled steps; `held` is filled if not empty."""
+    from discreet.kernels.lanes import arrays_of
     from discreet.kernels.stochastic import add_gradients
-    from discreet.kernels.table_rows import arrays_of
 
     gradient, unit = np.zeros(w.size), grid_step or UNROUNDED
     loss, weight = (rows.loss.code, float(rows.loss.parameter)), NONE if rows.weight is None else rows.weight
@@ -225,7 +224,7 @@ def move_compiled(
 ) -> None:
     """Let the kernels make one step per batch of these rows, which have norms, targets and weights."""
     from discreet.kernels import stochastic
-    from discreet.kernels.table_rows import arrays_of
+    from discreet.kernels.lanes import arrays_of
 
     c, loss, unit = steps.scaled.penalty_terms, steps.scaled.problem.loss, steps.grid_step or UNROUNDED
     arguments = (*rows, loss.code, float(loss.parameter), *batches, noise / unit)

@@ -14,9 +14,16 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.problem.certificate import curvature, is_optimal
-from discreet.problem.fista import accelerated_steps, largest_curvature
-from discreet.problem.optimum import LARGEST_NEWTON, is_smooth, lbfgs, newton
+from discreet.problem.optimum import (
+    LARGEST_NEWTON,
+    accelerated_steps,
+    curvature,
+    is_optimal,
+    is_smooth,
+    largest_curvature,
+    lbfgs,
+    newton,
+)
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem
 from discreet.solvers.base import Run
 

@@ -22,8 +22,8 @@ from discreet.kernels.gradient import row_norms
 from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms.perturbations import OutputNoise, SphericalLaplace
-from discreet.problem.fista import accelerated_steps, largest_curvature
 from discreet.problem.losses import Loss
+from discreet.problem.optimum import accelerated_steps, largest_curvature
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan

@@ -17,8 +17,7 @@ from discreet.data.public import Public
 from discreet.data.public_inputs import PublicModel
 from discreet.data.rows import Data
 from discreet.problem.column_scaling import identity_scaling
-from discreet.problem.fista import accelerated_steps, largest_curvature
-from discreet.problem.optimum import is_smooth, lbfgs
+from discreet.problem.optimum import accelerated_steps, is_smooth, largest_curvature, lbfgs
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import ScaledBlock, ScaledProblem, scale_problem
 from discreet.scaling.public_scales import with_public_scales

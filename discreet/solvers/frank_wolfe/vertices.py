@@ -17,7 +17,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
-from discreet.kernels.units import UNROUNDED
+from discreet.kernels.gradient import UNROUNDED
 from discreet.problem.constraints import AxisPolytope
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem
 from discreet.solvers._shared.coordinates import CoordinateSums, Moves

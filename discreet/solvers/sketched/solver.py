@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray
 from discreet.data.public import Public
-from discreet.kernels.units import units_of
+from discreet.kernels.gradient import units_of
 from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms.additive import NoisyGrid
@@ -57,7 +57,7 @@ class BlockState(CoordinateState):
         A row's gradient in a set, with entries divided by their limits, is cut to length 1. Sets of one
         coordinate, whose limits are the thresholds, are steps of coordinate descent: its kernel runs them.
         """
-        from discreet.kernels import sketched
+        from discreet.kernels import coordinate
 
         count = sets.starts.size - 1
         if count == sets.members.size:
@@ -69,9 +69,9 @@ class BlockState(CoordinateState):
         settings = (limit, units_of(limit, self.grid_step), self.step, c.l1, c.l2, c.low, c.high, float(scaled.rows))
         state = (self.w, self.margins, self.total, self.since, self.count)
         if sp.issparse(X):
-            sketched.sets_sparse(X.indptr, X.indices, X.data, *rows, *settings, *state)
+            coordinate.sets_sparse(X.indptr, X.indices, X.data, *rows, *settings, *state)
         else:
-            sketched.sets_dense(X.T, *rows, *settings, *state)
+            coordinate.sets_dense(X.T, *rows, *settings, *state)
         self.count += count
 
 
