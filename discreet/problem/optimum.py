@@ -10,7 +10,7 @@ How far weights are from the optimum, a duality gap tells, or a residual that is
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -161,7 +161,7 @@ def _second_moment(block: ScaledBlock) -> FloatArray:
 
 
 LARGEST_NEWTON = 3_000  # columns up to which a dense Hessian is formed
-MOST_STEPS = 100_000
+MOST_STEPS, MOST_SWEEPS = 100_000, 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,10 +197,16 @@ def minimise(problem: Problem, data: Data, tolerance: float = 1e-10) -> Optimum:
             w = min(w, lbfgs(scaled), key=scaled.value)
     elif is_smooth(scaled):
         w = lbfgs(scaled)
-    elif problem.separable and scaled.outputs == 1:
-        w = _coordinate_descent(scaled, tolerance)
     else:
-        w = _accelerated_proximal_gradient(scaled, tolerance)
+        bound = curvature(scaled)
+        if problem.separable and scaled.outputs == 1:
+            from discreet.problem.coordinate_state import CoordinateState, sweeps
+
+            state = CoordinateState(scaled, clip=np.full(scaled.columns, np.inf), step=1.0 / bound)
+            w = _first_optimal(scaled, sweeps(state), tolerance, bound, 10, MOST_SWEEPS)
+        else:
+            steps = accelerated_steps(scaled, scaled.start(), 1.0 / largest_curvature(scaled))
+            w = _first_optimal(scaled, steps, tolerance, bound, 20, MOST_STEPS)
     coef, intercept = scaled.to_user(w)
     return Optimum(coef, intercept, scaled.value(w), certify(scaled, w))
 
@@ -214,10 +220,8 @@ def exactly_scaled(problem: Problem, data: Data) -> ScaledProblem:
 
 
 def is_smooth(scaled: BlockwiseProblem) -> bool:
-    c = scaled.penalty_terms
-    free = np.isneginf(c.low).all() and np.isposinf(c.high).all()
-    coupled = not scaled.problem.penalty.separable
-    return bool(scaled.problem.constraint is None and not coupled and free and not c.l1.any())
+    c, problem = scaled.penalty_terms, scaled.problem
+    return problem.constraint is None and problem.penalty.separable and c.free and not c.l1.any()
 
 
 def newton(scaled: ScaledProblem, tolerance: float) -> FloatArray:
@@ -268,25 +272,12 @@ def lbfgs(scaled: BlockwiseProblem, most: int = 20_000, progress: float = 1e-15)
     return np.asarray(result.x).reshape(shape)
 
 
-def _coordinate_descent(scaled: ScaledProblem, tolerance: float) -> FloatArray:
-    """Cyclic sweeps until the certificate is small."""
-    from discreet.problem.coordinate_state import CoordinateState
-
-    bound = curvature(scaled)
-    state = CoordinateState(scaled, clip=np.full(scaled.columns, np.inf), step=1.0 / bound)
-    order = np.arange(scaled.columns)
-    zero_noise = np.zeros(scaled.columns)
-    for round_ in range(20_000):
-        state.run(order, zero_noise)
-        if round_ % 10 == 9 and is_optimal(scaled, state.w, tolerance, bound):
-            break
-    return state.w
-
-
-def _accelerated_proximal_gradient(scaled: ScaledProblem, tolerance: float) -> FloatArray:
-    bound, w = curvature(scaled), scaled.start()
-    steps = accelerated_steps(scaled, w, 1.0 / largest_curvature(scaled))
-    for done, w in enumerate(islice(steps, MOST_STEPS), start=1):
-        if done % 20 == 0 and is_optimal(scaled, w, tolerance, bound):
+def _first_optimal(
+    scaled: ScaledProblem, steps: Iterable[FloatArray], tolerance: float, bound: FloatArray, every: int, most: int
+) -> FloatArray:
+    """The first of the steps, of every so many, whose certificate is small."""
+    w = scaled.start()
+    for done, w in enumerate(islice(steps, most), start=1):
+        if done % every == 0 and is_optimal(scaled, w, tolerance, bound):
             break
     return w

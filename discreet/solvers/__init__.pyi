@@ -13,7 +13,7 @@ from discreet.solvers.ftrl.solver import FTRL as FTRL
 from discreet.solvers.gradient_descent import GradientDescent as GradientDescent
 from discreet.solvers.greedy_coordinate_descent import GreedyCoordinateDescent as GreedyCoordinateDescent
 from discreet.solvers.mirror_descent import MirrorDescent as MirrorDescent
-from discreet.solvers.newton import Newton as Newton
+from discreet.solvers.newton.solver import Newton as Newton
 from discreet.solvers.objective_perturbation import ObjectivePerturbation as ObjectivePerturbation
 from discreet.solvers.output_perturbation import OutputPerturbation as OutputPerturbation
 from discreet.solvers.screened import Screened as Screened

@@ -127,15 +127,18 @@ class BoltOn(Solver[OutputNoise, BoltOnSettings]):
         return mechanism, BoltOnSettings(radius, passes, batches, batch_rows, total_step_length, step)
 
     def _releases(self, plan: BoltOnPlan) -> list[PlannedRelease]:
-        settings, relation = plan.settings, plan.public.relation
         dimension = plan.problem.loss.outputs * (plan.public.columns + plan.problem.fit_intercept)
-        end = algorithmic_stability.path_end(
-            relation, plan.problem.loss, settings.row_norm, settings.step, settings.batch_rows,
-            1.0 / (1.0 + settings.step * self.ridge), settings.batches, settings.passes,
-            tail_length(settings.passes) if self.average else 0,
+        what, event, end = "end of the gradient steps", plan.mechanism.event, self._end(plan, self.ridge)
+        return planned_releases(what, event, plan.public.relation, end, COEFFICIENT, dimension)
+
+    def _end(self, plan: BoltOnPlan, ridge: float) -> mechanisms.Sensitivity:
+        """How far one row moves the end of the steps, in exact arithmetic, if no l2 penalty is below the ridge."""
+        settings = plan.settings
+        shrink, averaged = 1.0 / (1.0 + settings.step * ridge), tail_length(settings.passes) if self.average else 0
+        return algorithmic_stability.path_end(
+            plan.public.relation, plan.problem.loss, settings.row_norm, settings.step, settings.batch_rows, shrink,
+            settings.batches, settings.passes, averaged,
         )  # fmt: skip
-        what = "end of the gradient steps"
-        return planned_releases(what, plan.mechanism.event, relation, end, COEFFICIENT, dimension)
 
     def _batches(self, rows: int, steps: float) -> tuple[int, int]:
         """The size of a batch and the number of batches, for about so many steps in all."""
@@ -178,11 +181,7 @@ class BoltOn(Solver[OutputNoise, BoltOnSettings]):
     def sensitivity(self, scaled: ScaledProblem, plan: BoltOnPlan) -> mechanisms.Sensitivity:
         """How far the end of the passes can move."""
         settings, loss = plan.settings, plan.problem.loss
-        shrink = 1.0 / (1.0 + settings.step * float(scaled.penalty_terms.l2.min(initial=math.inf)))
-        end = algorithmic_stability.path_end(
-            plan.public.relation, loss, settings.row_norm, settings.step, settings.batch_rows, shrink,
-            settings.batches, settings.passes, tail_length(settings.passes) if self.average else 0,
-        )  # fmt: skip
+        end = self._end(plan, float(scaled.penalty_terms.l2.min(initial=math.inf)))
         start, steps = scaled.start(), settings.passes * settings.batches
         farthest = float(np.linalg.norm(start)) + steps * settings.step * loss.lipschitz * settings.row_norm
         rounding = algorithmic_stability.rounding_of(farthest, steps, start.size)

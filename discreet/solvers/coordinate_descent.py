@@ -12,7 +12,6 @@ same whichever coordinate it moves, the next coordinates may depend on it (docs/
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +24,7 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms.additive import NoisyGrid
 from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.release import PlannedRelease, planned_releases
-from discreet.problem.coordinate_state import CoordinateState
+from discreet.problem.coordinate_state import CoordinateState, sweeps
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem
 from discreet.scaling.plan import ScalingPlan
@@ -183,7 +182,7 @@ class CoordinateDescent(Solver[mechanisms.Additive, CoordinateDescentSettings]):
         bound, clip, unit, grid = self.sizes(scaled, plan)
         state = CoordinateState(scaled, clip, self.step / bound, grid.step)
         if plan.budget.is_infinite and self.passes is None:
-            return until_optimal(scaled, run, _sweeps(scaled, state), every=10, bound=bound)
+            return until_optimal(scaled, run, sweeps(state), every=10, bound=bound)
         spread = clip if plan.is_noisy else np.zeros(scaled.columns)  # of the noise, over that of a unit sum
         deviation = mechanism.deviation(unit) * math.sqrt(scaled.outputs) / plan.public.rows
         screening = Screening(self.screening, self.step / bound * spread * deviation)
@@ -219,12 +218,3 @@ class CoordinateDescent(Solver[mechanisms.Additive, CoordinateDescentSettings]):
         if self.sampling == "proportional":
             return active[rng.choice(bound[active] / bound[active].sum(), size)]
         return active[(done + np.arange(size, dtype=np.int64)) % active.size]
-
-
-def _sweeps(scaled: ScaledProblem, state: CoordinateState) -> Iterator[FloatArray]:
-    """The weights after each pass over the coordinates, without noise and without end."""
-    order = np.arange(scaled.columns, dtype=np.int64)
-    zero_noise = np.zeros((scaled.columns, *scaled.shape[:-1]))
-    while True:
-        state.run(order, zero_noise)
-        yield state.w

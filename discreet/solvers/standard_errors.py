@@ -13,8 +13,7 @@ from discreet.solvers._shared.clipping import COORDINATE_CLIP, GRADIENT_CLIP, av
 from discreet.solvers._shared.full_batch import FullBatchPlan
 from discreet.solvers.coordinate_descent import CoordinateDescent, CoordinateDescentPlan
 from discreet.solvers.gradient_descent import GradientDescent
-from discreet.solvers.newton.planning import LONG_RESIDUALS, NewtonPlan, first_slope
-from discreet.solvers.newton.releases import GRADIENTS
+from discreet.solvers.newton.planning import GRADIENTS, LONG_RESIDUALS, NewtonPlan, first_slope
 from discreet.solvers.newton.solver import Newton, weights_of_iterates
 from discreet.solvers.output_perturbation import OutputPerturbation, OutputPerturbationPlan
 from discreet.solvers.plan import Plan

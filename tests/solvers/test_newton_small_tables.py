@@ -29,7 +29,7 @@ from discreet.solvers.newton.calibration import (
     noisy_shares,
     wanted_share,
 )
-from discreet.solvers.newton.releases import LABELS, MOMENT
+from discreet.solvers.newton.planning import LABELS, MOMENT
 from discreet.solvers.newton.settling import Columns, Estimate, NoisyWeights, averaged_noise, with_intercept
 from tests.neighbours import CASE, scaled_neighbours
 

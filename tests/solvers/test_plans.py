@@ -25,7 +25,7 @@ from discreet.solvers import SOLVERS
 from discreet.solvers._shared.clipping import averaged_noise
 from discreet.solvers.dual_coordinate_descent import DualCoordinateDescent
 from discreet.solvers.greedy_coordinate_descent import GreedyCoordinateDescent
-from discreet.solvers.newton.releases import CALIBRATION, LABELS
+from discreet.solvers.newton.planning import CALIBRATION, LABELS
 from discreet.solvers.stochastic_gradient import StochasticGradientDescent
 from tests.catalogue import RELATIONS, SIZES, problem_for, suits
 

@@ -229,7 +229,7 @@ def move_compiled(
     c, loss, unit = steps.scaled.penalty_terms, steps.scaled.problem.loss, steps.grid_step or UNROUNDED
     arguments = (*rows, loss.code, float(loss.parameter), *batches, noise / unit)
     settings = (unit, steps.clip, steps.length, steps.batch, c.l1, c.l2, c.low, c.high)
-    plain = not sp.issparse(X) and not c.l1.any() and bool(np.isinf(c.low).all() and np.isinf(c.high).all())
+    plain = not sp.issparse(X) and not c.l1.any() and c.free
     stochastic.steps(arrays_of(X), *arguments, *settings, plain, steps.w, steps.total)
 
 

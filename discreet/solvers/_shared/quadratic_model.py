@@ -20,8 +20,7 @@ class QuadraticModel:
 
     def __init__(self, matrix: FloatArray, penalty_terms: PenaltyTerms) -> None:
         self.matrix, self.penalty_terms = np.ascontiguousarray(matrix), penalty_terms
-        free = np.isneginf(penalty_terms.low).all() and np.isposinf(penalty_terms.high).all()
-        self._factor = self._cholesky() if free and not penalty_terms.l1.any() else None
+        self._factor = self._cholesky() if penalty_terms.free and not penalty_terms.l1.any() else None
 
     def minimise(self, linear: FloatArray, start: FloatArray) -> FloatArray:
         """The minimiser; `start` only saves time."""

@@ -216,8 +216,6 @@ _NOT_NEEDED = np.empty(0)
 
 def _barycentric(scaled: ScaledProblem, points: FloatArray) -> ScaledProblem:
     """The same problem on the shares of the points in a convex combination."""
-    from discreet.problem.problem import Problem
-
     extra = int(scaled.problem.fit_intercept)
     X = np.asarray(scaled.X[:, : scaled.scaling.columns] @ points.T)
     return ScaledProblem(

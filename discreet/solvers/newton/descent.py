@@ -38,8 +38,16 @@ from discreet.solvers._shared.loops import Made
 from discreet.solvers._shared.quadratic_model import QuadraticModel
 from discreet.solvers.newton.calibration import ConstantScore, learn_label_scores
 from discreet.solvers.newton.planning import (
+    CLIP,
     COUPLING,
+    CURVATURE_RADIUS,
+    GRADIENTS,
+    HESSIAN,
+    LABELS,
     LEAST_CURVATURE,
+    MOMENT,
+    NEW_CLIP,
+    RADIUS,
     Curvature,
     first_curvature,
     first_slope,
@@ -47,16 +55,6 @@ from discreet.solvers.newton.planning import (
     likely_values,
     row_curvature_bound,
     safe_curvature,
-)
-from discreet.solvers.newton.releases import (
-    CLIP,
-    CURVATURE_RADIUS,
-    GRADIENTS,
-    HESSIAN,
-    LABELS,
-    MOMENT,
-    NEW_CLIP,
-    RADIUS,
 )
 from discreet.solvers.plan import LABEL_MARGIN, TARGET_MARGIN
 
@@ -171,17 +169,12 @@ def largest_norm(block: ScaledBlock, norms: NormsOf) -> FloatArray:
 
 
 @takes_tensors
-def clipped_moment(block: ScaledBlock, radius: float, table_rows: int | None) -> FloatArray:
-    """The sum of the outer products of the rows, shortened to the radius."""
-    return second_moment.clipped_second_moment(block, block.norms, radius, block.weight, table_rows)
-
-
-@takes_tensors
-def metric_moment(block: ScaledBlock, metric: Metric, radius: float, table_rows: int | None) -> FloatArray:
-    """The same of the rows in the metric."""
-    norms = block.mapped_norms(metric.whitening)
-    rows = (np.ones(norms.size), norms, radius, block.weight, table_rows)
-    return second_moment.whitened_second_moment(block, metric, *rows)
+def clipped_moment(
+    block: ScaledBlock, radius: float, table_rows: int | None, metric: Metric | None = None
+) -> FloatArray:
+    """The sum of the outer products of the rows, in the metric if there is one, shortened to the radius."""
+    norms = block.norms if metric is None else block.mapped_norms(metric.whitening)
+    return second_moment.clipped_second_moment(block, norms, radius, block.weight, table_rows, metric)
 
 
 @takes_tensors
@@ -190,7 +183,7 @@ def hessian(
 ) -> FloatArray:
     """The same of the rows in the metric, times the roots of their curvatures."""
     factor, norms = root_curvatures(block, w, metric, clip), metric.norms_of(block)
-    return second_moment.whitened_second_moment(block, metric, factor, norms, radius, block.weight, table_rows)
+    return second_moment.clipped_second_moment(block, norms, radius, block.weight, table_rows, metric, factor)
 
 
 def curved_norms(block: ScaledBlock, w: FloatArray, metric: Metric, clip: float) -> FloatArray:
@@ -361,7 +354,7 @@ class Descent:
             radius = self._learn_radius(RADIUS, found.metric.norms_of)
         else:
             radius = float(np.quantile(found.metric.norms(public_rows(self.scaled, table)), 1.0 - LONG_ROWS))
-        moments = partial(metric_moment, metric=found.metric, radius=radius, table_rows=self._table_rows)
+        moments = partial(clipped_moment, metric=found.metric, radius=radius, table_rows=self._table_rows)
         part, rng = self.split.part(MOMENT), self.run.rng
         top, noise = largest_eigenvalue(self.scaled.sum(moments), radius, self.scaled.rows, part, rng)
         metric = Metric(found.metric.values * max(1.0, 0.5 * (top + noise)), found.metric.vectors)

@@ -19,7 +19,7 @@ from discreet.data.rows import TERM_STEP, on_term_grid, takes_tensors
 from discreet.privacy import mechanisms
 from discreet.solvers._shared.clipping import typical_slope
 from discreet.solvers.newton.calibration import calibrated
-from discreet.solvers.newton.releases import CALIBRATION, GRADIENTS, LABELS
+from discreet.solvers.newton.planning import CALIBRATION, GRADIENTS, LABELS
 from discreet.solvers.plan import LABEL_MARGIN, TARGET_MARGIN
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ WEAK_NOISE = 0.05  # variance of the noise in scores of a log link, over the usu
 EXCESS = 8.0  # of a clipped gradient over its threshold, in usual gradients: counts have long tails
 LEAST_LEFT = 0.01  # of the target's variance: nothing is explained completely, whatever the noise says
 
-CALIBRATION_SHARE = 0.05  # of the budget, for the intercept of a log link
 LEAST_ERROR, MOST_ERROR = 0.05, 0.5  # of an intercept that follows the released mean: more if scores vary more
 LARGEST_MOVE = 3.0  # a factor of 20: what is further away is noise
 
@@ -220,9 +219,7 @@ def settled(descent: Descent, w: FloatArray, weights: FloatArray) -> FloatArray:
 def shrunk(descent: Descent, w: FloatArray, weights: FloatArray) -> FloatArray:
     """The mean of the iterates shrunk output by output; weights with bounds are left as they are."""
     scaled = descent.scaled
-    terms = scaled.penalty_terms
-    free = np.isneginf(terms.low).all() and np.isposinf(terms.high).all()
-    if not descent.plan.is_noisy or not free:
+    if not descent.plan.is_noisy or not scaled.penalty_terms.free:
         return w
     origin = np.zeros_like(w) if scaled.origin is None else scaled.origin
     outputs = zip(np.atleast_2d(w), descent.models, constants(descent), np.atleast_2d(origin), strict=True)
@@ -257,7 +254,7 @@ def settled_output(
     if descent.split.shares[CALIBRATION] == 0.0:
         return completed(slopes.expected(usual))
     signal, nothing = slopes.expected_signal(usual)
-    return calibrated(descent, completed(signal), columns, nothing)
+    return calibrated(descent, descent.split.part(CALIBRATION), completed(signal), columns, nothing)
 
 
 def within_belief(slopes: FloatArray, noise: FloatArray, columns: Columns, usual: float) -> FloatArray:

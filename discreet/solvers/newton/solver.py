@@ -21,6 +21,7 @@ from discreet.solvers._shared.loops import descend, until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.newton.descent import Descent, only_constant
 from discreet.solvers.newton.planning import (
+    GRADIENTS,
     HESSIAN_SHARE,
     LEAST_SHARE,
     MOMENT_SHARE,
@@ -29,8 +30,8 @@ from discreet.solvers.newton.planning import (
     NewtonSettings,
     fits_constant,
     planned,
+    releases_of,
 )
-from discreet.solvers.newton.releases import GRADIENTS, releases_of
 from discreet.solvers.newton.settling import settled
 
 if TYPE_CHECKING:

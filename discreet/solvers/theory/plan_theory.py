@@ -21,7 +21,8 @@ from discreet._common.codec import written
 from discreet._common.types import FloatArray
 from discreet.privacy.relation import Relation
 from discreet.problem.column_scaling import ColumnScaling, identity_scaling
-from discreet.problem.scaled_problem import BlockwiseProblem, ScaledBlock, scaled_penalty_terms, scaled_start
+from discreet.problem.losses.scalar import every_label
+from discreet.problem.scaled_problem import BlockwiseProblem, ScaledBlock
 from discreet.scaling.learn import declared_scaling
 from discreet.solvers.plan import Plan
 from discreet.theory.bound import Bound
@@ -80,7 +81,7 @@ def least_gain(plan: Plan) -> float | None:
     loss = plan.problem.loss
     if not loss.classification or loss.outputs > 1:
         return None
-    return float(loss.value(np.zeros(2), np.array([-1.0, 1.0])).max())  # losses of labels are never negative
+    return float(loss.value(*every_label(loss)).max())  # losses of labels are never negative
 
 
 def has_known_scales(plan: Plan) -> bool:
@@ -150,9 +151,7 @@ class PublicProblem(BlockwiseProblem):
         loss = self.problem.loss
         if not loss.classification or not self.zero_is_feasible:
             return math.inf
-        labels = np.array([-1.0, 1.0]) if loss.outputs == 1 else np.arange(loss.outputs, dtype=np.float64)
-        margins = np.zeros(labels.size) if loss.outputs == 1 else np.zeros((labels.size, loss.outputs))
-        return float(loss.value(margins, labels).max())  # losses of labels are never negative
+        return float(loss.value(*every_label(loss)).max())  # losses of labels are never negative
 
 
 def public_problem(plan: Plan, scaling: ColumnScaling) -> PublicProblem:
@@ -169,13 +168,7 @@ def public_problem(plan: Plan, scaling: ColumnScaling) -> PublicProblem:
         raise ValueError(f"the {problem.penalty.name} penalty is not covered; separable ones, such as L2, are.")
     if not problem.separable:
         scaling = scaling.uniform()
-    known = PublicProblem(
-        problem=problem,
-        scaling=scaling,
-        rows=plan.public.rows,
-        penalty_terms=scaled_penalty_terms(problem, scaling),
-        origin=scaled_start(problem, scaling, plan.start),
-    )
+    known = PublicProblem.of(problem, scaling, plan.public.rows, plan.start)
     if not problem.separable and known.penalty_terms.l1.any():
         raise ValueError("an l1 penalty together with a constraint that is not separable is not covered.")
     if known.strong_convexity == 0.0:
@@ -202,10 +195,11 @@ def planned_problem(plan: Plan) -> PublicProblem:
     scaling = declared_scaling(plan.scaling_plan, public) if known else _unit_columns(public.columns)
     if problem.common_scale:
         scaling = scaling.uniform()
-    terms = scaled_penalty_terms(problem, scaling)
-    if not known:
-        terms = terms._replace(l2=np.zeros_like(terms.l2))  # in units that are not known yet
-    return PublicProblem(problem=problem, scaling=scaling, rows=public.rows, penalty_terms=terms)
+    found = PublicProblem.of(problem, scaling, public.rows)
+    if known:
+        return found
+    terms = found.penalty_terms._replace(l2=np.zeros(found.columns))  # in units that are not known yet
+    return replace(found, penalty_terms=terms)
 
 
 def _unit_columns(columns: int) -> ColumnScaling:
