@@ -17,7 +17,7 @@ from discreet.preprocessing import PrivateQuantiles, PrivateScaler
 from discreet.problem.constraints import L1Ball, L2Ball
 from discreet.problem.penalties import L2
 from discreet.solvers import SOLVERS
-from discreet.solvers._shared.clipping import NoiseRule
+from discreet.solvers._shared.descents import NoiseRule
 
 Measure = Callable[..., float]  # settings of the solver -> error
 RIDGE = L2(1e-6)

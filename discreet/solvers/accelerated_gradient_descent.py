@@ -13,7 +13,7 @@ from discreet._common.checks import number_in
 from discreet._common.types import FloatArray
 from discreet.privacy.random.generator import RandomGenerator
 from discreet.problem.scaled_problem import BlockwiseProblem
-from discreet.solvers._shared.clipping import curvature_bound
+from discreet.solvers._shared.descents import curvature_bound
 from discreet.solvers._shared.full_batch import FullBatchPlan, FullBatchSolver, NoisyGradient
 from discreet.solvers.base import Capabilities
 

@@ -36,7 +36,7 @@ from discreet.problem.problem import Problem
 from discreet.problem.scaled_block import BlockScaling, ScaledBlock
 from discreet.problem.scaled_problem import BlockwiseProblem, UnscaledProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.clipping import curvature_bound
+from discreet.solvers._shared.descents import curvature_bound
 from discreet.solvers._shared.full_batch import (
     FullBatchPlan,
     FullBatchSettings,

@@ -27,8 +27,7 @@ from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.batch_steps import BatchSteps, assign_rows, full_table_steps
-from discreet.solvers._shared.clipping import curvature_bound
-from discreet.solvers._shared.loops import TailAverage, tail_length, until_optimal
+from discreet.solvers._shared.descents import TailAverage, curvature_bound, tail_length, until_optimal
 from discreet.solvers._shared.minimisers import (
     calibrated_output_noise,
     clip_rows,

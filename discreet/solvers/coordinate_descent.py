@@ -35,7 +35,7 @@ from discreet.solvers._shared.coordinates import (
     smoothness_bounds,
     thresholds,
 )
-from discreet.solvers._shared.loops import until_optimal
+from discreet.solvers._shared.descents import until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
 

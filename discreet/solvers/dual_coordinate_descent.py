@@ -25,8 +25,15 @@ from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.batch_steps import batch_rows
-from discreet.solvers._shared.clipping import NoiseRule, curvature_bound, row_threshold
-from discreet.solvers._shared.loops import Made, descend, tail_length, until_optimal
+from discreet.solvers._shared.descents import (
+    Made,
+    NoiseRule,
+    curvature_bound,
+    descend,
+    row_threshold,
+    tail_length,
+    until_optimal,
+)
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.plan import Plan, Settings
 

@@ -34,7 +34,7 @@ from discreet.problem.penalties import Zero
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.loops import until_optimal
+from discreet.solvers._shared.descents import until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated, refused
 from discreet.solvers.plan import Plan, Settings
 

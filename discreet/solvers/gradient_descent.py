@@ -13,7 +13,7 @@ import numpy as np
 from discreet._common.types import FloatArray
 from discreet.privacy.random.generator import RandomGenerator
 from discreet.problem.scaled_problem import BlockwiseProblem
-from discreet.solvers._shared.clipping import averaged_noise, curvature_bound
+from discreet.solvers._shared.descents import averaged_noise, curvature_bound
 from discreet.solvers._shared.full_batch import FullBatchPlan, FullBatchSolver, NoisyGradient, iterates
 from discreet.solvers.base import Capabilities, Run
 

@@ -39,7 +39,7 @@ from discreet.solvers._shared.coordinates import (
     sums_of_squares,
     thresholds,
 )
-from discreet.solvers._shared.loops import affordable_steps, until_optimal
+from discreet.solvers._shared.descents import affordable_steps, until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.plan import OF_THE_THRESHOLD, SQUARED_RANGE, Plan, Settings
 

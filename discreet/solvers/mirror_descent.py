@@ -21,7 +21,7 @@ from discreet.problem.constraints import AxisPolytope
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.clipping import typical_slope
+from discreet.solvers._shared.descents import typical_slope
 from discreet.solvers._shared.full_batch import (
     FullBatchPlan,
     FullBatchSettings,

@@ -21,7 +21,7 @@ from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.loops import until_optimal
+from discreet.solvers._shared.descents import until_optimal
 from discreet.solvers._shared.minimisers import (
     MinimiserRelease,
     calibrated_output_noise,

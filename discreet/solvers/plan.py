@@ -191,7 +191,7 @@ class Plan(Generic[M, S]):
         """
         if self.budget.is_infinite or self.problem.loss.outputs > 1 or self.scaling_plan.method == "none":
             return None
-        from discreet.solvers.standard_errors import standard_error_of
+        from discreet.solvers.run import standard_error_of
 
         return standard_error_of(self.solver, self)
 

@@ -30,9 +30,17 @@ from discreet.solvers._shared.batch_steps import (
     full_table_steps,
     sampling_lowers_cost,
 )
-from discreet.solvers._shared.clipping import BATCH_CLIP, GRADIENT_CLIP, curvature_bound, row_threshold
+from discreet.solvers._shared.descents import (
+    BATCH_CLIP,
+    GRADIENT_CLIP,
+    Made,
+    blocks,
+    curvature_bound,
+    descend,
+    row_threshold,
+    until_optimal,
+)
 from discreet.solvers._shared.full_batch import default_steps
-from discreet.solvers._shared.loops import Made, blocks, descend, until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated, refused
 from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
 

@@ -37,8 +37,15 @@ from discreet.solvers._shared.batch_steps import (
     difference_sum,
     full_table_steps,
 )
-from discreet.solvers._shared.clipping import GRADIENT_CLIP, curvature_bound, row_threshold
-from discreet.solvers._shared.loops import Made, affordable_steps, descend, until_optimal
+from discreet.solvers._shared.descents import (
+    GRADIENT_CLIP,
+    Made,
+    affordable_steps,
+    curvature_bound,
+    descend,
+    row_threshold,
+    until_optimal,
+)
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
 

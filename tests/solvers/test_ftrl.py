@@ -27,7 +27,7 @@ from discreet.problem.losses import Logistic
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import scale_problem
 from discreet.solvers import FTRL
-from discreet.solvers._shared.loops import GrowingTailAverage
+from discreet.solvers._shared.descents import GrowingTailAverage
 from discreet.solvers.ftrl.solver import Leader, LeafLoop
 from tests.running_sums import matrix, weights_on_draws
 

@@ -18,14 +18,14 @@ from discreet.problem.column_scaling import exact_scaling
 from discreet.problem.optimum import newton
 from discreet.problem.scaled_problem import scale_problem
 from discreet.solvers.newton.planning import CALIBRATION_SHARE, LABELS
-from discreet.solvers.newton.settling import (
+from discreet.solvers.newton.solver import (
     Columns,
     Estimate,
+    Newton,
     calibrated_intercept,
     mean_curvature,
     within_belief,
 )
-from discreet.solvers.newton.solver import Newton
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning")
 LOSSES = [Poisson(1e4), Gamma(1e4)]

@@ -34,7 +34,7 @@ from discreet.problem.problem import Problem
 from discreet.scaling import second_moment
 from discreet.scaling.second_moment import Metric, SecondMoment
 from discreet.solvers import CoordinateDescent, Newton
-from discreet.solvers._shared.quadratic_model import QuadraticModel
+from discreet.solvers._shared.minimisers import QuadraticModel
 from discreet.solvers.newton.planning import CALIBRATION, GRADIENTS, HESSIAN, LABELS, MOMENT
 from discreet.testing.solution_laws import SameDraws
 from tests.audit_tools import DELTA, EPSILON

@@ -30,7 +30,7 @@ from discreet.solvers.newton.calibration import (
     wanted_share,
 )
 from discreet.solvers.newton.planning import LABELS, MOMENT
-from discreet.solvers.newton.settling import Columns, Estimate, NoisyWeights, averaged_noise, with_intercept
+from discreet.solvers.newton.solver import Columns, Estimate, NoisyWeights, averaged_noise, with_intercept
 from tests.neighbours import CASE, scaled_neighbours
 
 

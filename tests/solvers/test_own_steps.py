@@ -16,9 +16,9 @@ from discreet.problem.constraints import L1Ball
 from discreet.problem.losses import Logistic, Squared
 from discreet.problem.penalties import L2
 from discreet.problem.problem import Problem
-from discreet.solvers._shared import loops, minimisers
+from discreet.solvers._shared import descents, minimisers
 from discreet.solvers._shared.full_batch import NoisyGradient
-from discreet.solvers._shared.quadratic_model import QuadraticModel
+from discreet.solvers._shared.minimisers import QuadraticModel
 from discreet.solvers.admm import HiddenDuals
 from discreet.solvers.exponential import Energy
 from discreet.solvers.ftrl import solver as ftrl_solver
@@ -46,7 +46,7 @@ def refuse(problem, w, *args, **kwargs):
 @pytest.fixture
 def only_own_steps(monkeypatch):
     """Take away the accelerated steps that would finish the work of others."""
-    monkeypatch.setattr(loops, "accelerated_steps", refuse)
+    monkeypatch.setattr(descents, "accelerated_steps", refuse)
 
 
 def excess(problem, solver):

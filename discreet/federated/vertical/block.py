@@ -14,7 +14,7 @@ from discreet.federated.vertical.schedule import SLOPE_CLIP, has_linear_slopes
 from discreet.privacy.release import ReleasePlan
 from discreet.problem.penalties import PenaltyTerms
 from discreet.scaling.second_moment import noise_edge
-from discreet.solvers._shared.quadratic_model import QuadraticModel
+from discreet.solvers._shared.minimisers import QuadraticModel
 
 NOISE_CLIP = 2.0  # per-person numbers are clipped at so many deviations of their noise beyond their own clip
 MARGIN_CLIP = 2.0  # margins are clipped at so many of their standard deviations

@@ -24,7 +24,7 @@ from discreet.problem.problem import Problem
 from discreet.problem.scaled_block import ScaledBlock
 from discreet.problem.scaled_problem import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan, unscaled
-from discreet.solvers._shared.clipping import COORDINATE_CLIP, NoiseRule, typical_slope
+from discreet.solvers._shared.descents import COORDINATE_CLIP, NoiseRule, typical_slope
 from discreet.solvers.base import Plan, Run
 
 

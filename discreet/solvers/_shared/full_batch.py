@@ -23,8 +23,7 @@ from discreet.problem.person_gradients import person_gradient_sum
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledBlock
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.clipping import GRADIENT_CLIP, row_threshold
-from discreet.solvers._shared.loops import Made, descend, until_optimal
+from discreet.solvers._shared.descents import GRADIENT_CLIP, Made, descend, row_threshold, until_optimal
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
 

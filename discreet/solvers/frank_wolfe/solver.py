@@ -29,8 +29,7 @@ from discreet.problem.penalties import Zero
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.clipping import NoiseRule, typical_slope
-from discreet.solvers._shared.loops import until_optimal
+from discreet.solvers._shared.descents import NoiseRule, typical_slope, until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated, refused
 from discreet.solvers.frank_wolfe.vertices import Hull, Path, Polytope, begin
 from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings

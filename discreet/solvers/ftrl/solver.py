@@ -28,8 +28,13 @@ from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.batch_steps import assign_rows
-from discreet.solvers._shared.clipping import BATCH_CLIP, curvature_bound, row_threshold
-from discreet.solvers._shared.loops import GrowingTailAverage, until_optimal
+from discreet.solvers._shared.descents import (
+    BATCH_CLIP,
+    GrowingTailAverage,
+    curvature_bound,
+    row_threshold,
+    until_optimal,
+)
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from discreet.problem.problem import Problem
     from discreet.problem.scaled_problem import BlockwiseProblem, ScaledBlock
     from discreet.solvers.newton.descent import Descent
-    from discreet.solvers.newton.settling import Columns
+    from discreet.solvers.newton.solver import Columns
 
 # Where these come from: docs/defaults.md.
 LABEL_SPREAD = 0.03  # of the noisy share of a label: a constant's log-loss is within 2 % for shares of a tenth and more
@@ -157,7 +157,7 @@ def check_share(public: Public, budget: Budget) -> float:
     return 0.0 if wanted > NOISIEST_CHECK else min(max(wanted, LEAST_CHECK), MOST_CHECK)
 
 
-def calibrated(descent: Descent, part: Gaussian, w: FloatArray, columns: Columns, nothing: float) -> FloatArray:
+def with_best_scale(descent: Descent, part: Gaussian, w: FloatArray, columns: Columns, nothing: float) -> FloatArray:
     """The weights, intercept last, multiplied by the scale that noisy counts of their scores by label speak for.
 
     `nothing` is the probability that the columns tell nothing.

@@ -33,9 +33,8 @@ from discreet.problem.person_gradients import (
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledBlock
 from discreet.scaling import second_moment
 from discreet.scaling.second_moment import Metric, SecondMoment, norm_counts, private_norm_bound
-from discreet.solvers._shared.clipping import planned_slope, typical_slope
-from discreet.solvers._shared.loops import Made
-from discreet.solvers._shared.quadratic_model import QuadraticModel
+from discreet.solvers._shared.descents import Made, planned_slope, typical_slope
+from discreet.solvers._shared.minimisers import QuadraticModel
 from discreet.solvers.newton.calibration import ConstantScore, learn_label_scores
 from discreet.solvers.newton.planning import (
     CLIP,

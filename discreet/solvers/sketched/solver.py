@@ -26,7 +26,6 @@ from discreet.problem.coordinate_state import CoordinateState, noise_in_units
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem
 from discreet.scaling.plan import ScalingPlan, plan_scaling
-from discreet.solvers._shared.clipping import COORDINATE_CLIP, GRADIENT_CLIP
 from discreet.solvers._shared.coordinates import (
     default_steps,
     descend_in_loops,
@@ -34,7 +33,7 @@ from discreet.solvers._shared.coordinates import (
     smoothness_bounds,
     thresholds,
 )
-from discreet.solvers._shared.loops import until_optimal
+from discreet.solvers._shared.descents import COORDINATE_CLIP, GRADIENT_CLIP, until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
 from discreet.solvers.sketched.sketches import (

@@ -16,9 +16,8 @@ from discreet.privacy.mechanisms.additive import NoisyGrid
 from discreet.privacy.mechanisms.aggregation import row_norm
 from discreet.problem.column_scaling import ColumnScaling
 from discreet.problem.scaled_problem import BlockwiseProblem
-from discreet.solvers._shared.clipping import BATCH_CLIP, curvature_bound, planned_slope
+from discreet.solvers._shared.descents import BATCH_CLIP, curvature_bound, planned_slope, tail_length
 from discreet.solvers._shared.full_batch import FullBatchPlan, NoisyGradient
-from discreet.solvers._shared.loops import tail_length
 from discreet.solvers.admm import ADMM
 from discreet.solvers.ftrl.solver import FTRL, FTRLPlan
 from discreet.solvers.gradient_descent import GradientDescent

@@ -286,7 +286,7 @@ def theory_of(plan: Plan, radius: float) -> PlanTheory:
 
 def _gradient_norm(known: PublicProblem) -> float:
     """The norm of a row's gradient at a typical row; regressions in units of the target's scale."""
-    from discreet.solvers._shared.clipping import planned_slope
+    from discreet.solvers._shared.descents import planned_slope
 
     loss = known.problem.loss
     slope = loss.lipschitz if math.isfinite(loss.lipschitz) else planned_slope(known.problem)

@@ -17,7 +17,7 @@ from discreet.privacy.mechanisms.perturbations import OutputNoise, SphericalLapl
 from discreet.problem.column_scaling import ColumnScaling
 from discreet.problem.constraints import AxisPolytope
 from discreet.problem.scaled_problem import scaled_penalty_terms
-from discreet.solvers._shared.clipping import COORDINATE_CLIP, planned_slope
+from discreet.solvers._shared.descents import COORDINATE_CLIP, planned_slope
 from discreet.solvers._shared.minimisers import row_curvature
 from discreet.solvers.exponential import TARGET_SPREADS, ExponentialMechanism, ExponentialPlan, loss_range, unit_set
 from discreet.solvers.frank_wolfe.solver import ENTRY_CLIP, FrankWolfe, FrankWolfePlan
