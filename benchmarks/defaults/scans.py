@@ -214,14 +214,14 @@ SCANS = {
             most=0.9,
         ),
         *_scans("solvers.objective_perturbation", "MOST_DETERMINANT", _free("objective-perturbation"), tables=LABELS),
-        *_scans("solvers.bolt_on", "PASSES SMALLEST_BATCH", _free("bolt-on"), tables=LABELS),
+        *_scans("solvers.output_perturbation", "PASSES SMALLEST_BATCH", _free("bolt-on"), tables=LABELS),
         *_scans("solvers.sketched.solver", "SIZE LARGE_SET LARGE_SET_STEP", _free("sketched")),
         *_scans("solvers.greedy_coordinate_descent", "MOST_STEPS", _free("greedy-cd")),
         *_scans(
             "solvers.frank_wolfe.solver", "ENTRY_CLIP MOST_STEPS", FitError("frank-wolfe", in_l1_ball), tables=EVEN
         ),
         *_scans(
-            "solvers.mirror_descent",
+            "solvers.gradient_descent",
             "MOST_STEPS FEWEST_STEPS",
             FitError("mirror-descent", in_l1_ball),
             tables=EVEN,

@@ -159,7 +159,7 @@ class Plan(Generic[M, S]):
         """The public coefficients at which the solver begins: as given, or fitted on the public table; else None."""
         if not self.has_public_start or self.public.start is not None:
             return self.public.start
-        from discreet.solvers._shared.public_start import fitted_start
+        from discreet.solvers._shared.minimisers import fitted_start
 
         return fitted_start(self.problem, self.public)
 

@@ -33,7 +33,7 @@ from discreet.scaling.learn import declared_scaling
 from discreet.scaling.public_scales import check_sensitivity, start_is_better, total_gain, with_public_scales
 from discreet.scaling.second_moment import clipped_second_moment
 from discreet.solvers import SOLVERS, CoordinateDescent, GradientDescent, Newton
-from discreet.solvers._shared.public_start import fitted_start
+from discreet.solvers._shared.minimisers import fitted_start
 from discreet.solvers.newton.descent import largest_eigenvalue, public_metric
 from discreet.solvers.newton.planning import uses_public_metric
 from discreet.solvers.run import make_plan

@@ -4,6 +4,9 @@ Shared by output and objective perturbation, whose guarantees need to know how f
 Distances are in the norm of the penalty, sqrt(sum of l2_j w_j^2): a coordinate that is penalised more is known better.
 Theorem and proof: docs/guarantees/output-perturbation.md. Quadratic models, made of released numbers, are minimised
 exactly. Nothing here adds noise.
+
+A start is fitted, without privacy, on a public table. A small table is overfitted easily, and an overfitted start would
+be worse than none: a ridge is added, whose strength the table itself decides by cross-validation.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import math
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -20,17 +24,21 @@ import scipy.sparse as sp
 from discreet._common.checks import check_threshold
 from discreet._common.types import FloatArray
 from discreet.data.public import Public
+from discreet.data.public_inputs import PublicModel
+from discreet.data.rows import Data
 from discreet.kernels.gradient import row_norms
 from discreet.kernels.small_quadratic import minimise_quadratic
 from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms.perturbations import OutputNoise, SphericalLaplace
+from discreet.problem.column_scaling import identity_scaling
 from discreet.problem.losses import Loss
-from discreet.problem.optimum import accelerated_steps, largest_curvature
+from discreet.problem.optimum import accelerated_steps, is_smooth, largest_curvature, lbfgs
 from discreet.problem.penalties import PenaltyTerms
 from discreet.problem.problem import Problem
-from discreet.problem.scaled_problem import ScaledProblem
+from discreet.problem.scaled_problem import ScaledBlock, ScaledProblem, scale_problem
 from discreet.scaling.plan import ScalingPlan
+from discreet.scaling.public_scales import with_public_scales
 from discreet.solvers._shared.descents import NoiseRule
 from discreet.solvers.base import Solver, calibrated
 from discreet.solvers.plan import M, S
@@ -271,3 +279,53 @@ class QuadraticModel:
         ridged = self.matrix + np.diag(self.penalty_terms.l2)
         factor, lower = cho_factor(ridged)
         return np.asarray(factor), bool(lower)
+
+
+# Strengths of the ridge in units of the loss's curvature, in scaled columns; the last one leaves little but a constant.
+RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e2)
+FOLDS = 5
+MANY_ROWS = 5_000  # from which one fold tells enough
+ROUGH_STEPS, ROUGH_PROGRESS = 200, 1e-6  # a start need not be exact
+
+
+def fitted_start(problem: Problem, public: Public) -> PublicModel | None:
+    """The best ridge model of the public table, in the user's columns; None without a table or its target."""
+    table = public.table
+    if table is None or table.y is None:
+        return None
+    data = Data(table.X, np.asarray(table.y, dtype=np.float64))
+    target = not problem.loss.classification
+    centred = problem.fit_intercept and not public.sparse
+    scaling = with_public_scales(identity_scaling(public.columns), public, centred, target)
+    scaled = scale_problem(problem, data, scaling, data.rows, "C")
+    losses = np.zeros(len(RIDGES))
+    folds = np.arange(data.rows) % FOLDS
+    for fold in range(1 if data.rows > MANY_ROWS else min(FOLDS, data.rows)):
+        fitted, kept = _part(scaled, folds != fold), _part(scaled, folds == fold)
+        losses += [_mean_loss(kept, _minimised(fitted, ridge)) for ridge in RIDGES]
+    w = _minimised(scaled, RIDGES[int(np.argmin(losses))])
+    return PublicModel(*scaled.to_user(w))
+
+
+def _part(scaled: ScaledProblem, chosen: FloatArray) -> ScaledProblem:
+    where = np.flatnonzero(chosen)
+    return replace(scaled, X=scaled.X[where], y=scaled.y[where], rows=where.size)
+
+
+def _mean_loss(scaled: ScaledProblem, w: FloatArray) -> float:
+    return float(scaled.sum(partial(ScaledBlock.loss_sum, w=w))[0]) / scaled.rows
+
+
+def _minimised(scaled: ScaledProblem, ridge: float) -> FloatArray:
+    """About the minimiser of the objective with a ridge more.
+
+    That of the intercept weighs as much as one row, so that labels which do not occur keep a probability.
+    """
+    terms, smoothness = scaled.penalty_terms, scaled.problem.loss.smoothness
+    added = np.full(scaled.columns, ridge * smoothness)
+    added[scaled.scaling.columns :] = smoothness / scaled.rows
+    scaled = replace(scaled, penalty_terms=terms._replace(l2=terms.l2 + added))
+    if is_smooth(scaled):
+        return lbfgs(scaled, ROUGH_STEPS, ROUGH_PROGRESS)
+    steps = accelerated_steps(scaled, scaled.nearest_to_zero(), 1.0 / largest_curvature(scaled))
+    return next(islice(steps, ROUGH_STEPS, None))

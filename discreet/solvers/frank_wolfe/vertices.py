@@ -71,7 +71,7 @@ class Choice:
     """
 
     def __init__(self, paired: bool, scale: float, levels: FloatArray) -> None:
-        from discreet.kernels import frank_wolfe as kernel
+        from discreet.kernels import greedy as kernel
 
         self.kernel = kernel
         self.paired = paired
@@ -229,9 +229,9 @@ class TouchedPath:
     """
 
     def __init__(self, scaled: ScaledProblem, polytope: AxisPolytope, clip: float, scale: float, unit: float) -> None:
-        from discreet.kernels import frank_wolfe
+        from discreet.kernels import greedy
 
-        self.kernel = frank_wolfe
+        self.kernel = greedy
         self.scaled, self.polytope, self.clip, self.unit = scaled, polytope, clip, unit
         self.weight = scaled.kernel_weight
         self.rows = sp.csr_array(scaled.X)

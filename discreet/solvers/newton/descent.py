@@ -23,7 +23,7 @@ from discreet._common.types import FloatArray
 from discreet.data.rows import Data, takes_tensors
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.additive import NoisyGrid
-from discreet.problem.person_gradients import (
+from discreet.problem.scaled_block import (
     of_each_row,
     person_gradient_norms,
     person_gradient_sum,

@@ -39,6 +39,7 @@ from discreet.solvers.theory.plan_theory import (
     scales_of_clipping,
 )
 from discreet.theory.bound import Bound
+from discreet.theory.cd import greedy_cd_bound
 from discreet.theory.distance import (
     ContractionDistance,
     DistanceLaw,
@@ -47,9 +48,12 @@ from discreet.theory.distance import (
     NoiseNorm,
     SphericalDistance,
 )
-from discreet.theory.greedy_cd import greedy_cd_bound
-from discreet.theory.perturbations import objective_perturbation_bound, output_perturbation_bound
-from discreet.theory.selections import exponential_bound, frank_wolfe_bound
+from discreet.theory.selections import (
+    exponential_bound,
+    frank_wolfe_bound,
+    objective_perturbation_bound,
+    output_perturbation_bound,
+)
 
 
 @bound_of.register(GreedyCoordinateDescent)
