@@ -139,7 +139,7 @@ def proximal_step(
     block: ScaledBlock, w: FloatArray, products: FloatArray, gamma: float
 ) -> tuple[FloatArray, FloatArray]:
     """The margins at w, and the slope of each row's loss at its proximal point; `products` are the x_i . u_i."""
-    from discreet.kernels.proximal import fill_proximal_slopes
+    from discreet.kernels.slopes import fill_proximal_slopes
 
     margins, loss = block.margins(w), block.loss
     stiffness = gamma * block.norms**2

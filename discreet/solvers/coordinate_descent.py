@@ -29,14 +29,14 @@ from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.coordinates import (
+    CoordinateSolver,
     default_steps,
     descend_in_loops,
-    scaling_for_declared,
     smoothness_bounds,
     thresholds,
 )
 from discreet.solvers._shared.descents import until_optimal
-from discreet.solvers.base import Capabilities, Run, Solver, calibrated
+from discreet.solvers.base import Capabilities, Run, calibrated
 from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
 
 NOISE_ALONE = 2.0  # standard deviations that noise alone exceeds once in twenty tests
@@ -102,7 +102,7 @@ CoordinateDescentPlan = Plan[mechanisms.Additive, CoordinateDescentSettings]
 
 
 @dataclass(frozen=True)
-class CoordinateDescent(Solver[mechanisms.Additive, CoordinateDescentSettings]):
+class CoordinateDescent(CoordinateSolver[mechanisms.Additive, CoordinateDescentSettings]):
     """Proximal coordinate descent.
 
     Parameters
@@ -171,11 +171,6 @@ class CoordinateDescent(Solver[mechanisms.Additive, CoordinateDescentSettings]):
         return planned_releases(
             "mean gradients in one coordinate", plan.mechanism.event, relation, sensitivity, OF_THE_THRESHOLD
         )
-
-    def _plan_scaling(self, problem: Problem, public: Public, budget: Budget) -> ScalingPlan:
-        if self.smoothness is None:
-            return super()._plan_scaling(problem, public, budget)
-        return scaling_for_declared(self.smoothness, self.clip, problem, public)
 
     def _descend(self, scaled: ScaledProblem, plan: CoordinateDescentPlan, run: Run) -> tuple[FloatArray, int]:
         mechanism = plan.mechanism

@@ -32,15 +32,15 @@ from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.coordinates import (
+    CoordinateSolver,
     CoordinateSums,
     Moves,
-    scaling_for_declared,
     smoothness_bounds,
     sums_of_squares,
     thresholds,
 )
 from discreet.solvers._shared.descents import affordable_steps, until_optimal
-from discreet.solvers.base import Capabilities, Run, Solver, calibrated
+from discreet.solvers.base import Capabilities, Run, calibrated
 from discreet.solvers.plan import OF_THE_THRESHOLD, SQUARED_RANGE, Plan, Settings
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ GreedyPlan = Plan[Greedy, GreedySettings]
 
 
 @dataclass(frozen=True)
-class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
+class GreedyCoordinateDescent(CoordinateSolver[Greedy, GreedySettings]):
     """Proximal greedy coordinate descent.
 
     Parameters
@@ -335,11 +335,6 @@ class GreedyCoordinateDescent(Solver[Greedy, GreedySettings]):
         squares = replace(mechanism.of_measurement, count=steps).event
         told = "mean squares of the chosen column"
         return pairs + planned_releases(told, squares, relation, mechanisms.bounded_fractions(1) * one, SQUARED_RANGE)
-
-    def _plan_scaling(self, problem: Problem, public: Public, budget: Budget) -> ScalingPlan:
-        if self.smoothness is None:
-            return super()._plan_scaling(problem, public, budget)
-        return scaling_for_declared(self.smoothness, self.clip, problem, public)
 
     def _descend(self, scaled: BlockwiseProblem, plan: GreedyPlan, run: Run) -> tuple[FloatArray, int]:
         mechanism = plan.mechanism

@@ -25,7 +25,8 @@ from discreet.problem.scaled_block import ScaledBlock
 from discreet.problem.scaled_problem import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan, unscaled
 from discreet.solvers._shared.descents import COORDINATE_CLIP, NoiseRule, typical_slope
-from discreet.solvers.base import Plan, Run
+from discreet.solvers.base import Plan, Run, Solver
+from discreet.solvers.plan import M, S
 
 
 @dataclass
@@ -148,16 +149,22 @@ def default_steps(coordinates: int, public: Public, budget: Budget) -> float:
     return min(max(FEWEST_PASSES, PASSES.at(noise)) * coordinates, clear**2 / coordinates)
 
 
-def scaling_for_declared(
-    declared: tuple[float, ...], clip: float | None, problem: Problem, public: Public
-) -> ScalingPlan:
-    """Declared constants are for the user's own columns, which are then used as they are."""
-    coordinates = public.columns + problem.fit_intercept
-    if len(declared) != coordinates or not all(0.0 < m < math.inf for m in declared):
-        raise ValueError(f"smoothness must hold {coordinates} positive numbers (the intercept's last).")
-    if clip is None:
-        raise ValueError("smoothness needs clip as well: pass the threshold C.")
-    return unscaled(not problem.loss.classification)
+class CoordinateSolver(Solver[M, S]):
+    """A solver that may be told the smoothness of each coordinate."""
+
+    clip: float | None
+    smoothness: tuple[float, ...] | None
+
+    def _plan_scaling(self, problem: Problem, public: Public, budget: Budget) -> ScalingPlan:
+        """Declared constants are for the user's own columns, which are then used as they are."""
+        if self.smoothness is None:
+            return super()._plan_scaling(problem, public, budget)
+        coordinates = public.columns + problem.fit_intercept
+        if len(self.smoothness) != coordinates or not all(0.0 < m < math.inf for m in self.smoothness):
+            raise ValueError(f"smoothness must hold {coordinates} positive numbers (the intercept's last).")
+        if self.clip is None:
+            raise ValueError("smoothness needs clip as well: pass the threshold C.")
+        return unscaled(not problem.loss.classification)
 
 
 def thresholds(

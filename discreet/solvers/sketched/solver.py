@@ -27,14 +27,14 @@ from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem
 from discreet.scaling.plan import ScalingPlan, plan_scaling
 from discreet.solvers._shared.coordinates import (
+    CoordinateSolver,
     default_steps,
     descend_in_loops,
-    scaling_for_declared,
     smoothness_bounds,
     thresholds,
 )
 from discreet.solvers._shared.descents import COORDINATE_CLIP, GRADIENT_CLIP, until_optimal
-from discreet.solvers.base import Capabilities, Run, Solver, calibrated
+from discreet.solvers.base import Capabilities, Run, calibrated
 from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
 from discreet.solvers.sketched.sketches import (
     Independent,
@@ -136,7 +136,7 @@ SketchedPlan = Plan[mechanisms.Gaussian, SketchedSettings]
 
 
 @dataclass(frozen=True)
-class SketchedDescent(Solver[mechanisms.Gaussian, SketchedSettings]):
+class SketchedDescent(CoordinateSolver[mechanisms.Gaussian, SketchedSettings]):
     """Proximal descent on random sets of coordinates.
 
     Parameters
@@ -258,9 +258,7 @@ class SketchedDescent(Solver[mechanisms.Gaussian, SketchedSettings]):
         return coordinates if self.omega is None else min(coordinates, int(self.omega) + intercept)
 
     def _plan_scaling(self, problem: Problem, public: Public, budget: Budget) -> ScalingPlan:
-        if self.smoothness is not None:
-            return scaling_for_declared(self.smoothness, self.clip, problem, public)
-        if self.omega is None:
+        if self.smoothness is not None or self.omega is None:
             return super()._plan_scaling(problem, public, budget)
         target = not problem.loss.classification
         return plan_scaling(public, budget, self.scale_share, False, target)  # a centred zero is not a zero
