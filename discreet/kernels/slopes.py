@@ -3,7 +3,7 @@
 Losses with a number of their own are written out here; others come as `CompiledForms`, for which Numba compiles the
 same loops around their functions. A number that no branch knows gives NaN.
 
-So are the slopes at the proximal points of single rows. The proximal point of gam * weight_i * loss(x_i . w, y_i) at v is
+So are slopes at the proximal points of single rows. The proximal point of gam * weight_i * loss(x_i . w, y_i) at v is
 v - gam * weight_i * s_i x_i, where the slope s_i solves one equation in one unknown t, the margin at that point,
 
     s_i = loss'(t),   t = margin_i - stiffness_i * loss'(t),   stiffness_i = gam * weight_i * |x_i|^2 >= 0,

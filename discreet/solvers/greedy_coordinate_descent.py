@@ -322,16 +322,11 @@ class GreedyCoordinateDescent(CoordinateSolver[Greedy, GreedySettings]):
         what: dict[Kind, str] = {"selection": choice, "pure": choice, "Gaussian": entry, "Laplace": entry}
         relation, steps, mechanism = plan.public.relation, plan.settings.steps, plan.mechanism
         one = 1.0 / plan.public.rows
+        sensitivity = mechanisms.clipped_sum(relation) * one
         if not isinstance(mechanism, mechanisms.GumbelGreedy) or not mechanism.measured:
-            sensitivity = mechanisms.clipped_sum(relation) * one
             return planned_releases(what, mechanism.event, relation, sensitivity, OF_THE_THRESHOLD)
-        pairs = planned_releases(
-            what,
-            replace(mechanism, measured=False).event,
-            relation,
-            mechanisms.clipped_sum(relation) * one,
-            OF_THE_THRESHOLD,
-        )
+        pair = replace(mechanism, measured=False).event
+        pairs = planned_releases(what, pair, relation, sensitivity, OF_THE_THRESHOLD)
         squares = replace(mechanism.of_measurement, count=steps).event
         told = "mean squares of the chosen column"
         return pairs + planned_releases(told, squares, relation, mechanisms.bounded_fractions(1) * one, SQUARED_RANGE)

@@ -103,12 +103,8 @@ class ObjectivePerturbation(MinimiserRelease[ObjectiveNoise, ObjectivePerturbati
             )
         mechanism = calibrated(lambda z: ObjectiveNoise(z, shift, tails, pure), scaling_plan, budget, public)
         steepness = problem.loss.lipschitz * radius
-        limit = restarts_for(
-            row_curvature(problem.loss, radius),
-            ridge,
-            steepness,
-            0.5 * distance_of_minimum(mechanism, steepness, public.rows, ridge),
-        )
+        distance = 0.5 * distance_of_minimum(mechanism, steepness, public.rows, ridge)
+        limit = restarts_for(row_curvature(problem.loss, radius), ridge, steepness, distance)
         return mechanism, ObjectivePerturbationSettings(radius, ridge, shift, limit.steps)
 
     def _releases(self, plan: ObjectivePerturbationPlan) -> list[PlannedRelease]:

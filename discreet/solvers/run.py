@@ -96,8 +96,7 @@ def warn_of_nothing_learned(solution: Solution) -> None:
     if learned and scaling.target_low == scaling.target_high and solution.plan.is_noisy:
         warnings.warn(
             f"the target could not be told from noise, so the model predicts {scaling.constant_prediction:g} for every "
-            "row; "
-            "pass y_bounds=(low, high), or spend more epsilon on more rows.",
+            "row; pass y_bounds=(low, high), or spend more epsilon on more rows.",
             UtilityWarning,
             stacklevel=3,
         )

@@ -360,12 +360,6 @@ def _scaling_of_all(scaling: ColumnScaling, chosen: IntArray, columns: int) -> C
         whole[chosen] = part
         return whole
 
-    return replace(
-        scaling,
-        low=spread(scaling.low, 0.0),
-        high=spread(scaling.high, 0.0),
-        shift=spread(scaling.shift, 0.0),
-        scale=spread(scaling.scale, 1.0),
-        second_moment=spread(scaling.second_moment, 1.0),
-        frozen=spread(scaling.frozen, 1.0) > 0.0,
-    )
+    others = {"low": 0.0, "high": 0.0, "shift": 0.0, "scale": 1.0, "second_moment": 1.0}
+    parts: dict[str, Any] = {name: spread(getattr(scaling, name), other) for name, other in others.items()}
+    return replace(scaling, **parts, frozen=spread(scaling.frozen, 1.0) > 0.0)

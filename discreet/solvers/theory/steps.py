@@ -392,25 +392,28 @@ def _(solver: CoordinateDescent, plan: CoordinateDescentPlan, radius: float) -> 
     known = planned_problem(plan)
     bound, clip, _, grid = solver.sizes(known, plan)
     moved = coordinate_steps(solver, known, bound, clip, grid)
-    curvature = bound / solver.step
-    half_square = 0.5 * float(curvature.max()) * radius**2
-    gap = start_gap(known, float((clip**2).sum() ** 0.5), radius)
-    convexity = float((known.penalty_terms.l2 / curvature).min())
-    value = gap_after_loops(moved, plan.settings, solver.average, half_square, gap, convexity)
-    if math.isinf(value):
-        return None
     proved = plan.settings.sampling != "cyclic" and plan.settings.screening is None
     told = ["no entry of a row's gradient is larger than its threshold, where it would be clipped"]
     if not proved:
         told.append('proved for random coordinates (sampling="uniform") without screening; here they are taken as such')
-    return Bound(
-        value,
-        "expected excess of the objective",
-        "docs/guarantees/utility.md, theorems G5 and G6, after Mangold's thesis (A.3.28)",
-        proved,
-        (*told, *assumptions_of(plan)),
-        {"steps": float(plan.settings.steps)},
-    )
+    source = "docs/guarantees/utility.md, theorems G5 and G6, after Mangold's thesis (A.3.28)"
+    steepest = float((clip**2).sum() ** 0.5)
+    return _bound_of_loops(solver, plan, moved, known, bound / solver.step, steepest, radius, source, told, proved)
+
+
+def _bound_of_loops(
+    solver: CoordinateDescent | SketchedDescent, plan: Plan, moved: NoisyCoordinateSteps, known: PublicProblem,
+    curvature: FloatArray, steepest: float, radius: float, source: str, told: list[str], proved: bool,
+) -> Bound | None:  # fmt: skip
+    """The bound on the excess after all loops, from a start within the radius."""
+    half_square = 0.5 * float(curvature.max()) * radius**2
+    gap = start_gap(known, steepest, radius)
+    convexity = float((known.penalty_terms.l2 / curvature).min())
+    value = gap_after_loops(moved, plan.settings, solver.average, half_square, gap, convexity)
+    if math.isinf(value):
+        return None
+    assumed, settings = (*told, *assumptions_of(plan)), {"steps": float(plan.settings.steps)}
+    return Bound(value, "expected excess of the objective", source, proved, assumed, settings)
 
 
 @bound_of.register(SketchedDescent)
@@ -430,21 +433,13 @@ def _(solver: SketchedDescent, plan: SketchedPlan, radius: float) -> Bound | Non
         float((l2 / (curvature + l2)).min()),
         length=max(1.0, sizes.step),
     )
-    half_square = 0.5 * float(curvature.max()) * radius**2
-    gap = start_gap(known, float(np.linalg.norm(clip)), radius)
-    convexity = float((l2 / curvature).min())
-    value = gap_after_loops(moved, plan.settings, solver.average, half_square, gap, convexity)
-    if math.isinf(value):
-        return None
     shape = solver.noise == "equalised" or _equal(clip) or not isinstance(sizes.sketch, Nice)
     proved = _equal(chances) and not isinstance(sizes.sketch, Independent) and shape
     told = ["no row's gradient in a set is larger than its limit, where it would be clipped"]
     if not proved:
         told.append("proved for sets of one size, all equally likely, and noise in proportion to the thresholds")
-    source = "docs/guarantees/utility.md, theorem G6"
-    settings = {"steps": float(plan.settings.steps)}
-    quantity = "expected excess of the objective"
-    return Bound(value, quantity, source, proved, (*told, *assumptions_of(plan)), settings)
+    source, steepest = "docs/guarantees/utility.md, theorem G6", float(np.linalg.norm(clip))
+    return _bound_of_loops(solver, plan, moved, known, curvature, steepest, radius, source, told, proved)
 
 
 def _equal(values: FloatArray) -> bool:
