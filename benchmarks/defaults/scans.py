@@ -160,7 +160,7 @@ def _free(solver: str, **settings: Any) -> FitError:
 
 
 _NEWTON, _SHARED = "solvers.newton.planning", "solvers._shared"
-_SGD, _DUAL = "solvers.stochastic_gradient", "solvers.dual_coordinate_descent"
+_SGD, _DUAL = "solvers.stochastic_gradient", "solvers.coordinate_descent"
 _STREAM = (("aggregation", "tree"), ("epochs", 1))
 SCANS = {
     scan.constant: scan

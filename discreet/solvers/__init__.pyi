@@ -3,7 +3,7 @@ from discreet.solvers.base import Plan as Plan
 from discreet.solvers.base import Solution as Solution
 from discreet.solvers.base import Solver as Solver
 from discreet.solvers.coordinate_descent import CoordinateDescent as CoordinateDescent
-from discreet.solvers.dual_coordinate_descent import DualCoordinateDescent as DualCoordinateDescent
+from discreet.solvers.coordinate_descent import DualCoordinateDescent as DualCoordinateDescent
 from discreet.solvers.exponential import ExponentialMechanism as ExponentialMechanism
 from discreet.solvers.fixed_point.iteration import FixedPoint as FixedPoint
 from discreet.solvers.frank_wolfe.solver import FrankWolfe as FrankWolfe

@@ -23,7 +23,7 @@ from discreet.problem.penalties import L2
 from discreet.problem.problem import Problem
 from discreet.solvers import SOLVERS
 from discreet.solvers._shared.descents import averaged_noise
-from discreet.solvers.dual_coordinate_descent import DualCoordinateDescent
+from discreet.solvers.coordinate_descent import DualCoordinateDescent
 from discreet.solvers.greedy_coordinate_descent import GreedyCoordinateDescent
 from discreet.solvers.newton.planning import CALIBRATION, LABELS
 from discreet.solvers.stochastic_gradient import StochasticGradientDescent

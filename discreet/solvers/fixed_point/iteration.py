@@ -162,18 +162,6 @@ class ClippedRows:
         return (np.rint(each / step) * step if step > 0.0 else each).sum(axis=0)
 
 
-def plan_iteration(
-    iteration: FixedPoint, budget: Budget, mechanism: mechanisms.Additive, schedule: tuple[IntArray, ...] | None
-) -> ReleasePlan:
-    """Noise and cost of an iteration; `schedule` has the active blocks of each step, where the cost depends on them."""
-    relation = Relation(iteration.relation)
-    public_n = iteration.rows if relation is Relation.ADD_REMOVE else None
-    public = Public.of(iteration.rows, iteration.size, relation=relation, public_n=public_n)
-    cost = accounting.non_private_event() if budget.is_infinite else None
-    settings = {"iteration": iteration, "schedule": schedule}
-    return ReleasePlan("fixed point", public, budget, {"mechanism": mechanism}, settings, cost)
-
-
 def releases_of(plan: ReleasePlan) -> list[PlannedRelease]:
     """What will be told about the rows, in words; empty without noise."""
     if plan.budget.is_infinite:
@@ -381,15 +369,17 @@ class FixedPoint:
             For the active blocks of activation="independent", and of "uniform" where a row has one block. They are
             public.
         """
-        one = self.row_blocks == "one"
-        schedule = None
+        one, relation, schedule = self.row_blocks == "one", Relation(self.relation), None
         if self.active.rule == "independent" or (one and self.active.is_random):
             schedule = tuple(self.active.draw(generator_from(random_state), 0, self.steps))
         count = max(1, self.active.releases(self.steps, schedule, one))
         kind: type[mechanisms.Additive] = mechanisms.Laplace if budget.kind == "pure" else mechanisms.Gaussian
-        relation = Relation(self.relation)
-        multiplier = accounting.calibrate(lambda z: kind(z, count).event, budget, relation)
-        return plan_iteration(self, budget, kind(multiplier, count), schedule)
+        mechanism = kind(accounting.calibrate(lambda z: kind(z, count).event, budget, relation), count)
+        public_n = self.rows if relation is Relation.ADD_REMOVE else None
+        public = Public.of(self.rows, self.size, relation=relation, public_n=public_n)
+        settings = {"iteration": self, "schedule": schedule}  # the active blocks, where the cost depends on them
+        cost = accounting.non_private_event() if budget.is_infinite else None
+        return ReleasePlan("fixed point", public, budget, {"mechanism": mechanism}, settings, cost)
 
     def run(
         self, query: Query, plan: ReleasePlan, start: Any = None, random_state: Any = None, keep: bool = False
