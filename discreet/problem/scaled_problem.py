@@ -215,12 +215,9 @@ def scaled_penalty_terms(problem: Problem, scaling: ColumnScaling) -> PenaltyTer
     inner = scaling.penalty_terms(problem.penalty_terms(scaling.columns))
     extra = int(problem.fit_intercept)
     unit = float(np.exp(scaling.target_shift * problem.loss.target_power)) if scaling.log_target else 1.0
-    return PenaltyTerms(
-        l1=np.append(inner.l1 / unit, np.zeros(extra)),
-        l2=np.append(inner.l2 / unit, np.zeros(extra)),
-        low=np.append(inner.low, np.full(extra, -np.inf)),
-        high=np.append(inner.high, np.full(extra, np.inf)),
-    )
+    none, end = np.zeros(extra), np.full(extra, np.inf)
+    l1, l2 = np.append(inner.l1 / unit, none), np.append(inner.l2 / unit, none)
+    return PenaltyTerms(l1, l2, np.append(inner.low, -end), np.append(inner.high, end))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -9,8 +9,8 @@ planned releases is post-processing. Sensitivities and proofs: docs/guarantees/s
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -357,38 +357,18 @@ def _scaling_of(
     scale = radius * spread
     lost = scaling_plan.target and not limits.known[-1]
     wide = np.where(limits.known, scale, LOST_SCALE)
-    target_fields = _target_fields(found, shift, wide, noise * radius) if scaling_plan.target else {}
-    if scaling_plan.method == "target":
-        return replace(identity_scaling(p), **target_fields)
-    scaling = ColumnScaling(
-        low=found.outer_low[:p],
-        high=found.outer_high[:p],
-        shift=shift[:p],
-        scale=scale[:p],
-        second_moment=np.ones(p),
-        frozen=~limits.known[:p] | lost,  # of a target that is not found, columns can tell nothing
-        **target_fields,
-    )
-    if public.table is None:
+    scaling = identity_scaling(p)
+    if scaling_plan.method != "target":
+        frozen = ~limits.known[:p] | lost  # of a target that is not found, columns can tell nothing
+        low, high = found.outer_low[:p], found.outer_high[:p]
+        scaling = ColumnScaling(low, high, shift[:p], scale[:p], np.ones(p), frozen)
+    if scaling_plan.target:
+        deviation = noise[-1] * radius[-1]
+        scaling = scaling.with_target(found.outer_low[-1], found.outer_high[-1], shift[-1], wide[-1], deviation)
+    if scaling_plan.method == "target" or public.table is None:
         return scaling
-    return with_public_scales(
-        scaling,
-        public,
-        scaling_plan.centred,
-        scaling_plan.target,
-        scaling_plan.least_spread or 0.0,
-        scaling_plan.target_centred,
-    )
-
-
-def _target_fields(found: Ranges, shift: FloatArray, scale: FloatArray, noise: FloatArray) -> dict[str, Any]:
-    return {
-        "target_low": float(found.outer_low[-1]),
-        "target_high": float(found.outer_high[-1]),
-        "target_shift": float(shift[-1]),
-        "target_scale": float(scale[-1]),
-        "target_noise": float(noise[-1]),
-    }
+    least, target_centred = scaling_plan.least_spread or 0.0, scaling_plan.target_centred
+    return with_public_scales(scaling, public, scaling_plan.centred, scaling_plan.target, least, target_centred)
 
 
 def _learn_ranges(scaling_plan: ScalingPlan, data: Rows, public: Public, rng: RandomGenerator) -> Ranges:

@@ -85,14 +85,8 @@ def _with_public_target(scaling: ColumnScaling, public: Public, centred: bool) -
     if public.target_low is not None and public.target_high is not None:
         low, high = (min(max(end, public.target_low), public.target_high) for end in (low, high))
     (mean,), (spread,) = _moments(y, centred, public.table.rows)
-    return replace(
-        scaling,
-        target_low=float(low),
-        target_high=float(high),
-        target_shift=float(mean),
-        target_scale=float(spread),
-        target_noise=float(spread),  # the private mean may well be a deviation away: gradients decide
-    )
+    # The private mean may well be a deviation away: gradients decide.
+    return scaling.with_target(low, high, mean, spread, noise=spread)
 
 
 def bulk(X: Any) -> tuple[FloatArray, FloatArray]:

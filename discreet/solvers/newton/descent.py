@@ -253,8 +253,11 @@ class Descent:
             elif t == self.plan.settings.halfway:
                 if self.split.shares[NEW_CLIP] > 0.0:
                     self.clip = max(self._learn_clip(NEW_CLIP), self.clip * least_shrinkage(self.scaled.problem))
-                if self.split.shares[HESSIAN] > 0.0:
-                    self.models = self._learn_curvatures() if self.scaled.outputs > 1 else self._learn_hessian()
+                if self.split.shares[HESSIAN] > 0.0 and self.scaled.outputs > 1:
+                    self.models = self._learn_curvatures()
+                elif self.split.shares[HESSIAN] > 0.0:
+                    radius = self._learn_radius(CURVATURE_RADIUS, partial(curved_norms, **self._here))
+                    self.models = self._learn_hessian(radius)
             self._move(self._noisy_gradient(t))
             yield Made(self.w, share * self.w, share)
 
@@ -354,9 +357,8 @@ class Descent:
         self._keep_curvature(found.moments / metric.values, 1.0 / math.sqrt(table.rows))
         return metric
 
-    def _learn_hessian(self) -> list[QuadraticModel]:
-        """Two releases: a bound on the norms of the rows times their root curvatures, and the Hessian in the metric."""
-        radius = self._learn_radius(CURVATURE_RADIUS, partial(curved_norms, **self._here))
+    def _learn_hessian(self, radius: float) -> list[QuadraticModel]:
+        """The Hessian in the metric, given a bound on the norms of the rows times their root curvatures."""
         radius = max(radius, math.sqrt(self.scaled.columns))  # rows without curvature say nothing about the others
         total = self.scaled.sum(partial(hessian, **self._here, radius=radius, table_rows=self._table_rows))
         moment = self._release(total, radius, HESSIAN)
