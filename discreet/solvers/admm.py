@@ -90,15 +90,20 @@ class HiddenDuals(NoisyGradient):
         return self.grid.release(rng, total)
 
     def _block_sum(self, number: int, block: ScaledBlock, w: FloatArray, rng: RandomGenerator) -> FloatArray:
-        numbers = (self.gamma, self.relaxation, self.clip)
-        self.products[number], slopes = dual_round(block, w, self._before(number, block), *numbers)
+        margins, slopes = self._proximal_step(number, block, w)
+        own = clipped_slopes(slopes, block.norms, self.clip, block.weight)
+        self._move(number, margins, own * block.norms**2)
         return clipped_gradient_sum(block.X, slopes, block.norms, self.clip, block.weight, self.grid.step)
 
-    def _before(self, number: int, block: ScaledBlock) -> FloatArray:
-        """The x_i . u_i of a block before this round."""
+    def _proximal_step(self, number: int, block: ScaledBlock, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The margins at w, and the slope of each row's loss at its proximal point."""
         if len(self.products) <= number:
             self.products.append(block.margins(self.scaled.start()))
-        return self.products[number]
+        return proximal_step(block, w, self.products[number], self.gamma)
+
+    def _move(self, number: int, margins: FloatArray, products: FloatArray) -> None:
+        """u_i <- (1 - 2 lam) u_i + 2 lam (w - gam g_i), of which x_i . u_i is kept; `products` are the x_i . g_i."""
+        self.products[number] = moved(self.products[number], margins, products, self.gamma, self.relaxation)
 
 
 class NoisyDuals(HiddenDuals):
@@ -118,8 +123,7 @@ class NoisyDuals(HiddenDuals):
         return total  # of numbers that were released before
 
     def _block_sum(self, number: int, block: ScaledBlock, w: FloatArray, rng: RandomGenerator) -> FloatArray:
-        before = self._before(number, block)
-        margins, slopes = proximal_step(block, w, before, self.gamma)
+        margins, slopes = self._proximal_step(number, block, w)
         own = clipped_slopes(slopes, block.norms, self.clip, block.weight)
         products, total = np.empty_like(margins), np.zeros(self.scaled.columns)
         for part in piece_slices(margins.size, self.scaled.columns):
@@ -127,7 +131,7 @@ class NoisyDuals(HiddenDuals):
             gradients = self.grid.release(rng, own[part, None] * rows)
             products[part] = np.einsum("ij,ij->i", rows, gradients)
             total += gradients.sum(axis=0)
-        self.products[number] = moved(before, margins, products, self.gamma, self.relaxation)
+        self._move(number, margins, products)
         return total
 
 
@@ -149,21 +153,9 @@ def proximal_step(
 def moved(
     products: FloatArray, margins: FloatArray, gradients: FloatArray, gamma: float, relaxation: float
 ) -> FloatArray:
-    """The x_i . u_i after a round, from those before it, the margins x_i . w and the x_i . g_i.
-
-    u_i <- (1 - 2 lam) u_i + 2 lam (w - gam g_i).
-    """
+    """The x_i . u_i after a round, from those before it, the margins x_i . w and the x_i . g_i."""
     share = 2.0 * relaxation
     return (1.0 - share) * products + share * (margins - gamma * gradients)
-
-
-def dual_round(
-    block: ScaledBlock, w: FloatArray, products: FloatArray, gamma: float, relaxation: float, clip: float
-) -> tuple[FloatArray, FloatArray]:
-    """The x_i . u_i after a round of exact gradients, and the slopes at the proximal points."""
-    margins, slopes = proximal_step(block, w, products, gamma)
-    own = clipped_slopes(slopes, block.norms, clip, block.weight)
-    return moved(products, margins, own * block.norms**2, gamma, relaxation), slopes
 
 
 def checksum(block: ScaledBlock) -> float:
@@ -226,9 +218,15 @@ class DualRound:
         if checksum(scaled) != block.memory["checksum"]:
             raise ValueError(CHANGED)
         before = block.memory["duals"][self.number]
-        after, slopes = dual_round(scaled, self.w, before, self.gamma, self.relaxation, self.clip)
+        after, slopes = self._round(scaled, self.w, before)
         block.memory["duals"] = {self.number: before, self.number + 1: after}
         return clipped_gradient_sum(scaled.X, slopes, scaled.norms, self.clip, scaled.weight, self.step)
+
+    def _round(self, block: ScaledBlock, w: FloatArray, products: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The products x_i . u_i after a round, and the slopes at the proximal points."""
+        margins, slopes = proximal_step(block, w, products, self.gamma)
+        own = clipped_slopes(slopes, block.norms, self.clip, block.weight)
+        return moved(products, margins, own * block.norms**2, self.gamma, self.relaxation), slopes
 
     def _again(self, block: ScaledBlock) -> FloatArray:
         """The products before this round, from the weights of all rounds before."""
@@ -236,7 +234,7 @@ class DualRound:
             raise DualsLostError
         products = block.margins(self.start)
         for w in self.earlier:
-            products, _ = dual_round(block, w, products, self.gamma, self.relaxation, self.clip)
+            products, _ = self._round(block, w, products)
         return products
 
 
