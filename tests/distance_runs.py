@@ -49,12 +49,7 @@ def twin(problem, X, y, scaling, clip=np.inf, tolerance=1e-12):
 def fixed_point(scaled, step, clip, tolerance):
     w, norms = scaled.start(), row_norms(scaled.X)
     for _ in range(1_000_000):
-        gradient = (
-            clipped_gradient_sum(
-                scaled.X, scaled.problem.loss.slope(scaled.margins(w), scaled.y), norms, clip, scaled.weight
-            )
-            / scaled.rows
-        )
+        gradient = clipped_gradient_sum(scaled.X, scaled.slopes(w), norms, clip, scaled.weight) / scaled.rows
         moved = scaled.prox(w - step * gradient, step)
         if np.abs(moved - w).max() < tolerance:
             return moved

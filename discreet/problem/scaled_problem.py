@@ -258,6 +258,9 @@ class ScaledProblem(BlockwiseProblem):
     def margins(self, w: FloatArray) -> FloatArray:
         return margins_of(self.X, w)
 
+    def slopes(self, w: FloatArray) -> FloatArray:
+        return self.problem.loss.slope(self.margins(w), self.y)
+
     def norms(self) -> FloatArray:
         return row_norms(self.X)
 
