@@ -13,6 +13,8 @@ import numpy as np
 from discreet._common.checks import number_in
 from discreet.problem.arrays import Array, Values, direction_and_norm, extended_sum, floats
 
+__all__ = ["AxisPolytope", "Box", "Constraint", "L1Ball", "L2Ball", "SetAroundZero", "Simplex"]
+
 
 class Constraint(ABC):
     """A closed convex set; finite input of any size gives finite, NaN-free projections and oracle answers.
