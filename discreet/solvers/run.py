@@ -35,16 +35,7 @@ from discreet.solvers._shared.full_batch import FullBatchPlan
 from discreet.solvers.base import check_rows, why_not
 from discreet.solvers.coordinate_descent import CoordinateDescent, CoordinateDescentPlan
 from discreet.solvers.gradient_descent import GradientDescent
-from discreet.solvers.newton.planning import (
-    GRADIENTS,
-    LONG_RESIDUALS,
-    MOMENT_SHARE,
-    NewtonPlan,
-    first_slope,
-    fits_constant,
-    hidden_part,
-    moved_by_noise,
-)
+from discreet.solvers.newton import planning
 from discreet.solvers.newton.solver import Newton, weights_of_iterates
 from discreet.solvers.output_perturbation import OutputPerturbation, OutputPerturbationPlan
 from discreet.solvers.plan import Plan
@@ -250,7 +241,7 @@ def _automatic(problem: Problem, public: Public, budget: Budget) -> tuple[str, s
 
 
 def _why_constant(problem: Problem, public: Public, budget: Budget) -> str | None:
-    fits = fits_constant(Newton(), problem, public, budget)
+    fits = planning.fits_constant(Newton(), problem, public, budget)
     return "rows are too few for anything but a constant" if fits else None
 
 
@@ -296,7 +287,7 @@ def _why_not_newton(problem: Problem, public: Public, budget: Budget) -> str | N
     labels, alone = problem.loss.classification, not public.has_start and public.table is None
     several_rows, classes = public.persons and public.rows_per_person != 1, problem.loss.outputs if labels else 1
     if alone and (several_rows or classes > 1):
-        moved = moved_by_noise(problem, budget, public, public.columns + problem.fit_intercept)
+        moved = planning.moved_by_noise(problem, budget, public, public.columns + problem.fit_intercept)
         if LEAST_MOVED < moved <= MOST_MOVED:
             if several_rows:
                 return (
@@ -325,7 +316,7 @@ def _hides_all(problem: Problem, public: Public, budget: Budget) -> bool:
 
 
 def _hidden(problem: Problem, public: Public, budget: Budget) -> float:
-    return hidden_part(MOMENT_SHARE, budget, public, public.columns + problem.fit_intercept)
+    return planning.hidden_part(planning.MOMENT_SHARE, budget, public, public.columns + problem.fit_intercept)
 
 
 @singledispatch
@@ -362,15 +353,15 @@ def _(solver: CoordinateDescent, plan: CoordinateDescentPlan) -> float | None:
 
 
 @standard_error_of.register(Newton)
-def _(solver: Newton, plan: NewtonPlan) -> float | None:
+def _(solver: Newton, plan: planning.NewtonPlan) -> float | None:
     """Every step goes all the way to the minimum; those of the second half are averaged by their shares."""
     if plan.settings.is_constant or (solver.clip is not None and not plan.problem.loss.classification):
         return None
     usual = math.sqrt(_coordinates(plan)) * planned_slope(plan.problem)
-    learned = 1.0 if plan.problem.loss.classification else LONG_RESIDUALS
-    clip = solver.clip or usual * (learned if plan.settings.learns_norm_bounds else first_slope(plan.problem))
+    learned = 1.0 if plan.problem.loss.classification else planning.LONG_RESIDUALS
+    clip = solver.clip or usual * (learned if plan.settings.learns_norm_bounds else planning.first_slope(plan.problem))
     sensitivity = mechanisms.clipped_sum(plan.public.relation) * clip
-    parts = (plan.mechanism.part(GRADIENTS + t) for t in range(plan.settings.steps))
+    parts = (plan.mechanism.part(planning.GRADIENTS + t) for t in range(plan.settings.steps))
     noise = np.array([part.deviation(sensitivity) for part in parts])
     noise = noise / (plan.public.rows * plan.problem.loss.usual_curvature)  # of each step, in the metric
     return float(np.linalg.norm(weights_of_iterates(solver, plan) * noise))

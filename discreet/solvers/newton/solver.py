@@ -28,22 +28,9 @@ from discreet.scaling.plan import ScalingPlan, facts_for_scales, plan_target, un
 from discreet.scaling.second_moment import check_columns
 from discreet.solvers._shared.descents import descend, typical_slope, until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
+from discreet.solvers.newton import planning
 from discreet.solvers.newton.calibration import with_best_scale
 from discreet.solvers.newton.descent import Descent, only_constant
-from discreet.solvers.newton.planning import (
-    CALIBRATION,
-    GRADIENTS,
-    HESSIAN_SHARE,
-    LABELS,
-    LEAST_SHARE,
-    MOMENT_SHARE,
-    MOST_SHARE,
-    NewtonPlan,
-    NewtonSettings,
-    fits_constant,
-    planned,
-    releases_of,
-)
 from discreet.solvers.plan import LABEL_MARGIN, TARGET_MARGIN
 
 if TYPE_CHECKING:
@@ -237,10 +224,10 @@ def settled(descent: Descent, w: FloatArray, weights: FloatArray) -> FloatArray:
     Guarantee: costs the planned share of the mean curvature, if there is one.
     """
     w = shrunk(descent, w, weights)
-    if not descent.plan.problem.loss.log_link or descent.split.shares[LABELS] == 0.0:
+    if not descent.plan.problem.loss.log_link or descent.split.shares[planning.LABELS] == 0.0:
         return w
     variance = Columns(descent.metric.matrix, descent.mean_noise).variance_of(w[:-1])
-    return calibrated_intercept(descent.scaled, w, variance, descent.split.part(LABELS), descent.run.rng)
+    return calibrated_intercept(descent.scaled, w, variance, descent.split.part(planning.LABELS), descent.run.rng)
 
 
 def shrunk(descent: Descent, w: FloatArray, weights: FloatArray) -> FloatArray:
@@ -278,10 +265,10 @@ def settled_output(
             slopes = within_belief(slopes, noise[:-1, :-1], columns, usual)
         return with_intercept(w, slopes, noise, columns, constant, link_of(problem.loss), clipping_bias(descent))
 
-    if descent.split.shares[CALIBRATION] == 0.0:
+    if descent.split.shares[planning.CALIBRATION] == 0.0:
         return completed(slopes.expected(usual))
     signal, nothing = slopes.expected_signal(usual)
-    return with_best_scale(descent, descent.split.part(CALIBRATION), completed(signal), columns, nothing)
+    return with_best_scale(descent, descent.split.part(planning.CALIBRATION), completed(signal), columns, nothing)
 
 
 def within_belief(slopes: FloatArray, noise: FloatArray, columns: Columns, usual: float) -> FloatArray:
@@ -338,7 +325,7 @@ def noise_of(descent: Descent, model: QuadraticModel, w: FloatArray, weights: Fl
     scaled, metric, curvature = descent.scaled, descent.metric, descent.curvature
     bound = float(np.trace(model.matrix) / np.trace(metric.unwhitened(curvature.matrix)))
     sensitivity = mechanisms.clipped_sum(descent.relation) * descent.clip
-    parts = (descent.split.part(GRADIENTS + t) for t in range(weights.size))
+    parts = (descent.split.part(planning.GRADIENTS + t) for t in range(weights.size))
     steps = np.array([part.deviation(sensitivity) for part in parts]) / scaled.rows
     variances = averaged_noise(curvature.progress, steps, weights)
     # The rows are a sample: their mean gradient varies, and the steps have followed it part of the way.
@@ -414,7 +401,7 @@ def calibrated_intercept(
 
 
 @dataclass(frozen=True)
-class Newton(Solver[BudgetSplit, NewtonSettings]):
+class Newton(Solver[BudgetSplit, planning.NewtonSettings]):
     """Gradient steps preconditioned by a private second-moment matrix.
 
     Parameters
@@ -444,8 +431,8 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
     steps: int | None = None
     clip: float | None = None
     radius: float | None = None
-    moment_share: float = MOMENT_SHARE
-    hessian_share: float = HESSIAN_SHARE
+    moment_share: float = planning.MOMENT_SHARE
+    hessian_share: float = planning.HESSIAN_SHARE
     average: bool = True
     scale_share: float | None = None
 
@@ -453,17 +440,17 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         positive("steps", self.steps, whole=True)
         check_threshold("clip", self.clip)
         check_threshold("radius", self.radius)
-        number_in("moment_share", self.moment_share, LEAST_SHARE, MOST_SHARE)
-        number_in("hessian_share", self.hessian_share, 0.0, MOST_SHARE)
-        if self.moment_share + self.hessian_share > MOST_SHARE:
+        number_in("moment_share", self.moment_share, planning.LEAST_SHARE, planning.MOST_SHARE)
+        number_in("hessian_share", self.hessian_share, 0.0, planning.MOST_SHARE)
+        if self.moment_share + self.hessian_share > planning.MOST_SHARE:
             raise ValueError(
-                f"moment_share and hessian_share may be {MOST_SHARE} together, to leave some to the steps."
+                f"moment_share and hessian_share may be {planning.MOST_SHARE} together, to leave some to the steps."
             )
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[BudgetSplit, NewtonSettings]:
-        shares, settings = planned(self, problem, public, budget)
+    ) -> tuple[BudgetSplit, planning.NewtonSettings]:
+        shares, settings = planning.planned(self, problem, public, budget)
         if not any(shares):  # all is spent on the target's mean
             return BudgetSplit(1.0, shares), settings
         if not settings.is_constant:
@@ -471,15 +458,15 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         return calibrated(lambda z: BudgetSplit(z, shares), scaling_plan, budget, public), settings
 
     def _plan_scaling(self, problem: Problem, public: Public, budget: Budget) -> ScalingPlan:
-        if fits_constant(self, problem, public, budget):
+        if planning.fits_constant(self, problem, public, budget):
             facts = facts_for_scales(public, problem.loss.log_link)
             return unscaled(False) if problem.loss.classification else plan_target(facts, budget)
         return super()._plan_scaling(problem, public, budget)
 
-    def _releases(self, plan: NewtonPlan) -> list[PlannedRelease]:
-        return releases_of(plan)
+    def _releases(self, plan: planning.NewtonPlan) -> list[PlannedRelease]:
+        return planning.releases_of(plan)
 
-    def _descend(self, scaled: BlockwiseProblem, plan: NewtonPlan, run: Run) -> tuple[FloatArray, int]:
+    def _descend(self, scaled: BlockwiseProblem, plan: planning.NewtonPlan, run: Run) -> tuple[FloatArray, int]:
         if plan.budget.is_infinite and self.steps is None:
             return until_optimal(scaled, run, Descent(self, scaled, plan, run).exact_steps(), every=5)
         if plan.settings.is_constant:
@@ -489,8 +476,8 @@ class Newton(Solver[BudgetSplit, NewtonSettings]):
         return settled(descent, w, weights_of_iterates(self, plan)), plan.settings.steps
 
 
-def weights_of_iterates(solver: Newton, plan: NewtonPlan) -> FloatArray:
+def weights_of_iterates(solver: Newton, plan: planning.NewtonPlan) -> FloatArray:
     """With which weight the iterate after each step is part of the result."""
-    weights = np.array(plan.mechanism.shares[GRADIENTS:])
+    weights = np.array(plan.mechanism.shares[planning.GRADIENTS :])
     weights[: plan.settings.steps // 2 if solver.average else -1] = 0.0
     return weights / weights.sum()
