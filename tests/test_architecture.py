@@ -43,7 +43,7 @@ HEIGHT = {room: height for height, room in enumerate(ROOMS)}
 SHARED_BY_SOLVERS = {"base", "plan", "run", "_shared"}
 # What knows all solvers: the table, the choice, and what is looked up by their type, by plans and not by solvers.
 ABOVE_SOLVERS = {"__init__", "table", "run"}
-LOOKED_UP = {"standard_errors", "theory"}
+LOOKED_UP = {"theory"}
 MOST_ENTRIES = 22
 # Draws that a privacy cost rests on: mechanisms make them, next to the event that states the cost.
 PRICED_DRAWS = {

@@ -17,7 +17,7 @@ from discreet.preprocessing import PrivateQuantiles, PrivateScaler
 from discreet.problem.constraints import L1Ball, L2Ball
 from discreet.problem.penalties import L2
 from discreet.solvers import SOLVERS
-from discreet.solvers._shared.clipping import NoiseRule
+from discreet.solvers._shared.descents import NoiseRule
 
 Measure = Callable[..., float]  # settings of the solver -> error
 RIDGE = L2(1e-6)
@@ -160,7 +160,7 @@ def _free(solver: str, **settings: Any) -> FitError:
 
 
 _NEWTON, _SHARED = "solvers.newton.planning", "solvers._shared"
-_SGD, _DUAL = "solvers.stochastic_gradient", "solvers.dual_coordinate_descent"
+_SGD, _DUAL = "solvers.stochastic_gradient", "solvers.coordinate_descent"
 _STREAM = (("aggregation", "tree"), ("epochs", 1))
 SCANS = {
     scan.constant: scan
@@ -171,11 +171,11 @@ SCANS = {
         *_scans("solvers.newton.descent", "CLIPPED_ROWS LONG_ROWS", _free("newton")),
         *_scans("solvers.newton.planning", "LEAST_CURVATURE", _free("newton")),
         *_scans(_NEWTON, "NOISIEST_HESSIAN MOST_GROWTH", _free("newton")),
-        *_scans(f"{_SHARED}.clipping", "COORDINATE_CLIP", _free("cd")),
+        *_scans(f"{_SHARED}.descents", "COORDINATE_CLIP", _free("cd")),
         *_scans(f"{_SHARED}.coordinates", "PASSES NOISIEST FEWEST_PASSES", _free("cd")),
-        *_scans(f"{_SHARED}.clipping", "GRADIENT_CLIP", _free("gd")),
+        *_scans(f"{_SHARED}.descents", "GRADIENT_CLIP", _free("gd")),
         *_scans(f"{_SHARED}.full_batch", "FEWEST_STEPS STEPS_PER_COORDINATE WEAK_NOISE MOST_STEPS", _free("gd")),
-        *_scans(f"{_SHARED}.clipping", "BATCH_CLIP", _free("sgd")),
+        *_scans(f"{_SHARED}.descents", "BATCH_CLIP", _free("sgd")),
         *_scans("scaling.plan", "DEFAULT_SHARE", _free("newton"), most=0.9),
         *_scans("scaling.plan", "NOISIEST_HISTOGRAM HISTOGRAM LOCATION CLOSER MOMENTS", _free("newton")),
         *_scans("scaling.learn", "MARGIN TAIL DOUBTFUL_BINS", _free("newton")),
@@ -185,27 +185,27 @@ SCANS = {
         *_scans("scaling.second_moment", "CLEAR", _free("newton")),
         *_scans(_SGD, "PASSES SMALLEST_BATCH", _free("sgd")),
         *_scans(_SGD, "SMALLEST_RATE", _free("sgd"), most=1.0),
-        *_scans("solvers.svrg.solver", "ANCHORS MOST_INNER PATIENCE SMALLEST_BATCH", _free("svrg")),
-        *_scans("solvers.svrg.solver", "SVRG.anchor_share SMALLEST_RATE", _free("svrg"), most=0.99),
-        Scan("solvers.svrg.solver.DIFFERENCE", _free("svrg"), field="difference"),
+        *_scans("solvers.svrg", "ANCHORS MOST_INNER PATIENCE SMALLEST_BATCH", _free("svrg")),
+        *_scans("solvers.svrg", "SVRG.anchor_share SMALLEST_RATE", _free("svrg"), most=0.99),
+        Scan("solvers.svrg.DIFFERENCE", _free("svrg"), field="difference"),
         *_scans(_DUAL, "LARGEST_DUAL PASSES PROXIMITY SMALLEST_BATCH", _free("dual-cd")),
         *_scans(_DUAL, "SMALLEST_RATE", _free("dual-cd"), most=1.0),
         *_scans("solvers.ftrl.solver", "LEAVES EPOCHS", _free("ftrl")),
         Scan("solvers.ftrl.stream.CAPPED_LEAVES", _free("ftrl", settings=_STREAM), field="leaves"),
         Scan("solvers.ftrl.stream.OPEN_LEAVES", _free("ftrl", settings=_STREAM), field="leaves"),
         *_scans("solvers.gradient_descent", "GradientDescent.step", _free("gd"), most=1.99),
-        *_scans("solvers.admm.solver", "ADMM.gamma", _free("admm")),
+        *_scans("solvers.admm", "ADMM.gamma", _free("admm")),
         *_scans(_SGD, "StochasticGradientDescent.step", _free("sgd")),
-        *_scans("solvers.svrg.solver", "SVRG.step", _free("svrg")),
+        *_scans("solvers.svrg", "SVRG.step", _free("svrg")),
         *_scans("solvers.ftrl.solver", "FTRL.step", _free("ftrl")),
-        *_scans("solvers.coordinate_descent.solver", "CoordinateDescent.outer", _free("cd")),
+        *_scans("solvers.coordinate_descent", "CoordinateDescent.outer", _free("cd")),
         *_scans(
             "solvers.sufficient_statistics",
             "NORM_BOUND_SHARE LONG_ROWS",
             _free("sufficient-statistics"),
             tables=TARGETS,
         ),
-        *_scans(f"{_SHARED}.minimiser_release", "ROW_NORM WEIGHTS_GUESS", _free("output-perturbation"), tables=LABELS),
+        *_scans(f"{_SHARED}.minimisers", "ROW_NORM WEIGHTS_GUESS", _free("output-perturbation"), tables=LABELS),
         *_scans(
             "solvers.objective_perturbation",
             "DETERMINANT_SHARE",
@@ -214,24 +214,22 @@ SCANS = {
             most=0.9,
         ),
         *_scans("solvers.objective_perturbation", "MOST_DETERMINANT", _free("objective-perturbation"), tables=LABELS),
-        *_scans("solvers.bolt_on", "PASSES SMALLEST_BATCH", _free("bolt-on"), tables=LABELS),
+        *_scans("solvers.output_perturbation", "PASSES SMALLEST_BATCH", _free("bolt-on"), tables=LABELS),
         *_scans("solvers.sketched.solver", "SIZE LARGE_SET LARGE_SET_STEP", _free("sketched")),
-        *_scans("solvers.greedy_coordinate_descent.solver", "MOST_STEPS", _free("greedy-cd")),
+        *_scans("solvers.greedy_coordinate_descent", "MOST_STEPS", _free("greedy-cd")),
         *_scans(
             "solvers.frank_wolfe.solver", "ENTRY_CLIP MOST_STEPS", FitError("frank-wolfe", in_l1_ball), tables=EVEN
         ),
         *_scans(
-            "solvers.mirror_descent",
+            "solvers.gradient_descent",
             "MOST_STEPS FEWEST_STEPS",
             FitError("mirror-descent", in_l1_ball),
             tables=EVEN,
             seeds=2,
         ),
+        *_scans("solvers.exponential", "LABEL_REACH", FitError("exponential", in_l2_ball), tables=SMALL[:3], most=2.0),
         *_scans(
-            "solvers.exponential.solver", "LABEL_REACH", FitError("exponential", in_l2_ball), tables=SMALL[:3], most=2.0
-        ),
-        *_scans(
-            "solvers.exponential.solver",
+            "solvers.exponential",
             "TARGET_REACH TARGET_SPREADS",
             FitError("exponential", in_l2_ball),
             tables=SMALL[3:],

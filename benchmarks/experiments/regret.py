@@ -22,7 +22,7 @@ from discreet.problem.penalties import L2
 from discreet.problem.scaled_problem import scale_problem
 from discreet.scaling.learn import learn_scaling
 from discreet.solvers import FTRL
-from discreet.solvers.ftrl.leaf_loop import LeafLoop
+from discreet.solvers.ftrl.solver import LeafLoop
 
 NAME = "regret"
 EPSILON, RUNS, LEAVES = 1.0, 5, 512

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.kernels import greedy
-from discreet.kernels.units import UNROUNDED
+from discreet.kernels.gradient import UNROUNDED
 from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms import clipped_sum
 from discreet.privacy.random.generator import RandomGenerator, seeded_generator
@@ -30,7 +30,7 @@ from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import ScaledProblem, scale_problem
 from discreet.scaling.learn import learn_scaling
 from discreet.solvers import FrankWolfe, Plan
-from discreet.solvers.frank_wolfe.vertex_path import Path, begin
+from discreet.solvers.frank_wolfe.vertices import Path, begin
 
 RADIUS = 20.0
 

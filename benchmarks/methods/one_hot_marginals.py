@@ -18,7 +18,7 @@ from scipy.special import expit
 from discreet import Budget, Problem
 from discreet.data.public import Public
 from discreet.problem.losses import Logistic
-from discreet.solvers._shared.clipping import GRADIENT_CLIP
+from discreet.solvers._shared.descents import GRADIENT_CLIP
 from discreet.solvers.newton.planning import default_steps
 
 MOMENT_SHARE = 0.4  # of the budget, in mu^2; the rest is divided equally between the gradient steps

@@ -348,7 +348,7 @@ def _block_sums(data: Data, limits: Limits, measured: slice, on_grid: OnGrid) ->
 
 def _rounded_sums(X: Any, limits: Limits) -> FloatArray:
     """The sums over dense rows that all count the same, compiled."""
-    from discreet.kernels.column_sums import add_moments, tiled_columns
+    from discreet.kernels.histograms import add_moments, tiled_columns
 
     p = X.shape[1]
     tiled = tiled_columns(limits.low[:p], limits.high[:p], limits.centre[:p], limits.radius[:p])

@@ -2,6 +2,7 @@
 
 The gradient of row i is slope_i times x_i (an outer product for several outputs), so clipping it to a norm
 only rescales slope_i: no per-row gradient is ever stored.
+Kernels count clipped numbers in units, so that sums of them are sums of integers.
 """
 
 from __future__ import annotations
@@ -13,6 +14,19 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
+
+UNROUNDED = 2.0**-200  # a unit so small that rounding to multiples of it changes nothing
+
+
+def units_of(clip: FloatArray, step: float) -> FloatArray:
+    """In what numbers clipped to `clip` are counted: multiples of `step` times their threshold.
+
+    A step of 0, for no noise, stands for no rounding; a threshold of 0 gives a unit that is not 0.
+    """
+    if step == 0.0:
+        return np.full_like(clip, UNROUNDED)
+    return np.maximum(clip * step, np.finfo(np.float64).tiny)
+
 
 SMALLEST_NORM = 1e-150
 # Of the factors that shorten gradients: below it a quotient has few digits and may be twice as large as it should be.

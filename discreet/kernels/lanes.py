@@ -3,14 +3,21 @@
 Left to LLVM, a sum vectorises only if it may be reordered, and then its order and its last digits depend on the
 processor. Here lane k adds up the columns k, k + 8, k + 16, ..., then halves of the lanes are added to each other:
 with AVX-512 the lanes are one register, elsewhere several, and every product and sum is rounded alike.
+
+The rows of a table, of which loops ask for products with weights and add multiples, are (table,) or, compressed,
+(indptr, columns, values); Numba compiles a loop for each of the two.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
-from numba.extending import intrinsic, models, register_model
+from numba.extending import intrinsic, models, overload, register_model
 
 from discreet.kernels.small_rows import LANES
 
@@ -174,3 +181,41 @@ def sparse_dot(values, columns, first, end, w):
     for q in range(even, end):
         total += values[q] * w[columns[q]]
     return total
+
+
+_OPTIONS = {"error_model": "numpy", "forceinline": True}
+
+
+def arrays_of(X: Any) -> tuple[Any, ...]:
+    """The rows of a matrix as the loops take them."""
+    return (X.indptr, X.indices, X.data) if sp.issparse(X) else (X,)
+
+
+def margin_of(rows, i, w):
+    """The product of row i with the weights."""
+
+
+@overload(margin_of, jit_options=_OPTIONS)
+def _margin_of(rows, i, w):
+    if len(rows) == 1:
+        return lambda rows, i, w: dot(rows[0][i], w)
+    return lambda rows, i, w: sparse_dot(rows[2], rows[1], rows[0][i], rows[0][i + 1], w)
+
+
+def add_rounded(rows, i, factor, sums):
+    """Add row i times a factor, every entry rounded to an integer, to the sums."""
+
+
+@overload(add_rounded, jit_options=_OPTIONS)
+def _add_rounded(rows, i, factor, sums):
+    def of_table(rows, i, factor, sums):
+        row = rows[0][i]
+        for j in range(sums.size):
+            sums[j] += np.rint(factor * row[j])
+
+    def of_compressed(rows, i, factor, sums):
+        starts, columns, values = rows
+        for q in range(starts[i], starts[i + 1]):
+            sums[columns[q]] += np.rint(factor * values[q])
+
+    return of_table if len(rows) == 1 else of_compressed

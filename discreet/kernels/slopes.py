@@ -2,6 +2,15 @@
 
 Losses with a number of their own are written out here; others come as `CompiledForms`, for which Numba compiles the
 same loops around their functions. A number that no branch knows gives NaN.
+
+So are slopes at the proximal points of single rows. The proximal point of gam * weight_i * loss(x_i . w, y_i) at v is
+v - gam * weight_i * s_i x_i, where the slope s_i solves one equation in one unknown t, the margin at that point,
+
+    s_i = loss'(t),   t = margin_i - stiffness_i * loss'(t),   stiffness_i = gam * weight_i * |x_i|^2 >= 0,
+
+whose right-hand side falls and left-hand side grows, so that there is exactly one solution. It is in closed form for
+the squared, Huber and smoothed hinge losses, and found by Newton steps for the logistic loss and, unless they bring a
+form of their own, for others.
 """
 
 from __future__ import annotations
@@ -191,3 +200,132 @@ def clamp(value, limit):
     """value clipped to [-limit, limit]; a NaN becomes -limit, so it never exceeds its bound."""
     value = value if value > -limit else -limit
     return value if value < limit else limit
+
+
+SHORT_STEP = 1e-8  # a Newton step so short leaves an error below its square, which is that of rounding
+MOST_STEPS = 100  # in the search for one row; about five are needed
+
+
+@njit(cache=True, error_model="numpy")
+def fill_proximal_slopes(code, parameter, margins, y, stiffness, slopes):
+    """The slopes of all rows; numbers that are not finite give slopes that are not finite."""
+    n = margins.size
+    if code == LOGISTIC:
+        fill_logistic(margins, y, stiffness, slopes)
+    elif code == SMOOTHED_HINGE:
+        for i in range(n):
+            steepness = (1.0 + parameter - y[i] * margins[i]) / (2.0 * parameter + stiffness[i])
+            slopes[i] = -y[i] * min(max(steepness, 0.0), 1.0)
+    elif code == HUBER:
+        for i in range(n):
+            slopes[i] = min(max((margins[i] - y[i]) / (1.0 + stiffness[i]), -parameter), parameter)
+    elif code == SQUARED:
+        for i in range(n):
+            slopes[i] = (margins[i] - y[i]) / (1.0 + stiffness[i])
+    else:
+        for i in range(n):
+            slopes[i] = own_proximal_slope(code, parameter, margins[i], y[i], stiffness[i])
+
+
+def own_proximal_slope(code, parameter, margin, y, stiffness):
+    """The slope at the proximal point by the function of the loss; without one from its slope and curvature."""
+
+
+@overload(own_proximal_slope)
+def _own_proximal_slope(code, parameter, margin, y, stiffness):
+    proximal_slope = own_form(code, "proximal_slope")
+    if proximal_slope is None:
+        return slope_at_point
+    return lambda code, parameter, margin, y, stiffness: proximal_slope(parameter, margin, y, stiffness)
+
+
+def slope_at_point(code, parameter, margin, y, stiffness):
+    """The slope at the solution t of t = margin - stiffness * slope(t): Newton steps between two bounds.
+
+    The solution lies between the margin and where the slope at the margin leads: a slope never falls. A step that
+    leaves the bounds, and every eighth, goes to their middle. NaN for a loss without slope or curvature.
+    """
+    t, end = margin, margin - stiffness * own_slope(code, parameter, margin, y)
+    low, high = min(t, end), max(t, end)
+    for turn in range(MOST_STEPS):
+        excess = t - margin + stiffness * own_slope(code, parameter, t, y)
+        if excess > 0.0:
+            high = t
+        else:
+            low = t
+        before, t = t, t - excess / (1.0 + stiffness * own_curvature(code, parameter, t, y))
+        if turn % 8 == 7 or not low <= t <= high:
+            t = 0.5 * (low + high)
+        if not abs(t - before) > 2.0**-52 * abs(t):  # also for NaN
+            break
+    return own_slope(code, parameter, t, y)
+
+
+@njit(cache=True, error_model="numpy")
+def fill_logistic(margins, y, stiffness, slopes):
+    """The logistic slopes: four Newton steps for all rows, which vectorise, then more for the rows that need them.
+
+    With u = y * margin the point t = y * (margin at the proximal point) solves t = u + a / (1 + exp(t)). Where it is
+    negative the mirror image -t solves the same equation for -(u + a), so only t >= 0 has to be found.
+    """
+    n = margins.size
+    last = np.empty(n)
+    for i in range(n):
+        u, a = y[i] * margins[i], stiffness[i]
+        c = max(u, -(u + a))
+        t = first_point(c, a)
+        t += newton_step(c, a, t)  # written out: LLVM does not vectorise a loop around a loop
+        t += newton_step(c, a, t)
+        t += newton_step(c, a, t)
+        last[i] = newton_step(c, a, t)
+        t += last[i]
+        slopes[i] = y[i] * minus_sigmoid(t if u + 0.5 * a >= 0.0 else -t)
+    for i in range(n):
+        if not abs(last[i]) <= SHORT_STEP:
+            u, a = y[i] * margins[i], stiffness[i]
+            t = logistic_point(max(u, -(u + a)), a)
+            slopes[i] = y[i] * minus_sigmoid(t if u + 0.5 * a >= 0.0 else -t)
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def newton_step(c, a, t):
+    """One Newton step for t - c - a / (1 + exp(t)) = 0."""
+    s = -minus_sigmoid(t)
+    return (c - t + a * s) / (1.0 + a * s * (1.0 - s))
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def first_point(c, a):
+    """A point below the solution t >= 0 from which Newton steps rise to it.
+
+    On t >= 0 the function t - c - a / (1 + exp(t)) grows and is concave, so that steps from below never overshoot.
+    One Newton step from 0 is below, and so is c.
+    """
+    return max(c, max(c + 0.5 * a, 0.0) / (1.0 + 0.25 * a), 0.0)
+
+
+@njit(cache=True, error_model="numpy")
+def logistic_point(c, a):
+    """The solution t >= 0 of t = c + a / (1 + exp(t)), for c >= -a / 2: Newton steps between two bounds.
+
+    The equation is t = log((a + c - t) / (t - c)), whose right-hand side falls, so that an upper bound gives a lower
+    one. A step that leaves the bounds, and every eighth, goes to their middle: the search ends whatever rounding does.
+    """
+    high = c + np.log1p(a * np.exp(-c)) if c >= 0.0 else min(np.log1p(a), np.log(max((a + c) / -c, 1.0)))
+    low = first_point(c, a)
+    if a + c - high > 0.0 and high > c:
+        low = max(low, np.log((a + c - high) / (high - c)))
+    high = max(high, low) * (1.0 + SHORT_STEP) + SHORT_STEP  # both bounds are rounded
+    low, t = max(0.0, low * (1.0 - SHORT_STEP) - SHORT_STEP), low
+    for turn in range(MOST_STEPS):
+        step = newton_step(c, a, t)
+        if abs(step) <= SHORT_STEP:
+            return t + step
+        if step > 0.0:
+            low = t
+        else:
+            high = t
+        t = t + step
+        if turn % 8 == 7 or not low <= t <= high:
+            t = 0.5 * (low + high)
+    return t

@@ -1,6 +1,6 @@
 """Passes over scaled dense rows, slopes and curvatures with NumPy: the same bits as compiled, and nothing to compile.
 
-The twins of `row_passes`, `mapped_rows` and `slopes`; small tables need no more. Losses that bring functions of their
+The twins of `row_passes` and `slopes`; small tables need no more. Losses that bring functions of their
 own are compiled all the same: NumPy cannot call these with arrays. Whatever is computed of one row is added up in an
 order that is written down: by lanes over its columns (`lane_sums`), four columns at a time where it is multiplied by a
 matrix (`mapped`).
@@ -21,19 +21,6 @@ from discreet.kernels.elementary import (
 )
 from discreet.kernels.forms import HUBER, LOGISTIC, SMOOTHED_HINGE, SQUARED
 from discreet.kernels.gradient import SMALLEST_FACTOR
-
-__all__ = [
-    "add_clipped_gradients",
-    "add_norms",
-    "add_outer_products",
-    "fill_curvatures",
-    "fill_mapped_squares",
-    "fill_margins",
-    "fill_scaled",
-    "fill_slopes",
-    "fill_square_lengths",
-    "is_small",
-]
 
 SMALL = 1 << 18  # entries that NumPy passes over in milliseconds, while the first compiled pass takes seconds
 ENTRIES_OF_A_ROW = 8  # as many as a row costs beside its own
@@ -199,7 +186,7 @@ def add_outer_products(X, columns, last, maps, factors, unit, total):
 
 @np.errstate(all="ignore")
 def add_norms(norms, weight, unit, lowest, edges, counts):
-    """Add the weight of each row to the bin of its norm; an empty weight stands for 1. See `norm_counts`."""
+    """Add the weight of each row to the bin of its norm; an empty weight stands for 1. See `histograms`."""
     bits = float_to_bits(norms / unit)
     octaves = (bits << np.uint64(1)) >> np.uint64(MANTISSA_BITS + 1)
     places = (octaves.astype(np.int64) - EXPONENT_BIAS - lowest) * (edges.size + 1)

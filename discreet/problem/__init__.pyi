@@ -4,9 +4,9 @@ from discreet.problem.constraints import L1Ball as L1Ball
 from discreet.problem.constraints import L2Ball as L2Ball
 from discreet.problem.constraints import Simplex as Simplex
 from discreet.problem.coupled_penalties import CoupledPenalty as CoupledPenalty
+from discreet.problem.coupled_penalties import DirectionalL2 as DirectionalL2
 from discreet.problem.coupled_penalties import GroupL2 as GroupL2
 from discreet.problem.coupled_penalties import TotalVariation as TotalVariation
-from discreet.problem.directional_l2 import DirectionalL2 as DirectionalL2
 from discreet.problem.losses import ClassWeighted as ClassWeighted
 from discreet.problem.losses import Gamma as Gamma
 from discreet.problem.losses import Huber as Huber

@@ -98,6 +98,12 @@ class ColumnScaling:
         """What is predicted where the columns tell nothing."""
         return float(np.exp(self.target_shift)) if self.log_target else self.target_shift
 
+    def with_target(self, low: float, high: float, shift: float, scale: float, noise: float = np.inf) -> ColumnScaling:
+        """The same scaling for a target with these ends, this centre and width."""
+        low, high, shift, scale, noise = map(float, (low, high, shift, scale, noise))
+        ends = replace(self, target_low=low, target_high=high)
+        return replace(ends, target_shift=shift, target_scale=scale, target_noise=noise)
+
     def with_log_target(self, centred: bool) -> ColumnScaling:
         """The same scaling for a loss with a log link: the target has the unit of its mean.
 
@@ -129,12 +135,8 @@ class ColumnScaling:
 
     def penalty_terms(self, penalty_terms: PenaltyTerms) -> PenaltyTerms:
         """The user's separable penalty, written for the scaled weights w_j * scale_j."""
-        return PenaltyTerms(
-            l1=penalty_terms.l1 / self.scale,
-            l2=penalty_terms.l2 / self.scale**2,
-            low=penalty_terms.low * self.scale,
-            high=penalty_terms.high * self.scale,
-        )
+        l1, l2, low, high = penalty_terms
+        return PenaltyTerms(l1 / self.scale, l2 / self.scale**2, low * self.scale, high * self.scale)
 
     def coef(self, weights: FloatArray) -> FloatArray:
         """Coefficients for the user's columns; `weights` is (p,) or (outputs, p)."""
@@ -168,14 +170,9 @@ class ColumnScaling:
 
 def identity_scaling(columns: int) -> ColumnScaling:
     """No centring, no scaling, and no clipping but of entries so large that a margin could overflow."""
-    return ColumnScaling(
-        low=np.full(columns, -LARGEST_BOUND),
-        high=np.full(columns, LARGEST_BOUND),
-        shift=np.zeros(columns),
-        scale=np.ones(columns),
-        second_moment=np.ones(columns),
-        frozen=np.zeros(columns, dtype=bool),
-    )
+    low, high = np.full(columns, -LARGEST_BOUND), np.full(columns, LARGEST_BOUND)
+    shift, scale, square, frozen = np.zeros(columns), np.ones(columns), np.ones(columns), np.zeros(columns, dtype=bool)
+    return ColumnScaling(low, high, shift, scale, square, frozen)
 
 
 def exact_scaling(data: Data, centred: bool, target: bool) -> ColumnScaling:
@@ -194,8 +191,7 @@ def exact_scaling(data: Data, centred: bool, target: bool) -> ColumnScaling:
     )
     if not target:
         return scaling
-    low, high, centre, spread = (float(part[p]) for part in (-radius, radius, shift, scale))
-    return replace(scaling, target_low=low, target_high=high, target_shift=centre, target_scale=spread)
+    return scaling.with_target(-radius[p], radius[p], shift[p], scale[p])
 
 
 def largest_entries(X: Any) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
-from discreet.kernels.units import UNROUNDED, units_of
+from discreet.kernels.gradient import UNROUNDED, units_of
 from discreet.problem.scaled_problem import ScaledProblem
 
 
@@ -75,6 +76,14 @@ class CoordinateState:
 
 
 _NONE = np.empty(0, dtype=np.int32)
+
+
+def sweeps(state: CoordinateState) -> Iterator[FloatArray]:
+    """The weights after each pass over the coordinates, without noise and without end."""
+    order, zero_noise = np.arange(state.scaled.columns), np.zeros((state.scaled.columns, *state.scaled.shape[:-1]))
+    while True:
+        state.run(order, zero_noise)
+        yield state.w
 
 
 def noise_in_units(noise: FloatArray, clip: FloatArray, grid_step: float) -> FloatArray:

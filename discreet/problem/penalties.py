@@ -27,6 +27,11 @@ class PenaltyTerms(NamedTuple):
     low: Array
     high: Array
 
+    @property
+    def free(self) -> bool:
+        """Whether no coordinate has bounds."""
+        return bool(np.isneginf(self.low).all() and np.isposinf(self.high).all())
+
 
 def prox(v: Values, step: Values, penalty_terms: PenaltyTerms) -> Array:
     """Minimise (w - v)^2 / (2 step) + penalty(w) in each coordinate: shrink, scale, then clip.

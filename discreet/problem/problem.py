@@ -11,6 +11,7 @@ from discreet._common.types import FloatArray
 from discreet.problem.constraints import Box, Constraint
 from discreet.problem.coupled_penalties import RescaledPenalty
 from discreet.problem.losses import Loss
+from discreet.problem.losses.scalar import every_label
 from discreet.problem.penalties import Penalty, PenaltyTerms, Zero
 
 if TYPE_CHECKING:
@@ -92,8 +93,7 @@ class Problem:
         if not self.loss.classification:
             return
         outputs = self.loss.outputs
-        allowed = np.array([-1.0, 1.0]) if outputs == 1 else np.arange(outputs, dtype=np.float64)
-        if not np.isin(y, allowed).all():
+        if not np.isin(y, every_label(self.loss)[1]).all():
             wanted = "-1 and +1" if outputs == 1 else f"0, 1, ..., {outputs - 1}"
             raise ValueError(f"y must hold the labels {wanted} for this loss; recode it, or use an estimator.")
 

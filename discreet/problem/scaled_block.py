@@ -2,6 +2,9 @@
 
 What is computed of a row depends on that row alone: blocks of any size, and any number of threads, give the same bits.
 Nothing here adds noise.
+
+The gradient of a person with several rows is the mean of theirs, clipped as a whole: docs/guarantees/people.md, Theorem
+3.
 """
 
 from __future__ import annotations
@@ -12,15 +15,25 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from discreet._common.digest import digest_of
 from discreet._common.types import FloatArray, IndexArray, IntArray
+from discreet.data.people import person_bounds
 from discreet.data.rows import can_take_tensors, takes_tensors
 from discreet.kernels import small_rows
-from discreet.kernels.gradient import SMALLEST_NORM, clipped_gradient_sum, mapped_row_norms, margins_of, row_norms
+from discreet.kernels.gradient import (
+    SMALLEST_NORM,
+    clipped_gradient_sum,
+    clipped_slopes,
+    mapped_row_norms,
+    margins_of,
+    row_norms,
+)
 
 if TYPE_CHECKING:
     from discreet.data.rows import Data
+    from discreet.kernels.tensors import TensorRows
     from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.losses import Loss
 
@@ -282,8 +295,6 @@ class BlockScaling:
             X = self.scaling.matrix(block, "C", self.fit_intercept)
             return MatrixBlock(X, y, block.weight, self.loss, start=block.start)
         if block.on_device:
-            from discreet.problem.gpu_block import GpuBlock
-
             return GpuBlock(block, self.scaling, y, self.loss, self.fit_intercept, False, *self._compiled)
         return UnscaledBlock(block, self.scaling, y, self.loss, self.fit_intercept, self.keeps_matrix, *self._compiled)
 
@@ -312,3 +323,139 @@ class PartOfScaled:
 
     def __call__(self, block: Data) -> FloatArray:
         return self.part(block.keep(self.scaled.key, self.scaled))
+
+
+class RowVector(np.ndarray[Any, Any]):
+    """One number per row, on the host and, as `tensor`, on the device: what is asked for at every step stays there.
+
+    It cannot be written to, as the other copy would not follow; what NumPy computes of it has no tensor.
+    """
+
+    tensor: Any = None
+
+    @classmethod
+    def of(cls, tensor: Any) -> RowVector:
+        """The vector of a tensor."""
+        vector: RowVector = np.asarray(tensor.cpu().numpy(), dtype=np.float64).view(cls)
+        vector.tensor = tensor
+        vector.flags.writeable = False
+        return vector
+
+
+@dataclass(frozen=True, eq=False)
+class GpuBlock(UnscaledBlock):
+    """Rows in a tensor, `data.X`, scaled on its device whenever they are read, in double precision.
+
+    Numbers per row are arrays on the host, as in every block; targets, weights and norms have a copy on the device.
+    """
+
+    @cached_property
+    def _on_device(self) -> TensorRows:
+        from discreet.kernels.tensors import TensorRows
+
+        return TensorRows(self.data.X, self._columns, self.intercept)
+
+    @cached_property
+    def _targets(self) -> Any:
+        return self._on_device.tensor(self.y)
+
+    @cached_property
+    def _weights(self) -> Any:
+        return None if self.weight is None else self._on_device.tensor(self.weight)
+
+    @property
+    def X(self) -> Any:  # noqa: N802 - the name of the field in the other blocks
+        return self._on_device.matrix()
+
+    @cached_property
+    def norms(self) -> FloatArray:
+        return RowVector.of(self._on_device.norms())
+
+    def mapped_norms(self, matrix: FloatArray) -> FloatArray:
+        return RowVector.of(self._on_device.norms(matrix))
+
+    def outer_products(self, factors: FloatArray, unit: float, matrix: FloatArray | None = None) -> FloatArray:
+        return self._on_device.outer_products(self._tensor(factors), unit, matrix)
+
+    def margins(self, w: FloatArray) -> FloatArray:
+        return RowVector.of(self._on_device.margins(w))
+
+    def slopes(self, w: FloatArray) -> FloatArray:
+        if "tensor_slope" not in self.forms:
+            return self.loss.slope(np.asarray(self.margins(w)), self.y)
+        return RowVector.of(self._on_device.slopes(w, self._targets, self.code))
+
+    def gradient_sum(self, w: FloatArray, norms: FloatArray, clip: float, step: float = 0.0) -> FloatArray:
+        rows = self._on_device
+        if "tensor_slope" in self.forms:
+            return rows.gradient_sum(w, self._targets, self.code, self._tensor(norms), clip, self._weights, step)
+        factors = clipped_slopes(self.slopes(w), np.asarray(norms), clip, self.weight)
+        sums = rows.factor_sum(self._tensor(factors.reshape(self.y.size, -1)), step)
+        return sums if w.ndim > 1 else sums[0]
+
+    def _tensor(self, values: FloatArray) -> Any:
+        """One number per row on the device: the copy that lies there, if there is one."""
+        kept = getattr(values, "tensor", None)
+        return self._on_device.tensor(np.asarray(values)) if kept is None else kept
+
+
+NormsOf = Callable[[Any], FloatArray]  # of the rows of a matrix
+LARGEST_ROW = 1e150  # above it the square of a row's gradient could overflow, and the row counts as 0
+
+
+def person_gradients(block: ScaledBlock, w: FloatArray) -> list[Any]:
+    """For each output, the weighted sums of the rows' gradients, person by person: (persons, columns), sparse if X is.
+
+    A row whose gradient is not finite, or beyond all use, adds nothing.
+    """
+    if block.persons is None or block.weight is None:
+        raise ValueError("this block has no persons with several rows.")
+    slopes = np.atleast_2d(block.slopes(w).T)
+    ends = person_bounds(block.persons)
+    with np.errstate(over="ignore", invalid="ignore"):
+        usable = np.isfinite(slopes).all(axis=0) & (np.abs(slopes).max(axis=0) * block.norms < LARGEST_ROW)
+    factors = np.where(usable, np.nan_to_num(slopes), 0.0) * block.weight
+    return [_sums(each, ends) @ block.X for each in factors]
+
+
+def person_gradient_norms(gradients: list[Any], norms: NormsOf) -> FloatArray:
+    """The norm of each person's gradient, over all outputs."""
+    if len(gradients) == 1:
+        return norms(gradients[0])
+    return np.asarray(np.sqrt(sum(norms(each) ** 2 for each in gradients)))
+
+
+def person_gradient_sum(block: ScaledBlock, w: FloatArray, norms: NormsOf, clip: float, step: float) -> FloatArray:
+    """The sum over persons of their gradients, each clipped to `clip` and then rounded to multiples of the step.
+
+    Guarantee: every person, with however many rows, contributes a vector of norm at most clip, before it is rounded
+    once.
+    """
+    gradients = person_gradients(block, w)
+    size = person_gradient_norms(gradients, norms)
+    factor = np.where(np.isfinite(size), 1.0, 0.0)
+    if np.isfinite(clip):
+        factor *= clip / np.fmax(size, clip) if clip > 0.0 else 0.0
+    # The persons' gradients are rows of slope 1 that are clipped already.
+    sums = [clipped_gradient_sum(each, factor, np.ones(factor.size), np.inf, None, step) for each in gradients]
+    return sums[0] if w.ndim == 1 else np.stack(sums)
+
+
+def summed_weights(block: ScaledBlock) -> FloatArray | None:
+    """The weight of each person: that of all rows together, at most 1."""
+    if block.persons is None or block.weight is None:
+        return block.weight
+    return np.add.reduceat(block.weight, person_bounds(block.persons)[:-1])
+
+
+def of_each_row(values: Any, block: ScaledBlock) -> Any:
+    """Values of persons, one after the other, for each of their rows."""
+    if block.persons is None:
+        return values
+    return np.repeat(values, np.diff(person_bounds(block.persons)))
+
+
+def _sums(factors: FloatArray, ends: IntArray) -> Any:
+    """The matrix that adds up the rows of each person, each times its factor."""
+    shape = (ends.size - 1, factors.size)
+    return sp.csr_array((factors, np.arange(factors.size), ends), shape=shape)

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -44,6 +44,14 @@ class BlockwiseProblem(ABC):
     rows: int
     penalty_terms: PenaltyTerms
     origin: FloatArray | None = None
+
+    @classmethod
+    def of(
+        cls, problem: Problem, scaling: ColumnScaling, rows: int, start: PublicModel | None = None, **own: Any
+    ) -> Self:
+        """The problem in the columns of a scaling, from a public start if there is one."""
+        terms, origin = scaled_penalty_terms(problem, scaling), scaled_start(problem, scaling, start)
+        return cls(problem=problem, scaling=scaling, rows=rows, penalty_terms=terms, origin=origin, **own)
 
     @abstractmethod
     def blocks(self) -> Iterable[ScaledBlock]:
@@ -207,12 +215,9 @@ def scaled_penalty_terms(problem: Problem, scaling: ColumnScaling) -> PenaltyTer
     inner = scaling.penalty_terms(problem.penalty_terms(scaling.columns))
     extra = int(problem.fit_intercept)
     unit = float(np.exp(scaling.target_shift * problem.loss.target_power)) if scaling.log_target else 1.0
-    return PenaltyTerms(
-        l1=np.append(inner.l1 / unit, np.zeros(extra)),
-        l2=np.append(inner.l2 / unit, np.zeros(extra)),
-        low=np.append(inner.low, np.full(extra, -np.inf)),
-        high=np.append(inner.high, np.full(extra, np.inf)),
-    )
+    none, end = np.zeros(extra), np.full(extra, np.inf)
+    l1, l2 = np.append(inner.l1 / unit, none), np.append(inner.l2 / unit, none)
+    return PenaltyTerms(l1, l2, np.append(inner.low, -end), np.append(inner.high, end))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -270,17 +275,9 @@ def scale_problem(
 ) -> ScaledProblem:
     """Copy the rows into scaled columns once, in the order the solver wants."""
     scaling = scaling_for(problem, scaling)
-    return ScaledProblem(
-        problem=problem,
-        scaling=scaling,
-        rows=rows,
-        penalty_terms=scaled_penalty_terms(problem, scaling),
-        origin=scaled_start(problem, scaling, start),
-        X=scaling.matrix(data, order, problem.fit_intercept),
-        y=data.y if problem.loss.classification else scaling.target(data.y),
-        weight=data.weight,
-        persons=data.persons,
-    )
+    X = scaling.matrix(data, order, problem.fit_intercept)
+    y = data.y if problem.loss.classification else scaling.target(data.y)
+    return ScaledProblem.of(problem, scaling, rows, start, X=X, y=y, weight=data.weight, persons=data.persons)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -329,12 +326,4 @@ def unscaled_problem(
     problem: Problem, source: Rows, scaling: ColumnScaling, rows: int, start: PublicModel | None = None
 ) -> UnscaledProblem:
     """The problem on rows that stay where they are; none is read yet."""
-    scaling = scaling_for(problem, scaling)
-    return UnscaledProblem(
-        problem=problem,
-        scaling=scaling,
-        rows=rows,
-        penalty_terms=scaled_penalty_terms(problem, scaling),
-        origin=scaled_start(problem, scaling, start),
-        source=source,
-    )
+    return UnscaledProblem.of(problem, scaling_for(problem, scaling), rows, start, source=source)

@@ -52,7 +52,7 @@ def _one_per_column(groups: list[range], columns: int) -> bool:
 
 def _column_counts(block: Data, target: bool, origin: FloatArray) -> FloatArray:
     """One histogram for each dense column, compiled, and one for the target."""
-    from discreet.kernels.column_sums import add_exponents
+    from discreet.kernels.histograms import add_exponents
 
     p, weight = block.columns, exact_weights(block.weight)
     counts = np.zeros((p + target, BINS))

@@ -9,8 +9,8 @@ planned releases is post-processing. Sensitivities and proofs: docs/guarantees/s
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from discreet.privacy import mechanisms
 from discreet.problem.column_scaling import SMALLEST_SPREAD, ColumnScaling, identity_scaling
 from discreet.scaling import histograms
 from discreet.scaling.plan import counted_columns
-from discreet.scaling.public_scales import public_ranges, with_public_scales
+from discreet.scaling.public_scales import bulk, with_public_scales
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -144,27 +144,12 @@ class Counter:
     public: Public
     rng: RandomGenerator
 
-    def counts(
-        self, groups: list[range], origin: FloatArray, mechanism: mechanisms.Additive
-    ) -> tuple[FloatArray, Noise]:
-        """One noisy histogram for each group of columns, and its noise.
+    def noisy(self, counts: FloatArray, groups: int, mechanism: mechanisms.Additive) -> tuple[FloatArray, Noise]:
+        """Counts with noise, and its law; every row has added its weight to one bin in each of so many groups.
 
         Guarantee: costs one event of the mechanism.
         """
-        counts = histograms.exponent_counts(self.data, groups, origin)
-        sensitivity = mechanisms.one_hot_counts(self.public.relation, len(groups))
-        counts = mechanism.release(self.rng, counts, sensitivity)
-        return counts, Noise(mechanism, sensitivity, counts.size)
-
-    def relative_counts(
-        self, origin: FloatArray, unit: FloatArray, mechanism: mechanisms.Additive
-    ) -> tuple[FloatArray, Noise]:
-        """One noisy histogram for all columns, each in its own unit, and its noise.
-
-        Guarantee: costs one event of the mechanism.
-        """
-        counts = histograms.relative_counts(self.data, origin, unit)
-        sensitivity = mechanisms.one_hot_counts(self.public.relation, 1)
+        sensitivity = mechanisms.one_hot_counts(self.public.relation, groups)
         counts = mechanism.release(self.rng, counts, sensitivity)
         return counts, Noise(mechanism, sensitivity, counts.size)
 
@@ -196,7 +181,8 @@ def cut_around_origin(
     if mechanism.multiplier == 0.0:
         _cut_exactly(ranges, groups, origin, counter)
         return {}
-    counts, noise = counter.counts(groups, origin, mechanism)
+    counts = histograms.exponent_counts(counter.data, groups, origin)
+    counts, noise = counter.noisy(counts, len(groups), mechanism)
     zeros = mechanism.level(noise.sensitivity, FALSE_ZEROS)
     known, margin = ranges.known, noise.margin(counter.public.rows)
     radii = [histograms.radius_of(row, *noise.levels(known[j])) for row, j in zip(counts, columns, strict=True)]
@@ -229,7 +215,7 @@ def cut_together(ranges: Ranges, columns: list[int], mechanism: mechanisms.Addit
     unit = np.full(p, np.inf)
     unit[columns] = np.maximum(ranges.high - origin, origin - ranges.low)[columns] if known else 1.0
     unit[unit == 0.0] = np.inf
-    counts, noise = counter.relative_counts(origin, unit, mechanism)
+    counts, noise = counter.noisy(histograms.relative_counts(counter.data, origin, unit), 1, mechanism)
     radius = histograms.radius_of(counts[0], *noise.levels(known))
     lengths = np.where(np.isfinite(unit), unit, 0.0)[columns]
     ranges.cut_around(columns, origin, radius, noise.margin(counter.public.rows), lengths)
@@ -258,7 +244,8 @@ def cut_around_means(
         return
     start = np.clip(0.0, ranges.low, ranges.high)
     origin = counter.means(ranges, list(far), location)
-    counts, noise = counter.counts([range(j, j + 1) for j in far], origin, histogram)
+    counts = histograms.exponent_counts(counter.data, [range(j, j + 1) for j in far], origin)
+    counts, noise = counter.noisy(counts, len(far), histogram)
     margin = noise.margin(counter.public.rows)
     for (j, near), row in zip(far.items(), counts, strict=True):
         radius = histograms.radius_of(row, *noise.levels(known=True, tail=tail))
@@ -285,10 +272,7 @@ def cut_target(found: Ranges, plan: ReleasePlan, counter: Counter) -> None:
             radius = histograms.largest(counter.data, [range(p, p + 1)], origin)[0]
             found.cut_around([p], origin, min(radius, LARGEST_BOUND), 1.0)
         return
-    counts = histograms.signed_target_counts(counter.data)
-    sensitivity = mechanisms.one_hot_counts(counter.public.relation, 1)
-    counts = plan.histogram.release(counter.rng, counts, sensitivity)
-    noise = Noise(plan.histogram, sensitivity, counts.size)
+    counts, noise = counter.noisy(histograms.signed_target_counts(counter.data), 1, plan.histogram)
     low, high = signed_range(counts[0], noise)
     if found.known[p] and min(high, found.high[p]) <= max(low, found.low[p]):
         return
@@ -373,38 +357,18 @@ def _scaling_of(
     scale = radius * spread
     lost = scaling_plan.target and not limits.known[-1]
     wide = np.where(limits.known, scale, LOST_SCALE)
-    target_fields = _target_fields(found, shift, wide, noise * radius) if scaling_plan.target else {}
-    if scaling_plan.method == "target":
-        return replace(identity_scaling(p), **target_fields)
-    scaling = ColumnScaling(
-        low=found.outer_low[:p],
-        high=found.outer_high[:p],
-        shift=shift[:p],
-        scale=scale[:p],
-        second_moment=np.ones(p),
-        frozen=~limits.known[:p] | lost,  # of a target that is not found, columns can tell nothing
-        **target_fields,
-    )
-    if public.table is None:
+    scaling = identity_scaling(p)
+    if scaling_plan.method != "target":
+        frozen = ~limits.known[:p] | lost  # of a target that is not found, columns can tell nothing
+        low, high = found.outer_low[:p], found.outer_high[:p]
+        scaling = ColumnScaling(low, high, shift[:p], scale[:p], np.ones(p), frozen)
+    if scaling_plan.target:
+        deviation = noise[-1] * radius[-1]
+        scaling = scaling.with_target(found.outer_low[-1], found.outer_high[-1], shift[-1], wide[-1], deviation)
+    if scaling_plan.method == "target" or public.table is None:
         return scaling
-    return with_public_scales(
-        scaling,
-        public,
-        scaling_plan.centred,
-        scaling_plan.target,
-        scaling_plan.least_spread or 0.0,
-        scaling_plan.target_centred,
-    )
-
-
-def _target_fields(found: Ranges, shift: FloatArray, scale: FloatArray, noise: FloatArray) -> dict[str, Any]:
-    return {
-        "target_low": float(found.outer_low[-1]),
-        "target_high": float(found.outer_high[-1]),
-        "target_shift": float(shift[-1]),
-        "target_scale": float(scale[-1]),
-        "target_noise": float(noise[-1]),
-    }
+    least, target_centred = scaling_plan.least_spread or 0.0, scaling_plan.target_centred
+    return with_public_scales(scaling, public, scaling_plan.centred, scaling_plan.target, least, target_centred)
 
 
 def _learn_ranges(scaling_plan: ScalingPlan, data: Rows, public: Public, rng: RandomGenerator) -> Ranges:
@@ -429,7 +393,7 @@ def _declared_ranges(scaling_plan: ScalingPlan, public: Public) -> Ranges:
     columns = public.columns + scaling_plan.target
     low, high = np.full(columns, -np.inf), np.full(columns, np.inf)
     if public.table is not None:
-        low[: public.columns], high[: public.columns] = public_ranges(public.table)
+        low[: public.columns], high[: public.columns] = bulk(public.table.X)
     if public.low is not None and public.high is not None:
         either = public.declared if public.table is not None else np.ones(public.columns, dtype=bool)
         low[: public.columns][either], high[: public.columns][either] = public.low[either], public.high[either]

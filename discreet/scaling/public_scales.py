@@ -17,6 +17,7 @@ from discreet._common.types import FloatArray
 from discreet.data.rows import TERM_STEP, on_term_grid, takes_tensors
 from discreet.data.validation import LARGEST_BOUND, SMALLEST_BOUND, column_ends
 from discreet.privacy import mechanisms
+from discreet.problem.losses.scalar import every_label
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -43,11 +44,6 @@ def tells_target(table: PublicTable | None) -> bool:
     return table is not None and table.y is not None and bool(np.ptp(table.y) > 0.0)
 
 
-def public_ranges(table: PublicTable) -> tuple[FloatArray, FloatArray]:
-    """The ends of the bulk of the columns of a public table; a constant column gets some room."""
-    return _bulk(table.X)
-
-
 def with_public_scales(
     scaling: ColumnScaling, public: Public, centred: bool, target: bool, least_spread: float = 0.0,
     target_centred: bool = False,
@@ -58,7 +54,7 @@ def with_public_scales(
     """
     table = public.table
     assert table is not None
-    low, high = public_ranges(table)
+    low, high = bulk(table.X)
     mean, spread = _moments(table.X, centred, table.rows)
     spread = np.maximum(spread, 0.5 * least_spread * (high - low))
     outer_low, outer_high = _outer(low, high)
@@ -85,21 +81,15 @@ def with_public_scales(
 def _with_public_target(scaling: ColumnScaling, public: Public, centred: bool) -> ColumnScaling:
     assert public.table is not None
     y = np.clip(np.asarray(public.table.y, dtype=np.float64), -LARGEST_BOUND, LARGEST_BOUND)[:, None]
-    (low,), (high,) = _outer(*_bulk(y))
+    (low,), (high,) = _outer(*bulk(y))
     if public.target_low is not None and public.target_high is not None:
         low, high = (min(max(end, public.target_low), public.target_high) for end in (low, high))
     (mean,), (spread,) = _moments(y, centred, public.table.rows)
-    return replace(
-        scaling,
-        target_low=float(low),
-        target_high=float(high),
-        target_shift=float(mean),
-        target_scale=float(spread),
-        target_noise=float(spread),  # the private mean may well be a deviation away: gradients decide
-    )
+    # The private mean may well be a deviation away: gradients decide.
+    return scaling.with_target(low, high, mean, spread, noise=spread)
 
 
-def _bulk(X: Any) -> tuple[FloatArray, FloatArray]:
+def bulk(X: Any) -> tuple[FloatArray, FloatArray]:
     """The ends of the columns without their tails, or of all of a column where nothing else is left.
 
     The latter is so for rare categories. A constant column gets some room.
@@ -188,7 +178,4 @@ def _usual_loss(scaled: BlockwiseProblem) -> float:
         return 0.5 * scaled.scaling.target_scale**2
     if not loss.classification:
         return float(loss.value(np.zeros(1), np.array([scaled.scaling.target_scale]))[0])
-    outputs = loss.outputs
-    labels = np.array([-1.0, 1.0]) if outputs == 1 else np.arange(outputs, dtype=np.float64)
-    margins = np.zeros(labels.size) if outputs == 1 else np.zeros((labels.size, outputs))
-    return float(loss.value(margins, labels).max())
+    return float(loss.value(*every_label(loss)).max())

@@ -94,7 +94,7 @@ def noticeable(mechanism: Gaussian, relation: Relation) -> float:
 def norm_counts(norms: FloatArray, weight: FloatArray | None, unit: float) -> FloatArray:
     """The weighted number of rows in each bin; every row, whatever its norm, has exactly one."""
     if norms.size > FEW_NORMS:
-        from discreet.kernels.norm_counts import add_norms
+        from discreet.kernels.histograms import add_norms
     else:
         from discreet.kernels.small_rows import add_norms
 
@@ -170,35 +170,20 @@ def unit_of(longest: float, table_rows: int | None) -> float:
 
 
 def clipped_second_moment(
-    rows: Any, norms: FloatArray, radius: float, weight: FloatArray | None, table_rows: int | None = None
-) -> FloatArray:
-    """The weighted sum of a a', a being the rows shortened to the radius; the norms may be overstated.
-
-    `rows` are a block or a matrix. With `table_rows`, the public number of rows of the whole table, they are rounded so
-    that the sum is exact.
-    """
-    factors = radius / np.maximum(norms, radius)
-    if weight is not None:
-        factors *= np.sqrt(weight)
-    return _outer_products(rows, factors, unit_of(radius, table_rows))
-
-
-def whitened_second_moment(
-    rows: Any, metric: Metric, factor: FloatArray, norms: FloatArray, radius: float, weight: FloatArray | None,
-    table_rows: int | None = None,
+    rows: Any, norms: FloatArray, radius: float, weight: FloatArray | None, table_rows: int | None = None,
+    metric: Metric | None = None, factor: FloatArray | float = 1.0,
 ) -> FloatArray:  # fmt: skip
-    """The same of `factor` times the rows in the metric; `norms` are those of the rows there, without the factor.
+    """The weighted sum of a a', a being `factor` times the rows, in the metric if there is one, cut to the radius.
 
-    Factors must lie in [0, 1] and depend on their own row alone. Rows are taken into the metric one by one: taking
-    their sum there would magnify its rounding.
+    `rows` are a block or a matrix, `norms` those of the rows there, without the factor; they may be overstated. Factors
+    must lie in [0, 1] and depend on their own row alone. Rows are taken into the metric one by one: taking their sum
+    there would magnify its rounding. With `table_rows`, the public number of rows of the whole table, they are rounded
+    so that the sum is exact.
     """
     factors = factor * (radius / np.maximum(factor * norms, radius))
     if weight is not None:
         factors *= np.sqrt(weight)
-    return _outer_products(rows, factors, unit_of(radius, table_rows), metric.whitening)
-
-
-def _outer_products(rows: Any, factors: FloatArray, unit: float, matrix: FloatArray | None = None) -> FloatArray:
+    unit, matrix = unit_of(radius, table_rows), None if metric is None else metric.whitening
     if isinstance(rows, ScaledBlock):
         return rows.outer_products(factors, unit, matrix)
     from discreet.kernels.grid_sums import outer_product_sum

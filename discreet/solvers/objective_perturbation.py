@@ -21,16 +21,18 @@ from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import ScaledProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.certified_minimum import (
+from discreet.solvers._shared.descents import until_optimal
+from discreet.solvers._shared.minimisers import (
+    MinimiserRelease,
     clip_rows,
     minimising_steps,
     minimum_within,
+    radius_of,
     restarts_for,
     row_curvature,
+    unbounded_slope,
     with_linear_term,
 )
-from discreet.solvers._shared.minimiser_release import MinimiserRelease, radius_of, unbounded_slope
-from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Capabilities, Run, calibrated
 from discreet.solvers.plan import Plan, Settings
 
@@ -101,12 +103,8 @@ class ObjectivePerturbation(MinimiserRelease[ObjectiveNoise, ObjectivePerturbati
             )
         mechanism = calibrated(lambda z: ObjectiveNoise(z, shift, tails, pure), scaling_plan, budget, public)
         steepness = problem.loss.lipschitz * radius
-        limit = restarts_for(
-            row_curvature(problem.loss, radius),
-            ridge,
-            steepness,
-            0.5 * distance_of_minimum(mechanism, steepness, public.rows, ridge),
-        )
+        distance = 0.5 * distance_of_minimum(mechanism, steepness, public.rows, ridge)
+        limit = restarts_for(row_curvature(problem.loss, radius), ridge, steepness, distance)
         return mechanism, ObjectivePerturbationSettings(radius, ridge, shift, limit.steps)
 
     def _releases(self, plan: ObjectivePerturbationPlan) -> list[PlannedRelease]:

@@ -159,7 +159,7 @@ class Plan(Generic[M, S]):
         """The public coefficients at which the solver begins: as given, or fitted on the public table; else None."""
         if not self.has_public_start or self.public.start is not None:
             return self.public.start
-        from discreet.solvers._shared.public_start import fitted_start
+        from discreet.solvers._shared.minimisers import fitted_start
 
         return fitted_start(self.problem, self.public)
 
@@ -191,7 +191,7 @@ class Plan(Generic[M, S]):
         """
         if self.budget.is_infinite or self.problem.loss.outputs > 1 or self.scaling_plan.method == "none":
             return None
-        from discreet.solvers.standard_errors import standard_error_of
+        from discreet.solvers.run import standard_error_of
 
         return standard_error_of(self.solver, self)
 

@@ -1,15 +1,20 @@
 """Choose the solver, plan, have the ledger grant the cost, solve, commit: in that order, for all that fits a model.
 
 Shared by the estimators and by `discreet.solve`, so that the ledger cannot be forgotten on any way in. A solver comes
-by name, as an object, or is chosen from public facts.
+by name, as an object, or is chosen from public facts. The noise of a coefficient that its plan lets expect is looked up
+by its type: docs/plans.md.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import singledispatch
 from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from discreet._common.docstrings import with_options
 from discreet._common.exceptions import UtilityWarning
@@ -19,16 +24,28 @@ from discreet.data.loading import load_array
 from discreet.data.public import Public
 from discreet.data.public_inputs import refuse_private_rows
 from discreet.data.rows import Rows
+from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.relation import Relation
 from discreet.privacy.release import booked
 from discreet.problem.problem import Problem
-from discreet.solvers import SOLVERS, Plan, Solution, Solver
+from discreet.solvers import SOLVERS, Solution, Solver
+from discreet.solvers._shared.descents import COORDINATE_CLIP, GRADIENT_CLIP, averaged_noise, planned_slope
+from discreet.solvers._shared.full_batch import FullBatchPlan
 from discreet.solvers.base import check_rows, why_not
+from discreet.solvers.coordinate_descent import CoordinateDescent, CoordinateDescentPlan
 from discreet.solvers.gradient_descent import GradientDescent
-from discreet.solvers.newton.planning import MOMENT_SHARE, fits_constant, hidden_part, moved_by_noise
-from discreet.solvers.newton.solver import Newton
-from discreet.solvers.screened.planning import worth_screening
+from discreet.solvers.newton import planning
+from discreet.solvers.newton.solver import Newton, weights_of_iterates
+from discreet.solvers.output_perturbation import OutputPerturbation, OutputPerturbationPlan
+from discreet.solvers.plan import Plan
+from discreet.solvers.screened import Screened, ScreenedPlan, worth_screening
+from discreet.solvers.sufficient_statistics import (
+    MOMENT,
+    SufficientStatistics,
+    SufficientStatisticsPlan,
+    moment_sensitivity,
+)
 
 if TYPE_CHECKING:
     from discreet.data.public_inputs import PublicModel, PublicTable
@@ -70,8 +87,7 @@ def warn_of_nothing_learned(solution: Solution) -> None:
     if learned and scaling.target_low == scaling.target_high and solution.plan.is_noisy:
         warnings.warn(
             f"the target could not be told from noise, so the model predicts {scaling.constant_prediction:g} for every "
-            "row; "
-            "pass y_bounds=(low, high), or spend more epsilon on more rows.",
+            "row; pass y_bounds=(low, high), or spend more epsilon on more rows.",
             UtilityWarning,
             stacklevel=3,
         )
@@ -225,7 +241,7 @@ def _automatic(problem: Problem, public: Public, budget: Budget) -> tuple[str, s
 
 
 def _why_constant(problem: Problem, public: Public, budget: Budget) -> str | None:
-    fits = fits_constant(Newton(), problem, public, budget)
+    fits = planning.fits_constant(Newton(), problem, public, budget)
     return "rows are too few for anything but a constant" if fits else None
 
 
@@ -271,7 +287,7 @@ def _why_not_newton(problem: Problem, public: Public, budget: Budget) -> str | N
     labels, alone = problem.loss.classification, not public.has_start and public.table is None
     several_rows, classes = public.persons and public.rows_per_person != 1, problem.loss.outputs if labels else 1
     if alone and (several_rows or classes > 1):
-        moved = moved_by_noise(problem, budget, public, public.columns + problem.fit_intercept)
+        moved = planning.moved_by_noise(problem, budget, public, public.columns + problem.fit_intercept)
         if LEAST_MOVED < moved <= MOST_MOVED:
             if several_rows:
                 return (
@@ -300,4 +316,76 @@ def _hides_all(problem: Problem, public: Public, budget: Budget) -> bool:
 
 
 def _hidden(problem: Problem, public: Public, budget: Budget) -> float:
-    return hidden_part(MOMENT_SHARE, budget, public, public.columns + problem.fit_intercept)
+    return planning.hidden_part(planning.MOMENT_SHARE, budget, public, public.columns + problem.fit_intercept)
+
+
+@singledispatch
+def standard_error_of(solver: Any, plan: Plan) -> float | None:
+    """The noise of a coefficient of a scaled column, in target scales for regressions; None: not predicted."""
+    return None
+
+
+@standard_error_of.register(GradientDescent)
+def _(solver: GradientDescent, plan: FullBatchPlan) -> float | None:
+    """Each step moves by `step` / columns of the way in every direction, and its noise fades as slowly."""
+    if solver.clip is not None and not plan.problem.loss.classification:
+        return None
+    columns, public, mechanism = _coordinates(plan), plan.public, plan.mechanism
+    level = mechanism.deviation(mechanisms.clipped_sum(public.relation)) / public.rows
+    clip = solver.clip or GRADIENT_CLIP.at(level) * planned_slope(plan.problem) * math.sqrt(columns)
+    noise = mechanism.deviation(mechanisms.clipped_sum(public.relation, columns) * clip) / public.rows
+    steps = plan.settings.steps
+    kept = steps - steps // 2 if solver.average else 1
+    return noise / plan.problem.loss.smoothness * averaged_noise(steps, kept, 1.0 - solver.step / columns)
+
+
+@standard_error_of.register(CoordinateDescent)
+def _(solver: CoordinateDescent, plan: CoordinateDescentPlan) -> float | None:
+    """Each visit goes all the way to the minimum of its coordinate; the visits of the last loop are averaged."""
+    if solver.smoothness is not None or (solver.clip is not None and not plan.problem.loss.classification):
+        return None
+    level = plan.mechanism.deviation(mechanisms.clipped_sum(plan.public.relation)) / plan.public.rows
+    usual = COORDINATE_CLIP.at(level) * planned_slope(plan.problem)
+    clip = usual if solver.clip is None else solver.clip / math.sqrt(_coordinates(plan))
+    visits = max(1, round(plan.settings.passes / min(plan.settings.outer, plan.settings.steps)))
+    kept = averaged_noise(visits, visits if solver.average else 1, 1.0 - solver.step)
+    return level * clip / plan.problem.loss.smoothness * kept
+
+
+@standard_error_of.register(Newton)
+def _(solver: Newton, plan: planning.NewtonPlan) -> float | None:
+    """Every step goes all the way to the minimum; those of the second half are averaged by their shares."""
+    if plan.settings.is_constant or (solver.clip is not None and not plan.problem.loss.classification):
+        return None
+    usual = math.sqrt(_coordinates(plan)) * planned_slope(plan.problem)
+    learned = 1.0 if plan.problem.loss.classification else planning.LONG_RESIDUALS
+    clip = solver.clip or usual * (learned if plan.settings.learns_norm_bounds else planning.first_slope(plan.problem))
+    sensitivity = mechanisms.clipped_sum(plan.public.relation) * clip
+    parts = (plan.mechanism.part(planning.GRADIENTS + t) for t in range(plan.settings.steps))
+    noise = np.array([part.deviation(sensitivity) for part in parts])
+    noise = noise / (plan.public.rows * plan.problem.loss.usual_curvature)  # of each step, in the metric
+    return float(np.linalg.norm(weights_of_iterates(solver, plan) * noise))
+
+
+@standard_error_of.register(OutputPerturbation)
+def _(solver: OutputPerturbation, plan: OutputPerturbationPlan) -> float | None:
+    """That of its one release."""
+    return solver._releases(plan)[0].deviation if plan.problem.loss.classification else None
+
+
+@standard_error_of.register(SufficientStatistics)
+def _(solver: SufficientStatistics, plan: SufficientStatisticsPlan) -> float:
+    """Noise of the moments with the target, and as much again from those among the columns."""
+    radius = solver.radius or math.sqrt(_coordinates(plan) + 1)
+    return plan.mechanism.part(MOMENT).deviation(moment_sensitivity(plan) * radius**2)
+
+
+@standard_error_of.register(Screened)
+def _(solver: Screened, plan: ScreenedPlan) -> float | None:
+    """The root mean square over all columns; those that are not chosen have a coefficient of 0."""
+    fit = solver.fit_plan(plan)
+    return fit.standard_error and fit.standard_error * math.sqrt(_coordinates(fit) / _coordinates(plan))
+
+
+def _coordinates(plan: Plan) -> int:
+    return plan.public.columns + plan.problem.fit_intercept

@@ -22,7 +22,6 @@ from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem, UnscaledProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.averaging import Made, blocks, descend
 from discreet.solvers._shared.batch_steps import (
     BATCHES_OF_A_FILE,
     BatchSteps,
@@ -31,9 +30,17 @@ from discreet.solvers._shared.batch_steps import (
     full_table_steps,
     sampling_lowers_cost,
 )
-from discreet.solvers._shared.clipping import BATCH_CLIP, GRADIENT_CLIP, curvature_bound, row_threshold
+from discreet.solvers._shared.descents import (
+    BATCH_CLIP,
+    GRADIENT_CLIP,
+    Made,
+    blocks,
+    curvature_bound,
+    descend,
+    row_threshold,
+    until_optimal,
+)
 from discreet.solvers._shared.full_batch import default_steps
-from discreet.solvers._shared.noiseless import until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated, refused
 from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
 

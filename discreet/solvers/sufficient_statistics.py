@@ -28,8 +28,8 @@ from discreet.problem.scaled_problem import BlockwiseProblem, ScaledBlock
 from discreet.scaling import second_moment
 from discreet.scaling.plan import ScalingPlan
 from discreet.scaling.second_moment import SecondMoment, check_columns, norm_counts, private_norm_bound
-from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers._shared.quadratic_model import QuadraticModel
+from discreet.solvers._shared.descents import until_optimal
+from discreet.solvers._shared.minimisers import QuadraticModel
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.plan import SQUARED_LENGTH, Plan, Settings
 

@@ -345,7 +345,7 @@ def kernel_computes_the_same_curvature(case: LossCase) -> None:
 
 def kernel_solves_for_the_proximal_slope(case: LossCase) -> None:
     """The compiled proximal slope s solves s = slope(margin - stiffness * s)."""
-    from discreet.kernels.proximal import fill_proximal_slopes
+    from discreet.kernels.slopes import fill_proximal_slopes
 
     _needs(case, "proximal_slope")
     for line, t in case.lines:

@@ -1,5 +1,7 @@
 from discreet.theory.bound import Bound as Bound
 from discreet.theory.cd import cd_bound as cd_bound
+from discreet.theory.cd import greedy_cd_bound as greedy_cd_bound
+from discreet.theory.cd import quasi_sparsity as quasi_sparsity
 from discreet.theory.cd import sketched_bound as sketched_bound
 from discreet.theory.fixed_point import NoisyContraction as NoisyContraction
 from discreet.theory.fixed_point import admm_bound as admm_bound
@@ -7,16 +9,14 @@ from discreet.theory.fixed_point import fixed_point_bound as fixed_point_bound
 from discreet.theory.ftrl import ftrl_bound as ftrl_bound
 from discreet.theory.gd import gd_bound as gd_bound
 from discreet.theory.gd import sgd_bound as sgd_bound
-from discreet.theory.greedy_cd import greedy_cd_bound as greedy_cd_bound
-from discreet.theory.greedy_cd import quasi_sparsity as quasi_sparsity
 from discreet.theory.lower import coordinate_lower_bound as coordinate_lower_bound
 from discreet.theory.lower import lower_bound as lower_bound
+from discreet.theory.lower import population_bound as population_bound
 from discreet.theory.non_private import greedy_coordinate_descent_bound as greedy_coordinate_descent_bound
 from discreet.theory.non_private import proximal_coordinate_descent_bound as proximal_coordinate_descent_bound
 from discreet.theory.non_private import proximal_gradient_bound as proximal_gradient_bound
 from discreet.theory.non_private import proximal_sgd_bound as proximal_sgd_bound
-from discreet.theory.perturbations import objective_perturbation_bound as objective_perturbation_bound
-from discreet.theory.perturbations import output_perturbation_bound as output_perturbation_bound
-from discreet.theory.population import population_bound as population_bound
 from discreet.theory.selections import exponential_bound as exponential_bound
 from discreet.theory.selections import frank_wolfe_bound as frank_wolfe_bound
+from discreet.theory.selections import objective_perturbation_bound as objective_perturbation_bound
+from discreet.theory.selections import output_perturbation_bound as output_perturbation_bound

@@ -12,15 +12,22 @@ from discreet._common.checks import at_least_zero, number_in, whole
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
 from discreet.privacy.relation import Relation, clipped_sum, relation_from
-from discreet.theory.bound import Bound
-from discreet.theory.budgets import epsilon_and_delta, log_of_delta
+from discreet.theory.bound import Bound, epsilon_and_delta, log_of_delta
 from discreet.theory.steps import NoisyGradientSteps
 
-SOURCES = {
-    "Lipschitz": "Thakurta's chapter, (6.46); docs/guarantees/utility.md, theorem G2",
-    "smooth": "docs/guarantees/utility.md, theorem G3",
-    "proximal": "docs/guarantees/utility.md, theorem G4",
-    "strongly convex": "docs/guarantees/utility.md, theorem G1",
+_PAGE = "docs/guarantees/utility.md, theorem"
+THEOREMS = {  # where each bound is proved, and for what
+    "Lipschitz": (
+        f"Thakurta's chapter, (6.46); {_PAGE} G2",
+        "convex losses whose gradients have norm at most lipschitz",
+    ),
+    "smooth": (f"{_PAGE} G3", "convex, smooth mean loss; no penalty and no constraint"),
+    "proximal": (f"{_PAGE} G4", "convex, smooth mean loss; exact proximal map of the penalty"),
+    "strongly convex": (
+        f"{_PAGE} G1",
+        "strongly convex objective without a constraint, whose gradients are not clipped: a loss of each row with "
+        "gradients of norm at most lipschitz, and a ridge that is the same for all rows",
+    ),
 }
 SHORTEST, LONGEST, TRIED = 1e-6, 1.99, 60  # step lengths that are tried, in units of 1 / smoothness
 MOST_STEPS = 2**24  # that are tried where the number is left open
@@ -118,18 +125,12 @@ def least_bound(runs: Iterable[NoisyGradientSteps], *assumptions: str) -> Bound:
     if not found:
         raise ValueError("no theorem covers this step: it must be below 2 / smoothness.")
     value, name, run = min(found, key=lambda entry: entry[0])
-    told = {
-        "Lipschitz": "convex losses whose gradients have norm at most lipschitz",
-        "smooth": "convex, smooth mean loss; no penalty and no constraint",
-        "proximal": "convex, smooth mean loss; exact proximal map of the penalty",
-        "strongly convex": "strongly convex objective without a constraint, whose gradients are not clipped: a loss of "
-        "each row with gradients of norm at most lipschitz, and a ridge that is the same for all rows",
-    }
     settings = {"step": run.step, "steps": float(run.steps), "noise": run.noise}
     if run.squared_distance() < math.inf:
         settings["expected_squared_distance"] = run.squared_distance()
     quantity = "expected excess of the objective"
-    return Bound(value, quantity, SOURCES[name], True, (told[name], *assumptions), settings)
+    source, told = THEOREMS[name]
+    return Bound(value, quantity, source, True, (told, *assumptions), settings)
 
 
 def _lengths(run: NoisyGradientSteps) -> list[float]:

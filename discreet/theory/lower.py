@@ -1,16 +1,16 @@
-"""Lower bounds: no private algorithm has a smaller error on every table. Orders of growth; constants are unknown."""
+"""Orders of growth, without constants: what no private algorithm can beat, and what the best ones lose on new rows."""
 
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 
-from discreet._common.checks import at_least_zero, number_in, whole
+from discreet._common.checks import at_least_zero, number_in, one_of, whole
 from discreet._common.types import FloatArray
 from discreet.privacy.budget import Budget
-from discreet.theory.bound import Bound
-from discreet.theory.budgets import SMALL_EPSILON, epsilon_and_delta
+from discreet.theory.bound import SMALL_EPSILON, Bound, epsilon_and_delta
 from discreet.theory.steps import Numbers, per_coordinate
 
 SUBSET = 75  # every subset of a 75th of the coordinates must carry its share of the squared Lipschitz constants
@@ -144,3 +144,64 @@ def _check_delta(delta: float, rows: int) -> None:
 def _order(value: float, assumption: str, source: str, **settings: float) -> Bound:
     quantity = "expected excess of the objective of any private algorithm"
     return Bound(value, quantity, source, False, (assumption,), settings)
+
+
+SOURCE = "Thakurta's chapter, section 6.5.2"
+
+
+def population_bound(
+    rows: int,
+    columns: int,
+    epsilon: float,
+    delta: float,
+    *,
+    lipschitz: float = 1.0,
+    diameter: float = 1.0,
+    convexity: float | None = None,
+    geometry: Literal["l2", "l1"] = "l2",
+) -> Bound:
+    """Show how the excess of the expected loss of a new row grows, for the best private methods.
+
+    The first part is the price of a finite sample, the second that of privacy. Constants are unknown: the value bounds
+    nothing.
+
+    Parameters
+    ----------
+    rows, columns : int
+    epsilon, delta : float
+    lipschitz : float, default=1
+        Bound on the norm of a row's gradient: the largest entry for "l1".
+    diameter : float, default=1
+        Of the set of weights, in the norm of the geometry.
+    convexity : float, optional
+        Strong convexity of the loss; only for "l2".
+    geometry : {"l2", "l1"}
+        Euclidean, or an L1 ball.
+
+    Returns
+    -------
+    Bound
+        Not proved: an order only.
+
+    Examples
+    --------
+    >>> from discreet.theory import population_bound
+    >>> print(population_bound(10_000, 10, 1.0, 1e-6))
+    expected excess of the loss of a new row: order of 0.01118, constant unknown (Thakurta's chapter, section 6.5.2)
+    """
+    n, p = whole("rows", rows, least=1), whole("columns", columns, least=1)
+    epsilon, delta = number_in("epsilon", epsilon, 0.0, above=True), number_in("delta", delta, 0.0, 0.5, above=True)
+    size = number_in("lipschitz", lipschitz, 0.0) * number_in("diameter", diameter, 0.0)
+    one_of("geometry", geometry, ("l2", "l1"))
+    signal, tail = n * epsilon, math.log(1.0 / delta)
+    if geometry == "l1":
+        if convexity is not None:
+            raise ValueError("no rate for strongly convex losses is known in the l1 geometry; leave convexity out.")
+        log = math.log(max(p, 2))
+        value = size * (math.sqrt(log / n) + math.sqrt(log * tail) / signal ** (2.0 / 3.0))
+    elif convexity is None:
+        value = size * (1.0 / math.sqrt(n) + math.sqrt(p * tail) / signal)
+    else:
+        value = lipschitz**2 / number_in("convexity", convexity, 0.0, above=True) * (1.0 / n + p * tail / signal**2)
+    rules = ("the rows are drawn independently from one distribution", "the loss is convex and Lipschitz")
+    return Bound(value, "expected excess of the loss of a new row", SOURCE, proved=False, assumptions=rules)

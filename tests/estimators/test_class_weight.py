@@ -13,7 +13,7 @@ from discreet import LinearSVC, LogisticRegression, NotPrivateWarning, Problem
 from discreet.privacy.budget import Budget
 from discreet.problem import L2, ClassWeighted, Logistic, Multinomial, SmoothedHinge, Squared
 from discreet.solvers import SOLVERS
-from discreet.solvers.exponential.solver import loss_range
+from discreet.solvers.exponential import loss_range
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning"),

@@ -111,7 +111,7 @@ def test_threads_take_turns(monkeypatch):
         time.sleep(1e-5)  # lets another thread in
         return np.full(scaled.shape, float(rows.stop - rows.start))
 
-    monkeypatch.setattr("discreet.solvers.ftrl.leaf_loop.leaf_gradient", count_rows)
+    monkeypatch.setattr("discreet.solvers.ftrl.solver.leaf_gradient", count_rows)
     X, y = rows_of(200)
     model = feed(classifier(public_n=400, delta=1e-5, solver=FTRL(leaves=50)), X[:8], y[:8])
     shown = []

@@ -14,7 +14,7 @@ from discreet.data.validation import array_rows, encode_labels
 from discreet.fairness import linear_classifier
 from discreet.problem.scaled_problem import scale_problem
 from discreet.solvers import SOLVERS, OutputPerturbation
-from discreet.solvers._shared.certified_minimum import clip_rows, minimum_within
+from discreet.solvers._shared.minimisers import clip_rows, minimum_within
 from discreet.theory.distance import KnownDistance
 from tests.fairness_tools import plain_certificate, uncovered
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.kernels.proximal import fill_proximal_slopes
+from discreet.kernels.slopes import fill_proximal_slopes
 from discreet.problem.losses import Huber, Logistic, SmoothedHinge, Squared
 
 LOSSES = [Squared(), Logistic(), Huber(0.7), SmoothedHinge(0.5), SmoothedHinge(1e-50), Huber(1e50)]

@@ -15,8 +15,7 @@ from numba import njit
 from discreet.kernels import (
     elementary,
     grid_sums,
-    mapped_rows,
-    norm_counts,
+    histograms,
     quadratic,
     row_passes,
     sampling,
@@ -128,10 +127,10 @@ def test_passes_over_rows(n, p, wild):
     assert same(*norms)
     assert same(*both("fill_scaled", X, columns, out=np.zeros((n, p + 1))))
     assert same(*both("fill_margins", X, columns, w, out=np.empty(n)))
-    assert same(*both("fill_mapped_squares", X, columns, 1.0, maps, out=np.empty(n), compiled_module=mapped_rows))
+    assert same(*both("fill_mapped_squares", X, columns, 1.0, maps, out=np.empty(n), compiled_module=row_passes))
     for used, unit in product((maps, np.empty((0, p + 1))), (0.0, 2.0**-14)):
         arguments = (X, columns, 1.0, used, factors, unit)
-        sums = both("add_outer_products", *arguments, out=np.zeros((p + 1, p + 1)), compiled_module=mapped_rows)
+        sums = both("add_outer_products", *arguments, out=np.zeros((p + 1, p + 1)), compiled_module=row_passes)
         assert same(*map(np.triu, sums))
     y, lengths = np.where(rng.random(n) < 0.5, 1.0, -1.0), np.maximum(np.sqrt(norms[0]), 1e-150)
     for loss, weight, clip, step in product(LOSSES, (np.empty(0), factors), (1.3, np.inf), (0.0, 2.0**-20)):
@@ -158,7 +157,7 @@ def test_counts_of_norms():
     for weight in (np.empty(0), np.random.default_rng(1).integers(0, 9, norms.size) / 8.0):
         few, many = np.zeros(45), np.zeros(45)
         small_rows.add_norms(norms, weight, 0.7, -3, edges, few)
-        norm_counts.add_norms(norms, weight, 0.7, -3, edges, many)
+        histograms.add_norms(norms, weight, 0.7, -3, edges, many)
         assert np.array_equal(few, many)
 
 

@@ -18,7 +18,7 @@ from discreet.problem import L2, DirectionalL2, Logistic, Multinomial, Squared, 
 from discreet.problem.column_scaling import ColumnScaling
 from discreet.problem.scaled_problem import scale_problem
 from discreet.solvers.gradient_descent import GradientDescent
-from discreet.solvers.theory.public_problem import planned_problem
+from discreet.solvers.theory.plan_theory import planned_problem
 from discreet.testing import check_penalty
 from discreet.testing.laws import LawBrokenError
 

@@ -51,8 +51,7 @@ def test_a_narrow_hinge_is_minimised_too():
 def test_the_duality_gap_bounds_the_true_gap(loss, penalty):
     """At points that are not optimal, the certificate must never be below the gap it bounds."""
     from discreet.data.validation import array_rows
-    from discreet.problem.certificate import certify
-    from discreet.problem.optimum import exactly_scaled
+    from discreet.problem.optimum import certify, exactly_scaled
 
     problem = Problem(loss, penalty)
     X, y = table(loss)

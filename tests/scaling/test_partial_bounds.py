@@ -125,7 +125,7 @@ def test_transformers_with_open_sides_keep_their_promise(make):
 
 
 def test_the_plan_of_screened_does_not_depend_on_which_columns_are_chosen():
-    from discreet.solvers.screened.solver import _public_of_fit
+    from discreet.solvers.screened import _public_of_fit
 
     public = Public.of(5000, 6, bounds=([0, 0, 0, None, None, 2], [1, 1, 1, None, 5, 3]))
     for chosen in itertools.combinations(range(6), 2):

@@ -22,7 +22,7 @@ from discreet.scaling import histograms, learn
 from discreet.scaling.learn import expected_mean, learn_scaling, signed_range
 from discreet.scaling.plan import DEFAULT_SHARE, MOST_SHARE, plan_scaling, share_out
 from discreet.solvers.gradient_descent import GradientDescent
-from discreet.solvers.newton import Newton
+from discreet.solvers.newton.solver import Newton
 from tests.neighbours import CASE, neighbours
 
 

@@ -24,9 +24,9 @@ from discreet.problem.optimum import exactly_scaled
 from discreet.problem.penalties import L1, L2
 from discreet.problem.problem import Problem
 from discreet.solvers import ADMM, SOLVERS
-from discreet.solvers._shared import noiseless
-from discreet.solvers._shared.clipping import curvature_bound
-from discreet.solvers.admm.row_duals import HiddenDuals, NoisyDuals
+from discreet.solvers._shared import descents
+from discreet.solvers._shared.descents import curvature_bound
+from discreet.solvers.admm import HiddenDuals, NoisyDuals
 from tests.catalogue import name_of, table
 
 NO_BUDGET, BUDGET = Budget(math.inf, 0.5), Budget(1.0, 1e-6)
@@ -85,7 +85,7 @@ def test_the_rounds_themselves_reach_the_optimum_without_noise(loss, penalty, mo
     weight = np.random.default_rng(1).uniform(0.2, 1.0, y.size)
     best = problem.optimum(X, y, weight)
     assert best.certificate.value <= 1e-8
-    monkeypatch.setattr(noiseless, "accelerated_steps", refuse)
+    monkeypatch.setattr(descents, "accelerated_steps", refuse)
     for form in (np.asarray, sp.csr_array):
         with pytest.warns(NotPrivateWarning):
             solution = solve(problem, form(X), y, "admm", NO_BUDGET, sample_weight=weight)

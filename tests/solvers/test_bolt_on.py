@@ -32,8 +32,8 @@ from discreet.problem.penalties import L2, ElasticNet, PenaltyTerms
 from discreet.problem.problem import Problem
 from discreet.solvers import BoltOn
 from discreet.solvers._shared.batch_steps import assign_rows
-from discreet.solvers._shared.certified_minimum import clip_rows
-from discreet.solvers.bolt_on import with_lighter_penalty
+from discreet.solvers._shared.minimisers import clip_rows
+from discreet.solvers.output_perturbation import with_lighter_penalty
 from tests.catalogue import table
 from tests.neighbours import CASE, N, P, scaled_neighbours
 

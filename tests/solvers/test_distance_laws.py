@@ -22,7 +22,7 @@ from discreet.problem.constraints import L2Ball
 from discreet.problem.problem import Problem
 from discreet.scaling.learn import declared_scaling
 from discreet.solvers import SOLVERS
-from discreet.solvers._shared.certified_minimum import clip_rows, minimum_within
+from discreet.solvers._shared.minimisers import clip_rows, minimum_within
 from discreet.solvers.base import scaling_of
 from discreet.theory.distance import (
     AveragedContractionDistance,

@@ -28,7 +28,7 @@ from discreet.problem.penalties import L1, L2, ElasticNet, Zero
 from discreet.problem.problem import Problem
 from discreet.solvers import DualCoordinateDescent
 from discreet.solvers.base import Run
-from discreet.solvers.dual_coordinate_descent import _Ascent
+from discreet.solvers.coordinate_descent import _Ascent
 from tests.catalogue import name_of, table
 from tests.neighbours import CASE, scaled_neighbours, some_weights
 from tests.statistics import variance_fits

@@ -29,8 +29,7 @@ from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import scale_problem
 from discreet.scaling.learn import learn_scaling
 from discreet.solvers import ExponentialMechanism
-from discreet.solvers.exponential.cells import Cells, CellSampler, Energy, box_excess, covering, log_tries
-from discreet.solvers.exponential.solver import loss_range
+from discreet.solvers.exponential import Cells, CellSampler, Energy, box_excess, covering, log_tries, loss_range
 
 DECLARED = ExponentialMechanism(scale_share=0.0)
 AUDITED_EPSILON = 4.0

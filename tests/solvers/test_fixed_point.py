@@ -15,10 +15,10 @@ from discreet.problem.penalties import L1, L2, ElasticNet, Zero
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import scale_problem
 from discreet.solvers import ADMM, CoordinateDescent, FixedPoint, GradientDescent
-from discreet.solvers._shared.clipping import curvature_bound
 from discreet.solvers._shared.coordinates import smoothness_bounds, thresholds
+from discreet.solvers._shared.descents import curvature_bound
 from discreet.solvers._shared.full_batch import NoisyGradient
-from discreet.solvers.admm.row_duals import NoisyDuals
+from discreet.solvers.admm import NoisyDuals
 from discreet.solvers.base import Run, scaling_of
 from discreet.solvers.fixed_point import (
     NonExpansive,

@@ -27,8 +27,7 @@ from discreet.problem.penalties import L1
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import scale_problem
 from discreet.solvers import FrankWolfe
-from discreet.solvers.frank_wolfe.vertex_path import MemoryPath, TouchedPath, begin
-from discreet.solvers.frank_wolfe.vertex_selection import Hull
+from discreet.solvers.frank_wolfe.vertices import Hull, MemoryPath, TouchedPath, begin
 from tests.catalogue import table
 from tests.neighbours import CASE, N, P, neighbours, targets
 

@@ -27,8 +27,8 @@ from discreet.problem.losses import Logistic
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import scale_problem
 from discreet.solvers import FTRL
-from discreet.solvers._shared.averaging import GrowingTailAverage
-from discreet.solvers.ftrl.leaf_loop import Leader, LeafLoop
+from discreet.solvers._shared.descents import GrowingTailAverage
+from discreet.solvers.ftrl.solver import Leader, LeafLoop
 from tests.running_sums import matrix, weights_on_draws
 
 KINDS = ["tree", "square-root"]

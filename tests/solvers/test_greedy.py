@@ -24,7 +24,7 @@ from discreet.problem.scaled_problem import scale_problem
 from discreet.scaling.learn import learn_scaling
 from discreet.scaling.plan import plan_scaling
 from discreet.solvers import GreedyCoordinateDescent
-from discreet.solvers.greedy_coordinate_descent.coordinate_gradients import CoordinateGradients
+from discreet.solvers.greedy_coordinate_descent import CoordinateGradients
 from tests.catalogue import table
 from tests.neighbours import CASE, N, P, neighbours, targets
 

@@ -17,12 +17,11 @@ from discreet.problem import L2, Gamma, Logistic, Poisson
 from discreet.problem.column_scaling import exact_scaling
 from discreet.problem.optimum import newton
 from discreet.problem.scaled_problem import scale_problem
-from discreet.solvers.newton import Newton
-from discreet.solvers.newton.releases import LABELS
-from discreet.solvers.newton.settling import (
-    CALIBRATION_SHARE,
+from discreet.solvers.newton.planning import CALIBRATION_SHARE, LABELS
+from discreet.solvers.newton.solver import (
     Columns,
     Estimate,
+    Newton,
     calibrated_intercept,
     mean_curvature,
     within_belief,

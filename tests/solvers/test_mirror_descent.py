@@ -31,7 +31,7 @@ from discreet.problem.penalties import L1, L2, Box, ElasticNet, Zero
 from discreet.problem.problem import Problem
 from discreet.solvers import FrankWolfe, GradientDescent, MirrorDescent
 from discreet.solvers._shared.full_batch import NoisyGradient
-from discreet.solvers.mirror_descent import VertexWeights
+from discreet.solvers.gradient_descent import VertexWeights
 from tests.catalogue import table
 from tests.neighbours import CASE, N, P, scaled_neighbours, some_weights
 

@@ -34,8 +34,8 @@ from discreet.problem.problem import Problem
 from discreet.scaling import second_moment
 from discreet.scaling.second_moment import Metric, SecondMoment
 from discreet.solvers import CoordinateDescent, Newton
-from discreet.solvers._shared.quadratic_model import QuadraticModel
-from discreet.solvers.newton.releases import CALIBRATION, GRADIENTS, HESSIAN, LABELS, MOMENT
+from discreet.solvers._shared.minimisers import QuadraticModel
+from discreet.solvers.newton.planning import CALIBRATION, GRADIENTS, HESSIAN, LABELS, MOMENT
 from discreet.testing.solver_laws import SameDraws
 from tests.audit_tools import DELTA, EPSILON
 from tests.catalogue import degenerate_tables, table
@@ -198,7 +198,7 @@ def test_hessians_move_by_at_most_their_sensitivity_in_the_metric(relation, X, w
         metric = some_metric(scaled.columns, seed)
         factor = np.sqrt(loss.curvature(scaled.margins(some_weights(scaled, seed)), scaled.y) / loss.smoothness)
         norms = metric.norms(scaled.X)
-        sums.append(second_moment.whitened_second_moment(scaled.X, metric, factor, norms, radius, scaled.weight))
+        sums.append(second_moment.clipped_second_moment(scaled.X, norms, radius, scaled.weight, None, metric, factor))
     claimed = mechanisms.outer_products(relation, sums[0].shape[0]) * radius**2
     assert np.linalg.norm(coordinates(sums[0] - sums[1])) <= claimed.l2 * (1 + 1e-6)
 
@@ -207,7 +207,7 @@ def test_hessians_move_by_at_most_their_sensitivity_in_the_metric(relation, X, w
 def test_the_whitened_release_carries_the_noise_of_its_radius(relation):
     """On rows of zeros all is noise: accepted as it is, rejected at 2/3 of it; both arms at level 1e-4."""
     X, metric = np.zeros((50, 60)), some_metric(60, 0)
-    total = second_moment.whitened_second_moment(X, metric, np.ones(50), metric.norms(X), 3.0, None)
+    total = second_moment.clipped_second_moment(X, metric.norms(X), 3.0, None, None, metric)
     arguments = (3.0, 1, mechanisms.Gaussian(1.7), relation, seeded_generator(4))
     draws = coordinates(second_moment.release(total, *arguments).matrix)
     both_arms(draws, stats.norm(scale=1.7 * 9.0 * math.sqrt(relation.factor)))
@@ -223,7 +223,7 @@ def test_the_audit_of_the_hessian(noise, broken):
 
     def draws(direction):
         row = (np.sqrt(metric.values) * np.eye(2)[direction] @ metric.vectors.T)[None, :] * 2.0
-        total = second_moment.whitened_second_moment(row, metric, np.ones(1), metric.norms(row), 2.0, None)
+        total = second_moment.clipped_second_moment(row, metric.norms(row), 2.0, None, None, metric)
         arguments = (2.0, 1, mechanism, Relation.REPLACE, stream)
         found = [second_moment.release(total, *arguments).matrix for _ in range(10_000)]
         return np.array([matrix[0, 0] - matrix[1, 1] for matrix in found])
@@ -238,7 +238,7 @@ def test_the_whitened_release_is_that_of_whitened_rows():
     white = factor[:, None] * X @ (metric.vectors / np.sqrt(metric.values))
     wanted = second_moment.clipped_second_moment(white, row_norms(white), 0.3, weight)
     for table_ in (X, sp.csr_array(X)):
-        found = second_moment.whitened_second_moment(table_, metric, factor, metric.norms(table_), 0.3, weight)
+        found = second_moment.clipped_second_moment(table_, metric.norms(table_), 0.3, weight, None, metric, factor)
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
     white = X @ (metric.vectors / np.sqrt(metric.values))
     np.testing.assert_allclose(metric.unwhitened(white.T @ white), X.T @ X, rtol=1e-9)

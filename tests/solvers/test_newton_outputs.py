@@ -27,8 +27,8 @@ from discreet.problem.problem import Problem
 from discreet.problem.scaled_block import MatrixBlock
 from discreet.scaling.second_moment import Metric
 from discreet.solvers import Newton
-from discreet.solvers.newton.descent import COUPLING, Descent, curvature_sum, row_curvature_bound, slope_norms
-from discreet.solvers.newton.releases import CURVATURE_RADIUS, HESSIAN
+from discreet.solvers.newton.descent import Descent, curvature_sum, slope_norms
+from discreet.solvers.newton.planning import COUPLING, CURVATURE_RADIUS, HESSIAN, row_curvature_bound
 from tests.neighbours import CASE, scaled_neighbours, some_weights
 from tests.statistics import both_arms
 

@@ -22,7 +22,7 @@ from discreet.problem.losses import ClassWeighted, Huber, Logistic, Multinomial
 from discreet.problem.penalties import L2
 from discreet.problem.problem import Problem
 from discreet.solvers import Newton
-from discreet.solvers.newton import settling
+from discreet.solvers.newton import solver as settling
 from discreet.solvers.newton.calibration import (
     expected_share,
     label_counts,
@@ -30,8 +30,8 @@ from discreet.solvers.newton.calibration import (
     noisy_shares,
     wanted_share,
 )
-from discreet.solvers.newton.releases import LABELS, MOMENT
-from discreet.solvers.newton.settling import Columns, Estimate, NoisyWeights, averaged_noise, with_intercept
+from discreet.solvers.newton.planning import LABELS, MOMENT
+from discreet.solvers.newton.solver import Columns, Estimate, NoisyWeights, averaged_noise, with_intercept
 from tests.neighbours import CASE, scaled_neighbours
 
 

@@ -27,7 +27,7 @@ from discreet.problem.losses import Huber, Logistic, Multinomial, SmoothedHinge,
 from discreet.problem.penalties import L2, ElasticNet
 from discreet.problem.problem import Problem
 from discreet.solvers import ObjectivePerturbation
-from discreet.solvers._shared import certified_minimum as certified
+from discreet.solvers._shared import minimisers as certified
 from tests.audit_tools import one_row_bound
 
 BUDGET = Budget(1.0, 1e-6)

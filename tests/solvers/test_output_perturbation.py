@@ -30,7 +30,7 @@ from discreet.problem.optimum import exactly_scaled
 from discreet.problem.penalties import L1, L2, ElasticNet, Zero
 from discreet.problem.problem import Problem
 from discreet.solvers import OutputPerturbation
-from discreet.solvers._shared import certified_minimum as certified
+from discreet.solvers._shared import minimisers as certified
 from tests.audit_tools import one_row_bound
 from tests.catalogue import table
 from tests.neighbours import CASE, N, scaled_neighbours

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from discreet import NotPrivateWarning, solve
-from discreet.kernels import coordinate, dual, greedy, sketched, stochastic, variance_reduced
+from discreet.kernels import coordinate, greedy, stochastic
 from discreet.privacy.budget import Budget
 from discreet.problem.constraints import L1Ball
 from discreet.problem.losses import Logistic, Squared
 from discreet.problem.penalties import L2
 from discreet.problem.problem import Problem
-from discreet.solvers._shared import certified_minimum, noiseless
+from discreet.solvers._shared import descents, minimisers
 from discreet.solvers._shared.full_batch import NoisyGradient
-from discreet.solvers._shared.quadratic_model import QuadraticModel
-from discreet.solvers.admm.row_duals import HiddenDuals
-from discreet.solvers.exponential.cells import Energy
-from discreet.solvers.ftrl import leaf_loop
+from discreet.solvers._shared.minimisers import QuadraticModel
+from discreet.solvers.admm import HiddenDuals
+from discreet.solvers.exponential import Energy
+from discreet.solvers.ftrl import solver as ftrl_solver
 from discreet.solvers.newton.descent import Descent
 from tests.catalogue import SIZES, SOLVER_NAMES, name_of, problems, suits, table
 
@@ -46,7 +46,7 @@ def refuse(problem, w, *args, **kwargs):
 @pytest.fixture
 def only_own_steps(monkeypatch):
     """Take away the accelerated steps that would finish the work of others."""
-    monkeypatch.setattr(noiseless, "accelerated_steps", refuse)
+    monkeypatch.setattr(descents, "accelerated_steps", refuse)
 
 
 def excess(problem, solver):
@@ -114,8 +114,8 @@ def plain_steps(factor, _):
 
 
 def fault_in_minimiser(monkeypatch, factor):
-    monkeypatch.setattr(certified_minimum, "_quick_guess", lambda scaled, decrement: scaled.start())
-    plant(monkeypatch, certified_minimum, "accelerated_steps", plain_steps, factor)
+    monkeypatch.setattr(minimisers, "_quick_guess", lambda scaled, decrement: scaled.start())
+    plant(monkeypatch, minimisers, "accelerated_steps", plain_steps, factor)
 
 
 def fault_in_the_fit(monkeypatch, factor):
@@ -135,14 +135,14 @@ OWN_FAULTS = {
     "newton": lambda m, f: plant(m, Descent, "_noisy_gradient", scaled_result, f),
     "sufficient-statistics": lambda m, f: plant(m, QuadraticModel, "minimise", scaled_argument, f, {1: 1}),
     "cd": lambda m, f: plant(m, coordinate, "sweep_dense", scaled_argument, f, {14: -1}),
-    "sketched": lambda m, f: plant(m, sketched, "sets_dense", scaled_argument, f, {15: -1}),
+    "sketched": lambda m, f: plant(m, coordinate, "sets_dense", scaled_argument, f, {15: -1}),
     "greedy-cd": lambda m, f: plant(m, greedy, "sums_dense", scaled_sums, f),
     "frank-wolfe": lambda m, f: plant(m, greedy, "sums_dense", scaled_sums, f),
     "sgd": lambda m, f: plant(m, stochastic, "steps", scaled_argument, f, {12: -1}),
     "bolt-on": lambda m, f: plant(m, stochastic, "steps", scaled_argument, f, {12: -1}),
-    "svrg": lambda m, f: plant(m, variance_reduced, "inner", scaled_argument, f, {12: 1, 16: -1}),
-    "dual-cd": lambda m, f: plant(m, dual, "batches", scaled_argument, f, {13: -1}),
-    "ftrl": lambda m, f: plant(m, leaf_loop, "leaf_gradient", scaled_result, f),
+    "svrg": lambda m, f: plant(m, stochastic, "inner_steps", scaled_argument, f, {12: 1, 16: -1}),
+    "dual-cd": lambda m, f: plant(m, stochastic, "dual_steps", scaled_argument, f, {13: -1}),
+    "ftrl": lambda m, f: plant(m, ftrl_solver, "leaf_gradient", scaled_result, f),
     "exponential": lambda m, f: plant(m, Energy, "values", scaled_result, f),
     "screened": fault_in_the_fit,
     "output-perturbation": fault_in_minimiser,

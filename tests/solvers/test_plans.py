@@ -22,10 +22,10 @@ from discreet.problem.losses import Logistic, Multinomial, Squared
 from discreet.problem.penalties import L2
 from discreet.problem.problem import Problem
 from discreet.solvers import SOLVERS
-from discreet.solvers._shared.clipping import averaged_noise
-from discreet.solvers.dual_coordinate_descent import DualCoordinateDescent
-from discreet.solvers.greedy_coordinate_descent.solver import GreedyCoordinateDescent
-from discreet.solvers.newton.releases import CALIBRATION, LABELS
+from discreet.solvers._shared.descents import averaged_noise
+from discreet.solvers.coordinate_descent import DualCoordinateDescent
+from discreet.solvers.greedy_coordinate_descent import GreedyCoordinateDescent
+from discreet.solvers.newton.planning import CALIBRATION, LABELS
 from discreet.solvers.stochastic_gradient import StochasticGradientDescent
 from tests.catalogue import RELATIONS, SIZES, problem_for, suits
 

@@ -17,8 +17,8 @@ from discreet import LogisticRegression, Relation, Ridge, solve
 from discreet.data.public import Public
 from discreet.data.rows import Data, Limits, moment_sums
 from discreet.kernels.gradient import clipped_gradient_sum
+from discreet.kernels.lanes import arrays_of
 from discreet.kernels.stochastic import steps
-from discreet.kernels.table_rows import arrays_of
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.accounting.closed_forms import zcdp_epsilon
 from discreet.privacy.budget import Budget

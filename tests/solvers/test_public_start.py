@@ -31,11 +31,11 @@ from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import scale_problem, scaled_start
 from discreet.scaling.learn import declared_scaling
 from discreet.scaling.public_scales import check_sensitivity, start_is_better, total_gain, with_public_scales
-from discreet.scaling.second_moment import whitened_second_moment
+from discreet.scaling.second_moment import clipped_second_moment
 from discreet.solvers import SOLVERS, CoordinateDescent, GradientDescent, Newton
-from discreet.solvers._shared.public_start import fitted_start
+from discreet.solvers._shared.minimisers import fitted_start
+from discreet.solvers.newton.descent import largest_eigenvalue, public_metric
 from discreet.solvers.newton.planning import uses_public_metric
-from discreet.solvers.newton.public_metric import largest_eigenvalue, public_metric
 from discreet.solvers.run import make_plan
 from tests.neighbours import CASE, LOSSES, scaled_neighbours, some_weights
 
@@ -241,7 +241,7 @@ def test_one_row_moves_the_largest_eigenvalue_by_at_most_the_squared_radius(radi
     released = []
     for scaled in pair:
         norms = metric.norms(scaled.X)
-        total = whitened_second_moment(scaled.X, metric, np.ones(norms.size), norms, radius, scaled.weight, scaled.rows)
+        total = clipped_second_moment(scaled.X, norms, radius, scaled.weight, scaled.rows, metric)
         released.append(largest_eigenvalue(total, radius, 1, Gaussian(0.0), seeded_generator(0))[0])
     assert abs(released[0] - released[1]) <= radius**2 * (1.0 + 1e-9)
 

@@ -22,8 +22,7 @@ from discreet.problem.losses import Logistic, Multinomial, Squared
 from discreet.problem.penalties import L1
 from discreet.scaling.plan import plan_scaling
 from discreet.solvers import Screened
-from discreet.solvers.screened.planning import found_columns, worth_screening
-from discreet.solvers.screened.scores import concordance_scores, pair_weights
+from discreet.solvers.screened import concordance_scores, found_columns, pair_weights, worth_screening
 from tests.neighbours import neighbours
 
 BUDGET = Budget(1.0, 1e-6)
@@ -117,15 +116,15 @@ def test_the_fit_keeps_what_the_choices_leave(budget):
 @pytest.mark.parametrize("noise", [0.99, 1.0 - 1e-6])
 def test_the_whole_run_is_certified_and_not_only_its_parts(budget, noise, monkeypatch):
     """A division of the budget that gives too much to the parts is mended, and wastes no more than any other plan."""
-    from discreet.solvers.screened import solver
+    from discreet.solvers import screened
 
-    divide, relation = solver._shared_budget, Relation.ADD_REMOVE
+    divide, relation = screened._shared_budget, Relation.ADD_REMOVE
 
     def too_little_noise(*facts):
         found = divide(*facts)
         return dataclasses.replace(found, multiplier=noise * found.multiplier)
 
-    monkeypatch.setattr(solver, "_shared_budget", too_little_noise)
+    monkeypatch.setattr(screened, "_shared_budget", too_little_noise)
     plan = Screened(columns=4).plan(Problem(Logistic()), Public(5_000, 400, relation), budget)
     assert 0.999 * budget.amount <= accounting.amount_of(plan.event, budget, relation) <= budget.amount
 

@@ -19,7 +19,7 @@ from discreet.problem.penalties import L1, Zero
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import scale_problem
 from discreet.solvers import CoordinateDescent
-from discreet.solvers.coordinate_descent.screening import NOISE_ALONE, Screening
+from discreet.solvers.coordinate_descent import NOISE_ALONE, Screening
 
 
 def sparse_truth(rows=20_000, columns=200, relevant=5, seed=0):

@@ -22,7 +22,7 @@ from discreet.problem.losses import Logistic, Squared
 from discreet.problem.penalties import L1, L2
 from discreet.problem.problem import Problem
 from discreet.solvers import SOLVERS, BoltOn, CoordinateDescent, ExponentialMechanism, Newton, ObjectivePerturbation
-from discreet.solvers.ftrl.leaf_loop import Leader
+from discreet.solvers.ftrl.solver import Leader
 from discreet.solvers.ftrl.stream import Stream
 from discreet.solvers.plan import Settings
 from tests.catalogue import BUDGET, SIZES, problem_for

@@ -32,9 +32,8 @@ from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import scale_problem
 from discreet.solvers import CoordinateDescent, GradientDescent, SketchedDescent
 from discreet.solvers._shared.coordinates import default_steps
-from discreet.solvers.sketched.block_state import BlockState, limit_support
 from discreet.solvers.sketched.sketches import Nice, Sets
-from discreet.solvers.sketched.solver import row_limits
+from discreet.solvers.sketched.solver import BlockState, limit_support, row_limits
 from discreet.testing.solver_laws import SameDraws
 from tests.catalogue import table
 from tests.neighbours import CASE, N, P, scaled_neighbours, some_weights

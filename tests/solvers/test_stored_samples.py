@@ -21,9 +21,9 @@ from discreet.problem.scaled_problem import UnscaledProblem, unscaled_problem
 from discreet.solvers import SVRG, FrankWolfe
 from discreet.solvers import GreedyCoordinateDescent as Greedy
 from discreet.solvers import StochasticGradientDescent as Stochastic
-from discreet.solvers._shared.batch_parts import DifferenceSum, GradientSum
-from discreet.solvers._shared.coordinate_parts import CoordinateSums
-from discreet.solvers.greedy_coordinate_descent.coordinate_gradients import moves_to
+from discreet.solvers._shared.batch_steps import DifferenceSum, GradientSum
+from discreet.solvers._shared.coordinates import CoordinateSums
+from discreet.solvers.greedy_coordinate_descent import moves_to
 from discreet.solvers.plan import describe_plan
 from tests.catalogue import table
 from tests.stored_rows import StoredTable

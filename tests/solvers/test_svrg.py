@@ -16,7 +16,7 @@ from discreet import IncompatibleSolverError, NotPrivateWarning, solve
 from discreet.audit.lower_bound import epsilon_lower_bound
 from discreet.data.public import Public
 from discreet.data.rows import Data
-from discreet.kernels.variance_reduced import add_differences
+from discreet.kernels.stochastic import add_differences
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
@@ -29,7 +29,7 @@ from discreet.problem.scaled_problem import scale_problem
 from discreet.scaling.learn import learn_scaling
 from discreet.solvers import SVRG
 from discreet.solvers.base import Run
-from discreet.solvers.svrg.steps import MemorySteps
+from discreet.solvers.svrg import MemorySteps
 from tests.catalogue import name_of, table
 from tests.neighbours import CASE, N, scaled_neighbours, some_weights
 from tests.statistics import variance_fits

@@ -14,7 +14,7 @@ from scipy import stats
 from discreet.privacy.mechanisms import VertexSelections, clipped_sum
 from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
-from discreet.solvers.frank_wolfe.vertex_selection import Choice, Hull
+from discreet.solvers.frank_wolfe.vertices import Choice, Hull
 
 
 @settings(max_examples=100)

@@ -14,7 +14,7 @@ import pytest
 from discreet import Budget, IncompatibleSolverError, Problem, solve
 from discreet.data.public import Public
 from discreet.federated.plan import check_problem
-from discreet.kernels import proximal, slopes
+from discreet.kernels import slopes
 from discreet.problem.losses import CompiledForms, Huber, Loss, OneVsRest
 from discreet.problem.penalties import L2
 from discreet.solvers import SOLVERS
@@ -200,7 +200,7 @@ def test_a_number_that_no_loop_knows_gives_no_slope():
     for kernel in (slopes.fill_slopes, slopes.fill_curvatures, slopes.fill_vector_slope):
         kernel(99, 0.0, margins, margins if kernel is not slopes.fill_vector_slope else 1.0, values)
         assert np.isnan(values).all()
-    proximal.fill_proximal_slopes(99, 0.0, margins, margins, np.ones(5), values)
+    slopes.fill_proximal_slopes(99, 0.0, margins, margins, np.ones(5), values)
     assert np.isnan(values).all()
 
 

@@ -33,7 +33,7 @@ from discreet.solvers import (
     ObjectivePerturbation,
     OutputPerturbation,
 )
-from discreet.solvers.ftrl.leaf_loop import LeafLoop
+from discreet.solvers.ftrl.solver import LeafLoop
 from tests.bound_tools import mean_over, mean_under
 
 ROWS, COLUMNS, RUNS = 400, 3, 30

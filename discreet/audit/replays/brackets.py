@@ -20,7 +20,7 @@ from discreet.kernels.gradient import clipped_gradient_sum
 from discreet.privacy import mechanisms
 from discreet.scaling import second_moment
 from discreet.solvers import objective_perturbation
-from discreet.solvers.frank_wolfe.vertex_selection import Choice
+from discreet.solvers.frank_wolfe.vertices import Choice
 
 See = Callable[[FloatArray], FloatArray]  # takes the statistic, gives the one to go on with
 

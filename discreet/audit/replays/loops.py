@@ -22,10 +22,10 @@ from discreet.audit.replays.tape import NoiseDraw, Tape
 from discreet.problem.coordinate_state import CoordinateState
 from discreet.problem.penalties import Zero
 from discreet.problem.problem import Problem
-from discreet.solvers import dual_coordinate_descent
+from discreet.solvers import coordinate_descent
 from discreet.solvers._shared.batch_steps import BatchSteps
-from discreet.solvers.sketched.block_state import BlockState
-from discreet.solvers.svrg.steps import MemorySteps
+from discreet.solvers.sketched.solver import BlockState
+from discreet.solvers.svrg import MemorySteps
 
 Step = Callable[[FloatArray], None]  # makes the step with this noise
 
@@ -37,7 +37,7 @@ def loop_patches() -> list[Patch]:
         (BlockState, "run_sets", _set_steps),
         (BatchSteps, "run", _batches(_batch, ("w",))),
         (MemorySteps, "run", _batches(_difference, ("w",))),
-        (dual_coordinate_descent._Ascent, "_steps", _batches(_dual, ("v", "w", "centre"))),
+        (coordinate_descent._Ascent, "_steps", _batches(_dual, ("v", "w", "centre"))),
     ]
 
 

@@ -15,7 +15,7 @@ from discreet.data.public import check_complete_bounds
 from discreet.data.validation import LARGEST_BOUND, validate_features
 from discreet.fairness.fairer.directions import ReleasedDirections
 from discreet.preprocessing.pipeline import allow_row_by_row
-from discreet.problem.directional_l2 import checked_directions
+from discreet.problem.coupled_penalties import checked_directions
 
 SMALLEST_LENGTH = 1e-12  # of the longest direction: what is shorter is rounding, as where directions add up to 0
 ROUNDING = 1e-13  # of the terms that cancel: a column with a smaller range holds nothing but rounding

@@ -17,7 +17,7 @@ from discreet.privacy.release import ReleasePlan
 from discreet.problem.column_scaling import ColumnScaling
 from discreet.problem.penalties import PenaltyTerms
 from discreet.scaling.second_moment import noise_edge
-from discreet.solvers._shared.quadratic_model import QuadraticModel
+from discreet.solvers._shared.minimisers import QuadraticModel
 
 LARGEST = 1e100  # of all numbers on the board: sums of their squares are finite
 

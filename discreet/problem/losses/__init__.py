@@ -1,9 +1,8 @@
 """Losses: functions of a margin and a target, one number per row; no loss ever sees the features."""
 
 from discreet.kernels.forms import CompiledForms
-from discreet.problem.losses.class_weighted import ClassWeighted
+from discreet.problem.losses.classes import ClassWeighted, Multinomial, OneVsRest
 from discreet.problem.losses.log_link import Gamma, Poisson
-from discreet.problem.losses.multiclass import Multinomial, OneVsRest
 from discreet.problem.losses.scalar import Huber, Logistic, Loss, SmoothedHinge, Squared
 
 __all__ = [

@@ -108,6 +108,13 @@ class Loss(ABC):
         """Supremum over margins m of <dual, m> - value(m, y), one per row; infinite outside its domain."""
 
 
+def every_label(loss: Loss) -> tuple[Array, Array]:
+    """Margins of 0, and every label that a row may have."""
+    if loss.outputs == 1:
+        return np.zeros(2), np.array([-1.0, 1.0])
+    return np.zeros((loss.outputs, loss.outputs)), np.arange(loss.outputs, dtype=np.float64)
+
+
 @dataclass(frozen=True, slots=True)
 class Squared(Loss):
     """Half the squared residual, (m - y)^2 / 2. The slope has no bound: private solvers must clip it.

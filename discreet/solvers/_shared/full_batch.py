@@ -19,13 +19,11 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms.additive import NoisyGrid
 from discreet.privacy.random.generator import RandomGenerator
 from discreet.privacy.release import PlannedRelease, planned_releases
-from discreet.problem.person_gradients import person_gradient_sum
 from discreet.problem.problem import Problem
+from discreet.problem.scaled_block import person_gradient_sum
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledBlock
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.averaging import Made, descend
-from discreet.solvers._shared.clipping import GRADIENT_CLIP, row_threshold
-from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers._shared.descents import GRADIENT_CLIP, Made, descend, row_threshold, until_optimal
 from discreet.solvers.base import Run, Solver, calibrated
 from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
 

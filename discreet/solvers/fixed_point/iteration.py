@@ -1,25 +1,239 @@
-"""The noisy fixed-point iteration with blocks; theorem and proof: docs/guarantees/fixed-point.md."""
+"""The noisy fixed-point iteration with blocks; theorem and proof: docs/guarantees/fixed-point.md.
+
+Which blocks move in which step is decided without the rows, by a rule and a generator. What is asked of the rows is
+usually a sum over them, each of them clipped.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from discreet._common.checks import LARGEST_THRESHOLD, SMALLEST_THRESHOLD, number_in, one_of, whole
 from discreet._common.digest import digest_of
 from discreet._common.types import FloatArray, IntArray
+from discreet.data.public import Public
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.budget import Budget
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.mechanisms.additive import NoisyGrid
 from discreet.privacy.random.generator import RandomGenerator, generator_from
 from discreet.privacy.relation import Relation, relation_from
-from discreet.privacy.release import ReleasePlan
-from discreet.solvers.fixed_point.activation import Activation
-from discreet.solvers.fixed_point.plan import FixedPointResult, grid_of, plan_iteration
-from discreet.solvers.fixed_point.queries import ClippedRows, Query
+from discreet.privacy.release import PlannedRelease, ReleasePlan, planned_releases, with_shares
+from discreet.theory.fixed_point import NoisyContraction
+
+RULES = ("all", "cyclic", "uniform", "independent")
+
+
+@dataclass(frozen=True)
+class Activation:
+    """A rule for the active blocks of each step.
+
+    Parameters
+    ----------
+    rule : {"all", "cyclic", "uniform", "independent"}
+        All blocks; one after the other; one drawn uniformly; each with the probability, independently.
+    probability : float or None
+        For "independent" only.
+    blocks : int
+        How many blocks there are.
+    """
+
+    rule: str
+    probability: float | None
+    blocks: int
+
+    def __post_init__(self) -> None:
+        one_of("activation", self.rule, RULES)
+        if (self.rule == "independent") != (self.probability is not None):
+            raise ValueError(f"probability goes with activation='independent', got activation={self.rule!r}.")
+        if self.probability is not None:
+            number_in("probability", self.probability, 0.0, 1.0, above=True)
+
+    @property
+    def is_random(self) -> bool:
+        return self.rule in ("uniform", "independent")
+
+    @property
+    def at_once(self) -> int:
+        """For how many steps blocks and noise are drawn together: a pass over the blocks, where one moves a step."""
+        return self.blocks if self.rule in ("cyclic", "uniform") else 1
+
+    @property
+    def frequency(self) -> float | None:
+        """The probability with which a block moves in a step, whatever happened before; None if there is none."""
+        chances = {"all": 1.0, "uniform": 1.0 / self.blocks, "independent": self.probability}
+        return chances.get(self.rule)
+
+    def draw(self, rng: RandomGenerator, first: int, steps: int) -> list[IntArray]:
+        """The active blocks of some steps from `first` on, in increasing order."""
+        every = np.arange(self.blocks, dtype=np.int64)
+        if self.rule == "all":
+            return [every] * steps
+        if self.rule == "cyclic":
+            return list(((first + np.arange(steps, dtype=np.int64)) % self.blocks)[:, None])
+        if self.rule == "uniform":
+            return list(rng.integers(self.blocks, steps)[:, None])
+        return [np.flatnonzero(rng.uniform(self.blocks) < (self.probability or 0.0)) for _ in range(steps)]
+
+    def releases(self, steps: int, schedule: tuple[IntArray, ...] | None, one_block_per_row: bool) -> int:
+        """How many releases can concern one row: those of all its blocks, in all steps.
+
+        Without a schedule the number must be the same for every draw.
+        """
+        if schedule is None:
+            passes = 1 if self.rule == "all" else self.blocks  # steps until every block has moved once
+            return -(-steps // passes) if one_block_per_row else steps * self.blocks // passes
+        moves = np.bincount(np.concatenate([*schedule, np.empty(0, np.int64)]), minlength=self.blocks)
+        return int(moves.max() if one_block_per_row else moves.sum())
+
+
+Terms = Callable[[FloatArray, IntArray], FloatArray]
+
+
+class Query(Protocol):
+    """The part of an operator that reads the rows.
+
+    It may keep a memory of each row, such as the dual variables of ADMM, if the memory of a row is a function of that
+    row and of the iterates alone.
+    """
+
+    def __call__(self, u: FloatArray, entries: IntArray, step: float) -> FloatArray:
+        """Return the exact answer for some entries of the state, in their order.
+
+        Parameters
+        ----------
+        u : ndarray of shape (size,)
+            The current iterate, which has been released.
+        entries : ndarray of int
+            The entries of the active blocks, block after block.
+        step : float
+            The answer is released as a multiple of this number. A sum over rows is exact in any order if each row's
+            term is rounded to a multiple first; 0: no noise, and nothing is rounded.
+        """
+        ...
+
+
+def clipped_rows(terms: Terms, clip: float) -> Query:
+    """Return the query that sums the terms of the rows, each clipped to a Euclidean norm and rounded to the grid.
+
+    Parameters
+    ----------
+    terms : callable
+        terms(u, entries) returns an array of shape (rows, number of entries), the term of each row. A row's term must
+        depend on that row and on u alone.
+    clip : float
+        The norm; an iteration that declares a smaller `contribution` refuses the query.
+
+    Guarantee: a row adds a vector of norm at most `clip`, before it is rounded, whatever its term is; one that is not
+    finite adds nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet.solvers.fixed_point import clipped_rows
+    >>> X = np.array([[3.0, 4.0], [0.3, 0.4]])
+    >>> query = clipped_rows(lambda u, entries: X[:, entries], clip=1.0)
+    >>> query(np.zeros(2), np.array([0, 1]), 0.0).round(2).tolist()
+    [0.9, 1.2]
+    """
+    return ClippedRows(terms, number_in("clip", clip, SMALLEST_THRESHOLD, LARGEST_THRESHOLD))
+
+
+@dataclass(frozen=True)
+class ClippedRows:
+    """The query that `clipped_rows` returns."""
+
+    terms: Terms
+    clip: float
+
+    def __call__(self, u: FloatArray, entries: IntArray, step: float) -> FloatArray:
+        each, clip = np.array(self.terms(u, entries), dtype=np.float64), self.clip
+        if each.ndim != 2 or each.shape[1] != entries.size:
+            raise ValueError(f"terms must return one row of {entries.size} numbers per row, got shape {each.shape}.")
+        each[~np.isfinite(each).all(axis=1)] = 0.0
+        largest = np.abs(each).max(axis=1, initial=0.0)  # squares of tiny or huge numbers would leave the range
+        each *= (np.minimum(largest, clip) / np.where(largest > 0.0, largest, 1.0))[:, None]
+        each *= (clip / np.fmax(np.linalg.norm(each, axis=1), clip))[:, None]
+        return (np.rint(each / step) * step if step > 0.0 else each).sum(axis=0)
+
+
+def releases_of(plan: ReleasePlan) -> list[PlannedRelease]:
+    """What will be told about the rows, in words; empty without noise."""
+    if plan.budget.is_infinite:
+        return []
+    known = planned_releases("answers for one block", plan.event, plan.public.relation, plan.iteration.sensitivity)
+    return with_shares(known, plan.budget)
+
+
+def grid_of(plan: ReleasePlan) -> NoisyGrid:
+    """Where the answers of one block are released, and their noise."""
+    iteration = plan.iteration
+    grid: NoisyGrid = plan.mechanism.grid(iteration.sensitivity, iteration.largest_block, iteration.rows)
+    return grid
+
+
+def noise_of(plan: ReleasePlan) -> float:
+    """The expected squared norm of the noise on R(u), if all blocks are active."""
+    sensitivity, scale = plan.iteration.sensitivity, grid_of(plan).scale  # the grid's is a little larger than planned
+    if scale == 0.0:
+        return 0.0
+    deviation = plan.mechanism.deviation(sensitivity) * scale / plan.mechanism.scale(sensitivity)
+    return float((plan.iteration.scale_of_entries**2).sum() * deviation**2)
+
+
+def contraction_of(plan: ReleasePlan, lipschitz: float, error: float = 0.0) -> NoisyContraction:
+    """Return the calculator of error bounds for a run of this plan, if R has the Lipschitz constant `lipschitz` < 1.
+
+    Parameters
+    ----------
+    plan : ReleasePlan
+        Made by `FixedPoint.plan`.
+    lipschitz : float
+        Of the operator R itself, clipping included; a public assumption that nothing here checks.
+    error : float
+        Root of a bound on the mean squared norm of the error with which R is evaluated.
+    """
+    sizes, frequency = plan.iteration.step_sizes, plan.iteration.active.frequency
+    if frequency is None:
+        raise ValueError("the bounds need activation='all', 'uniform' or 'independent'; blocks in turn have none.")
+    if np.ptp(sizes) > 0.0:
+        raise ValueError("the bounds are for one step size in all steps; use NoisyContraction step by step.")
+    return NoisyContraction(lipschitz, noise_of(plan), float(sizes[0]), frequency, error)
+
+
+@dataclass(frozen=True, eq=False)
+class FixedPointResult:
+    """What a run returns.
+
+    Attributes
+    ----------
+    last : ndarray of shape (size,)
+        The last iterate.
+    iterates : ndarray of shape (steps + 1, size) or None
+        All iterates, the start first, if they were asked for.
+    plan : ReleasePlan
+        What was decided before the rows were read.
+    seeded : bool
+        Whether the noise came from a seed or from a NumPy generator; the guarantee then names this as a leak.
+
+    Guarantee: `last` and `iterates` together are differentially private as `guarantee` states.
+    """
+
+    last: FloatArray
+    iterates: FloatArray | None
+    plan: ReleasePlan
+    seeded: bool
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised about this result."""
+        return self.plan.guarantee.with_seed() if self.seeded else self.plan.guarantee
+
 
 Map = Callable[[FloatArray], FloatArray]
 BlockMap = Callable[[FloatArray, IntArray], FloatArray]
@@ -155,15 +369,17 @@ class FixedPoint:
             For the active blocks of activation="independent", and of "uniform" where a row has one block. They are
             public.
         """
-        one = self.row_blocks == "one"
-        schedule = None
+        one, relation, schedule = self.row_blocks == "one", Relation(self.relation), None
         if self.active.rule == "independent" or (one and self.active.is_random):
             schedule = tuple(self.active.draw(generator_from(random_state), 0, self.steps))
         count = max(1, self.active.releases(self.steps, schedule, one))
         kind: type[mechanisms.Additive] = mechanisms.Laplace if budget.kind == "pure" else mechanisms.Gaussian
-        relation = Relation(self.relation)
-        multiplier = accounting.calibrate(lambda z: kind(z, count).event, budget, relation)
-        return plan_iteration(self, budget, kind(multiplier, count), schedule)
+        mechanism = kind(accounting.calibrate(lambda z: kind(z, count).event, budget, relation), count)
+        public_n = self.rows if relation is Relation.ADD_REMOVE else None
+        public = Public.of(self.rows, self.size, relation=relation, public_n=public_n)
+        settings = {"iteration": self, "schedule": schedule}  # the active blocks, where the cost depends on them
+        cost = accounting.non_private_event() if budget.is_infinite else None
+        return ReleasePlan("fixed point", public, budget, {"mechanism": mechanism}, settings, cost)
 
     def run(
         self, query: Query, plan: ReleasePlan, start: Any = None, random_state: Any = None, keep: bool = False

@@ -29,11 +29,9 @@ from discreet.problem.penalties import Zero
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.clipping import NoiseRule, typical_slope
-from discreet.solvers._shared.noiseless import until_optimal
+from discreet.solvers._shared.descents import NoiseRule, typical_slope, until_optimal
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated, refused
-from discreet.solvers.frank_wolfe.vertex_path import Path, begin
-from discreet.solvers.frank_wolfe.vertex_selection import Hull, Polytope
+from discreet.solvers.frank_wolfe.vertices import Hull, Path, Polytope, begin
 from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
 
 FEWEST_STEPS, MOST_STEPS = 5, 300  # limits of the default number of steps: docs/defaults.md
@@ -217,8 +215,6 @@ _NOT_NEEDED = np.empty(0)
 
 def _barycentric(scaled: ScaledProblem, points: FloatArray) -> ScaledProblem:
     """The same problem on the shares of the points in a convex combination."""
-    from discreet.problem.problem import Problem
-
     extra = int(scaled.problem.fit_intercept)
     X = np.asarray(scaled.X[:, : scaled.scaling.columns] @ points.T)
     return ScaledProblem(

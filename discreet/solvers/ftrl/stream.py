@@ -27,8 +27,7 @@ from discreet.privacy.release import booked
 from discreet.problem.scaled_problem import scale_problem
 from discreet.scaling.learn import learn_scaling
 from discreet.solvers import Plan, Solution
-from discreet.solvers.ftrl.leaf_loop import LeafLoop
-from discreet.solvers.ftrl.solver import FTRL
+from discreet.solvers.ftrl.solver import FTRL, LeafLoop
 
 if TYPE_CHECKING:
     from discreet.data.public import Public

@@ -21,7 +21,6 @@ from discreet.data.rows import exact_weights, takes_tensors
 from discreet.privacy import mechanisms
 from discreet.privacy.relation import Relation
 from discreet.problem.losses import ClassWeighted, Logistic, Multinomial
-from discreet.solvers.newton.releases import CALIBRATION
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from discreet.problem.problem import Problem
     from discreet.problem.scaled_problem import BlockwiseProblem, ScaledBlock
     from discreet.solvers.newton.descent import Descent
-    from discreet.solvers.newton.settling import Columns
+    from discreet.solvers.newton.solver import Columns
 
 # Where these come from: docs/defaults.md.
 LABEL_SPREAD = 0.03  # of the noisy share of a label: a constant's log-loss is within 2 % for shares of a tenth and more
@@ -158,17 +157,16 @@ def check_share(public: Public, budget: Budget) -> float:
     return 0.0 if wanted > NOISIEST_CHECK else min(max(wanted, LEAST_CHECK), MOST_CHECK)
 
 
-def calibrated(descent: Descent, w: FloatArray, columns: Columns, nothing: float) -> FloatArray:
+def with_best_scale(descent: Descent, part: Gaussian, w: FloatArray, columns: Columns, nothing: float) -> FloatArray:
     """The weights, intercept last, multiplied by the scale that noisy counts of their scores by label speak for.
 
     `nothing` is the probability that the columns tell nothing.
 
-    Guarantee: reads the rows only through one histogram, which costs the planned share.
+    Guarantee: reads the rows only through one histogram, which costs one event of `part`.
     """
     mean, deviation = columns.mean_of(w), math.sqrt(columns.variance_of(w[:-1]))
     if deviation == 0.0 or descent.constant is None:
         return w
-    part = descent.split.part(CALIBRATION)
     sensitivity = mechanisms.one_hot_counts(descent.relation, 1)
     counts = descent.scaled.sum(partial(score_counts, w=w, mean=mean, deviation=deviation))
     noisy = part.release(descent.run.rng, counts, sensitivity)

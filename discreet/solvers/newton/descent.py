@@ -4,6 +4,9 @@ Everything it asks of the rows is a sum over blocks of them, so that a table in 
 result. What it asks of a block are functions of the block and of numbers that are public or have been released: they
 may be computed on another machine, so none of them knows the run, its generator or its ledger. Order, noise and proof
 of the releases: docs/guarantees/newton.md.
+
+The metric is that of a public table where a private second moment would be noisier: docs/guarantees/newton.md, "A
+public metric".
 """
 
 from __future__ import annotations
@@ -11,15 +14,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from discreet._common.types import FloatArray
-from discreet.data.rows import takes_tensors
+from discreet.data.rows import Data, takes_tensors
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.additive import NoisyGrid
-from discreet.problem.person_gradients import (
+from discreet.problem.scaled_block import (
     of_each_row,
     person_gradient_norms,
     person_gradient_sum,
@@ -29,36 +33,77 @@ from discreet.problem.person_gradients import (
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledBlock
 from discreet.scaling import second_moment
 from discreet.scaling.second_moment import Metric, SecondMoment, norm_counts, private_norm_bound
-from discreet.solvers._shared.averaging import Made
-from discreet.solvers._shared.clipping import typical_slope
-from discreet.solvers._shared.quadratic_model import QuadraticModel
+from discreet.solvers._shared.descents import Made, planned_slope, typical_slope
+from discreet.solvers._shared.minimisers import QuadraticModel
+from discreet.solvers.newton import planning
 from discreet.solvers.newton.calibration import ConstantScore, learn_label_scores
-from discreet.solvers.newton.planning import (
-    COUPLING,
-    LEAST_CURVATURE,
-    Curvature,
-    first_curvature,
-    first_slope,
-    least_shrinkage,
-    likely_values,
-    row_curvature_bound,
-    safe_curvature,
-)
-from discreet.solvers.newton.public_metric import largest_eigenvalue, public_metric, public_rows, unresolved
-from discreet.solvers.newton.releases import (
-    CLIP,
-    CURVATURE_RADIUS,
-    GRADIENTS,
-    HESSIAN,
-    LABELS,
-    MOMENT,
-    NEW_CLIP,
-    RADIUS,
-)
+from discreet.solvers.plan import LABEL_MARGIN, TARGET_MARGIN
 
 if TYPE_CHECKING:
+    from discreet.data.public import Public
+    from discreet.data.public_inputs import PublicTable
+    from discreet.privacy.budget import Budget
+    from discreet.privacy.mechanisms import Gaussian
+    from discreet.privacy.random.generator import RandomGenerator
+    from discreet.problem.problem import Problem
     from discreet.solvers.base import Run
-    from discreet.solvers.newton.solver import Newton, NewtonPlan
+    from discreet.solvers.newton.solver import Newton
+
+
+class PublicMetric(NamedTuple):
+    """A metric, and the second moments of the public rows along its directions."""
+
+    metric: Metric
+    moments: FloatArray
+
+
+def public_metric(scaled: BlockwiseProblem, table: PublicTable, noise: float) -> PublicMetric:
+    """The second moment S of the scaled public rows, lifted by (1/m + noise) trace(S), m being the public rows.
+
+    For columns that are alike, the smallest eigenvalue of a sample covariance from m rows of p columns is about
+    (1 - sqrt(p/m))^2 of the true one; with p/m more it is at least half of it, whatever m is, so that steps do not
+    overshoot. `noise` is `unresolved`: in directions of less variance the rows tell less than the noise hides.
+    """
+    rows = public_rows(scaled, table)
+    product = rows.T @ rows / table.rows
+    moment = np.asarray(product.toarray() if sp.issparse(product) else product, dtype=np.float64)
+    values, vectors = np.linalg.eigh(moment)
+    values = np.maximum(values, 0.0)
+    lift = (1.0 / table.rows + noise) * float(np.trace(moment))
+    return PublicMetric(Metric(values + lift, vectors), values)
+
+
+def unresolved(problem: Problem, public: Public, budget: Budget) -> float:
+    """The variance of a direction, over that of all columns together, below which noise hides its weight.
+
+    The noise of a gradient in the metric has variance (slope nu)^2 p in every direction, nu being that of the mean of
+    gradients of norm 1; the weight of a direction of variance s then has the noise (slope nu)^2 p / (smoothness^2 s).
+    It equals the usual square of a weight, usual^2 / trace(S), at s = (slope nu / (smoothness usual))^2 p trace(S).
+    """
+    columns = public.columns + problem.fit_intercept
+    usual = LABEL_MARGIN if problem.loss.classification else TARGET_MARGIN
+    unit = mechanisms.additive(budget, 1.0).deviation(mechanisms.clipped_sum(public.relation)) / public.rows
+    return columns * (planned_slope(problem) * unit / (problem.loss.usual_curvature * usual)) ** 2
+
+
+def public_rows(scaled: BlockwiseProblem, table: PublicTable) -> Any:
+    """The public rows in the columns of the solver."""
+    return scaled.scaling.matrix(Data(table.X, np.zeros(table.rows)), "C", scaled.problem.fit_intercept)
+
+
+def largest_eigenvalue(
+    total: FloatArray, radius: float, rows: int, mechanism: Gaussian, rng: RandomGenerator
+) -> tuple[float, float]:
+    """The largest eigenvalue of the mean of outer products of rows no longer than the radius, and its noise.
+
+    Guarantee: costs one event of the mechanism, under every relation: docs/guarantees/newton.md, "A public metric".
+    """
+    columns = total.shape[0]
+    # Computed eigenvalues are off by at most a small multiple of columns * 2^-53 of the largest one, rows * radius^2.
+    sensitivity = mechanisms.bounded_fractions(1) * (radius**2 * (1.0 + 2.0**-46 * columns * rows))
+    top = np.linalg.eigvalsh(total)[-1:].astype(np.float64)
+    return float(mechanism.release(rng, top, sensitivity)[0]) / rows, mechanism.deviation(sensitivity) / rows
+
 
 NormsOf = Callable[[ScaledBlock], FloatArray]  # one norm per row of a block, or per person
 # Tuned on public tables, and never read from rows: docs/defaults.md.
@@ -105,17 +150,12 @@ def largest_norm(block: ScaledBlock, norms: NormsOf) -> FloatArray:
 
 
 @takes_tensors
-def clipped_moment(block: ScaledBlock, radius: float, table_rows: int | None) -> FloatArray:
-    """The sum of the outer products of the rows, shortened to the radius."""
-    return second_moment.clipped_second_moment(block, block.norms, radius, block.weight, table_rows)
-
-
-@takes_tensors
-def metric_moment(block: ScaledBlock, metric: Metric, radius: float, table_rows: int | None) -> FloatArray:
-    """The same of the rows in the metric."""
-    norms = block.mapped_norms(metric.whitening)
-    rows = (np.ones(norms.size), norms, radius, block.weight, table_rows)
-    return second_moment.whitened_second_moment(block, metric, *rows)
+def clipped_moment(
+    block: ScaledBlock, radius: float, table_rows: int | None, metric: Metric | None = None
+) -> FloatArray:
+    """The sum of the outer products of the rows, in the metric if there is one, shortened to the radius."""
+    norms = block.norms if metric is None else block.mapped_norms(metric.whitening)
+    return second_moment.clipped_second_moment(block, norms, radius, block.weight, table_rows, metric)
 
 
 @takes_tensors
@@ -124,7 +164,7 @@ def hessian(
 ) -> FloatArray:
     """The same of the rows in the metric, times the roots of their curvatures."""
     factor, norms = root_curvatures(block, w, metric, clip), metric.norms_of(block)
-    return second_moment.whitened_second_moment(block, metric, factor, norms, radius, block.weight, table_rows)
+    return second_moment.clipped_second_moment(block, norms, radius, block.weight, table_rows, metric, factor)
 
 
 def curved_norms(block: ScaledBlock, w: FloatArray, metric: Metric, clip: float) -> FloatArray:
@@ -159,7 +199,7 @@ def curvature_sum(block: ScaledBlock, w: FloatArray, table_rows: int | None) -> 
     With `table_rows`, the public number of rows, entries are cut towards 0 to multiples of a power of two: sums of up
     to 8 times as many rows are then exact.
     """
-    bound = row_curvature_bound(block.loss)
+    bound = planning.row_curvature_bound(block.loss)
     rows = np.clip(np.nan_to_num(block.loss.curvature(block.margins(w), block.y)), 0.0, bound)
     rows *= (bound / np.maximum(np.linalg.norm(rows, axis=1), bound))[:, None]
     if block.weight is not None:
@@ -173,11 +213,11 @@ def curvature_sum(block: ScaledBlock, w: FloatArray, table_rows: int | None) -> 
 class Descent:
     """The state of a run: everything in it but `scaled` has been released, or is public."""
 
-    def __init__(self, solver: Newton, scaled: BlockwiseProblem, plan: NewtonPlan, run: Run) -> None:
+    def __init__(self, solver: Newton, scaled: BlockwiseProblem, plan: planning.NewtonPlan, run: Run) -> None:
         self.solver, self.scaled, self.plan, self.run = solver, scaled, plan, run
         self.split, self.relation = plan.mechanism, plan.public.relation
         self.metric = self._learn_metric()
-        self.models = self._models(np.full(scaled.outputs, first_curvature(scaled.problem.loss)))
+        self.models = self._models(np.full(scaled.outputs, planning.first_curvature(scaled.problem.loss)))
         self.w, self.clip = scaled.start(), math.inf
         self.constant = self._learn_constant()
 
@@ -186,23 +226,22 @@ class Descent:
 
         Before the first and the middle one they learn what is needed for those to come.
         """
-        for t, share in enumerate(self.split.shares[GRADIENTS:]):
+        for t, share in enumerate(self.split.shares[planning.GRADIENTS :]):
             if t == 0:
                 # Before the start: there all slopes are equal, and where labels are rare theirs must not be clipped.
-                self.clip = self._learn_clip(CLIP)
+                self.clip = self._learn_clip(planning.CLIP)
                 if self.constant is not None and self.scaled.origin is None:
                     self.w[..., -1] = self.constant.value if self.scaled.outputs > 1 else self.constant.value[0]
             elif t == self.plan.settings.halfway:
-                if self.split.shares[NEW_CLIP] > 0.0:
-                    self.clip = max(self._learn_clip(NEW_CLIP), self.clip * least_shrinkage(self.scaled.problem))
-                if self.split.shares[HESSIAN] > 0.0:
-                    self.models = (
-                        self._learn_curvatures()
-                        if self.scaled.outputs > 1
-                        else self._learn_hessian(
-                            self._learn_radius(CURVATURE_RADIUS, partial(curved_norms, **self._here))
-                        )
+                if self.split.shares[planning.NEW_CLIP] > 0.0:
+                    self.clip = max(
+                        self._learn_clip(planning.NEW_CLIP), self.clip * planning.least_shrinkage(self.scaled.problem)
                     )
+                if self.split.shares[planning.HESSIAN] > 0.0 and self.scaled.outputs > 1:
+                    self.models = self._learn_curvatures()
+                elif self.split.shares[planning.HESSIAN] > 0.0:
+                    radius = self._learn_radius(planning.CURVATURE_RADIUS, partial(curved_norms, **self._here))
+                    self.models = self._learn_hessian(radius)
             self._move(self._noisy_gradient(t))
             yield Made(self.w, share * self.w, share)
 
@@ -250,7 +289,7 @@ class Descent:
             return mechanisms.Gaussian(0.0).grid(mechanisms.clipped_sum(self.relation), entries)
         norm_error = 1.0 + condition * columns**1.5 * 2.0**-50  # of the norms by which the rows are clipped
         sensitivity = mechanisms.clipped_sum(self.relation, entries) * (self.clip * norm_error)
-        part = self.split.part(GRADIENTS + t)
+        part = self.split.part(planning.GRADIENTS + t)
         return part.grid(sensitivity, entries, 4.0 * self.scaled.rows * condition, loose=2.0 + 2.0 * columns)
 
     def _learn_metric(self) -> Metric:
@@ -259,12 +298,12 @@ class Descent:
             return self._checked_public_metric()
         radius = self.solver.radius
         if radius is None:
-            radius = self._learn_radius(RADIUS, plain_norms)
+            radius = self._learn_radius(planning.RADIUS, plain_norms)
         total = self.scaled.sum(partial(clipped_moment, radius=radius, table_rows=self._table_rows))
-        moment = self._release(total, radius, MOMENT)
+        moment = self._release(total, radius, planning.MOMENT)
         metric = Metric.from_second_moment(moment)
         self._keep_curvature(
-            likely_values(moment) / metric.values, moment.deviation / math.sqrt(2.0)
+            planning.likely_values(moment) / metric.values, moment.deviation / math.sqrt(2.0)
         )  # off the diagonal
         return metric
 
@@ -272,13 +311,15 @@ class Descent:
         """How large the second moment is along each direction, in the metric, and how uncertain the columns' means."""
         along = np.minimum(along, 1.0)
         self.mean_noise, self.mean_square = mean_noise, float(along.sum())
-        self.curvature = Curvature(np.eye(along.size), np.ones(along.size), np.maximum(UNCLIPPED * along, 1e-3))
+        self.curvature = planning.Curvature(
+            np.eye(along.size), np.ones(along.size), np.maximum(UNCLIPPED * along, 1e-3)
+        )
 
     def _learn_constant(self) -> ConstantScore | None:
         """One release, if it is planned: the counts of the labels."""
-        if self.split.shares[LABELS] == 0.0 or not self.scaled.problem.loss.classification:
+        if self.split.shares[planning.LABELS] == 0.0 or not self.scaled.problem.loss.classification:
             return None
-        return learn_label_scores(self.scaled, self.split.part(LABELS), self.relation, self.run.rng)
+        return learn_label_scores(self.scaled, self.split.part(planning.LABELS), self.relation, self.run.rng)
 
     def _checked_public_metric(self) -> Metric:
         """Two releases: a bound on the norms of the rows in the public metric, and their largest second moment there.
@@ -292,11 +333,11 @@ class Descent:
         found = public_metric(self.scaled, table, noise)
         # A radius that the caller chose is not one in this metric, and no budget is planned to learn another.
         if self.plan.settings.learns_norm_bounds and self.solver.radius is None:
-            radius = self._learn_radius(RADIUS, found.metric.norms_of)
+            radius = self._learn_radius(planning.RADIUS, found.metric.norms_of)
         else:
             radius = float(np.quantile(found.metric.norms(public_rows(self.scaled, table)), 1.0 - LONG_ROWS))
-        moments = partial(metric_moment, metric=found.metric, radius=radius, table_rows=self._table_rows)
-        part, rng = self.split.part(MOMENT), self.run.rng
+        moments = partial(clipped_moment, metric=found.metric, radius=radius, table_rows=self._table_rows)
+        part, rng = self.split.part(planning.MOMENT), self.run.rng
         top, noise = largest_eigenvalue(self.scaled.sum(moments), radius, self.scaled.rows, part, rng)
         metric = Metric(found.metric.values * max(1.0, 0.5 * (top + noise)), found.metric.vectors)
         self._keep_curvature(found.moments / metric.values, 1.0 / math.sqrt(table.rows))
@@ -306,8 +347,8 @@ class Descent:
         """The Hessian in the metric, given a bound on the norms of the rows times their root curvatures."""
         radius = max(radius, math.sqrt(self.scaled.columns))  # rows without curvature say nothing about the others
         total = self.scaled.sum(partial(hessian, **self._here, radius=radius, table_rows=self._table_rows))
-        moment = self._release(total, radius, HESSIAN)
-        self.curvature = safe_curvature(moment)
+        moment = self._release(total, radius, planning.HESSIAN)
+        self.curvature = planning.safe_curvature(moment)
         matrix = self.scaled.problem.loss.smoothness * self.metric.unwhitened(self.curvature.matrix)
         return [QuadraticModel(matrix, self.scaled.penalty_terms)]
 
@@ -319,13 +360,13 @@ class Descent:
 
         Guarantee: costs the planned share of the Hessian.
         """
-        scaled, loss, part = self.scaled, self.scaled.problem.loss, self.split.part(HESSIAN)
-        sensitivity = mechanisms.clipped_sum(self.relation, loss.outputs) * row_curvature_bound(loss)
+        scaled, loss, part = self.scaled, self.scaled.problem.loss, self.split.part(planning.HESSIAN)
+        sensitivity = mechanisms.clipped_sum(self.relation, loss.outputs) * planning.row_curvature_bound(loss)
         total = scaled.sum(partial(curvature_sum, w=self.w, table_rows=self._table_rows))
         mean = part.release(self.run.rng, total, sensitivity) / scaled.rows
         lift = math.sqrt(2.0 * math.log(loss.outputs)) * part.deviation(sensitivity) / scaled.rows
-        found = np.clip(COUPLING * (mean + lift), 0.0, loss.smoothness)
-        return self._models(np.maximum(found, LEAST_CURVATURE * loss.smoothness))
+        found = np.clip(planning.COUPLING * (mean + lift), 0.0, loss.smoothness)
+        return self._models(np.maximum(found, planning.LEAST_CURVATURE * loss.smoothness))
 
     @property
     def _here(self) -> dict[str, Any]:
@@ -363,7 +404,7 @@ class Descent:
         unit = math.sqrt(self.scaled.columns) * typical_slope(self.plan.problem, self.scaled.scaling)
         if not self.plan.settings.learns_norm_bounds:
             usual = math.sqrt(max(self.mean_square, 1.0)) * typical_slope(self.plan.problem, self.scaled.scaling)
-            return first_slope(self.plan.problem) * usual
+            return planning.first_slope(self.plan.problem) * usual
         norms = partial(gradient_norms, w=self.w, metric=self.metric)
         counts = self.scaled.sum(partial(counts_of_norms, norms=norms, unit=unit))
         part, rng = self.split.part(which), self.run.rng
@@ -380,11 +421,11 @@ class Descent:
         return CLIPPED_ROWS * noise * math.sqrt(self.scaled.outputs * self.scaled.columns)
 
 
-def only_constant(scaled: BlockwiseProblem, plan: NewtonPlan, run: Run) -> FloatArray:
+def only_constant(scaled: BlockwiseProblem, plan: planning.NewtonPlan, run: Run) -> FloatArray:
     """Weights that predict the constant alone: the labels' shares, or the mean to which the target was shifted."""
     w = scaled.start()
-    if plan.mechanism.shares[LABELS] > 0.0:
-        found = learn_label_scores(scaled, plan.mechanism.part(LABELS), plan.public.relation, run.rng).value
+    if plan.mechanism.shares[planning.LABELS] > 0.0:
+        found = learn_label_scores(scaled, plan.mechanism.part(planning.LABELS), plan.public.relation, run.rng).value
         w[..., -1] = found if scaled.outputs > 1 else found[0]
     run.report(1, 1, scaled, w)
     return w

@@ -17,24 +17,33 @@ from discreet._common.types import FloatArray
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.additive import BudgetSplit
 from discreet.privacy.relation import Relation
+from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.losses import ClassWeighted
+from discreet.problem.losses.scalar import every_label
 from discreet.scaling.plan import facts_for_scales, hides_target
 from discreet.scaling.second_moment import noise_edge, noticeable
-from discreet.solvers._shared.clipping import NoiseRule, planned_slope
+from discreet.solvers._shared.descents import NoiseRule, planned_slope
 from discreet.solvers.newton.calibration import check_share, counts_labels, wanted_share
-from discreet.solvers.newton.releases import GRADIENTS, LABELS, MOMENT, with_share
-from discreet.solvers.newton.settling import CALIBRATION_SHARE
-from discreet.solvers.plan import LABEL_MARGIN, TARGET_MARGIN, Plan, Settings
+from discreet.solvers.plan import LABEL_MARGIN, OF_THE_THRESHOLD, SQUARED_LENGTH, TARGET_MARGIN, Plan, Settings
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.privacy.budget import Budget
     from discreet.problem.losses import Loss
-    from discreet.problem.penalties import PenaltyTerms
     from discreet.problem.problem import Problem
     from discreet.scaling.second_moment import SecondMoment
     from discreet.solvers.newton.solver import Newton
 
+# The releases of a run in their order, which is the place of their shares in the plan's BudgetSplit.
+RADIUS = 0  # counts of the norms of the rows
+MOMENT = 1  # the second-moment matrix of the rows
+CLIP = 2  # counts of the norms of the gradients, before the first step
+NEW_CLIP = 3  # the same halfway
+CURVATURE_RADIUS = 4  # counts of the norms of the rows times their root curvatures, halfway
+HESSIAN = 5  # the Hessian, halfway; with several outputs the mean curvature of each
+LABELS = 6  # counts of the labels; with a log link the mean curvature, at the end
+CALIBRATION = 7  # counts of the scores by label, after the last step
+GRADIENTS = 8  # the first of the gradient steps
 # Tuned on public tables, and never read from rows: docs/defaults.md.
 LEAST_CURVATURE = 0.05  # in units of its bound: no step is more than 20 times as long as one that is safe everywhere
 MEDIAN_RESIDUAL = 0.6745  # of normal residuals, in standard deviations
@@ -56,6 +65,7 @@ EIGENVALUE_SHARE = 0.03  # after the scales, for the largest eigenvalue in a pub
 LEAST_SHARE, MOST_SHARE = 1e-6, 0.8  # of the moment, and of both together
 NOISIEST_HESSIAN = 0.5  # the edge of its noise, over the bound on the curvature; noisier ones are left out
 LONG_RESIDUALS = 2.5  # what all but a few residuals keep below, in units of the usual one; normal ones: 2 to 3
+CALIBRATION_SHARE = 0.05  # of the budget, for the intercept of a log link
 FULL_BIN = 0.25  # of the rows, in the fullest bin of a histogram of sizes: it must stand out of the noise
 
 
@@ -103,19 +113,12 @@ def first_curvature(loss: Loss) -> float:
     return min(loss.smoothness, CAUTION * loss.usual_curvature)
 
 
-def is_free(terms: PenaltyTerms) -> bool:
-    """Whether no weight has bounds."""
-    return bool((np.isneginf(terms.low) & np.isposinf(terms.high)).all())
-
-
 def first_slope(problem: Problem) -> float:
     """The median of the slopes at the start, in units of a usual one: those of labels at margin 0, or residuals."""
     loss = problem.loss
     if not loss.classification:
         return MEDIAN_RESIDUAL
-    labels = np.array([-1.0, 1.0]) if loss.outputs == 1 else np.arange(loss.outputs, dtype=np.float64)
-    margins = np.zeros(2) if loss.outputs == 1 else np.zeros((labels.size, loss.outputs))
-    slopes = np.reshape(loss.slope(margins, labels), (labels.size, -1))
+    slopes = np.reshape(loss.slope(*every_label(loss)), (max(loss.outputs, 2), -1))
     return float(np.linalg.norm(slopes, axis=1).max()) / planned_slope(problem)
 
 
@@ -156,6 +159,46 @@ class NewtonSettings(Settings):
 NewtonPlan = Plan[BudgetSplit, NewtonSettings]
 
 
+def releases_of(plan: NewtonPlan) -> list[PlannedRelease]:
+    """The releases in plain words, from the parts of the split that draw their noise."""
+    columns, relation = plan.public.columns + plan.problem.fit_intercept, plan.public.relation
+    counts = mechanisms.one_hot_counts(relation, 1)
+    matrix = mechanisms.outer_products(relation, columns) * (1.0 / plan.public.rows)
+    gradient = mechanisms.clipped_sum(relation) * (1.0 / plan.public.rows)
+    moment = ("second-moment matrix of the rows", matrix, SQUARED_LENGTH)
+    if plan.settings.public_metric:
+        largest = mechanisms.bounded_fractions(1) * (1.0 / plan.public.rows)
+        moment = ("largest second moment of the rows in the public metric", largest, SQUARED_LENGTH)
+    before: dict[int, tuple[str, mechanisms.Sensitivity, str]] = {
+        RADIUS: ("counts of row lengths", counts, "rows per count"),
+        MOMENT: moment,
+        CLIP: ("counts of gradient lengths", counts, "rows per count"),
+        NEW_CLIP: ("counts of gradient lengths", counts, "rows per count"),
+        CURVATURE_RADIUS: ("counts of row lengths by curvature", counts, "rows per count"),
+        HESSIAN: ("Hessian of the loss", matrix, SQUARED_LENGTH),
+        LABELS: ("counts of labels", counts, "rows per count"),
+        CALIBRATION: ("counts of scores by label", counts, "rows per count"),
+    }
+    if plan.problem.loss.log_link:
+        fraction = mechanisms.bounded_fractions(1) * (1.0 / plan.public.rows)
+        before[LABELS] = ("mean curvature, for the intercept", fraction, "of the largest that a row may have")
+    if plan.problem.loss.outputs > 1:
+        before[HESSIAN] = ("mean curvature of each output", gradient, "of the largest that a row may have")
+    step = ("mean gradients of all rows", gradient, OF_THE_THRESHOLD)
+    planned: list[PlannedRelease] = []
+    for k, share in enumerate(plan.mechanism.shares):
+        if share > 0.0:
+            what, sensitivity, unit = before.get(k, step)
+            planned += planned_releases(what, plan.mechanism.part(k).event, relation, sensitivity, unit)
+    return planned
+
+
+def with_share(shares: tuple[float, ...], which: int, share: float) -> tuple[float, ...]:
+    """The shares if one release has another share: the rest stays divided as it was."""
+    rest = (1.0 - share) / (1.0 - shares[which])
+    return tuple(share if k == which else rest * other for k, other in enumerate(shares))
+
+
 def planned(
     solver: Newton, problem: Problem, public: Public, budget: Budget
 ) -> tuple[tuple[float, ...], NewtonSettings]:
@@ -183,7 +226,7 @@ def planned(
 
 def _label_shares(problem: Problem, public: Public, budget: Budget) -> tuple[float, float]:
     """The shares of the counts of the labels, or of the mean curvature of a log link, and of the scores by label."""
-    free = is_free(problem.penalty_terms(public.columns))  # weights with bounds are left where the gradients put them
+    free = problem.penalty_terms(public.columns).free  # weights with bounds are left where the gradients put them
     complete = public.relation is Relation.REPLACE and not public.persons
     if not budget.is_infinite and problem.loss.log_link and problem.fit_intercept and free and complete:
         return CALIBRATION_SHARE, 0.0
@@ -212,7 +255,7 @@ def fits_constant(solver: Newton, problem: Problem, public: Public, budget: Budg
 
 def _counts_labels(problem: Problem, public: Public, budget: Budget) -> bool:
     """Whether the labels are counted; weights with bounds are left where the gradients put them."""
-    return not budget.is_infinite and counts_labels(problem) and is_free(problem.penalty_terms(public.columns))
+    return not budget.is_infinite and counts_labels(problem) and problem.penalty_terms(public.columns).free
 
 
 def _shares(

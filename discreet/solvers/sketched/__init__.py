@@ -1,5 +1,1 @@
 """DP-SkGD: descent that moves a random set of coordinates a step, drawn by any unbiased diagonal sketch."""
-
-from discreet.solvers.sketched.solver import SketchedDescent
-
-__all__ = ["SketchedDescent"]

@@ -112,7 +112,7 @@ class Nice(Sketch):
         return np.full(self.coordinates, 1.0 + overlap)
 
     def draw(self, rng: RandomGenerator, count: int) -> Sets:
-        from discreet.kernels.sketched import partial_shuffles
+        from discreet.kernels.coordinate import partial_shuffles
 
         picks = np.stack([i + rng.integers(self.coordinates - i, count) for i in range(self.size)])
         members = np.empty((count, self.size), dtype=np.int64)

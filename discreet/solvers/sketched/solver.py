@@ -8,33 +8,34 @@ differ in how far a step may go. Theorem and proof: docs/guarantees/sketched.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from discreet._common.checks import check_threshold, one_of, positive
 from discreet._common.types import FloatArray
 from discreet.data.public import Public
+from discreet.kernels.gradient import units_of
 from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms.additive import NoisyGrid
 from discreet.privacy.release import PlannedRelease, planned_releases
+from discreet.problem.coordinate_state import CoordinateState, noise_in_units
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem
 from discreet.scaling.plan import ScalingPlan, plan_scaling
-from discreet.solvers._shared.clipping import COORDINATE_CLIP, GRADIENT_CLIP
 from discreet.solvers._shared.coordinates import (
+    CoordinateSolver,
     default_steps,
     descend_in_loops,
-    scaling_for_declared,
     smoothness_bounds,
     thresholds,
 )
-from discreet.solvers._shared.noiseless import until_optimal
-from discreet.solvers.base import Capabilities, Run, Solver, calibrated
+from discreet.solvers._shared.descents import COORDINATE_CLIP, GRADIENT_CLIP, until_optimal
+from discreet.solvers.base import Capabilities, Run, calibrated
 from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
-from discreet.solvers.sketched.block_state import BlockState, limit_support
 from discreet.solvers.sketched.sketches import (
     Independent,
     Nice,
@@ -44,6 +45,64 @@ from discreet.solvers.sketched.sketches import (
     Sketch,
     complete_partition,
 )
+
+
+class BlockState(CoordinateState):
+    """Coordinate descent whose steps move sets of coordinates; one output."""
+
+    def run_sets(self, sets: Sets, noise: FloatArray, limit: FloatArray) -> None:
+        """One step per set; noise[e], in limits, is added to the clipped gradient sum of sets.members[e].
+
+        A row's gradient in a set, with entries divided by their limits, is cut to length 1. Sets of one
+        coordinate, whose limits are the thresholds, are steps of coordinate descent: its kernel runs them.
+        """
+        from discreet.kernels import coordinate
+
+        count = sets.starts.size - 1
+        if count == sets.members.size:
+            self.run(sets.members, noise)
+            return
+        scaled, X, c, loss = self.scaled, self.scaled.X, self.scaled.penalty_terms, self.scaled.problem.loss
+        units = noise_in_units(noise, limit, self.grid_step)
+        rows = (scaled.y, self.weight, loss.code, float(loss.parameter), sets.starts, sets.members, units)
+        settings = (limit, units_of(limit, self.grid_step), self.step, c.l1, c.l2, c.low, c.high, float(scaled.rows))
+        state = (self.w, self.margins, self.total, self.since, self.count)
+        if sp.issparse(X):
+            coordinate.sets_sparse(X.indptr, X.indices, X.data, *rows, *settings, *state)
+        else:
+            coordinate.sets_dense(X.T, *rows, *settings, *state)
+        self.count += count
+
+
+def limit_support(scaled: ScaledProblem, most: int) -> ScaledProblem:
+    """Keep the `most` largest scaled entries of each row (the intercept is not counted) and drop the others.
+
+    Which entries stay depends on the row alone; every row goes the same way, whether it is too long or not.
+    """
+    columns = scaled.scaling.columns
+    if most >= columns:
+        return scaled
+    if sp.issparse(scaled.X):
+        return replace(scaled, X=_limit_sparse(scaled.X, columns, most))
+    X = scaled.X.copy(order="F")
+    inner = X[:, :columns]
+    smaller = np.argsort(-np.abs(inner), axis=1, kind="stable")[:, most:]
+    np.put_along_axis(inner, smaller, 0.0, axis=1)
+    return replace(scaled, X=X)
+
+
+def _limit_sparse(X: sp.csc_array, columns: int, most: int) -> sp.csc_array:
+    column = np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
+    counted = column < columns
+    row, size = X.indices[counted], np.abs(X.data[counted])
+    order = np.lexsort((column[counted], -size, row))
+    begins = np.searchsorted(row[order], row[order], side="left")
+    kept = np.ones(X.data.size, dtype=bool)
+    kept[np.flatnonzero(counted)[order]] = np.arange(order.size) - begins < most
+    limited = sp.csc_array((np.where(kept, X.data, 0.0), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+    limited.eliminate_zeros()
+    return limited
+
 
 SKETCHES = ("single", "importance", "nice", "independent", "blocks", "full")
 SIZE = 8  # coordinates in a set: docs/defaults.md
@@ -77,7 +136,7 @@ SketchedPlan = Plan[mechanisms.Gaussian, SketchedSettings]
 
 
 @dataclass(frozen=True)
-class SketchedDescent(Solver[mechanisms.Gaussian, SketchedSettings]):
+class SketchedDescent(CoordinateSolver[mechanisms.Gaussian, SketchedSettings]):
     """Proximal descent on random sets of coordinates.
 
     Parameters
@@ -199,9 +258,7 @@ class SketchedDescent(Solver[mechanisms.Gaussian, SketchedSettings]):
         return coordinates if self.omega is None else min(coordinates, int(self.omega) + intercept)
 
     def _plan_scaling(self, problem: Problem, public: Public, budget: Budget) -> ScalingPlan:
-        if self.smoothness is not None:
-            return scaling_for_declared(self.smoothness, self.clip, problem, public)
-        if self.omega is None:
+        if self.smoothness is not None or self.omega is None:
             return super()._plan_scaling(problem, public, budget)
         target = not problem.loss.classification
         return plan_scaling(public, budget, self.scale_share, False, target)  # a centred zero is not a zero

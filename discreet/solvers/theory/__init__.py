@@ -4,7 +4,7 @@ A theorem about a solver is registered in the file of its family; for a solver o
 `bound_of.register` do the same. Proofs: docs/guarantees/utility.md.
 """
 
-from discreet.solvers.theory import coordinates, gradients, perturbations, selections, streams
-from discreet.solvers.theory.lookup import bound_of, distance_of
+from discreet.solvers.theory import selections, steps
+from discreet.solvers.theory.plan_theory import bound_of, distance_of
 
-__all__ = ["bound_of", "coordinates", "distance_of", "gradients", "perturbations", "selections", "streams"]
+__all__ = ["bound_of", "distance_of", "selections", "steps"]

@@ -16,7 +16,7 @@ from scipy import stats
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import Sensitivity
 from discreet.privacy.random.generator import seeded_generator
-from discreet.solvers.frank_wolfe.vertex_selection import Choice
+from discreet.solvers.frank_wolfe.vertices import Choice
 from tests.statistics import LEVEL, both_arms
 
 ERRORS = np.array([0.0, 1.0, 2.0, -3.0, 1.5, 0.3])
