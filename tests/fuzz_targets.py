@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from typer.testing import CliRunner
 
 import discreet
@@ -37,7 +38,9 @@ from discreet.estimators import model_file, paused_stream
 from discreet.estimators.table_fit import FitRequest, fit_table
 from discreet.metrics import evaluate, load_evaluation, record
 from discreet.privacy import accounting
+from discreet.privacy import signatures as signature_files
 from discreet.privacy.guarantee import Guarantee, LedgerReceipt
+from discreet.privacy.signatures import Signature
 from discreet.problem.constraints import L2Ball
 from tests.fuzz_federated import FEDERATED
 from tests.fuzz_ledger import LEDGER
@@ -302,8 +305,22 @@ def run_commands(path: Path) -> None:
             raise ValueError(lines[0])
 
 
+def signatures() -> list[dict[str, Any]]:
+    """Signatures of one table file, with and without the head of a ledger, by a key that everybody knows."""
+    key = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+    public = key.public_key().public_bytes_raw().hex()
+    bare = [Signature("0" * 64, DATE, public, head) for head in (None, "f" * 64)]
+    return [replace(each, signature=key.sign(each.message()).hex()).to_dict() for each in bare]
+
+
+def read_signature(path: Path) -> None:
+    """Whatever is accepted says what was signed."""
+    assert signature_files.read_signature(path).to_dict() in signatures(), "something else than was signed"
+
+
 TARGETS = (
-    Target("model", 285, as_files(models), DAMAGED_TEXT, read_model),
+    Target("signature", 10, as_files(signatures), DAMAGED_TEXT, read_signature),
+    Target("model", 275, as_files(models), DAMAGED_TEXT, read_model),
     Target("command", 5, as_files(models), DAMAGED_TEXT, run_commands, compiles=True),
     Target("event", 100, as_files(events), DAMAGED_TEXT, read_event),
     Target("guarantee", 130, as_files(guarantees), DAMAGED_TEXT, read_guarantee),

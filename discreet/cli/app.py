@@ -10,7 +10,7 @@ __all__ = ["app"]
 
 FILES = (
     *("demo", "fit", "models", "plan", "account", "schema", "fairness"),
-    *("ledger", "audit", "federated", "federated_flower"),
+    *("sign", "ledger", "audit", "federated", "federated_flower"),
 )
 for name in FILES:
     import_module(f"discreet.cli.{name}")

@@ -23,6 +23,7 @@ from discreet.cli.console import (
     parse_pair,
     print_json,
 )
+from discreet.privacy.signatures import signature_line, signature_of, signature_values
 
 
 @command("discreet predict model.json new_patients.csv --out predictions.csv")
@@ -224,8 +225,9 @@ def statement(model: options.ModelFile, json: options.Json = False) -> None:
     """Show the privacy statement of a model file.
 
     The statement is made again from what was done to the rows, and a file that does not prove its promise is refused.
+    The first line says whether somebody signed the file; one that was changed after that is refused.
     """
     from discreet.estimators.model_file import read_model
 
-    guarantee = read_model(model).estimator.guarantee_
-    answer(json, guarantee.to_dict, guarantee)
+    guarantee, signed = read_model(model).estimator.guarantee_, signature_of(model)
+    answer(json, lambda: guarantee.to_dict() | signature_values(signed), f"{signature_line(signed)}\n\n{guarantee}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,9 +19,11 @@ from discreet.estimators.fingerprint import fingerprint
 from discreet.estimators.reading.summary import plan_or_reason, summarise
 from discreet.preprocessing.pipeline import compose_guarantees
 from discreet.privacy.relation import Relation
+from discreet.privacy.signatures import NOT_SIGNED, signature_of
 from discreet.report.blocks import Report
 from discreet.report.sections.model import card, evaluated, planned, says, signature, trained
 from discreet.report.sections.promise import booked, key_numbers, notices, promise
+from discreet.report.signed import existing_ledger
 
 if TYPE_CHECKING:
     from discreet.data.schema import Schema
@@ -46,6 +49,8 @@ class Material:
         What was declared about the columns of the table file.
     sha256 : str
         Of the model's file; empty for a model in memory.
+    signed : tuple of str
+        Who answers for the files, one line each; none for what is in memory.
     evaluation : Evaluation or None
         A private evaluation of this very model; one of another model is refused.
     ledger, dataset
@@ -59,6 +64,7 @@ class Material:
     estimator: Any
     schema: Schema | None
     sha256: str
+    signed: tuple[str, ...]
     evaluation: Evaluation | None
     ledger: Ledger | None
     dataset: str | None
@@ -189,12 +195,13 @@ def report_of(
     True
     """
     estimator, schema, sha256 = _read(model)
+    signed = _signers({"model": model, "evaluation": evaluation})
     if isinstance(evaluation, (str, Path)):
         from discreet.metrics import load_evaluation
 
         evaluation = load_evaluation(evaluation)
     shown = whole("columns", columns, least=0)
-    material = Material(estimator, schema, sha256, evaluation, _existing(ledger), dataset, purpose, shown)
+    material = Material(estimator, schema, sha256, signed, evaluation, existing_ledger(ledger), dataset, purpose, shown)
     private = "" if material.is_private else " without privacy"
     return Report(
         title=f"{material.title}: report on a model{private}",
@@ -268,10 +275,7 @@ def _read(model: Any) -> tuple[Any, Any, str]:
     return stored.estimator, stored.schema, hashlib.sha256(Path(model).read_bytes()).hexdigest()
 
 
-def _existing(ledger: Ledger | str | None) -> Ledger | None:
-    """The ledger; one that is not there is refused, since it would look like one without entries."""
-    if ledger is None:
-        return None
-    from discreet.privacy.ledger import Ledger as Book
-
-    return Book.of(ledger).existing()
+def _signers(sources: Mapping[str, Any]) -> tuple[str, ...]:
+    """Who answers for each of the files; one that was changed after it was signed is a ValueError."""
+    files = {what: path for what, path in sources.items() if isinstance(path, (str, Path))}
+    return tuple(f"File of the {what}. {signature_of(path) or NOT_SIGNED}" for what, path in files.items())

@@ -64,6 +64,9 @@ ledger open --dataset patients --epsilon 3 --delta 1e-5 --ledger budget.db
 fit labels.csv --target y --task classification --epsilon 1 --delta 1e-6 --out paid.json --ledger budget.db --dataset patients --quiet
 ledger show --ledger budget.db
 ledger verify --ledger budget.db
+key --out steward.key
+sign paid.json --key steward.key --ledger budget.db
+verify paid.json --key steward.pub --ledger budget.db
 ledger entries --dataset patients --ledger budget.db
 fit labels.csv --target y --task classification --epsilon 9 --out more.json --ledger budget.db --dataset patients
 fairness gd.json labels.csv --sensitive group
@@ -76,7 +79,7 @@ audit faults --help
 VARYING = [
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?([+-]\d\d:?\d\d|Z| UTC)?"), "<time>"),
     (re.compile(r"\b[0-9a-f]{64}\b"), "<digest>"),
-    (re.compile(r"\b[0-9a-f]{12,}\b"), "<digest>"),
+    (re.compile(r"\b[0-9a-f]{12,}\b|\b[0-9a-f]{4}( [0-9a-f]{4}){4}\b"), "<digest>"),
     (re.compile(re.escape(discreet.__version__)), "<version>"),
 ]
 

@@ -40,7 +40,7 @@ def told(made):
 
 
 def total_of(fit, found):
-    return Material(fit, None, "", found, None, None, "", 5).total_or_reason
+    return Material(fit, None, "", (), found, None, None, "", 5).total_or_reason
 
 
 def test_the_total_is_that_of_both_releases_composed(model):

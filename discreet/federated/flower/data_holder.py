@@ -17,10 +17,11 @@ from flwr.app import Context
 
 from discreet.federated.client import Client
 from discreet.federated.flower import processes
-from discreet.federated.flower.certificates import make_server_certificate, write_private
+from discreet.federated.flower.certificates import make_server_certificate
 from discreet.federated.flower.client_app import make_client_app
 from discreet.federated.flower.internals import EarlierConnection, Executor
 from discreet.federated.flower.processes import LOOPBACK, Program, free_port
+from discreet.privacy.signatures import write_private
 
 _log = logging.getLogger(__name__)
 

@@ -10,9 +10,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from discreet._common.text import csv_cell
+from discreet.privacy.accounting import compose, epsilon_of
 from discreet.privacy.ledger.total import event_text
 
 if TYPE_CHECKING:
+    from discreet.privacy.guarantee import Guarantee, LedgerReceipt
     from discreet.privacy.ledger.ledger import Ledger
 
 FORMAT, VERSION = "discreet ledger", 1
@@ -20,6 +22,9 @@ COLUMNS = (
     "dataset", "entry", "when", "who", "why", "target", "model_sha256", "status", "committed", "epsilon", "delta",
     "relation", "unit",
 )  # fmt: skip
+
+
+ROUNDING = 1.0 + 1e-9
 
 
 def budget_of(ledger: Ledger, dataset: str) -> dict[str, Any]:
@@ -85,3 +90,26 @@ def as_csv(statement: dict[str, Any]) -> str:
         for row in budget["entries"]:
             writer.writerow({name: csv_cell(value) for name, value in (common | row).items()})
     return out.getvalue()
+
+
+def receipt_problems(ledger: Ledger, receipts: Sequence[tuple[Guarantee, LedgerReceipt]]) -> list[str]:
+    """What is wrong with a ledger, or with what results say that it granted: one sentence each, none if all fits."""
+    problems = ledger.verify()
+    for stated, receipt in receipts:
+        problems += [problem for problem in ledger.verify(receipt.hash) if problem not in problems]
+        if receipt.dataset in ledger.datasets() and ledger.allowance(receipt.dataset).unit != stated.unit:
+            problems.append(f"{receipt.dataset!r} is not kept for {stated.unit}s, and the result that names it is")
+        if not problems and _costs_less(ledger, stated, receipt):
+            entries = ", ".join(map(str, receipt.entries))
+            problems.append(f"entries {entries} of {receipt.dataset!r} cost less than the result that names them")
+    return problems
+
+
+def _costs_less(ledger: Ledger, stated: Guarantee, receipt: LedgerReceipt) -> bool:
+    """Whether the entries that a result names cost less together than what was done, at the delta of its promise."""
+    known = ledger.entries(receipt.dataset) if receipt.dataset in ledger.datasets() else []
+    events = [entry.event for entry in known if entry.id in receipt.entries]
+    if not events:
+        return True
+    paid, cost = (epsilon_of(event, stated.delta, stated.relation) for event in (compose(events), stated.event))
+    return paid * ROUNDING < cost

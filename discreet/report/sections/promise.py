@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from discreet.privacy.accounting import compose, epsilon_of, has_best_of_trials
-from discreet.privacy.ledger.statement import budget_of, entry_rows
+from discreet.privacy.accounting import has_best_of_trials
+from discreet.privacy.ledger.statement import budget_of, entry_rows, receipt_problems
 from discreet.privacy.relation import Relation, Unit, relation_for
 from discreet.privacy.statement import budget_told, percent_at_most, rounded_up, sections_of
 from discreet.privacy.tradeoffs import trade_off
@@ -27,7 +27,11 @@ FALSE_ALARMS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
 def promise(material: Material) -> Section:
     """What is promised about everything on the page."""
     told, stated = sections_of(material.promise), material.promise
-    blocks: list[Block] = [*_costs(material), *paragraphs(told["What this means for one person"])]
+    blocks: list[Block] = [
+        *map(Text, material.signed),
+        *_costs(material),
+        *paragraphs(told["What this means for one person"]),
+    ]
     if stated.is_private:
         blocks += _pictures(stated)
     for name in ("Covered", "Not covered", "In symbols"):
@@ -159,7 +163,6 @@ HEADER = ("entry", "when", "who", "why", "status", "epsilon if alone", "for this
 NOT_ASKED = (
     "This is what the files say. The ledger itself was not asked: --ledger shows its entries and checks its records."
 )
-ROUNDING = 1.0 + 1e-9
 
 
 def booked(material: Material) -> Section:
@@ -211,28 +214,11 @@ def _account(material: Material, ledger: Ledger, dataset: str, numbers: set[int]
 
 def _state(ledger: Ledger, receipts: list[tuple[Guarantee, LedgerReceipt]]) -> Block:
     """Whether the ledger is intact, and has what the files say, at the cost that they say."""
-    problems = ledger.verify()
-    for stated, receipt in receipts:
-        problems += [problem for problem in ledger.verify(receipt.hash) if problem not in problems]
-        if receipt.dataset in ledger.datasets() and ledger.allowance(receipt.dataset).unit != stated.unit:
-            problems.append(f"{receipt.dataset!r} is not kept for {stated.unit}s, and the result that names it is")
-        if not problems and _costs_less(ledger, stated, receipt):
-            entries = ", ".join(map(str, receipt.entries))
-            problems.append(f"entries {entries} of {receipt.dataset!r} cost less than the result that names them")
+    problems = receipt_problems(ledger, receipts)
     if problems:
         return Notice("caution", "The ledger is damaged, or is not the one that was used", tuple(problems))
     own = ", and those of this model are among them" if receipts else ""
     return Text(f"The records of the ledger are intact{own}.")
-
-
-def _costs_less(ledger: Ledger, stated: Guarantee, receipt: LedgerReceipt) -> bool:
-    """Whether the entries that a result names cost less together than what was done, at the delta of its promise."""
-    known = ledger.entries(receipt.dataset) if receipt.dataset in ledger.datasets() else []
-    events = [entry.event for entry in known if entry.id in receipt.entries]
-    if not events:
-        return True
-    paid, cost = (epsilon_of(event, stated.delta, stated.relation) for event in (compose(events), stated.event))
-    return paid * ROUNDING < cost
 
 
 def _is_of(row: dict[str, Any], sha256: str) -> bool:
