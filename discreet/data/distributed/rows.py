@@ -62,7 +62,7 @@ class DistributedTable(StoredTable):
         wanted_columns(self.source, self.source.kinds, self.schema, target=True)
         if not self.rows:
             raise ValueError(f"{self.source} has no rows.")
-        plain = StoredTable(self.source, self.schema, self.convert)
+        plain = StoredTable(self.source, self.schema, self.convert, null=self.null)
         columns = len(self.names)
         if self.client is None:
             return DistributedRows(LocalEngine(recipes_for(plain, encode, LOCAL_SHARDS), progress), columns)
