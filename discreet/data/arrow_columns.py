@@ -105,9 +105,9 @@ def read_target(source: Any, columns: Any, target: Target, commas: bool = False,
     return numbers
 
 
-def read_texts(source: Any, columns: Any, name: str) -> npt.NDArray[np.str_]:
+def read_texts(source: Any, columns: Any, name: str, neutral: bool = False) -> npt.NDArray[Any]:
     """One column of an Arrow table as texts, as categories are read; a missing value is the empty text."""
-    return _texts(source, name, columns.column(name))
+    return _texts(source, name, columns.column(name), neutral)
 
 
 def check_column(source: Any, kinds: dict[str, str], name: str) -> None:
@@ -267,7 +267,7 @@ def _each_number(values: Any) -> FloatArray:
 
 
 def each_cast(values: Any, kind: Any) -> tuple[Any, BoolArray]:
-    """Texts in another type, null where one cannot be, and where that is; the same of each text whatever the others are.
+    """Texts in another type, null where one cannot be, and where that is; each is read whatever the others are.
 
     A cast reads text by text and fails as a whole. Where it fails, both halves of the different texts are cast alone.
     """

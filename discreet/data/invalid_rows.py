@@ -1,7 +1,7 @@
 """Rows that cannot be read, as rows that add nothing: what `invalid_rows="neutral"` does, before anything else.
 
-Whether a row can be read, and as what, follows from the row alone: never from the type that another row has given to its
-column. Theorem and proof: docs/guarantees/invalid-rows.md.
+Whether a row can be read, and as what, follows from the row alone, never from the type that another row has given to
+its column. Theorem and proof: docs/guarantees/invalid-rows.md.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from discreet.data.schema import as_text
 from discreet.data.validation import Table, canonical, encode_labels, refuse_duplicate_names
 
 CHOICES = ("error", "neutral")
+MISSING_LABEL, NO_LABEL = -2, -1
 TRUTHS = {"true": 1.0, "false": 0.0}
 Target = Callable[[Any], tuple[Any, BoolArray]]  # values that can be used, and which of them could be read
 
@@ -31,8 +32,8 @@ NEEDS_CLASSES = (
     "invalid_rows='neutral' needs classes=[...]: which labels can be read must not depend on the labels that are there."
 )
 NEEDS_TABLE = (
-    "invalid_rows='neutral' needs X as an array, a sparse matrix or a data frame, which have a number of columns whatever "
-    "their rows hold."
+    "invalid_rows='neutral' needs X as an array, a sparse matrix or a data frame, which have a number of columns "
+    "whatever their rows hold."
 )
 
 
@@ -46,10 +47,11 @@ def is_neutral(invalid_rows: Any) -> bool:
 def read_rows(
     X: Any, y: Any, given: dict[str, Any], target: Target | None = None, entries: str = "numbers"
 ) -> tuple[Any, Any, dict[str, Any]]:
-    """A raw table, its target and the other arguments of `fit` with null rows in the places of those that cannot be read.
+    """A raw table, its target and the other arguments of `fit`, with null rows for those that cannot be read.
 
-    Every row gets a weight, so that whether there are weights does not tell whether a row could be read. Rows without an
-    id are left out, where there are ids. `entries` says what can be read in X: "numbers", also NaN ("gaps"), "anything".
+    Every row gets a weight, so that whether there are weights does not tell whether a row could be read. Rows without
+    an id are left out, where there are ids. `entries` says what can be read in X: "numbers", NaN too ("gaps"), or
+    "anything".
     """
     if entries == "anything":
         table, readable = X, np.ones(np.shape(X)[0], dtype=bool)
@@ -73,7 +75,7 @@ def read_rows(
 
 
 def readable_table(X: Any, gaps: bool = False) -> tuple[Any, BoolArray]:
-    """A raw table as numbers in double precision, and in which rows all of them are finite, or NaN if there may be gaps."""
+    """A raw table in double precision, and in which rows all numbers are finite, or NaN if there may be gaps."""
     if isinstance(X, Table):
         table: Any = X.X
     elif sp.issparse(X):
@@ -102,7 +104,7 @@ def without_entries(table: Any, rows: BoolArray, mark: float = 0.0) -> Any:
 
 
 def numbers_of(values: Any) -> FloatArray:
-    """Values of any type as numbers, each by itself: NaN where one is missing, infinite where one is no finite number."""
+    """Values of any type as numbers, each by itself: NaN where one is missing, infinite where one is none."""
     array = values if isinstance(values, np.ndarray) else np.asarray(values)
     with warnings.catch_warnings(), np.errstate(all="ignore"):  # a warning would tell of single rows
         warnings.simplefilter("ignore")
@@ -155,10 +157,10 @@ def label_target(classes: Any) -> Target:
 
 
 def label_codes(values: Any, classes: Any) -> IntArray:
-    """The place of each label among the classes, -1 for one that is none of them, -2 for a missing one.
+    """The place of each label among the classes, `NO_LABEL` for one that is none of them, `MISSING_LABEL`.
 
-    Classes that are numbers are compared as numbers, all others as texts: a column of numbers becomes one of texts as soon
-    as one of them is none.
+    Classes that are numbers are compared as numbers, all others as texts: a column of numbers becomes one of texts as
+    soon as one of them is none.
     """
     labels, listed = _column(values, "y"), np.asarray(classes)
     if listed.dtype.kind in "biuf":
@@ -169,17 +171,18 @@ def label_codes(values: Any, classes: Any) -> IntArray:
 
 
 def _places(values: list[Any], places: dict[Any, int], missing: Callable[[Any], bool]) -> IntArray:
-    return np.array([-2 if missing(value) else places.get(value, -1) for value in values], dtype=np.int64)
+    codes = [MISSING_LABEL if missing(value) else places.get(value, NO_LABEL) for value in values]
+    return np.array(codes, dtype=np.int64)
 
 
 def codes_or_nan(values: Any, classes: Any) -> FloatArray:
-    """Labels as the losses expect them, NaN for those that are no class: an encoder for rows that are read in blocks."""
+    """Labels as the losses expect them, NaN for those that are no class: an encoder for rows in blocks."""
     codes = label_codes(values, classes)
     return np.where(codes >= 0, encode_labels(classes[np.maximum(codes, 0)], classes), np.nan)
 
 
 def null_rows(block: Data, target: float) -> Data:
-    """A block of rows in which NaN and infinity mark those that cannot be read: these become null, and all get weights."""
+    """A block with null rows in the places of those that NaN or infinity mark; all rows get weights."""
     readable = np.isfinite(block.X).all(axis=1) & np.isfinite(block.y)
     block.X[~readable], block.y[~readable] = 0.0, target
     return Data(block.X, block.y, readable.astype(np.float64), start=block.start)
@@ -194,7 +197,7 @@ def text_of(one: Any) -> str:
             return "\0".join(["set", *sorted(map(text_of, one))])
         if isinstance(one, tuple):
             return "\0".join(["", *map(text_of, one), ""])
-        return astext_of(one.item() if isinstance(one, np.generic) else one)
+        return as_text(one.item() if isinstance(one, np.generic) else one)
     except Exception:  # whatever an object does when it is asked for its text
         return "\0"
 

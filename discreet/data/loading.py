@@ -53,8 +53,8 @@ class CheckedTable:
     """Checked rows, and what is public of them beside their shape.
 
     `classes` are the sorted labels whose numbers stand in the rows' target, None if it is one of numbers. `booleans`
-    says which columns have the type bool, `leaks` what was read from the rows without noise, `neutral` whether rows that
-    cannot be read have become null rows.
+    says which columns have the type bool, `leaks` what was read from the rows without noise, `neutral` whether rows
+    that cannot be read have become null rows.
     """
 
     rows: Rows
@@ -194,8 +194,8 @@ def table_elsewhere(
 ) -> StoredTable | None:
     """X as a table that is read where it lies: on the workers of a cluster or in files; None if it is in memory.
 
-    `y` names its target; where there is none (`kind` is None) all columns may be features. `neutral` says that rows which
-    cannot be read become null rows, with the target 0 until another one is said.
+    `y` names its target; where there is none (`kind` is None) all columns may be features. `neutral` says that rows
+    which cannot be read become null rows, with the target 0 until another one is said.
     """
     table = _table_elsewhere(X, y, kind, classes, neutral)
     return replace(table, null=0.0, booleans=None) if neutral and table is not None else table

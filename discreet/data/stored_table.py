@@ -44,8 +44,8 @@ class StoredTable:
     """A table that stays in its files, read through a schema; estimators take it as X.
 
     `convert` is applied to each block of the target as it is read; None leaves it as it is. `named` says whether the
-    names of the columns are the user's own, `booleans` which columns are declared to be 0 or 1 by their type. `null` is the
-    encoded target of rows that cannot be read, which then count as null rows; None refuses the table for them.
+    names of the columns are the user's own, `booleans` which columns are declared to be 0 or 1 by their type. `null` is
+    the encoded target of rows that cannot be read, which then count as null rows; None refuses the table for them.
     """
 
     source: BatchSource
@@ -139,7 +139,9 @@ class StoredRows(DenseElsewhere):
         source, target = self.table.source, self.table.schema.target
         if target.name is None:
             return np.zeros(part.num_rows)
-        return self.encode(self.table._converted(read_target(source, part, target, neutral=self.table.null is not None)))
+        return self.encode(
+            self.table._converted(read_target(source, part, target, neutral=self.table.null is not None))
+        )
 
     def _read(self) -> Generator[Data, None, None]:
         """The blocks, each read when it is asked for; what the pass has used is given back at its end."""

@@ -170,8 +170,8 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
     invalid_rows : {"error", "neutral"}, default="error"
         What becomes of a row that cannot be read: NaN, infinity or text where a number belongs, a label that is not
         declared, a weight out of range, a missing id. "error" refuses the table, so that one person can stop a fit, and
-        whether it stops is not private. "neutral" counts such a row as an empty one of weight 0, without a message; classes
-        must be declared, and columns of type bool need bounds.
+        whether it stops is not private. "neutral" counts such a row as an empty one of weight 0, without a message;
+        classes must be declared, and columns of type bool need bounds.
     ledger : Ledger or str, optional
         Where the cost of the fit is booked before any row is used; a `Ledger` or its address. A fit that the
         budget of the data set does not cover is refused. Needs `dataset`.

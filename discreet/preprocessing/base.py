@@ -91,7 +91,7 @@ def rows_and_facts(
 
 
 def marked_rows(X: Any, check: Callable[[Any], Any], gaps: bool = False) -> Any:
-    """A table to transform, with a mark in all entries of rows that cannot be read: NaN, infinity where NaN is a gap."""
+    """A table to transform, with NaN in all entries of rows that cannot be read; infinity where NaN is a gap."""
     table, readable = readable_table(X, gaps)
     return without_entries(check(without_entries(table, ~readable)), ~readable, math.inf if gaps else math.nan)
 
@@ -125,9 +125,9 @@ class PrivateTransformer(
     public_n : int, optional
         With relation="add_remove": a public estimate of the number of rows.
     invalid_rows : {"error", "neutral"}, default="error"
-        What becomes of a row that cannot be read, one with NaN or text where a number belongs: "error" refuses the table,
-        "neutral" counts it as an empty row, which adds nothing. `transform` then makes NaN of all its entries, by which
-        the next step knows it.
+        What becomes of a row that cannot be read, one with NaN or text where a number belongs: "error" refuses the
+        table, "neutral" counts it as an empty row, which adds nothing. `transform` then makes NaN of all its entries,
+        by which the next step knows it.
     ledger : Ledger or str, optional
         Where the cost of the fit is booked before any row is used; a `Ledger` or its address. A fit that the
         budget of the data set does not cover is refused. Needs `dataset`.

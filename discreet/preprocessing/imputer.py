@@ -80,8 +80,8 @@ class DeclaredImputer(FillsMissing, BaseEstimator):
     add_indicator : bool, default=False
         Whether to add a column for each column that is 1 where its value was missing.
     invalid_rows : {"error", "neutral"}, default="error"
-        Whether a row with text or infinity is refused, or passed on as one that the next step cannot read either: all its
-        entries become infinite.
+        Whether a row with text or infinity is refused, or passed on as one that the next step cannot read either: all
+        its entries become infinite.
 
     Attributes
     ----------

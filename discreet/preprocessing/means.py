@@ -190,5 +190,6 @@ def private_smoothness(
     table, public, granted = rows_and_facts(X, bounds, sample_weight, invalid_rows=invalid_rows, **promised)
     plan = plan_smoothness(public, granted, float(loss.smoothness), fit_intercept)
     with plan.booked("private_smoothness", ledger, dataset, random_state) as booking:
-        constants = learn_smoothness(plan, table.rows, booking.rng)
+        rows: Any = table.rows
+        constants = learn_smoothness(plan, rows, booking.rng)
     return Released(constants, booking.guarantee, table.weighted)

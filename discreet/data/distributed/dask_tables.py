@@ -40,7 +40,9 @@ def table_of_dask(X: Any, y: Any = None, classes: Any = None, neutral: bool = Fa
     parts = _frame_parts(X, y) if frame else _array_parts(X, y)
     client = _client()
     rows = _counted(parts, client)
-    source = PartitionedSource.of(parts.loaded(client, neutral), rows, dict.fromkeys(parts.names, "number"), parts.source)
+    source = PartitionedSource.of(
+        parts.loaded(client, neutral), rows, dict.fromkeys(parts.names, "number"), parts.source
+    )
     features = tuple(Column(name) for name in parts.names if name != parts.target)
     schema = Schema(features, Target(parts.target, labels))
     return DistributedTable(source, schema, None, parts.named, parts.booleans, client)

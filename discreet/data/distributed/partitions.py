@@ -37,7 +37,7 @@ class ParquetGroup:
 class Loaded:
     """A pandas frame, an array, or a pair of one with its target, that `load` makes; `names` are those of all columns.
 
-    The target of a pair is the last of the names. `neutral` makes texts of objects, one by one, whatever types they have.
+    The target of a pair is the last of the names. `neutral` makes texts of objects, one by one, of whatever types.
     """
 
     load: Any

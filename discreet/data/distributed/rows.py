@@ -116,5 +116,5 @@ class ParquetFiles:
         """The table on the workers."""
         return DistributedTable(self.source, schema, client=self._client)
 
-    def persons(self, schema: Schema) -> None:
+    def persons(self, schema: Schema, neutral: bool = False) -> None:
         """None: persons with several rows are for tables in memory, and `fit_table` has refused them."""
