@@ -77,7 +77,8 @@ def load_features(X: Any, sample_weight: Any = None) -> Data:
     from sklearn.utils import check_array
 
     with _no_entry_shown():
-        table = canonical(check_array(X, accept_sparse=_SPARSE, input_name="X", **_NUMBERS))
+        rows = X.X if isinstance(X, Table) else X
+        table = canonical(check_array(rows, accept_sparse=_SPARSE, input_name="X", **_NUMBERS))
     weight = None if sample_weight is None else check_weights(sample_weight, table.shape[0])
     return Data(table, np.zeros(table.shape[0]), weight, owned=is_own_copy(X, table))
 
