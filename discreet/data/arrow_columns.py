@@ -100,7 +100,7 @@ def read_target(source: Any, columns: Any, target: Target, commas: bool = False,
         return _texts(source, target.name, values, neutral)
     faults = Faults(neutral)
     numbers = _as_floats(values, "auto" if commas else None, neutral)
-    numbers = _checked(numbers, "text", target.name, faults, missing=False)
+    numbers = _checked(numbers, "text", target.name, faults, missing=neutral)  # which evaluations tell from unknown
     faults.refuse(source, _TARGET_HINT)
     return numbers
 
