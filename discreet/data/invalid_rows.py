@@ -214,7 +214,7 @@ def _column(values: Any, name: str) -> Any:
 
 def _dense_numbers(X: Any) -> FloatArray:
     """A data frame column by column, or an array."""
-    if hasattr(X, "columns") and hasattr(X, "shape"):
+    if hasattr(X, "iloc") or hasattr(X, "get_columns"):  # pandas, Polars
         refuse_duplicate_names(X)
         rows, columns = X.shape
         found = np.empty((rows, columns))
@@ -223,7 +223,7 @@ def _dense_numbers(X: Any) -> FloatArray:
         return found
     if not (isinstance(X, np.ndarray) or hasattr(X, "__array__")):
         raise ValueError(NEEDS_TABLE)
-    array = on_host(X) if isinstance(X, np.ndarray) else np.asarray(on_host(X))
+    array = X if isinstance(X, np.ndarray) else np.asarray(on_host(X))
     if array.ndim != 2:
         raise ValueError(f"X must be a table of rows and columns; got the shape {array.shape}.")
     return numbers_of(array)
