@@ -62,7 +62,7 @@ def facts_of(
     delta: Any,
     relation: Any,
     public_n: Any,
-    neutral: bool = False,
+    neutral: Any = False,
 ) -> tuple[Public, Budget]:
     """What is public about validated rows, and the budget that goes with their number."""
     facts = {"relation": relation, "public_n": public_n, "booleans": booleans, "neutral": neutral}
