@@ -10,6 +10,8 @@ import pytest
 
 from discreet import LogisticRegression, load_model
 from discreet.cli.federated_flower import _labelled_rows
+from discreet.data.files import open_table
+from discreet.data.schema import Column, Schema, Target
 from tests.cli_tools import make_table, run
 
 AT = 41
@@ -65,6 +67,25 @@ def test_every_hostile_line_is_a_null_row_and_nothing_else_is_said(tmp_path, lin
     model, result = fitted(write(tmp_path / "t.csv", lines), "--invalid-rows", "neutral")
     assert {(result.stdout, result.stderr)} == said
     assert "count as empty rows" in run("statement", tmp_path / "model.json").stdout
+
+
+def test_no_line_whatever_it_holds_changes_another_row(tmp_path, lines):
+    """200 lines of characters at random; those that could be a row, such as 1,2,3,0, may be one."""
+    rng, signs = np.random.default_rng(5), list("0123456789,,,,,.-+eE naNxHI;\t'#%\0\u00e9\U0001f600")
+    schema = Schema(tuple(map(Column, "abc")), Target("y", (0, 1)))
+    rows = make_table(600)
+    wanted, others = rows[["a", "b", "c"]].to_numpy(), np.arange(600) != AT
+    for _ in range(200):
+        hostile = "".join(rng.choice(signs, rng.integers(1, 30)))
+        table = read_table(write(tmp_path / "t.csv", lines, hostile), schema)
+        assert table.X.shape == (600, 3)
+        assert table.X[others].tobytes() == wanted[others].tobytes(), repr(hostile)
+        assert np.array_equal(table.y[others], rows["y"][others])
+
+
+def read_table(path, schema):
+    with open_table(path) as file:
+        return file.read(schema, target=True, neutral=True)
 
 
 @pytest.mark.parametrize("name", LINES)
