@@ -45,7 +45,7 @@ def table_of_dask(X: Any, y: Any = None, classes: Any = None, neutral: bool = Fa
     )
     features = tuple(Column(name) for name in parts.names if name != parts.target)
     schema = Schema(features, Target(parts.target, labels))
-    return DistributedTable(source, schema, None, parts.named, parts.booleans, client)
+    return DistributedTable(source, schema, None, parts.named, parts.booleans, client=client)
 
 
 @dataclass(frozen=True, eq=False)
