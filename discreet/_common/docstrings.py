@@ -22,6 +22,9 @@ public_n : int, optional
     With relation="add_remove": a public estimate of the number of rows.
 sample_weight : array of shape (n_samples,), optional
     Weights between 0 and 1, as private as the rows.
+invalid_rows : {"error", "neutral"}, default="error"
+    Whether a row that cannot be read (NaN, text, a weight out of range) is refused, or counts as an empty row, which
+    adds nothing: refusing tells that there is such a row.
 ledger : Ledger or str, optional
     Where the cost is booked before any row is used.
 dataset : str, optional

@@ -69,6 +69,7 @@ def client(
     trust_server: Annotated[
         bool, Option("--trust-server", help="Account for the released models only (requires a trusted server).")
     ] = False,
+    invalid_rows: options.InvalidRows = "error",
     ledger: options.LedgerUrl = None,
     dataset: options.DatasetName = None,
     log: Annotated[Path, Option(help="Receives what the SuperNode says.")] = Path("supernode.log"),
@@ -86,11 +87,12 @@ def client(
     from discreet.federated.planning import read_plan
     from discreet.privacy.ledger import Ledger
 
-    X, y = _labelled_rows(table, target, no_header, schema, classes)
+    X, y = _labelled_rows(table, target, no_header, schema, classes, invalid_rows == "neutral")
     with only_process(state):
         limits: dict[str, Any] = {"max_epsilon": max_epsilon, "max_delta": max_delta, "unit": unit}
         paid: dict[str, Any] = {"ledger": None if ledger is None else Ledger(ledger), "dataset": dataset}
         limits |= {"trusts_server": trust_server} | paid
+        limits["invalid_rows"] = invalid_rows
         holder = Client(read_plan(plan), name, X, y, state=state, random_state=seed, **limits)
         promise, what = holder.promise, "all rows together" if (unit or holder.plan.unit) == "client" else "each row"
         seen = "the models tell" if trust_server else "the server sees"
@@ -159,23 +161,27 @@ def loopback(
 
 
 def _labelled_rows(
-    table: Path, target: str | None, no_header: bool, schema: Path | None, classes: str | None
+    table: Path, target: str | None, no_header: bool, schema: Path | None, classes: str | None, neutral: bool
 ) -> tuple[Any, Any]:
-    """The features and the target of a file; labels as -1 and +1."""
+    """The features and the target of a file; labels as -1 and +1, NaN if they may be unknown."""
     import numpy as np
 
     from discreet.data.files import open_table
+    from discreet.data.invalid_rows import label_codes
 
     labels = parse_labels(classes)
     if labels is not None and len(labels) != 2:
         raise ValueError(f"--classes must be two labels A,B; got {classes!r}.")
     with open_table(table, header=not no_header) as file:
         declared = declare(schema_of(file, schema), target, classes)
-        rows, labels = file.read(declared, target=True), declared.target.classes
+        rows, labels = file.read(declared, True, neutral), declared.target.classes
     if labels is None:
         return rows.X, rows.y
     if len(labels) != 2:
         raise ValueError(f"federated runs need two labels; {schema} has {len(labels)}.")
+    if neutral:
+        places = label_codes(rows.y, labels)
+        return rows.X, np.select([places == 0, places == 1], [-1.0, 1.0], np.nan)
     if not np.isin(rows.y, labels).all():
         raise ValueError(f"{table} has targets other than {labels[0]!r} and {labels[1]!r}.")
     return rows.X, np.where(rows.y == labels[1], 1.0, -1.0)

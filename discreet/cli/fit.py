@@ -82,6 +82,7 @@ def fit(
             "checks of it take up to 8 % of the budget.",
         ),
     ] = None,
+    invalid_rows: options.InvalidRows = "error",
     ledger: options.LedgerUrl = None,
     dataset: options.DatasetName = None,
     note: Annotated[str, Option(help="Why; the ledger keeps it beside the entry.")] = "",
@@ -111,7 +112,8 @@ def fit(
     book = _book(ledger, dataset, note)
     parameters = {"epsilon": epsilon, "delta": delta, "solver": solver, "public_n": public_rows, "ledger": book}
     parameters |= {"dataset": dataset, "random_state": seed, "verbose": int(wants_progress(quiet or json))}
-    parameters |= {"rows_per_person": rows_per_person} | ({} if alpha is None else {"alpha": alpha})
+    parameters |= {"rows_per_person": rows_per_person, "invalid_rows": invalid_rows}
+    parameters |= {} if alpha is None else {"alpha": alpha}
     with opened(table, not no_header, dask) as file:
         declared = declare(schema_of(file, schema), target, classes, bounds, y_bounds, relation, person_column)
         if rows_per_person is not None and declared.person is None:

@@ -95,6 +95,7 @@ def evaluate(
     ] = None,
     relation: options.RelationName = None,
     public_rows: options.PublicRows = None,
+    invalid_rows: options.InvalidRows = "error",
     ledger: options.LedgerUrl = None,
     dataset: options.DatasetName = None,
     no_header: options.NoHeader = False,
@@ -122,10 +123,11 @@ def evaluate(
     check_free(out, force)
     settings: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "random_state": seed, "public_n": public_rows}
     settings |= {"confidence": confidence, "y_bounds": bounds, "largest_error": largest_error, "relation": kept}
+    settings["invalid_rows"] = invalid_rows
     settings |= {"figures": None if figures is None else [name.strip() for name in figures.split(",")]}
     with opened(table, not no_header, dask) as file:
         elsewhere = dask is not None or exceeds_memory(file, schema, kept, public_rows)
-        rows = file.stored(schema) if elsewhere else file.read(schema, target=True)
+        rows = file.stored(schema) if elsewhere else file.read(schema, True, invalid_rows == "neutral")
         found = evaluate_model(estimator, rows, None if elsewhere else rows.y, epsilon, delta, **settings)
     if out is not None:
         save_evaluation(found, out, overwrite=force)

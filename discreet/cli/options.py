@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from typer import Argument, Option
 
@@ -64,3 +64,10 @@ Seed = Annotated[
     int | None, Option(min=0, help="For tests: makes the noise reproducible; anyone with the seed can remove it.")
 ]
 Quiet = Annotated[bool, Option("--quiet", help="Print nothing but warnings and errors.")]
+InvalidRows = Annotated[
+    Literal["error", "neutral"],
+    Option(
+        help="Rows that cannot be read: refuse the table, which tells that there are some, or take them as empty rows, "
+        "which add nothing."
+    ),
+]

@@ -20,6 +20,7 @@ import sys
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -97,40 +98,41 @@ class TableFile(ABC):
         if schema.person is not None:
             check_column(self.path, self.kinds, schema.person)
 
-    def read(self, schema: Schema, target: bool) -> Table:
+    def read(self, schema: Schema, target: bool, neutral: bool = False) -> Table:
         """The features of a schema, and its target if asked for.
+
+        `neutral` marks by infinity what cannot be read: single values, and lines of a CSV file with another number of
+        fields than the header. It is for estimators with invalid_rows="neutral".
 
         Raises
         ------
         ValueError
             A column is missing or is not what the schema says, or a number is missing or infinite.
         """
-        columns = self._columns(wanted_columns(self.path, self.kinds, schema, target))
+        columns, damaged = self._all_columns(wanted_columns(self.path, self.kinds, schema, target), neutral)
         if not columns.num_rows:
             raise ValueError(f"{self.path} has a header but no rows.")
         X = np.empty((columns.num_rows, len(schema.feature_names)))
-        read_features(self.path, columns, schema, X, self._commas)
+        read_features(self.path, columns, schema, X, self._commas, neutral)
+        X[damaged] = np.inf
         named = target and schema.target.name is not None
-        y = read_target(self.path, columns, schema.target, self._commas) if named else None
+        y = read_target(self.path, columns, schema.target, self._commas, neutral) if named else None
         return Table(X, schema.feature_names, y)
 
-    def persons(self, schema: Schema) -> Any:
+    def persons(self, schema: Schema, neutral: bool = False) -> Any:
         """The id of each row's person as a text, None where it is missing; None if each row is a person of its own.
 
         Spaces around an id are no part of it, as in the names of columns: they must not make two persons of one.
         """
         if schema.person is None:
             return None
-        ids = np.char.strip(self.texts(schema.person))
-        missing = np.isin(ids, MISSING)
-        ids = ids.astype(object)
-        ids[missing] = None
-        return ids
+        ids = [text.strip() for text in self.texts(schema.person, neutral).tolist()]
+        return np.array([None if text in MISSING else text for text in ids], dtype=object)
 
-    def texts(self, name: str) -> Any:
+    def texts(self, name: str, neutral: bool = False) -> Any:
         """One column as texts, whether a schema knows it or not; missing values are empty texts."""
         check_column(self.path, self.kinds, name)
-        return read_texts(self.path, self._columns([name]), name)
+        return read_texts(self.path, self._all_columns([name], neutral)[0], name, neutral)
 
     def stored(self, schema: Schema) -> StoredTable:
         """The table without reading it into memory; the file must stay open as long as it is used."""
@@ -143,6 +145,10 @@ class TableFile(ABC):
     @abstractmethod
     def _columns(self, wanted: list[str]) -> Any:
         """The wanted columns as an Arrow table."""
+
+    def _all_columns(self, wanted: list[str], neutral: bool) -> tuple[Any, list[int]]:
+        """The same, and, if `neutral`, the places of rows without values, which stand for lines that are no rows."""
+        return self._columns(wanted), []
 
 
 class CSVFile(TableFile):
@@ -172,19 +178,40 @@ class CSVFile(TableFile):
             raise ValueError(_LOOKS_LIKE_DATA.format(path=self.path, place=values[0]))
         return unique_names(self.path, names, ["number"] * len(names))
 
-    def _columns(self, wanted: list[str]) -> Any:
-        """The wanted columns as texts: what they mean is for the schema to say."""
+    def _all_columns(self, wanted: list[str], neutral: bool) -> tuple[Any, list[int]]:
+        import pyarrow as pa
+
+        if not neutral:
+            return super()._all_columns(wanted, neutral)
+        damaged: list[int] = []
+
+        def skipped(line: Any) -> str:
+            damaged.append(line.number - 1 - self._skipped)
+            return "skip"
+
+        rows = self._columns(wanted, skipped)
+        missing = np.zeros(rows.num_rows + len(damaged), dtype=bool)
+        missing[damaged] = True
+        return rows.take(pa.array(np.cumsum(~missing) - 1, mask=missing)) if damaged else rows, damaged
+
+    def _columns(self, wanted: list[str], no_row: Callable[[Any], str] | None = None) -> Any:
+        """The wanted columns as texts: what they mean is for the schema to say.
+
+        `no_row` is asked about lines with another number of fields than the header; without it they are refused.
+        """
         import pyarrow as pa
         from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
 
         names = list(self.kinds)
+        # An empty line of a file with one column is a row whose value is missing.
+        lines: dict[str, Any] = {"newlines_in_values": True, "ignore_empty_lines": len(names) > 1}
         self._file.seek(0)
         try:
             return read_csv(
                 self._file,
-                ReadOptions(column_names=names, skip_rows=self._skipped),
-                # An empty line of a file with one column is a row whose value is missing.
-                ParseOptions(delimiter=self._separator, newlines_in_values=True, ignore_empty_lines=len(names) > 1),
+                # Several threads do not count lines.
+                ReadOptions(column_names=names, skip_rows=self._skipped, use_threads=no_row is None),
+                ParseOptions(delimiter=self._separator, invalid_row_handler=no_row, **lines),
                 ConvertOptions(column_types=dict.fromkeys(wanted, pa.string()), include_columns=wanted),
             )
         except _BROKEN:

@@ -17,6 +17,15 @@ import numpy as np
 
 from discreet._common.threads import progress_bar
 from discreet._common.types import BoolArray
+from discreet.data.invalid_rows import (
+    NEEDS_CLASSES,
+    Target,
+    codes_or_nan,
+    is_neutral,
+    label_target,
+    read_rows,
+    target_numbers,
+)
 from discreet.data.public import Public, boolean_columns, names_of, public_facts
 from discreet.data.rows import Data, Rows, is_tensor, on_host
 from discreet.data.stored_table import StoredTable, features_of_dataset, table_of_dataset
@@ -36,6 +45,7 @@ from discreet.data.validation import (
 )
 
 Kind = Literal["numbers", "labels"]
+Entries = Literal["numbers", "gaps", "anything"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +53,8 @@ class CheckedTable:
     """Checked rows, and what is public of them beside their shape.
 
     `classes` are the sorted labels whose numbers stand in the rows' target, None if it is one of numbers. `booleans`
-    says which columns have the type bool, `leaks` what was read from the rows without noise.
+    says which columns have the type bool, `leaks` what was read from the rows without noise, `neutral` whether rows
+    that cannot be read have become null rows.
     """
 
     rows: Rows
@@ -51,6 +62,7 @@ class CheckedTable:
     booleans: BoolArray | None = None
     classes: Any = None
     leaks: tuple[str, ...] = ()
+    neutral: bool = False
 
     @property
     def class_count(self) -> int:
@@ -59,11 +71,12 @@ class CheckedTable:
 
     @property
     def weighted(self) -> bool:
-        return getattr(self.rows, "weight", None) is not None
+        """Whether rows have weights; where some may be null it does not matter whether one is."""
+        return self.neutral or getattr(self.rows, "weight", None) is not None
 
     def public(self, **declared: Any) -> Public:
         """The public facts, with what the user declares of the rows, as `Public.of` takes it."""
-        facts = {"feature_names": self.names, "booleans": self.booleans} | declared
+        facts = {"feature_names": self.names, "booleans": self.booleans, "neutral": self.neutral} | declared
         return public_facts(self.rows, leaks=self.leaks, **facts)
 
 
@@ -78,6 +91,8 @@ def load(
     jobs: int = 1,
     memory_only: str | None = None,
     check: Callable[[Any], Any] | None = None,
+    invalid_rows: str = "error",
+    entries: Entries = "numbers",
 ) -> CheckedTable:
     """Check the rows of a fit wherever they lie, and encode their target.
 
@@ -99,16 +114,23 @@ def load(
         With what error a table is refused whose rows are not in memory.
     check : callable, optional
         How a table in memory without a target is checked; by default all its entries must be finite numbers.
+    invalid_rows : {"error", "neutral"}, default="error"
+        Whether a row that cannot be read is refused, or becomes a null row.
+    entries : {"numbers", "gaps", "anything"}, default="numbers"
+        What entries of X in memory can be read then: finite numbers, also NaN, or anything.
     """
-    given = dict(metadata or {})
-    table = table_elsewhere(X, y, kind, classes)
+    given, neutral = dict(metadata or {}), is_neutral(invalid_rows)
+    table = table_elsewhere(X, y, kind, classes, neutral)
     if table is not None:
         if memory_only is not None:
             raise ValueError(memory_only)
-        return _stored(table, kind, given, classes, estimator)
+        return _stored(table, kind, given, classes, estimator, neutral)
     if kind is not None and on_gpu(X):
+        if neutral:
+            raise ValueError("invalid_rows='neutral' is for tables in the memory of the host; pass X.cpu().")
         return _on_gpu(X, y, kind, given, classes, estimator, jobs)
-    return load_array(X, y, kind, given, classes=classes, estimator=estimator, jobs=jobs, check=check)
+    how: dict[str, Any] = {"jobs": jobs, "check": check, "invalid_rows": invalid_rows, "entries": entries}
+    return load_array(X, y, kind, given, classes=classes, estimator=estimator, **how)
 
 
 def load_array(
@@ -122,12 +144,20 @@ def load_array(
     reset: bool = True,
     jobs: int = 1,
     check: Callable[[Any], Any] | None = None,
+    invalid_rows: str = "error",
+    entries: Entries = "numbers",
 ) -> CheckedTable:
     """The same for a table in memory; one that lies elsewhere is brought here, if NumPy can.
 
-    Without `reset` the columns must be those that the estimator has seen before.
+    Without `reset` the columns must be those that the estimator has seen before. Without an estimator `classes` are the
+    numbers that a target may be.
     """
     given = dict(metadata or {})
+    if is_neutral(invalid_rows):
+        refuse_several_outputs(y)
+        X, y, given = read_rows(X, y, given, _target_of(kind, classes, estimator), entries)
+        how: dict[str, Any] = {"classes": classes, "estimator": estimator, "reset": reset, "jobs": jobs, "check": check}
+        return replace(load_array(X, y, kind, given, **how), neutral=True)
     if estimator is None:
         weights = {"sample_weight": given.get("sample_weight")}
         data = load_features(X, **weights) if kind is None else array_rows(X, y, groups=given.get("groups"), **weights)
@@ -150,17 +180,34 @@ def load_array(
     return CheckedTable(data, getattr(estimator, "feature_names_in_", None), boolean_columns(X), classes, leaks)
 
 
-def table_elsewhere(X: Any, y: Any = None, kind: Kind | None = None, classes: Any = None) -> StoredTable | None:
+def _target_of(kind: Kind | None, classes: Any, estimator: Any) -> Target | None:
+    """How targets are read of which some cannot be."""
+    if kind == "labels":
+        if classes is None:
+            raise ValueError(NEEDS_CLASSES)
+        return label_target(declared_classes(classes))
+    return None if kind is None else partial(target_numbers, allowed=classes if estimator is None else None)
+
+
+def table_elsewhere(
+    X: Any, y: Any = None, kind: Kind | None = None, classes: Any = None, neutral: bool = False
+) -> StoredTable | None:
     """X as a table that is read where it lies: on the workers of a cluster or in files; None if it is in memory.
 
-    `y` names its target; where there is none (`kind` is None) all columns may be features.
+    `y` names its target; where there is none (`kind` is None) all columns may be features. `neutral` says that rows
+    which cannot be read become null rows, with the target 0 until another one is said.
     """
+    table = _table_elsewhere(X, y, kind, classes, neutral)
+    return replace(table, null=0.0, booleans=None) if neutral and table is not None else table
+
+
+def _table_elsewhere(X: Any, y: Any, kind: Kind | None, classes: Any, neutral: bool) -> StoredTable | None:
     if is_dask(X):
         from discreet.data.distributed.dask_tables import table_of_dask
 
         if y is None and kind is not None:
             raise ValueError("y is missing: pass the name of the target's column, or a Dask series cut like X.")
-        return table_of_dask(X, y, classes)
+        return table_of_dask(X, y, classes, neutral)
     if is_dataset(X):
         if y is None and kind is None:
             return features_of_dataset(X)
@@ -170,7 +217,9 @@ def table_elsewhere(X: Any, y: Any = None, kind: Kind | None = None, classes: An
     return X if isinstance(X, StoredTable) else None
 
 
-def _stored(table: StoredTable, kind: Kind | None, given: dict[str, Any], classes: Any, estimator: Any) -> CheckedTable:
+def _stored(
+    table: StoredTable, kind: Kind | None, given: dict[str, Any], classes: Any, estimator: Any, neutral: bool
+) -> CheckedTable:
     """The rows of a table that stays where it is stored; one pass checks all of them."""
     if kind == "labels" and classes is None:
         raise ValueError("a table that is read block by block needs classes=[...]: all labels that may occur.")
@@ -180,13 +229,15 @@ def _stored(table: StoredTable, kind: Kind | None, given: dict[str, Any], classe
         raise ValueError("sample_weight is for tables in memory; a table that is read block by block has none.")
     only_weights(given, 1)  # refuses arguments that no fit has
     labels = declared_classes(classes) if kind == "labels" else None
-    encode = np.asarray if labels is None else partial(encode_labels, classes=labels)
+    encode = np.asarray if labels is None else partial(codes_or_nan if neutral else encode_labels, classes=labels)
+    if neutral and labels is not None:
+        table = replace(table, null=float(encode_labels(labels[:1], labels)[0]))
     with progress_bar("checking the rows", bool(getattr(estimator, "verbose", 0))) as progress:
         rows = table.encoded(encode, progress)
     names = table.names if table.named else None
     if estimator is not None:
         keep_names(estimator, len(table.names), names, reset=True)
-    return CheckedTable(rows, names, table.booleans, labels)
+    return CheckedTable(rows, names, table.booleans, labels, neutral=neutral)
 
 
 def _on_gpu(X: Any, y: Any, kind: Kind, given: dict[str, Any], classes: Any, estimator: Any, jobs: int) -> CheckedTable:

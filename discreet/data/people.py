@@ -22,7 +22,7 @@ def person_numbers(groups: Any, rows: int) -> IntArray:
 
     The numbers of rows are private where a person may have several, so that no error tells them.
     """
-    ids = _as_column(groups)
+    ids = values_by_row(groups, "groups")
     if ids.shape != (rows,):
         raise ValueError("groups must hold one id per row of X, in the order of the rows.")
     if _missing(ids).any():
@@ -52,20 +52,21 @@ def _numbers_of_objects(ids: Any) -> IntArray:
     return numbered
 
 
-def _as_column(groups: Any) -> Any:
-    """Ids from NumPy, pandas, Polars, Arrow or a list; a list of several types keeps them."""
-    if hasattr(groups, "to_pylist"):
-        groups = groups.to_pylist()
-    if hasattr(groups, "to_numpy"):
-        groups = np.asarray(groups.to_numpy())
-    if isinstance(groups, np.ndarray) and groups.dtype.kind != "V":
-        return groups
-    if isinstance(groups, (str, bytes)) or not hasattr(groups, "__len__"):
-        raise ValueError("groups must be an array or a list with one id per row of X.")
-    ids = np.empty(len(groups), dtype=object)
-    for place, one in enumerate(groups):  # one by one: an array would make columns of tuples
-        ids[place] = one.item() if isinstance(one, np.void) else one
-    return ids
+def values_by_row(values: Any, name: str) -> Any:
+    """One value per row, from NumPy, pandas, Polars, Arrow or a list; a list of several types keeps them."""
+    if hasattr(values, "to_pylist"):
+        values = values.to_pylist()
+    if hasattr(values, "to_numpy"):
+        values = np.asarray(values.to_numpy())
+    if isinstance(values, np.ndarray) and values.dtype.kind != "V":
+        return values
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
+        what = "id" if name == "groups" else "value"
+        raise ValueError(f"{name} must be an array or a list with one {what} per row of X.")
+    found = np.empty(len(values), dtype=object)
+    for place, one in enumerate(values):  # one by one: an array would make columns of tuples
+        found[place] = one.item() if isinstance(one, np.void) else one
+    return found
 
 
 def _missing(ids: Any) -> Any:
@@ -75,13 +76,13 @@ def _missing(ids: Any) -> Any:
         return masked | (ids != ids)  # noqa: PLR0124
     if ids.dtype != object:
         return masked
-    return masked | np.array([_is_missing(one) for one in ids], dtype=bool)
+    return masked | np.array([is_missing(one) for one in ids], dtype=bool)
 
 
-def _is_missing(one: Any) -> bool:
-    """None of these equals itself but None; a tuple of them does."""
+def is_missing(one: Any) -> bool:
+    """Whether a value is None, NaN, NaT, NA or masked, or has such a part; of these None alone equals itself."""
     if isinstance(one, (tuple, frozenset)):
-        return any(map(_is_missing, one))
+        return any(map(is_missing, one))
     return one is None or type(one).__name__ == "NAType" or one is np.ma.masked or bool(np.any(one != one))  # noqa: PLR0124
 
 

@@ -207,6 +207,8 @@ class Public:
     rows_per_person: int | None = field(
         default=None, metadata={"digest": "if given"}
     )  # at most; None: up to the solver
+    # Whether rows that cannot be read count as null rows.
+    neutral: bool | None = field(default=None, metadata={"digest": "if given"})
 
     @classmethod
     def of(
@@ -227,6 +229,7 @@ class Public:
         booleans: BoolArray | None = None,
         persons: bool = False,
         rows_per_person: int | None = None,
+        neutral: bool = False,
     ) -> Public:
         """The public facts that declarations make of a table of this shape; refuses declarations that contradict.
 
@@ -256,6 +259,8 @@ class Public:
             Whether `rows` and `public_n` count persons, who may have several rows each.
         rows_per_person : int, optional
             The most rows of a person that are used.
+        neutral : bool
+            Whether rows that cannot be read count as null rows.
         """
         if rows_per_person is not None:
             _check_rows_per_person(rows_per_person, persons)
@@ -284,6 +289,7 @@ class Public:
             table=table,
             persons=persons or None,
             rows_per_person=rows_per_person,
+            neutral=neutral or None,
         )
 
     @property
@@ -354,6 +360,7 @@ class Public:
             "leaks": list(self.leaks),
             "public_inputs": list(self.inputs),
             "unit": self.unit,
+            **({"invalid_rows": "neutral"} if self.neutral else {}),
         }
 
 
@@ -375,6 +382,7 @@ def public_facts(
     feature_names: Sequence[str] | None = None,
     booleans: BoolArray | None = None,
     rows_per_person: int | None = None,
+    neutral: bool = False,
 ) -> Public:
     """The public facts of validated rows: their shape and what was declared about them.
 
@@ -405,6 +413,7 @@ def public_facts(
         booleans=booleans,
         persons=persons,
         rows_per_person=rows_per_person,
+        neutral=neutral,
     )
 
 

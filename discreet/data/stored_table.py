@@ -17,6 +17,7 @@ import numpy as np
 from discreet._common.types import BoolArray, FloatArray, Progress
 from discreet.data.arrow_columns import read_features, read_target, wanted_columns
 from discreet.data.arrow_dataset import DatasetSource
+from discreet.data.invalid_rows import null_rows
 from discreet.data.read_ahead import read_ahead
 from discreet.data.rows import Data, DenseElsewhere, Rows, block_rows, max_over_blocks, sum_over_blocks
 from discreet.data.schema import Column, Schema, Target
@@ -43,7 +44,8 @@ class StoredTable:
     """A table that stays in its files, read through a schema; estimators take it as X.
 
     `convert` is applied to each block of the target as it is read; None leaves it as it is. `named` says whether the
-    names of the columns are the user's own, `booleans` which columns are declared to be 0 or 1 by their type.
+    names of the columns are the user's own, `booleans` which columns are declared to be 0 or 1 by their type. `null` is
+    the encoded target of rows that cannot be read, which then count as null rows; None refuses the table for them.
     """
 
     source: BatchSource
@@ -51,6 +53,7 @@ class StoredTable:
     convert: Callable[[Any], Any] | None = None
     named: bool = True
     booleans: BoolArray | None = None
+    null: float | None = None
 
     @property
     def names(self) -> list[str]:
@@ -136,7 +139,9 @@ class StoredRows(DenseElsewhere):
         source, target = self.table.source, self.table.schema.target
         if target.name is None:
             return np.zeros(part.num_rows)
-        return self.encode(self.table._converted(read_target(source, part, target)))
+        return self.encode(
+            self.table._converted(read_target(source, part, target, neutral=self.table.null is not None))
+        )
 
     def _read(self) -> Generator[Data, None, None]:
         """The blocks, each read when it is asked for; what the pass has used is given back at its end."""
@@ -149,29 +154,30 @@ class StoredRows(DenseElsewhere):
         """Batches come in whatever sizes the files have; blocks do not."""
         size, source, schema = block_rows(self.columns), self.table.source, self.table.schema
         columns, y, start, filled = np.empty((self.columns, size)), np.empty(size), self.first, 0
-        wanted = wanted_columns(source, source.kinds, schema, target=True)
+        wanted, null = wanted_columns(source, source.kinds, schema, target=True), self.table.null
         with closing(read_ahead(source.batches(wanted, size), 1)) as batches:
             for batch in batches:
                 used = 0
                 while used < batch.num_rows:
                     part = batch.slice(used, size - filled)
                     new = slice(filled, filled + part.num_rows)
-                    read_features(source, part, schema, columns[:, new].T)
+                    read_features(source, part, schema, columns[:, new].T, neutral=null is not None)
                     y[new] = self._target(part)
                     used, filled = used + part.num_rows, new.stop
                     if filled == size:
-                        yield _block(columns, y, start)
+                        yield _block(columns, y, start, null)
                         start, filled = start + size, 0
         if filled:
-            yield _block(columns[:, :filled], y[:filled], start)
+            yield _block(columns[:, :filled], y[:filled], start, null)
 
 
-def _block(columns: FloatArray, y: FloatArray, start: int) -> Data:
+def _block(columns: FloatArray, y: FloatArray, start: int, null: float | None) -> Data:
     """A copy, row by row, of what is held column by column.
 
     Also of one column, which lies row by row already: the next block overwrites what is held.
     """
-    return Data(np.array(columns.T, order="C"), y.copy(), start=start)
+    block = Data(np.array(columns.T, order="C"), y.copy(), start=start)
+    return block if null is None else null_rows(block, null)
 
 
 def forgetting(part: Callable[[Data], FloatArray]) -> Callable[[Data], FloatArray]:

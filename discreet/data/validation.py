@@ -77,7 +77,8 @@ def load_features(X: Any, sample_weight: Any = None) -> Data:
     from sklearn.utils import check_array
 
     with _no_entry_shown():
-        table = canonical(check_array(X, accept_sparse=_SPARSE, input_name="X", **_NUMBERS))
+        rows = X.X if isinstance(X, Table) else X
+        table = canonical(check_array(rows, accept_sparse=_SPARSE, input_name="X", **_NUMBERS))
     weight = None if sample_weight is None else check_weights(sample_weight, table.shape[0])
     return Data(table, np.zeros(table.shape[0]), weight, owned=is_own_copy(X, table))
 
@@ -93,7 +94,7 @@ def validate_features(estimator: Any, X: Any, *, reset: bool, sparse: bool = Tru
     if isinstance(X, Table):
         keep_names(estimator, len(X.names), X.names, reset)
         return X.X
-    _refuse_duplicate_names(X)
+    refuse_duplicate_names(X)
     with _no_entry_shown():
         gaps = {"ensure_all_finite": "allow-nan"} if missing else {}
         table = validate_data(
@@ -106,7 +107,7 @@ def validate_values(estimator: Any, X: Any, *, reset: bool) -> Any:
     """The same for a table of values of any kind, missing ones included, as encoders of categories take it."""
     from sklearn.utils.validation import validate_data
 
-    _refuse_duplicate_names(X)
+    refuse_duplicate_names(X)
     return validate_data(estimator, X, dtype=object, ensure_all_finite=False, reset=reset)
 
 
@@ -121,7 +122,7 @@ def validate_rows(estimator: Any, X: Any, y: Any, *, numeric: bool, reset: bool)
         keep_names(estimator, len(X.names), X.names, reset)
         table, target = X.X, np.asarray(X.y if y is None else y)
     else:
-        _refuse_duplicate_names(X)
+        refuse_duplicate_names(X)
         with _no_entry_shown():
             table, target = validate_data(
                 estimator, X, y, accept_sparse=_SPARSE, y_numeric=numeric, reset=reset, **_NUMBERS
@@ -153,7 +154,8 @@ def as_numbers(values: Any, text: str = TEXT) -> FloatArray:
         return np.asarray(values, dtype=np.float64)
 
 
-def _refuse_duplicate_names(X: Any) -> None:
+def refuse_duplicate_names(X: Any) -> None:
+    """Two columns of one name cannot be told apart."""
     names = getattr(X, "columns", None)
     if names is not None and len(set(names)) != len(names):
         raise ValueError("X has duplicate column names; rename them so that each column is unambiguous.")
@@ -172,8 +174,11 @@ def keep_names(estimator: Any, columns: int, names: Sequence[str] | None, reset:
         raise ValueError(f"X has {columns} columns, but the model was trained on {estimator.n_features_in_}.")
 
 
-def canonical(table: Any) -> Any:
-    """A sparse matrix with at most one stored value per entry, as every bound on rows assumes."""
+def canonical(table: Any, finite: bool = True) -> Any:
+    """A sparse matrix with at most one stored value per entry, as every bound on rows assumes.
+
+    Sums of values that were stored for one entry must be `finite`, unless the caller looks at them.
+    """
     if not sp.issparse(table):
         return table
     # Rebuilt so that SciPy looks at the indices again: its cached answer survives edits of the arrays.
@@ -182,7 +187,7 @@ def canonical(table: Any) -> Any:
         table = table.copy()
         with np.errstate(over="ignore"):
             table.sum_duplicates()
-        if not np.isfinite(table.data).all():
+        if finite and not np.isfinite(table.data).all():
             raise ValueError("X holds entries stored several times whose sum is infinite; sum them before fitting.")
     return table
 

@@ -167,6 +167,11 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
         A public table with the same columns: ranges and scales of the columns, the metric of "newton" and, if the
         table has a target, the start come from it. The table costs nothing; checking the start takes 5 % of the
         budget, and checking the metric about 3 %.
+    invalid_rows : {"error", "neutral"}, default="error"
+        What becomes of a row that cannot be read: NaN, infinity or text where a number belongs, a label that is not
+        declared, a weight out of range, a missing id. "error" refuses the table, so that one person can stop a fit, and
+        whether it stops is not private. "neutral" counts such a row as an empty one of weight 0, without a message;
+        classes must be declared, and columns of type bool need bounds.
     ledger : Ledger or str, optional
         Where the cost of the fit is booked before any row is used; a `Ledger` or its address. A fit that the
         budget of the data set does not cover is refused. Needs `dataset`.
@@ -198,7 +203,7 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
         Lower and upper ends of the columns, one number per column each. `predict` moves every entry into them, as
         `fit` did, before it multiplies by `coef_`: a plain X @ coef_ + intercept_ differs on rows outside.
     weighted_ : bool
-        Whether `fit` was given `sample_weight`.
+        Whether rows had weights: `fit` was given `sample_weight`, or `invalid_rows` is "neutral".
     n_features_in_ : int
         Number of columns seen in `fit`.
     feature_names_in_ : ndarray of str
@@ -218,6 +223,7 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
     rows_per_person: Any = None
     start: Any = None
     public_table: Any = None
+    invalid_rows: Any = "error"
     ledger: Any = None
     dataset: Any = None
     random_state: Any = None

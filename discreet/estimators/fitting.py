@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet._common.threads import progress_bar, thread_count
+from discreet.data.invalid_rows import is_neutral, label_target, read_rows, target_numbers
 from discreet.data.loading import CheckedTable, Kind, load_array
 from discreet.data.public import Public
 from discreet.data.public_inputs import PublicModel, PublicTable, check_names
-from discreet.data.validation import declared_classes
+from discreet.data.validation import Table, declared_classes
 from discreet.privacy.budget import budget_from
 from discreet.privacy.random.generator import generator_from
 
@@ -28,17 +29,30 @@ def load_for(
     """The checked rows of a model's fit, which learns from them its columns and, of a classifier, its labels."""
     kind: Kind = "numbers" if model._regression else "labels"
     given = {"classes": getattr(model, "classes", None), "jobs": thread_count(model.n_jobs)} | how
+    given["invalid_rows"] = model.invalid_rows
     table = door(X, y, kind, metadata, estimator=model, **given)
     if table.classes is not None:
         model.classes_ = table.classes
     return table
 
 
+def readable_for(model: Any, X: Any, y: Any, metadata: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    """The arguments of a model's fit in which every row can be read, for those who cut tables before they fit."""
+    if not is_neutral(model.invalid_rows):
+        return X, y, metadata
+    target = target_numbers if model._regression else label_target(declared_classes(model.classes))
+    table, y, metadata = read_rows(X, y, metadata, target)
+    if isinstance(table, Table):  # of names that the models should see
+        table = type(X)(table.X, **{"columns" if hasattr(X, "iloc") else "schema": table.names})
+    return table, y, metadata
+
+
 def declarations(model: Any, feature_names: Any = None) -> dict[str, Any]:
     """What the parameters declare about the rows, whose columns have these names or those of the last fit."""
     names = getattr(model, "feature_names_in_", None) if feature_names is None else feature_names
     declared = {name: getattr(model, name, None) for name in DECLARED}
-    return declared | public_inputs_of(model) | {"feature_names": names}
+    declared |= {"neutral": is_neutral(model.invalid_rows), "feature_names": names}
+    return declared | public_inputs_of(model)
 
 
 def public_for(model: Any, rows: int, columns: int, feature_names: Any = None, **shape: Any) -> Public:

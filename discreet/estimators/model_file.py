@@ -60,6 +60,8 @@ FORMAT = Format("discreet model", 2)  # 1 lacked `weighted`, and left out parame
 def write_parameters(estimator: Any) -> dict[str, Any]:
     """The parameters as JSON values; one that a file cannot hold is a ValueError."""
     given = {name: value for name, value in estimator.get_params(deep=False).items() if name not in NEVER_WRITTEN}
+    if given.get("invalid_rows") == "error":  # so that earlier versions can read the file
+        del given["invalid_rows"]
     return {name: _write(name, value) for name, value in given.items()}
 
 

@@ -13,11 +13,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from discreet import estimators
 from discreet._common.digest import digest_of
 from discreet._common.exceptions import BudgetExceededError
+from discreet.data.invalid_rows import is_neutral
 from discreet.data.loading import load
 from discreet.data.people import person_numbers, person_weights
 from discreet.data.schema import Schema
@@ -228,8 +227,11 @@ def fit_table(file: TableFile, request: FitRequest, out_of_core: bool | None = N
     stored = request.exceeds_memory(file) if out_of_core is None else out_of_core
     if stored and request.unit == "person":
         raise ValueError("--person-column needs the rows in memory: leave --out-of-core and --dask out.")
-    table = file.stored(request.schema) if stored else file.read(request.schema, target=True)
-    ids = file.persons(request.schema)
+    neutral = is_neutral(request.parameters.get("invalid_rows", "error"))
+    if neutral and task is None:
+        raise ValueError("--invalid-rows neutral needs --task, or a target that is declared: classes or limits.")
+    table = file.stored(request.schema) if stored else file.read(request.schema, True, neutral)
+    ids = file.persons(request.schema, neutral)
     groups = {} if ids is None else {"groups": ids}
     try:
         if task is None:
@@ -237,7 +239,7 @@ def fit_table(file: TableFile, request: FitRequest, out_of_core: bool | None = N
         model = request.model(task).fit(table, None, **groups)
     except BudgetExceededError as error:
         classes = len(request.schema.target.labels or (0, 1))
-        units = table.rows if ids is None else np.unique(ids).size
+        units = table.rows if ids is None else len({*ids.tolist()} - {None})
         fitting = what_fits(request, units, len(table.names), classes, stored)
         raise BudgetExceededError(f"{str(error).rstrip('.')}; {fitting}.") from None
     model.guarantee_ = model.guarantee_.of_table(file.path.name)

@@ -25,13 +25,14 @@ from discreet._common.codec import Count, Format, UsualArray, built, plain, read
 from discreet._common.digest import digest_of
 from discreet._common.exceptions import BudgetExceededError
 from discreet._common.types import FloatArray
-from discreet.data.validation import array_rows
+from discreet.data.loading import load_array
 from discreet.federated.local_problem import LocalProblem
 from discreet.federated.plan import LARGEST_WEIGHT, UNITS, FederatedPlan, Unit
 from discreet.federated.rounds import Refusal, Reply, Request
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.random.generator import RandomGenerator, generator_from
 from discreet.privacy.release import reserve
+from discreet.problem.losses.scalar import every_label
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Ledger
@@ -240,6 +241,8 @@ class Client:
         Targets, or labels in the coding of the loss (-1 and +1).
     sample_weight : array of shape (n_samples,), optional
         Weights between 0 and 1; a row with weight 0 counts as a null row.
+    invalid_rows : {"error", "neutral"}, default="error"
+        Whether a row that cannot be read is refused, or counts as a null row.
     state : path or StateStore, optional
         Where the state is kept. In memory by default, for simulations: a client that restarts has then lost it.
     max_epsilon : float, optional
@@ -274,6 +277,7 @@ class Client:
         y: Any,
         *,
         sample_weight: Any = None,
+        invalid_rows: str = "error",
         state: StateStore | str | Path | None = None,
         max_epsilon: float | None = None,
         max_delta: float = MAX_DELTA,
@@ -292,7 +296,7 @@ class Client:
         self._key = None if self._rng.secure else self._rng.bytes(32)
         self._store, self._lock = _store(state), threading.Lock()
         self._state = self._loaded()
-        self.problem = _local_problem(plan, X, y, sample_weight)
+        self.problem = _local_problem(plan, X, y, sample_weight, invalid_rows)
 
     @property
     def replies(self) -> int:
@@ -426,9 +430,12 @@ class Client:
         self._save(replace(self._state, booked=True))
 
 
-def _local_problem(plan: FederatedPlan, X: Any, y: Any, sample_weight: Any) -> LocalProblem:
+def _local_problem(plan: FederatedPlan, X: Any, y: Any, sample_weight: Any, invalid_rows: str) -> LocalProblem:
     """The client's rows in scaled columns, clipped as the plan says."""
-    data, problem, public = array_rows(X, y, sample_weight), plan.problem, plan.public
+    problem, public = plan.problem, plan.public
+    labels = every_label(problem.loss)[1] if problem.loss.classification else None
+    given = {"sample_weight": sample_weight}
+    data: Any = load_array(X, y, "numbers", given, classes=labels, invalid_rows=invalid_rows).rows
     if data.sparse or data.columns != public.columns:
         raise ValueError(f"the plan has {public.columns} dense columns; the rows have {data.columns}.")
     problem.check_labels(data.y)

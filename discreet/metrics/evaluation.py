@@ -19,8 +19,9 @@ from sklearn.base import is_classifier, is_regressor
 
 from discreet._common.checks import number_in
 from discreet._common.docstrings import with_options
-from discreet._common.types import FloatArray
-from discreet.data.loading import table_elsewhere
+from discreet._common.types import BoolArray, FloatArray
+from discreet.data.invalid_rows import MISSING_LABEL, is_neutral, label_codes, read_rows, target_numbers
+from discreet.data.loading import on_gpu, table_elsewhere
 from discreet.data.public import Public, check_complete_bounds
 from discreet.data.rows import Data, Rows
 from discreet.data.validation import check_weights, validate_features
@@ -55,6 +56,7 @@ def evaluate(
     relation: Any = "replace",
     public_n: int | None = None,
     sample_weight: Any = None,
+    invalid_rows: str = "error",
     ledger: Any = None,
     dataset: str | None = None,
     random_state: Any = None,
@@ -74,7 +76,8 @@ def evaluate(
         The private rows to evaluate on. A `pyarrow.dataset` (Parquet files) is read block by block.
     y : array of shape (n_samples,), or str
         Their labels or targets; with a Dask frame or a data set the name of their column. A label that the model does
-        not know counts as predicted wrongly.
+        not know counts as predicted wrongly; with invalid_rows="neutral" one that is missing makes an empty row. All
+        figures, those of the best constant among them, are then about the rows that can be read.
     epsilon : float or Budget, default=1.0
         Privacy budget of this release.
     figures : list of str, optional
@@ -123,11 +126,15 @@ def evaluate(
     """
     failure = 1.0 - number_in("confidence", confidence, 0.5, 1.0 - 1e-9)
     pipeline_guarantee(model)  # refuses what does not treat every row on its own
-    elsewhere = rows_elsewhere(model, X, y, sample_weight)
+    neutral = is_neutral(invalid_rows)
+    elsewhere = rows_elsewhere(model, X, y, sample_weight, neutral)
+    if neutral and elsewhere is None:
+        X, y, sample_weight = _readable(model, X, y, sample_weight)
     rows, columns = (elsewhere.rows, elsewhere.columns) if elsewhere is not None else _shape(model, X, y)
     weight = None if sample_weight is None else check_weights(sample_weight, rows)
-    public = Public.of(rows, columns, relation=relation, public_n=public_n)
-    counted = public.relation is not Relation.REPLACE or weight is not None
+    public = Public.of(rows, columns, relation=relation, public_n=public_n, neutral=neutral)
+    weighted = neutral or weight is not None
+    counted = public.relation is not Relation.REPLACE or weighted
     if is_classifier(model):
         measure: Any = _classifier_measure(model, figures, least_probability, edges)
     else:
@@ -139,8 +146,33 @@ def evaluate(
         sums = release_sums(plan, exact, None if counted else float(public.rows), booking.rng)
     shown = _classification if is_classifier(model) else _regression
     about = {"confidence": float(confidence), "rows": public.rows, "guarantee": booking.guarantee}
-    about |= {"weighted": weight is not None, "model": _which(model)}
+    about |= {"weighted": weighted, "model": _which(model)}
     return shown(measure, sums, failure, about)
+
+
+def _readable(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """The rows in memory with null rows in the places of those that cannot be read; every row has a weight."""
+    inner = getattr(model, "best_estimator_", model)
+    if not isinstance(inner, PrivateLinearModel):
+        raise ValueError(
+            f"invalid_rows='neutral' is for linear models alone, not {type(inner).__name__}, whose steps read rows in "
+            "ways of their own."
+        )
+    if on_gpu(X):
+        raise ValueError("invalid_rows='neutral' is for tables in the memory of the host; pass X.cpu().")
+    target = partial(_known_labels, classes=inner.classes_) if is_classifier(inner) else target_numbers
+    X, y, given = read_rows(X, y, {"sample_weight": sample_weight}, target)
+    return X, y, given["sample_weight"]
+
+
+def _known_labels(values: Any, classes: Any) -> tuple[Any, BoolArray]:
+    """Labels for `codes_of`, in which one that is no class stays one; missing ones cannot be read."""
+    known = np.empty(classes.size + 1, dtype=object)
+    known[:] = [*classes.tolist(), object()]
+    if values is None:
+        return known[0], np.zeros(0, dtype=bool)
+    codes = label_codes(values, classes)
+    return known[codes], codes != MISSING_LABEL
 
 
 def _shape(model: Any, X: Any, y: Any) -> tuple[int, int]:
@@ -293,14 +325,14 @@ NOT_NEEDED = ("solution_", "plan_", "stream_", "_guarantee", "_plan_facts", "fea
 PARAMETERS = ("ledger", "dataset", "random_state", "public_table", "start")
 
 
-def rows_elsewhere(model: Any, X: Any, y: Any, sample_weight: Any) -> Rows | None:
+def rows_elsewhere(model: Any, X: Any, y: Any, sample_weight: Any, neutral: bool = False) -> Rows | None:
     """The checked rows of a Dask or stored table, with numbers for the model's classes; None if X is in memory.
 
     A label that is none of them gets the next number, as in memory.
     """
     inner = getattr(model, "best_estimator_", model)
     classes = getattr(inner, "classes_", None)
-    table = table_elsewhere(X, y, classes=classes)
+    table = table_elsewhere(X, y, classes=classes, neutral=neutral)
     if table is None:
         return None
     if sample_weight is not None:
@@ -313,6 +345,8 @@ def rows_elsewhere(model: Any, X: Any, y: Any, sample_weight: Any) -> Rows | Non
     names = getattr(inner, "feature_names_in_", None)
     if len(table.names) != inner.n_features_in_ or (table.named and names is not None and table.names != [*names]):
         raise ValueError("the columns of the table are not those that the model was trained on, in that order.")
+    if neutral and classes is not None:
+        return table.encoded(partial(_codes_or_nan, classes=classes))
     return table.encoded(np.asarray if classes is None else partial(_codes, classes=tuple(classes.tolist())))
 
 
@@ -324,6 +358,12 @@ def totals(measure: Any, rows: Rows) -> FloatArray:
 
 def _codes(labels: Any, classes: tuple[Any, ...]) -> FloatArray:
     return classification.codes_of(labels, classes).astype(np.float64)
+
+
+def _codes_or_nan(labels: Any, classes: Any) -> FloatArray:
+    """The same with NaN for missing labels."""
+    codes = label_codes(labels, classes)
+    return np.where(codes == MISSING_LABEL, np.nan, np.where(codes < 0, classes.size, codes))
 
 
 def _lean(model: PrivateLinearModel) -> PrivateLinearModel:

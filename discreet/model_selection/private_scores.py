@@ -29,7 +29,7 @@ from sklearn.utils import _safe_indexing
 from discreet._common.checks import number_in, whole
 from discreet._common.docstrings import with_options
 from discreet._common.types import FloatArray, IndexArray
-from discreet.estimators.fitting import load_for
+from discreet.estimators.fitting import load_for, readable_for
 from discreet.estimators.task import SHRINK
 from discreet.metrics.released_sums import Counts, Limits
 from discreet.model_selection.search import RowScore, TableShape, check_event, check_scorable
@@ -248,7 +248,8 @@ def cross_val_score_private(
     failure = 1.0 - number_in("confidence", confidence, 0.5, 1.0 - 1e-9)
     share = number_in("score_share", score_share, 1e-3, 0.999)
     score = RowScore.of(estimator, "accuracy" if scoring is None and is_classifier(estimator) else scoring)
-    table = load_for(clone(estimator), X, y, {})  # refuses a bad table before anything is released
+    X, y, given = readable_for(estimator, X, y, {})
+    table = load_for(clone(estimator), X, y, given)  # refuses a bad table before anything is released
     rows = table.rows
     if folds > rows.rows:
         raise ValueError(f"cv={folds} folds need at least as many rows; got {rows.rows}.")
@@ -257,13 +258,14 @@ def cross_val_score_private(
     budget = budget_from(epsilon, delta, rows.rows)
     sizes = [part.size for part in np.array_split(np.arange(rows.rows), folds)]
     classes = len(estimator.classes) if is_classifier(estimator) else 2
-    told: dict[str, Any] = {"names": table.names, "booleans": table.booleans}
+    told: dict[str, Any] = {"names": table.names, "booleans": table.booleans, "neutral": table.neutral}
     shapes = [TableShape(rows.rows, size, rows.columns, classes, rows.sparse, **told) for size in sizes]
     plan = plan_scores(estimator, shapes, budget, share)
     # Two scores have two noises.
     with plan.booked("cross_val_score_private", ledger, dataset, random_state, score) as booking:
         rng = booking.rng
-        models, totals = _run(estimator, X, y, fold_positions(rows.rows, folds, rng), plan, score, rng)
+        positions = fold_positions(rows.rows, folds, rng)
+        models, totals = _run(estimator, (X, y, given.get("sample_weight")), positions, plan, score, rng)
     leaks = dict.fromkeys(leak for model in models for leak in model.guarantee_.leaks)
     promise = replace(plan.guarantee, leaks=tuple(leaks), release=booking.record)
     return _scores(totals, sizes, plan.score, score, failure, (models, promise))
@@ -297,25 +299,27 @@ def fold_positions(rows: int, folds: int, rng: RandomGenerator) -> list[IndexArr
 
 def _run(
     estimator: Any,
-    X: Any,
-    y: Any,
+    table: tuple[Any, Any, FloatArray | None],
     positions: list[IndexArray],
     plan: ReleasePlan,
     score: RowScore,
     rng: RandomGenerator,
 ) -> tuple[list[Any], FloatArray]:
     """The models, and the noisy sum of the scores of each fold's rows."""
+    X, y, weight = table
     models, totals = [], []
     for planned, out in zip(plan.fits, positions, strict=True):
         kept = np.setdiff1d(np.arange(sum(part.size for part in positions)), out)
         model = clone(estimator).set_params(epsilon=plan.fit, delta=None, verbose=0)
         model.set_params(random_state=None if rng.secure else rng)
-        model.fit(_safe_indexing(X, kept), _safe_indexing(y, kept))
+        passed = {} if weight is None else {"sample_weight": weight[kept]}
+        model.fit(_safe_indexing(X, kept), _safe_indexing(y, kept), **passed)
         check_event(model, planned)
         model.set_params(random_state=None)  # a generator belongs to this run, not to the model
         with warnings.catch_warnings():  # never shown: such a warning would come from the exact rows held out
             warnings.simplefilter("ignore")
-            exact = score.total(model, _safe_indexing(X, out), _safe_indexing(y, out), np.ones(out.size))
+            counted = np.ones(out.size) if weight is None else weight[out]
+            exact = score.total(model, _safe_indexing(X, out), _safe_indexing(y, out), counted)
         totals.append(float(plan.score.release(rng, np.array([exact]), bounded_fractions(1))[0]))
         models.append(model)
     return models, np.array(totals)

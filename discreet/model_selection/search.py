@@ -19,11 +19,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.types import BoolArray, FloatArray
+from discreet.data.invalid_rows import is_neutral
 from discreet.data.public import Public
 from discreet.data.rows import on_term_grid
 from discreet.data.validation import only_weights, refuse_groups
 from discreet.estimators.base import PrivateLinearModel
-from discreet.estimators.fitting import load_for, plan_fit, public_for, public_inputs_of
+from discreet.estimators.fitting import load_for, plan_fit, public_for, public_inputs_of, readable_for
 from discreet.estimators.task import SHRINK, covers_either
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget, budget_from
@@ -107,6 +108,7 @@ class TableShape:
     sparse: bool
     names: Sequence[str] | None = None
     booleans: BoolArray | None = None
+    neutral: bool = False  # whether rows that cannot be read count as null rows
 
     def plan(self, model: Any, budget: Budget, everything: bool) -> Plan:
         """The plan of a model that gets this budget, for all rows or for those that are not held out."""
@@ -120,7 +122,7 @@ class TableShape:
     def public(self, relation: Relation) -> Public:
         """What is public about the table as a whole."""
         public_n = self.rows if relation is Relation.ADD_REMOVE else None
-        return Public.of(self.rows, self.columns, relation=relation, public_n=public_n)
+        return Public.of(self.rows, self.columns, relation=relation, public_n=public_n, neutral=self.neutral)
 
     def public_inputs(self, models: Sequence[Any]) -> tuple[str, ...]:
         """What any of these models takes as public beside the declarations: all of them were fitted, or may be."""
@@ -175,7 +177,10 @@ def costliest(events: list[Any], budget: Budget, relation: Relation) -> Any:
 
 
 # What the search sets itself, or what must be the same for all candidates to be comparable.
-FIXED = {"epsilon", "delta", "relation", "public_n", "ledger", "dataset", "random_state", "classes", "y_bounds"}
+FIXED = {
+    *("epsilon", "delta", "relation", "public_n", "ledger", "dataset", "random_state", "classes", "y_bounds"),
+    "invalid_rows",
+}
 
 
 def check_searchable(model: Any, varied: set[str], name: str) -> None:
@@ -259,6 +264,7 @@ class PrivateSearch(NoGeneratorInPickles, MetaEstimatorMixin, BaseEstimator):
         """
         self._check()
         refuse_groups(metadata, "a private search")
+        X, y, metadata = readable_for(self.estimator, X, y, metadata)
         table = load_for(clone(self.estimator), X, y, metadata)  # refuses a bad table before any release
         rows = table.rows
         weight = only_weights(metadata, rows.rows)
@@ -284,7 +290,8 @@ class PrivateSearch(NoGeneratorInPickles, MetaEstimatorMixin, BaseEstimator):
         if not 0 < held_out < rows:
             raise ValueError(f"held_out={self.held_out} of {rows} rows leaves no row to fit on, or none to score on.")
         classes = len(self.estimator.classes) if is_classifier(self.estimator) else 2
-        return self._plan(TableShape(rows, held_out, n_features, classes, sparse, names, booleans))
+        neutral = is_neutral(self.estimator.invalid_rows)
+        return self._plan(TableShape(rows, held_out, n_features, classes, sparse, names, booleans, neutral))
 
     def _plan(self, shape: TableShape) -> ReleasePlan:
         """Decide from public facts what will be done."""

@@ -5,6 +5,7 @@ Also what a release is made from, checked rows, the public facts about them and 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.docstrings import InheritedDocstring
 from discreet._common.types import FloatArray
-from discreet.data.loading import CheckedTable, load, load_array
+from discreet.data.invalid_rows import is_neutral, readable_table, without_entries
+from discreet.data.loading import CheckedTable, Entries, load, load_array
 from discreet.data.public import Public, clip_columns, public_facts
 from discreet.data.rows import Rows
 from discreet.data.validation import validate_features
@@ -60,26 +62,38 @@ def facts_of(
     delta: Any,
     relation: Any,
     public_n: Any,
+    neutral: Any = False,
 ) -> tuple[Public, Budget]:
     """What is public about validated rows, and the budget that goes with their number."""
-    facts = {"relation": relation, "public_n": public_n, "booleans": booleans}
+    facts = {"relation": relation, "public_n": public_n, "booleans": booleans, "neutral": neutral}
     public = public_facts(data, bounds=bounds, feature_names=feature_names, **facts)
     return public, budget_from(epsilon, delta, public.rows)
 
 
 def rows_and_facts(
-    X: Any, bounds: Any, sample_weight: Any, door: Callable[..., CheckedTable] = load_array, **promised: Any
-) -> tuple[Any, Public, Budget]:
+    X: Any,
+    bounds: Any,
+    sample_weight: Any,
+    door: Callable[..., CheckedTable] = load_array,
+    invalid_rows: str = "error",
+    **promised: Any,
+) -> tuple[CheckedTable, Public, Budget]:
     """A raw table with declared bounds, validated, and its facts; `promised` are the last arguments of `facts_of`.
 
     What needs only sums over the rows passes the door `load`: X may then be a Dask table or a `pyarrow.dataset`.
     """
     if bounds is None:
         raise ValueError("bounds is missing; pass (low, high), for example from PrivateBounds.")
-    table = door(X, metadata={"sample_weight": sample_weight})
-    public, budget = facts_of(table.rows, bounds, table.names, table.booleans, **promised)
+    table = door(X, metadata={"sample_weight": sample_weight}, invalid_rows=invalid_rows)
+    public, budget = facts_of(table.rows, bounds, table.names, table.booleans, neutral=table.neutral, **promised)
     public.complete_bounds(table.names)
-    return table.rows, public, budget
+    return table, public, budget
+
+
+def marked_rows(X: Any, check: Callable[[Any], Any], gaps: bool = False) -> Any:
+    """A table to transform, with NaN in all entries of rows that cannot be read; infinity where NaN is a gap."""
+    table, readable = readable_table(X, gaps)
+    return without_entries(check(without_entries(table, ~readable)), ~readable, math.inf if gaps else math.nan)
 
 
 NEEDS_MEMORY = (
@@ -110,6 +124,10 @@ class PrivateTransformer(
         less. The number of rows is public, except under "add_remove".
     public_n : int, optional
         With relation="add_remove": a public estimate of the number of rows.
+    invalid_rows : {"error", "neutral"}, default="error"
+        What becomes of a row that cannot be read, one with NaN or text where a number belongs: "error" refuses the
+        table, "neutral" counts it as an empty row, which adds nothing. `transform` then makes NaN of all its entries,
+        by which the next step knows it.
     ledger : Ledger or str, optional
         Where the cost of the fit is booked before any row is used; a `Ledger` or its address. A fit that the
         budget of the data set does not cover is refused. Needs `dataset`.
@@ -125,7 +143,7 @@ class PrivateTransformer(
     guarantee_ : Guarantee
         What is promised about everything that the fit released.
     weighted_ : bool
-        Whether `fit` was given `sample_weight`.
+        Whether rows had weights: `fit` was given `sample_weight`, or `invalid_rows` is "neutral".
     n_features_in_ : int
         Number of columns seen in `fit`.
     feature_names_in_ : ndarray of str
@@ -136,6 +154,7 @@ class PrivateTransformer(
     delta: Any = None
     relation: Any = "replace"
     public_n: Any = None
+    invalid_rows: Any = "error"
     ledger: Any = None
     dataset: Any = None
     random_state: Any = None
@@ -143,6 +162,7 @@ class PrivateTransformer(
     _needs_sums_only: ClassVar[bool] = False  # whether rows on workers will do, which give sums only
     # Whether columns of type bool have the bounds 0 and 1.
     _types_bound: ClassVar[bool] = True
+    _entries: ClassVar[Entries] = "numbers"  # what can be read
 
     # As for the estimators: a weight must lie in [0, 1], so it cannot equal a repeated row.
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
@@ -170,10 +190,12 @@ class PrivateTransformer(
         """
         check = partial(self._validated, reset=True)
         refusal = None if self._needs_sums_only else NEEDS_MEMORY.format(name=type(self).__name__)
-        table = load(X, metadata=metadata, estimator=self, memory_only=refusal, check=check)
+        reading: dict[str, Any] = {"invalid_rows": self.invalid_rows, "entries": self._entries}
+        table = load(X, metadata=metadata, estimator=self, memory_only=refusal, check=check, **reading)
         data = table.rows
         booleans = table.booleans if hasattr(self, "bounds") and self._types_bound else None
         promised = {name: getattr(self, name) for name in ("epsilon", "delta", "relation", "public_n")}
+        promised["neutral"] = table.neutral
         plan = self._plan(*facts_of(data, getattr(self, "bounds", None), table.names, booleans, **promised))
         with plan.booked(type(self).__name__, self.ledger, self.dataset, self.random_state) as booking:
             self._learn(plan, data, booking.rng)
@@ -200,6 +222,7 @@ class PrivateTransformer(
         """
         names = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
         facts = {"relation": self.relation, "bounds": getattr(self, "bounds", None), "public_n": self.public_n}
+        facts["neutral"] = is_neutral(self.invalid_rows)
         public = Public.of(n_samples, n_features, sparse=sparse, feature_names=names, **facts)
         return self._plan(public, budget_from(self.epsilon, self.delta, public.rows))
 
@@ -214,6 +237,11 @@ class PrivateTransformer(
     def _validated(self, X: Any, reset: bool) -> Any:
         if not reset:
             check_is_fitted(self, "guarantee_")
+            if is_neutral(self.invalid_rows):
+                return marked_rows(X, self._checked_columns)
+        return self._checked_columns(X, reset)
+
+    def _checked_columns(self, X: Any, reset: bool = False) -> Any:
         return validate_features(self, X, reset=reset, sparse=self.__sklearn_tags__().input_tags.sparse)
 
     @staticmethod

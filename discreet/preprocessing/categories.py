@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.exceptions import UtilityWarning
 from discreet._common.types import BoolArray, FloatArray, IntArray
+from discreet.data.loading import Entries
 from discreet.data.public import Public
 from discreet.data.rows import Data, exact_weights
 from discreet.data.schema import as_text
@@ -278,6 +279,8 @@ class PrivateFrequentCategories(EncodesCategories, PrivateTransformer):
     >>> step.transform([["B20"], ["C30"]]).astype(int).tolist()
     [[0, 1, 0], [0, 0, 1]]
     """
+
+    _entries: ClassVar[Entries] = "anything"
 
     categories: Any
     min_frequency: float = 0.01

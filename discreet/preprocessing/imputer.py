@@ -14,10 +14,12 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.types import FloatArray
+from discreet.data.invalid_rows import is_neutral
+from discreet.data.loading import Entries
 from discreet.data.public import Public
 from discreet.data.rows import Data, exact_weights, limits_between, moment_sums
 from discreet.data.validation import validate_features
-from discreet.preprocessing.base import PrivateTransformer
+from discreet.preprocessing.base import PrivateTransformer, marked_rows
 from discreet.preprocessing.categories import input_names
 from discreet.preprocessing.pipeline import allow_row_by_row
 from discreet.preprocessing.quantiles import learn_quantiles, plan_quantiles
@@ -34,9 +36,13 @@ class FillsMissing(TransformerMixin):
 
     statistics_: FloatArray
     add_indicator: bool
+    invalid_rows: Any
 
     def _table(self, X: Any, reset: bool) -> Any:
-        return validate_features(self, X, reset=reset, sparse=False, missing=True)
+        def check(table: Any) -> Any:
+            return validate_features(self, table, reset=reset, sparse=False, missing=True)
+
+        return marked_rows(X, check, gaps=True) if is_neutral(self.invalid_rows) else check(X)
 
     def transform(self, X: Any) -> Any:
         """Return the rows without gaps, with indicators if asked for."""
@@ -73,6 +79,9 @@ class DeclaredImputer(FillsMissing, BaseEstimator):
         What is filled in, from public knowledge: one number, one for each column, or numbers by name of column.
     add_indicator : bool, default=False
         Whether to add a column for each column that is 1 where its value was missing.
+    invalid_rows : {"error", "neutral"}, default="error"
+        Whether a row with text or infinity is refused, or passed on as one that the next step cannot read either: all
+        its entries become infinite.
 
     Attributes
     ----------
@@ -98,6 +107,7 @@ class DeclaredImputer(FillsMissing, BaseEstimator):
 
     fill_value: Any = 0.0
     add_indicator: bool = False
+    invalid_rows: Any = "error"
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the declarations; of X only the number and the names of columns are used."""
@@ -218,6 +228,7 @@ class PrivateImputer(FillsMissing, PrivateTransformer):
     bounds: Any = None
     add_indicator: bool = False
 
+    _entries: ClassVar[Entries] = "gaps"
     # pandas makes objects of booleans as soon as one is missing: the type would tell whether one is.
     _types_bound: ClassVar[bool] = False
 

@@ -50,6 +50,7 @@ def private_means(
     relation: Any = "replace",
     public_n: int | None = None,
     sample_weight: Any = None,
+    invalid_rows: str = "error",
     ledger: Any = None,
     dataset: str | None = None,
     random_state: Any = None,
@@ -85,11 +86,11 @@ def private_means(
     array([50.])
     """
     promised = {"epsilon": epsilon, "delta": delta, "relation": relation, "public_n": public_n}
-    data, public, budget = rows_and_facts(X, bounds, sample_weight, load, **promised)
+    table, public, budget = rows_and_facts(X, bounds, sample_weight, load, invalid_rows, **promised)
     plan = plan_means(public, budget)
     with plan.booked("private_means", ledger, dataset, random_state) as booking:
-        means = learn_means(plan, data, booking.rng)
-    return Released(means, booking.guarantee, sample_weight is not None)
+        means = learn_means(plan, table.rows, booking.rng)
+    return Released(means, booking.guarantee, table.weighted)
 
 
 FLOOR_DEVIATIONS = 2.0  # of the noise: below, an estimate says only "small"
@@ -145,6 +146,7 @@ def private_smoothness(
     delta: float | None = None,
     public_n: int | None = None,
     sample_weight: Any = None,
+    invalid_rows: str = "error",
     ledger: Any = None,
     dataset: str | None = None,
     random_state: Any = None,
@@ -185,8 +187,9 @@ def private_smoothness(
     array([0.08, 0.25])
     """
     promised = {"epsilon": budget, "delta": delta, "relation": relation, "public_n": public_n}
-    data, public, granted = rows_and_facts(X, bounds, sample_weight, **promised)
+    table, public, granted = rows_and_facts(X, bounds, sample_weight, invalid_rows=invalid_rows, **promised)
     plan = plan_smoothness(public, granted, float(loss.smoothness), fit_intercept)
     with plan.booked("private_smoothness", ledger, dataset, random_state) as booking:
-        constants = learn_smoothness(plan, data, booking.rng)
-    return Released(constants, booking.guarantee, data.weight is not None)
+        rows: Any = table.rows
+        constants = learn_smoothness(plan, rows, booking.rng)
+    return Released(constants, booking.guarantee, table.weighted)

@@ -180,7 +180,7 @@ class PrivateQuantiles(PrivateTransformer):
         for j, knots in enumerate(self._knots().T):
             if knots[0] < knots[-1]:
                 scores[:, j] = np.interp(table[:, j], knots, self._levels)
-        return scores
+        return np.where(np.isnan(table), np.nan, scores)  # a row that could not be read
 
     def inverse_transform(self, X: Any) -> Any:
         """Return the values that have these scores."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from discreet.privacy.ledger.reservation import Reservation
 
 RowsAre = Literal["exact", "estimate", "maximum"]
+InvalidRows = Literal["error", "neutral"]
 FORMAT = Format("discreet guarantee", 1, derived=("meaning", "statement"))
 
 
@@ -83,6 +84,8 @@ class ReleaseRecord:
         The name of the table: that of its file, or the `dataset` of the ledger.
     ledger : LedgerReceipt, optional
         Where the cost was booked.
+    invalid_rows : {"error", "neutral"}
+        Whether a row that could not be read would have stopped the run, or counted as a null row.
     """
 
     result: str
@@ -93,6 +96,7 @@ class ReleaseRecord:
     version: str
     table: str | None = None
     ledger: LedgerReceipt | None = None
+    invalid_rows: InvalidRows = "error"
 
     in_every_file: ClassVar[tuple[str, ...]] = ("table", "ledger")
 
@@ -105,7 +109,7 @@ class ReleaseRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as JSON values."""
-        return written(self)
+        return written(self, "invalid_rows")
 
 
 def record_of_parts(parts: Sequence[ReleaseRecord | None]) -> ReleaseRecord | None:
@@ -123,6 +127,7 @@ def record_of_parts(parts: Sequence[ReleaseRecord | None]) -> ReleaseRecord | No
         last,
         result=", ".join(part.result for part in known),
         columns=known[0].columns,
+        invalid_rows=max(part.invalid_rows for part in known),  # "neutral" if it is so of any
         ledger=None if last.ledger is None else replace(last.ledger, entries=entries),
     )
 

@@ -18,7 +18,7 @@ from discreet._common.digest import digest_of
 from discreet._common.exceptions import NotPrivateWarning, UtilityWarning
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
-from discreet.privacy.guarantee import Guarantee, LedgerReceipt, ReleaseRecord, RowsAre, guarantee_for
+from discreet.privacy.guarantee import Guarantee, InvalidRows, LedgerReceipt, ReleaseRecord, RowsAre, guarantee_for
 from discreet.privacy.random.generator import RandomGenerator, generator_from
 from discreet.privacy.relation import Relation, Sensitivity, Unit, clipped_sum
 
@@ -270,7 +270,7 @@ class ReleasePlan:
         `name` says what makes the release, `beside` is what it depends on and the plan does not hold.
         """
         rng = generator_from(random_state)
-        public = replace(self.public, leaks=(), stored=False)
+        public = replace(self.public, leaks=(), stored=False, neutral=None)
         rng.rekey(digest_of(name, (self, *beside) if beside else self, public, self.budget))
         return rng
 
@@ -384,7 +384,8 @@ def _record(
     if capped is not None:
         rows, rows_are = rows if capped else None, "maximum"
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    return ReleaseRecord(result, rows, rows_are, public.columns, date, __version__, table, receipt)
+    invalid: InvalidRows = "neutral" if public.neutral else "error"
+    return ReleaseRecord(result, rows, rows_are, public.columns, date, __version__, table, receipt, invalid)
 
 
 def reserve(

@@ -175,6 +175,7 @@ def release_facts(guarantee: Guarantee) -> dict[str, str]:
         "date": f"{day} {time.removesuffix('+00:00')} UTC",
         "software": f"discreet {release.version}",
         "noise": _noise(guarantee),
+        **({} if release.invalid_rows == "error" else {"unreadable": UNREADABLE}),
         **protected,
     }
     return {name: one_line(value) for name, value in told.items()}
@@ -191,6 +192,8 @@ _ROWS = {
     "estimate": "about {:,} (a public estimate; the exact number is protected)",
     "maximum": "at most {:,} (a stream)",
 }
+
+UNREADABLE = "rows that cannot be read count as empty rows, which add nothing"
 
 NO_PRIVACY = [
     "This result was computed without privacy protection. Whoever sees it may learn anything about the people in the "

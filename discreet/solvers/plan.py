@@ -170,7 +170,7 @@ class Plan(Generic[M, S]):
         Left out are where the rows are stored, since a file and memory give the same model, and what was read from the
         rows outside the guarantee.
         """
-        public = replace(self.public, stored=False, leaks=())
+        public = replace(self.public, stored=False, leaks=(), neutral=None)
         parts = (self.solver, self.problem, public, self.budget, self.scaling_plan, self.mechanism, self.settings)
         return digest_of("plan", *parts)
 
@@ -327,6 +327,8 @@ def facts_of(plan: Plan) -> dict[str, str]:
         told["passes over rows"] = _describe_passes(plan)
     if public.persons:
         told["rows of a person"] = _rows_used(plan)
+    if public.neutral:
+        told["unreadable rows"] = "count as empty ones, which add nothing"
     if public.partly_bounded:
         others = "not used by this solver" if plan.solver.name == "screened" else "open sides of the others are learned"
         told["declared bounds"] = f"of {int(public.declared.sum()):,} columns; {others}"

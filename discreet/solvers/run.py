@@ -28,6 +28,7 @@ from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.relation import Relation
 from discreet.privacy.release import booked
+from discreet.problem.losses.scalar import every_label
 from discreet.problem.problem import Problem
 from discreet.solvers import SOLVERS, Solution, Solver
 from discreet.solvers._shared.descents import COORDINATE_CLIP, GRADIENT_CLIP, averaged_noise, planned_slope
@@ -112,6 +113,7 @@ def solve(
     y_bounds: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
+    invalid_rows: str = "error",
     rows_per_person: int | None = None,
     relation: str | Relation = "replace",
     public_n: int | None = None,
@@ -183,7 +185,9 @@ def solve(
 
     refuse_private_rows(public_table, X)
     others = {"sample_weight": sample_weight, "groups": groups}
-    table = load_array(X, y, "numbers", others, jobs=thread_count(n_jobs))
+    labels = every_label(problem.loss)[1] if problem.loss.classification else None
+    how: dict[str, Any] = {"classes": labels, "jobs": thread_count(n_jobs), "invalid_rows": invalid_rows}
+    table = load_array(X, y, "numbers", others, **how)
     data: Any = table.rows
     problem.check_labels(data.y)
     limits = None if problem.loss.classification else y_bounds

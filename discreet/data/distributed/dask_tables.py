@@ -26,11 +26,12 @@ UNLIKE = (
 TARGET = "y"  # what the target is called where the user has no name for it
 
 
-def table_of_dask(X: Any, y: Any = None, classes: Any = None) -> DistributedTable:
+def table_of_dask(X: Any, y: Any = None, classes: Any = None, neutral: bool = False) -> DistributedTable:
     """A Dask data frame or two-dimensional array with its target: the name of a column, or a series or array cut alike.
 
     Without y the table has no target. All columns are numbers. `classes` are the declared labels; labels that are
     texts let the target be read as text. The rows of each partition are counted now, where Dask does not know them.
+    `neutral` reads values of mixed types one by one, so that some may be none.
     """
     frame = hasattr(X, "columns")
     if getattr(X, "ndim", 0) != 2:
@@ -39,10 +40,12 @@ def table_of_dask(X: Any, y: Any = None, classes: Any = None) -> DistributedTabl
     parts = _frame_parts(X, y) if frame else _array_parts(X, y)
     client = _client()
     rows = _counted(parts, client)
-    source = PartitionedSource.of(parts.loaded(client), rows, dict.fromkeys(parts.names, "number"), parts.source)
+    source = PartitionedSource.of(
+        parts.loaded(client, neutral), rows, dict.fromkeys(parts.names, "number"), parts.source
+    )
     features = tuple(Column(name) for name in parts.names if name != parts.target)
     schema = Schema(features, Target(parts.target, labels))
-    return DistributedTable(source, schema, None, parts.named, parts.booleans, client)
+    return DistributedTable(source, schema, None, parts.named, parts.booleans, client=client)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +61,8 @@ class _Parts:
     rows: tuple[int, ...] | None  # of each partition, where Dask knows them
     counted: Any = None  # a frame with as few columns as possible, to count rows
 
-    def loaded(self, client: Any) -> list[Loaded]:
-        return [Loaded(_loader(each, client), self.names, self.source) for each in self.partitions]
+    def loaded(self, client: Any, neutral: bool) -> list[Loaded]:
+        return [Loaded(_loader(each, client), self.names, self.source, neutral) for each in self.partitions]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from discreet.data.arrow_columns import _COLUMN_HINT, Faults
 from discreet.data.arrow_dataset import open_parquet, without_values
+from discreet.data.invalid_rows import text_of
 
 CHANGED = "{source} changed while it was read; train again on a table that stays."
 
@@ -36,12 +37,13 @@ class ParquetGroup:
 class Loaded:
     """A pandas frame, an array, or a pair of one with its target, that `load` makes; `names` are those of all columns.
 
-    The target of a pair is the last of the names.
+    The target of a pair is the last of the names. `neutral` makes texts of objects, one by one, of whatever types.
     """
 
     load: Any
     names: tuple[str, ...]
     source: str
+    neutral: bool = False
 
     def batches(self, wanted: list[str], rows: int) -> Iterator[Any]:
         import pyarrow as pa
@@ -52,7 +54,10 @@ class Loaded:
         faults, found = Faults(), []
         for name in wanted:
             try:
-                found.append(pa.array(columns[name], from_pandas=True))
+                values = columns[name]
+                if self.neutral and str(values.dtype) in ("object", "category"):
+                    values = list(map(text_of, values))
+                found.append(pa.array(values, from_pandas=True))
             except (pa.ArrowException, TypeError, ValueError, OverflowError):  # of mixed types; the message has values
                 faults.add("text", name)
         faults.refuse(self.source, _COLUMN_HINT)

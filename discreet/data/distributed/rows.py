@@ -62,7 +62,7 @@ class DistributedTable(StoredTable):
         wanted_columns(self.source, self.source.kinds, self.schema, target=True)
         if not self.rows:
             raise ValueError(f"{self.source} has no rows.")
-        plain = StoredTable(self.source, self.schema, self.convert)
+        plain = StoredTable(self.source, self.schema, self.convert, null=self.null)
         columns = len(self.names)
         if self.client is None:
             return DistributedRows(LocalEngine(recipes_for(plain, encode, LOCAL_SHARDS), progress), columns)
@@ -116,5 +116,5 @@ class ParquetFiles:
         """The table on the workers."""
         return DistributedTable(self.source, schema, client=self._client)
 
-    def persons(self, schema: Schema) -> None:
+    def persons(self, schema: Schema, neutral: bool = False) -> None:
         """None: persons with several rows are for tables in memory, and `fit_table` has refused them."""

@@ -300,7 +300,8 @@ def private_directions(
     """
     cells = Cells.of(notion, groups, favourable, classes)
     promised = {"epsilon": epsilon, "delta": delta, "relation": relation, "public_n": public_n}
-    data, public, budget = rows_and_facts(X, bounds, sample_weight, **promised)
+    table, public, budget = rows_and_facts(X, bounds, sample_weight, **promised)
+    data: Any = table.rows
     cell = cells.numbers(sensitive, y, data.rows)
     plan = plan_cells(public, budget, cells)
     with plan.booked("private_directions", ledger, dataset, random_state) as booking:

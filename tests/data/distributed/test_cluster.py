@@ -44,9 +44,9 @@ def write_parts(frame, folder):
     return dd.read_parquet(folder)
 
 
-def fitted(X, y, **more):
+def fitted(X, y, weight=None, **more):
     settings = {"solver": GradientDescent(steps=8, scale_share=0.0), "bounds": (-4, 4), "delta": 1e-6}
-    return LogisticRegression(**settings, classes=[0, 1], random_state=1, **more).fit(X, y)
+    return LogisticRegression(**settings, classes=[0, 1], random_state=1, **more).fit(X, y, sample_weight=weight)
 
 
 @pytest.mark.slow
@@ -57,6 +57,11 @@ def test_a_cluster_gives_the_model_of_the_rows_in_memory(tmp_path):
     with connected("local:2") as client:
         for each in (table, table.persist()):  # read by the workers, or in their memory already
             np.testing.assert_array_equal(fitted(each, "y").coef_, memory.coef_)
+        spoilt, weight = frame.assign(c1=frame.c1.astype(object)), np.ones(ROWS)
+        spoilt.loc[5, "c1"], weight[5] = "HIV", 0.0
+        spoilt = dd.from_pandas(spoilt, npartitions=3).persist()
+        neutral = fitted(spoilt, "y", invalid_rows="neutral")
+        np.testing.assert_array_equal(neutral.coef_, fitted(frame[NAMES], frame.y, weight).coef_)
         out = tmp_path / "model.json"
         fit = ["--target", "y", "--task", "regression", "--solver", "sufficient-statistics", "--seed", 1]
         run("fit", tmp_path / "parts", *fit, "--dask", client.scheduler.address, "--out", out)
