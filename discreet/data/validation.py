@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from discreet._common.callers import warn
 from discreet._common.exceptions import PrivacyLeakWarning
 from discreet._common.types import FloatArray, IntArray
 from discreet.data.people import person_numbers
@@ -273,10 +274,9 @@ def classes_from_rows(labels: Any, weight: FloatArray | None) -> Any:
             f"y contains one class only{' among rows of positive sample_weight' if weight is not None else ''}; "
             "pass classes=[...] with every label that may occur."
         )
-    warnings.warn(
+    warn(
         "the classes were read from y, which reveals them; pass classes=[...] if the set of labels is not public.",
         PrivacyLeakWarning,
-        stacklevel=5,
     )
     return classes
 
@@ -297,11 +297,10 @@ def encode_labels(labels: Any, classes: Any) -> FloatArray:
 
 def bounds_from_rows(rows: Rows, name: str = "bounds") -> tuple[FloatArray, FloatArray]:
     """The exact minima and maxima of the columns, or of the target. Not private: asked for by bounds="data"."""
-    warnings.warn(
+    warn(
         f'{name}="data" reads minima and maxima from the rows, which leaks them; pass ({name}=(low, high)) from '
         f"public knowledge, or {name}=None to learn scales privately.",
         PrivacyLeakWarning,
-        stacklevel=5,
     )
     below, high = rows.max(ends_of_columns if name == "bounds" else _ends_of_target)
     low = -below

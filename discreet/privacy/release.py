@@ -6,7 +6,6 @@ What a plan will release, and how noisily, is read from the same events that are
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from discreet._common.callers import warn
 from discreet._common.digest import digest_of
 from discreet._common.exceptions import NotPrivateWarning, UtilityWarning
 from discreet.privacy import accounting
@@ -413,8 +413,8 @@ def reserve(
 def warn_about(plan: Planned, rows_are_known: bool = True) -> None:
     """Say what a person should know before the rows are read."""
     if plan.budget.is_infinite:
-        warnings.warn("epsilon is infinite: the result is not private.", NotPrivateWarning, stacklevel=5)
+        warn("epsilon is infinite: the result is not private.", NotPrivateWarning)
     for message in plan.weaknesses(rows_are_known):
-        warnings.warn(message, NotPrivateWarning, stacklevel=5)
+        warn(message, NotPrivateWarning)
     for message in plan.warnings():
-        warnings.warn(message, UtilityWarning, stacklevel=5)
+        warn(message, UtilityWarning)

@@ -29,8 +29,8 @@ from sklearn.preprocessing import (
 from sklearn.utils import all_estimators
 
 from discreet import LogisticRegression, Ridge
+from discreet.data.pipeline_steps import ROW_BY_ROW, why_refused
 from discreet.preprocessing import PrivateScaler, check_pipeline, pipeline_guarantee
-from discreet.preprocessing.pipeline import ROW_BY_ROW, why_refused
 
 MODEL = LogisticRegression(classes=[0, 1], bounds=(-3.0, 3.0))
 
