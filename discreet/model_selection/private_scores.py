@@ -29,9 +29,9 @@ from sklearn.utils import _safe_indexing
 from discreet._common.checks import number_in, whole
 from discreet._common.docstrings import with_options
 from discreet._common.types import FloatArray, IndexArray
-from discreet.estimators.fitting import load_for
 from discreet.estimators.task import SHRINK
 from discreet.metrics.released_sums import Counts, Limits
+from discreet.model_selection.candidates import checked_table, last_step, promise_of, set_private, silenced, with_budget
 from discreet.model_selection.search import RowScore, TableShape, check_event, check_scorable
 from discreet.preprocessing.pipeline import compose_guarantees, pipeline_guarantee
 from discreet.privacy import accounting
@@ -203,9 +203,10 @@ def cross_val_score_private(
 
     Parameters
     ----------
-    estimator : estimator of discreet
+    estimator : estimator of discreet, or private Pipeline that ends in one
         A classifier with `classes=[...]`, or a regressor with `y_bounds=(low, high)`. Its own `epsilon` and `delta` are
-        replaced; its relation must be "replace" or "zero_out".
+        replaced (the private steps of a pipeline share the budget in the ratio of their epsilons); its relation must be
+        "replace" or "zero_out".
     X : array, sparse matrix or table of shape (n_samples, n_features)
         The private rows.
     y : array of shape (n_samples,)
@@ -242,13 +243,13 @@ def cross_val_score_private(
     ((3,), True, 1.0)
     """
     check_scorable(estimator, "cross_val_score_private")
-    relation, folds = Relation(estimator.relation), whole("cv", cv, least=2)
+    relation, folds = Relation(last_step(estimator).relation), whole("cv", cv, least=2)
     if relation is Relation.ADD_REMOVE:
         raise ValueError("a row more or less moves other rows between the folds; use relation='replace'.")
     failure = 1.0 - number_in("confidence", confidence, 0.5, 1.0 - 1e-9)
     share = number_in("score_share", score_share, 1e-3, 0.999)
     score = RowScore.of(estimator, "accuracy" if scoring is None and is_classifier(estimator) else scoring)
-    table = load_for(clone(estimator), X, y, {})  # refuses a bad table before anything is released
+    table = checked_table(estimator, X, y, {})  # refuses a bad table before anything is released
     rows = table.rows
     if folds > rows.rows:
         raise ValueError(f"cv={folds} folds need at least as many rows; got {rows.rows}.")
@@ -256,7 +257,7 @@ def cross_val_score_private(
     y = np.ravel(y) if is_classifier(estimator) else np.ravel(y).astype(np.float64)
     budget = budget_from(epsilon, delta, rows.rows)
     sizes = [part.size for part in np.array_split(np.arange(rows.rows), folds)]
-    classes = len(estimator.classes) if is_classifier(estimator) else 2
+    classes = len(last_step(estimator).classes) if is_classifier(estimator) else 2
     told: dict[str, Any] = {"names": table.names, "booleans": table.booleans}
     shapes = [TableShape(rows.rows, size, rows.columns, classes, rows.sparse, **told) for size in sizes]
     plan = plan_scores(estimator, shapes, budget, share)
@@ -264,7 +265,7 @@ def cross_val_score_private(
     with plan.booked("cross_val_score_private", ledger, dataset, random_state, score) as booking:
         rng = booking.rng
         models, totals = _run(estimator, X, y, fold_positions(rows.rows, folds, rng), plan, score, rng)
-    leaks = dict.fromkeys(leak for model in models for leak in model.guarantee_.leaks)
+    leaks = dict.fromkeys(leak for model in models for leak in promise_of(model).leaks)
     promise = replace(plan.guarantee, leaks=tuple(leaks), release=booking.record)
     return _scores(totals, sizes, plan.score, score, failure, (models, promise))
 
@@ -274,7 +275,7 @@ def plan_scores(estimator: Any, shapes: Sequence[TableShape], budget: Budget, sh
 
     Guarantee: the composition of these keeps `budget`.
     """
-    relation, folds = Relation(estimator.relation), len(shapes)
+    relation, folds = Relation(last_step(estimator).relation), len(shapes)
     for counted in (folds - 1, folds):  # a row is missing in one training part; all count if the fits differ
         for shrink in SHRINK:
             part = budget.part((1.0 - shrink) * (1.0 - share) / counted)
@@ -308,11 +309,11 @@ def _run(
     models, totals = [], []
     for planned, out in zip(plan.fits, positions, strict=True):
         kept = np.setdiff1d(np.arange(sum(part.size for part in positions)), out)
-        model = clone(estimator).set_params(epsilon=plan.fit, delta=None, verbose=0)
-        model.set_params(random_state=None if rng.secure else rng)
+        model = silenced(with_budget(clone(estimator), planned.budget))
+        set_private(model, random_state=None if rng.secure else rng)
         model.fit(_safe_indexing(X, kept), _safe_indexing(y, kept))
         check_event(model, planned)
-        model.set_params(random_state=None)  # a generator belongs to this run, not to the model
+        set_private(model, random_state=None)  # a generator belongs to this run, not to the model
         with warnings.catch_warnings():  # never shown: such a warning would come from the exact rows held out
             warnings.simplefilter("ignore")
             exact = score.total(model, _safe_indexing(X, out), _safe_indexing(y, out), np.ones(out.size))

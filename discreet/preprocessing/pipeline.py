@@ -95,7 +95,14 @@ def pipeline_guarantee(pipeline: Any, delta: float | None = None, also: Sequence
     if not private:
         raise ValueError("no step of the pipeline has a guarantee_: nothing in it is private.")
     _check_weights([*also, *private])
-    return compose_guarantees([_promise(part) for part in (*also, *private)], delta)
+    return compose_guarantees(_promises([*also, *private]), delta)
+
+
+def _promises(parts: Sequence[Any]) -> list[Guarantee]:
+    """The promise of each release, in order: what several parts carry, the very same object, was made together."""
+    promises = [_promise(part) for part in parts]  # kept alive while they are told apart by their ids
+    first = {id(promise): part for promise, part in zip(reversed(promises), reversed(parts), strict=True)}
+    return [promise for promise, part in zip(promises, parts, strict=True) if first[id(promise)] is part]
 
 
 def _promise(part: Any) -> Guarantee:
