@@ -10,7 +10,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -101,6 +103,7 @@ def load(
         How a table in memory without a target is checked; by default all its entries must be finite numbers.
     """
     given = dict(metadata or {})
+    X, y = split_target(X, y)
     table = table_elsewhere(X, y, kind, classes)
     if table is not None:
         if memory_only is not None:
@@ -128,6 +131,7 @@ def load_array(
     Without `reset` the columns must be those that the estimator has seen before.
     """
     given = dict(metadata or {})
+    X, y = split_target(X, y)
     if estimator is None:
         weights = {"sample_weight": given.get("sample_weight")}
         data = load_features(X, **weights) if kind is None else array_rows(X, y, groups=given.get("groups"), **weights)
@@ -150,6 +154,19 @@ def load_array(
     return CheckedTable(data, getattr(estimator, "feature_names_in_", None), boolean_columns(X), classes, leaks)
 
 
+def split_target(X: Any, y: Any) -> tuple[Any, Any]:
+    """Features and target of a data frame in memory of which y names the target's column; other tables as they are."""
+    if isinstance(y, str) and isinstance(X, np.ndarray):
+        raise ValueError("y names a column, but X has no names: pass a data frame, or the target itself.")
+    if not isinstance(y, str) or is_dask(X) or not hasattr(X, "columns"):
+        return X, y
+    if y not in list(X.columns):
+        near = get_close_matches(y, map(str, X.columns), n=1)
+        raise ValueError(f"X has no column {y!r}" + (f"; did you mean {near[0]!r}?" if near else "."))
+    polars = type(X).__module__.partition(".")[0] == "polars"
+    return (X.drop(y) if polars else X.drop(columns=y)), X[y]
+
+
 def table_elsewhere(X: Any, y: Any = None, kind: Kind | None = None, classes: Any = None) -> StoredTable | None:
     """X as a table that is read where it lies: on the workers of a cluster or in files; None if it is in memory.
 
@@ -161,6 +178,10 @@ def table_elsewhere(X: Any, y: Any = None, kind: Kind | None = None, classes: An
         if y is None and kind is not None:
             raise ValueError("y is missing: pass the name of the target's column, or a Dask series cut like X.")
         return table_of_dask(X, y, classes)
+    if isinstance(X, (str, Path)):
+        from discreet.data.parquet_table import dataset_of_files
+
+        X = dataset_of_files(X)
     if is_dataset(X):
         if y is None and kind is None:
             return features_of_dataset(X)

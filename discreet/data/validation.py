@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,14 @@ SMALLEST_BOUND = 1e-100  # below it their inverses could
 _NUMBERS: dict[str, Any] = {"dtype": (np.float64, np.float32)}
 _SPARSE = ("csr", "csc")
 TEXT = "X or y holds text where numbers are expected; encode columns of text first, as DeclaredOneHotEncoder does."
+# Neither an imputer that learns from the rows without noise nor a number of rows that depends on entries keeps it.
+NOT_FINITE = {
+    "X": "X contains NaN or infinity: fill such entries by a public rule (DeclaredImputer) or privately "
+    "(PrivateImputer) in a pipeline before the model; to leave out a row, give it the sample_weight 0 and zeros.",
+    "y": "y contains NaN or infinity: to leave out such rows, give them the sample_weight 0 and any valid target.",
+}
+DATES = "holds dates or times: make them numbers by a public rule, such as days since 2020-01-01."
+NO_TARGET = "y is None, but the fit requires y to be passed: fit(X, y), where y may name a column of a data frame."
 COMPLEX = "Complex data not supported: X and y must hold real numbers."
 
 
@@ -69,7 +78,7 @@ def array_rows(X: Any, y: Any, sample_weight: Any = None, groups: Any = None) ->
     if target.size != data.rows:
         raise ValueError(f"y has {target.size} values but X has {data.rows} rows; pass one value per row.")
     if not np.isfinite(target).all():
-        raise ValueError("y contains NaN or infinity; remove or impute those rows first.")
+        raise ValueError(NOT_FINITE["y"])
     return replace(data, y=target, persons=persons_of({"groups": groups}, data.rows))
 
 
@@ -77,6 +86,7 @@ def load_features(X: Any, sample_weight: Any = None) -> Data:
     """Validate a table without a target: at least one row and one column, finite numbers; the target is all zeros."""
     from sklearn.utils import check_array
 
+    refuse_dates(X)
     with _no_entry_shown():
         table = canonical(check_array(X, accept_sparse=_SPARSE, input_name="X", **_NUMBERS))
     weight = None if sample_weight is None else check_weights(sample_weight, table.shape[0])
@@ -94,7 +104,10 @@ def validate_features(estimator: Any, X: Any, *, reset: bool, sparse: bool = Tru
     if isinstance(X, Table):
         keep_names(estimator, len(X.names), X.names, reset)
         return X.X
+    if isinstance(X, (str, Path)):
+        raise ValueError("X must be a table, and not the name of one; read it first, or call discreet predict.")
     _refuse_duplicate_names(X)
+    refuse_dates(X)
     with _no_entry_shown():
         gaps = {"ensure_all_finite": "allow-nan"} if missing else {}
         table = validate_data(
@@ -121,8 +134,12 @@ def validate_rows(estimator: Any, X: Any, y: Any, *, numeric: bool, reset: bool)
     if isinstance(X, Table):
         keep_names(estimator, len(X.names), X.names, reset)
         table, target = X.X, np.asarray(X.y if y is None else y)
+    elif y is None:
+        raise ValueError(NO_TARGET)
     else:
         _refuse_duplicate_names(X)
+        refuse_dates(X)
+        refuse_dates(y, "y")
         with _no_entry_shown():
             table, target = validate_data(
                 estimator, X, y, accept_sparse=_SPARSE, y_numeric=numeric, reset=reset, **_NUMBERS
@@ -135,14 +152,20 @@ def _no_entry_shown(text: str = TEXT) -> Iterator[None]:
     """Keep checks from telling of single entries.
 
     scikit-learn's test for NaN, a sum of all entries, warns of huge ones of both signs (inf - inf), and its refusal of
-    complex numbers shows the table. NumPy quotes the first text that is no number.
+    complex numbers shows the table. NumPy quotes the first text that is no number. What scikit-learn advises about NaN
+    would void the guarantee.
     """
     try:
         with np.errstate(invalid="ignore"):
             yield
+    except TypeError as error:  # names the type of an entry, as Python does
+        if any(word in str(error).lower() for word in ("date", "timestamp", "time")):
+            raise ValueError(f"a column of X {DATES}") from None
+        raise
     except ValueError as error:
         told = str(error)
-        for start, instead in (("could not convert", text), ("Complex data", COMPLEX)):
+        known = {"could not convert": text, "Complex data": COMPLEX}
+        for start, instead in (known | {f"Input {name} contains": told for name, told in NOT_FINITE.items()}).items():
             if start in told:
                 raise ValueError(instead) from None
         raise
@@ -152,6 +175,18 @@ def as_numbers(values: Any, text: str = TEXT) -> FloatArray:
     """Values as an array of numbers; where there is text, the error says so and does not quote it."""
     with _no_entry_shown(text):
         return np.asarray(values, dtype=np.float64)
+
+
+def refuse_dates(values: Any, what: str = "X") -> None:
+    """Refuse columns of dates and times, which NumPy would turn into nanoseconds; told by types, no entry is read."""
+    kinds = getattr(values, "dtypes", None)
+    columns = getattr(values, "columns", None)
+    if kinds is None or columns is None:
+        kinds, columns = [getattr(values, "dtype", None)], [None]
+    for name, kind in zip(columns, kinds, strict=True):
+        if str(kind).lower().startswith(("datetime", "timedelta", "date", "duration", "timestamp", "time", "period")):
+            told = what if name is None else f"column {name!r} of {what}"
+            raise ValueError(f"{told} {DATES}")
 
 
 def _refuse_duplicate_names(X: Any) -> None:

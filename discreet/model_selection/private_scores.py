@@ -29,6 +29,7 @@ from sklearn.utils import _safe_indexing
 from discreet._common.checks import number_in, whole
 from discreet._common.docstrings import with_options
 from discreet._common.types import FloatArray, IndexArray
+from discreet.data.loading import split_target
 from discreet.estimators.task import SHRINK
 from discreet.metrics.released_sums import Counts, Limits
 from discreet.model_selection.candidates import checked_table, last_step, promise_of, set_private, silenced, with_budget
@@ -249,6 +250,7 @@ def cross_val_score_private(
     failure = 1.0 - number_in("confidence", confidence, 0.5, 1.0 - 1e-9)
     share = number_in("score_share", score_share, 1e-3, 0.999)
     score = RowScore.of(estimator, "accuracy" if scoring is None and is_classifier(estimator) else scoring)
+    X, y = split_target(X, y)
     table = checked_table(estimator, X, y, {})  # refuses a bad table before anything is released
     rows = table.rows
     if folds > rows.rows:

@@ -19,6 +19,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.types import BoolArray, FloatArray
+from discreet.data.loading import split_target
 from discreet.data.public import Public
 from discreet.data.rows import on_term_grid
 from discreet.data.validation import only_weights, refuse_groups
@@ -285,6 +286,7 @@ class PrivateSearch(NoGeneratorInPickles, MetaEstimatorMixin, BaseEstimator):
         """
         self._check()
         refuse_groups(metadata, "a private search")
+        X, y = split_target(X, y)
         table = checked_table(self.estimator, X, y, metadata)  # refuses a bad table before any release
         rows = table.rows
         weight = only_weights(metadata, rows.rows)

@@ -359,6 +359,6 @@ def _unknown(dataset: str, relation: Relation | str | None = None, unit: Unit = 
     kept = Relation(relation or Relation.REPLACE).value
     told = "" if unit == "row" else f", unit={unit!r}"
     return ValueError(
-        f"unknown data set {dataset!r}; first set its budget, for example"
+        f"unknown data set {dataset!r} in this ledger; first set its budget, once: discreet ledger open, or for example"
         f" ledger.open({dataset!r}, epsilon=1.0, delta=1e-6, relation={kept!r}{told})"
     )
