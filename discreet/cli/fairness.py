@@ -192,7 +192,7 @@ def _gradient(estimator: Any, train: tuple[Any, Any] | None) -> tuple[Any, str]:
 
 def _draw(estimator: Any, evaluation: Evaluation, folder: Path, talks: bool) -> list[str]:
     """The figures of the chapter for this model."""
-    from discreet._common.threads import progress_bar
+    from discreet._common.progress import progress_bar
     from discreet.fairness.figures import curves_of, plot_curves
 
     folder.mkdir(exist_ok=True)

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet._common.threads import progress_bar
+from discreet._common.progress import progress_bar
 from discreet._common.types import BoolArray
 from discreet.data.public import Public, boolean_columns, names_of, public_facts
 from discreet.data.rows import Data, Rows, is_tensor, on_host

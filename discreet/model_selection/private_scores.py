@@ -26,6 +26,7 @@ from sklearn.model_selection import (
 )
 from sklearn.utils import _safe_indexing
 
+from discreet._common.blocks import Groups, Shown, Text
 from discreet._common.checks import number_in, whole
 from discreet._common.docstrings import with_options
 from discreet._common.types import FloatArray, IndexArray
@@ -122,7 +123,7 @@ def _splitter(cv: Any, classifier: bool) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateScores:
+class PrivateScores(Shown):
     """Scores of a private cross-validation.
 
     Guarantee: the scores and the models are private together, as `guarantee` states.
@@ -161,18 +162,16 @@ class PrivateScores:
         """The noisy score of each fold."""
         return np.array([fold.value for fold in self.folds])
 
-    def __str__(self) -> str:
-        lines = [f"fold {k + 1}: {_text(fold)}" for k, fold in enumerate(self.folds)]
+    def _blocks(self) -> Groups:
         promise = self.guarantee
-        return "\n".join(
-            [
-                f"{self.scoring}, mean of {len(self.folds)} folds: {_text(self.mean)}",
-                *lines,
-                f"Each interval holds with probability {self.confidence:g}, over the noise and the draw of the rows.",
-                f"Cost of all fits and scores: epsilon {promise.epsilon:g}, delta {promise.delta:g}, "
-                f"relation {promise.relation}.",
-            ]
-        )
+        lines = [
+            f"{self.scoring}, mean of {len(self.folds)} folds: {_text(self.mean)}",
+            *(f"fold {k + 1}: {_text(fold)}" for k, fold in enumerate(self.folds)),
+            f"Each interval holds with probability {self.confidence:g}, over the noise and the draw of the rows.",
+            f"Cost of all fits and scores: epsilon {promise.epsilon:g}, delta {promise.delta:g}, "
+            f"relation {promise.relation}.",
+        ]
+        return [[Text(line) for line in lines]]
 
 
 def _text(limits: Limits) -> str:

@@ -17,7 +17,6 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import ParameterGrid, ParameterSampler, train_test_split
 from sklearn.utils import _safe_indexing
 
-from discreet._common.text import facts
 from discreet._common.types import FloatArray, IndexArray
 from discreet.estimators.task import SHRINK
 from discreet.model_selection.candidates import cost_of, is_pipeline, last_step, silenced
@@ -211,7 +210,7 @@ def check_fit(plan: ReleasePlan, model: Any, budget: Budget, events: tuple[Any, 
         raise RuntimeError(f"{type(model).__name__} cost something else than planned; do not publish the result.")
 
 
-def _in_words(plan: ReleasePlan) -> str:
+def _in_words(plan: ReleasePlan) -> tuple[tuple[str, str], ...]:
     law, deviation, promise = plan.trials.law, plan.score.deviation(bounded_fractions(1)), plan.guarantee
     name = "geometric" if law.eta == 1.0 else "logarithmic"
     last = "the model of the best trial" if plan.final is None else f"fitted again on all rows with {plan.final}"
@@ -222,7 +221,7 @@ def _in_words(plan: ReleasePlan) -> str:
         "winner": last,
         "in all": f"epsilon = {promise.epsilon:g}, delta = {promise.delta:g}, relation {str(promise.relation)!r}",
     }
-    return facts(lines.items())
+    return tuple(lines.items())
 
 
 @dataclass(frozen=True)
@@ -271,7 +270,7 @@ def _planned(models: Sequence[Any], shape: TableShape, terms: TrialsTerms, noise
     settings |= {"trial_events": tuple(events), "final_events": tuple(last)}
     parts, public = {"trials": terms.trials, "score": score}, shape.public(relation)
     plan = ReleasePlan("random search", public, budget, parts, settings, event, terms.public_inputs)
-    return replace(plan, text=_in_words(plan))
+    return replace(plan, words=_in_words(plan))
 
 
 def _events(models: Sequence[Any], shape: TableShape, budget: Budget, everything: bool, listed: bool) -> list[Any]:

@@ -338,6 +338,12 @@ class Ledger:
             raise TypeError("an in-memory ledger cannot be pickled: processes share a ledger through a file")
         return type(self), (self.url,), {"allow_seeded": self.allow_seeded}
 
+    def _repr_html_(self) -> str:
+        from discreet._common.blocks import as_html
+        from discreet.privacy.ledger.statement import blocks_of
+
+        return as_html(blocks_of(self))
+
     def __repr__(self) -> str:
         return f"Ledger({without_password(self.url)!r})"
 
