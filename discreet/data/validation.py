@@ -37,7 +37,7 @@ NOT_FINITE = {
     "y": "y contains NaN or infinity: to leave out such rows, give them the sample_weight 0 and any valid target.",
 }
 DATES = "holds dates or times: make them numbers by a public rule, such as days since 2020-01-01."
-NO_TARGET = "y is None, but the fit requires y to be passed: fit(X, y), where y may name a column of a data frame."
+NO_TARGET = "the fit requires y to be passed, but the target y is None: fit(X, y), where y may name a column of X."
 COMPLEX = "Complex data not supported: X and y must hold real numbers."
 
 

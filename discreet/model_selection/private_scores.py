@@ -81,14 +81,17 @@ def folds_guarantee(models: Sequence[Any], cv: Any, delta: float | None = None) 
 
     Examples
     --------
+    >>> import warnings
     >>> import numpy as np
     >>> from sklearn.model_selection import KFold, cross_validate
-    >>> from discreet import LogisticRegression
+    >>> from discreet import LogisticRegression, PrivacyLeakWarning
     >>> from discreet.model_selection import folds_guarantee
     >>> X = np.random.default_rng(0).uniform(-1.0, 1.0, (2000, 2))
     >>> model = LogisticRegression(epsilon=1.0, delta=1e-6, bounds=(-1.0, 1.0), classes=[0, 1])
     >>> cv = KFold(4, shuffle=True)
-    >>> models = cross_validate(model, X, X[:, 0] > 0.0, cv=cv, return_estimator=True)["estimator"]
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", PrivacyLeakWarning)  # of exact scores, which are not covered
+    ...     models = cross_validate(model, X, X[:, 0] > 0.0, cv=cv, return_estimator=True)["estimator"]
     >>> round(folds_guarantee(models, cv).epsilon, 2)  # of three models, as each row is missing in one of four
     1.81
     """

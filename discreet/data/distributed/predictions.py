@@ -23,7 +23,7 @@ def by_partition(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
 
 def gathered(X: Any, y: Any) -> tuple[Any, Any]:
     """Features and targets in this process, where they are a Dask table."""
-    return tuple(each.compute() if is_dask(each) else each for each in (X, y))  # type: ignore[return-value]
+    return (X.compute() if is_dask(X) else X), (y.compute() if is_dask(y) else y)
 
 
 def _lazily(method: Callable[[Any, Any], Any], model: Any, X: Any) -> Any:
