@@ -427,12 +427,13 @@ class PrivateSearchCV(PrivateSearch):
 
     def _plan(self, shape: TableShape) -> ReleasePlan:
         candidates = Candidates.of(self.param_distributions)
-        listed = None if is_pipeline(self.estimator) else candidates.listed()
+        listed = candidates.listed()
         models = [clone(self.estimator).set_params(**settings) for settings in listed or [{}]]
         inputs = [clone(self.estimator).set_params(**settings) for settings in candidates.public_inputs()]
         trials, budget = RandomTrials.expecting(self.n_iter, self.trials_law), self._budget(shape.rows)
         share, stated = self.search_share if self.refit else None, shape.public_inputs(inputs)
-        return plan_trials(models, shape, TrialsTerms(budget, trials, share, listed is not None, stated))
+        known = listed is not None and not is_pipeline(self.estimator)  # what each candidate costs
+        return plan_trials(models, shape, TrialsTerms(budget, trials, share, known, stated))
 
     def _search(self, plan: ReleasePlan, X: Any, y: Any, weight: Any, rng: RandomGenerator) -> Any:
         best = self._best_trial(plan, X, y, weight, rng)

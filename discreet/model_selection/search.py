@@ -135,6 +135,7 @@ class TableShape:
 
     def _plan_of_pipeline(self, model: Any, budget: Budget, rows: int) -> ReleasePlan:
         """The most that the steps may spend together, each its part."""
+        check_candidate(model, "the search")
         public = Public.of(rows, self.columns, relation=last_step(model).relation)
         pure = budget.kind == "pure"
         cost = accounting.pure_event(budget.amount) if pure else accounting.gaussian_event(1.0 / budget.amount)

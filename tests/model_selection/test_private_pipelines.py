@@ -112,6 +112,13 @@ def test_what_the_proof_does_not_cover_is_refused_before_the_fit(pipeline, setti
             cross_val_score_private(pipeline, X, Y)
 
 
+def test_settings_that_exchange_a_step_inside_a_step_are_refused_before_the_fit():
+    columns = make_column_transformer((PrivateScaler(bounds=(-1.0, 1.0)), [0, 1]), sparse_threshold=0)
+    settings = {"columntransformer__privatescaler": [PrivateScaler(bounds=(-1.0, 1.0)), StandardScaler()]}
+    with pytest.raises(ValueError, match="StandardScaler"):
+        PrivateSearchCV(make_pipeline(columns, MODEL), settings).plan(6_000, 2)
+
+
 def test_weights_grids_and_infinite_budgets_are_for_models_alone():
     with pytest.raises(ValueError, match="would not reach every step"):
         PrivateSearchCV(PIPELINE, ALPHAS).fit(X, Y, sample_weight=np.ones(len(Y)))
