@@ -66,7 +66,8 @@ def _frames_of_scikit_learn() -> Iterator[tuple[FrameType, Any]]:
     seen: set[int] = set()
     for frame in callers(3):
         own = module_of(frame).startswith("sklearn.") and not module_of(frame).startswith(QUIET)
-        owner = frame.f_locals.get("self")
+        is_method = frame.f_code.co_varnames[:1] == ("self",)
+        owner = frame.f_locals.get("self") if is_method else None
         if owner is None and own and frame.f_code.co_name not in HAND_ON:
             yield frame, None
         elif owner is not None and id(owner) not in seen and (own or _is_a(owner, EXTENDED)):
