@@ -178,7 +178,7 @@ def fitted_attributes(learner):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.uniform(-1.0, 1.0, (500, 2)), columns=["a", "b"])
     settings = {"random_state": 0, "epsilon": 5.0}
-    known = {"bounds": (-1.0, 1.0), "y_bounds": (-1.0, 1.0), "classes": [False, True]}
+    known = {"bounds": (-1.0, 1.0), "y_bounds": (0.0, 1.0), "classes": [False, True]}
     wanted = {name: value for name, value in known.items() if name in learner().get_params()}
     y = X["a"] > 0.0 if "classes" in wanted else X["a"]
     model = learner(**settings, **wanted).fit(X, y)

@@ -1,4 +1,4 @@
-"""Threads that compute the parts of a sum side by side, and return them in order; and a progress bar for long runs."""
+"""Threads that compute the parts of a sum side by side, and return them in order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache
 from threading import Lock
@@ -99,23 +98,3 @@ def _blas_libraries() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
-
-
-@contextmanager
-def progress_bar(title: str, shown: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Yield a callback(done, total) that draws a bar, or None: silent unless asked for."""
-    if not shown:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

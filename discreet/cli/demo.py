@@ -19,7 +19,7 @@ def demo(
     runs: Annotated[int, Option(min=1, help="Models trained at each epsilon.")] = 5, json: options.Json = False
 ) -> None:
     """Show what privacy costs in accuracy, on the breast-cancer table that ships with scikit-learn."""
-    from discreet._common.threads import progress_bar
+    from discreet._common.progress import progress_bar
     from discreet.demo import run_demo
 
     with progress_bar("training", wants_progress(json)) as progress:

@@ -6,12 +6,12 @@ The table has a line for each notion and group, with all bounds beside each othe
 from __future__ import annotations
 
 import math
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
+from discreet._common.callers import warn
 from discreet._common.exceptions import PrivacyLeakWarning
 from discreet._common.plotting import pyplot
 from discreet.cli import options
@@ -95,7 +95,7 @@ def fairness(
         return
     leaks = {OWNER_ONLY: train is not None, TWIN_IS_SECRET: twin is not None, NOT_PRIVATE: not public_rows}
     for message in (message for message, applies in leaks.items() if applies):
-        warnings.warn(message, PrivacyLeakWarning, stacklevel=1)
+        warn(message, PrivacyLeakWarning)
     learned = None if train is None else _read(train, schema, not no_header, None)
     if len(set(values)) > MOST_GROUPS:
         raise ValueError(f"--sensitive: the column has more than {MOST_GROUPS} different values; cut it into groups.")
@@ -192,7 +192,7 @@ def _gradient(estimator: Any, train: tuple[Any, Any] | None) -> tuple[Any, str]:
 
 def _draw(estimator: Any, evaluation: Evaluation, folder: Path, talks: bool) -> list[str]:
     """The figures of the chapter for this model."""
-    from discreet._common.threads import progress_bar
+    from discreet._common.progress import progress_bar
     from discreet.fairness.figures import curves_of, plot_curves
 
     folder.mkdir(exist_ok=True)

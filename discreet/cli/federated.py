@@ -125,7 +125,7 @@ def simulate(
 
     The measurements are not private: they show what to expect, on rows that may be looked at.
     """
-    from discreet._common.threads import progress_bar
+    from discreet._common.progress import progress_bar
     from discreet.federated import simulate as run_plan
     from discreet.federated.simulation import made_up, read_table
 

@@ -22,6 +22,7 @@ from discreet.data.rows import (
     on_host,
     sum_over_blocks,
 )
+from discreet.data.validation import NOT_FINITE
 
 # Of a block on the device, a GiB in single precision: with fewer, starting kernels counts in every step; with more,
 # fewer threads of the host share what is computed there once in a fit.
@@ -87,5 +88,5 @@ def check_tensor(X: Any) -> Any:
         raise ValueError("X requires gradients, which nothing here computes; pass X.detach().")
     table = X.contiguous()
     if not all_finite(table):
-        raise ValueError("X contains NaN or infinity; remove or impute those rows first.")
+        raise ValueError(NOT_FINITE["X"])
     return table

@@ -10,12 +10,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from discreet._common.threads import progress_bar
+from discreet._common.progress import progress_bar
 from discreet._common.types import BoolArray
 from discreet.data.invalid_rows import (
     NEEDS_CLASSES,
@@ -120,6 +122,7 @@ def load(
         What entries of X in memory can be read then: finite numbers, also NaN, or anything.
     """
     given, neutral = dict(metadata or {}), is_neutral(invalid_rows)
+    X, y = split_target(X, y)
     table = table_elsewhere(X, y, kind, classes, neutral)
     if table is not None:
         if memory_only is not None:
@@ -153,6 +156,7 @@ def load_array(
     numbers that a target may be.
     """
     given = dict(metadata or {})
+    X, y = split_target(X, y)
     if is_neutral(invalid_rows):
         refuse_several_outputs(y)
         X, y, given = read_rows(X, y, given, _target_of(kind, classes, estimator), entries)
@@ -189,6 +193,19 @@ def _target_of(kind: Kind | None, classes: Any, estimator: Any) -> Target | None
     return None if kind is None else partial(target_numbers, allowed=classes if estimator is None else None)
 
 
+def split_target(X: Any, y: Any) -> tuple[Any, Any]:
+    """Features and target of a data frame in memory of which y names the target's column; other tables as they are."""
+    if isinstance(y, str) and isinstance(X, np.ndarray):
+        raise ValueError("y names a column, but X has no names: pass a data frame, or the target itself.")
+    if not isinstance(y, str) or is_dask(X) or not hasattr(X, "columns"):
+        return X, y
+    if y not in list(X.columns):
+        near = get_close_matches(y, map(str, X.columns), n=1)
+        raise ValueError(f"X has no column {y!r}" + (f"; did you mean {near[0]!r}?" if near else "."))
+    polars = type(X).__module__.partition(".")[0] == "polars"
+    return (X.drop(y) if polars else X.drop(columns=y)), X[y]
+
+
 def table_elsewhere(
     X: Any, y: Any = None, kind: Kind | None = None, classes: Any = None, neutral: bool = False
 ) -> StoredTable | None:
@@ -208,6 +225,10 @@ def _table_elsewhere(X: Any, y: Any, kind: Kind | None, classes: Any, neutral: b
         if y is None and kind is not None:
             raise ValueError("y is missing: pass the name of the target's column, or a Dask series cut like X.")
         return table_of_dask(X, y, classes, neutral)
+    if isinstance(X, (str, Path)):
+        from discreet.data.parquet_table import dataset_of_files
+
+        X = dataset_of_files(X)
     if is_dataset(X):
         if y is None and kind is None:
             return features_of_dataset(X)

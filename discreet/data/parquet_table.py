@@ -104,6 +104,19 @@ def parquet_names(path: str | Path) -> list[str]:
     return paths
 
 
+def dataset_of_files(path: str | Path) -> Any:
+    """The `pyarrow.dataset` of a Parquet file, or of all that lie in a folder or fit a pattern."""
+    from pyarrow.dataset import dataset
+
+    if is_several(Path(path)):
+        return dataset(parquet_names(path), format="parquet")
+    if not Path(path).exists():
+        raise FileNotFoundError(f"{path} does not exist: name a Parquet file, a folder of them or 'folder/*.parquet'.")
+    if Path(path).suffix.lower() not in PARQUET:
+        raise ValueError(f"{path} is no Parquet file; read it first, pandas.read_csv say, or call discreet fit.")
+    return dataset(str(path), format="parquet")
+
+
 def _different(names: list[str]) -> list[str]:
     """Without further names (hard links) of files that are there already."""
     seen: set[tuple[int, int]] = set()

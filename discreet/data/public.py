@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from discreet._common.searches import leaks_of_search
 from discreet._common.types import BoolArray, FloatArray
+from discreet.data.composites import leaks_of_callers
 from discreet.data.public_inputs import check_overlap
 from discreet.data.rows import Data
 from discreet.data.validation import LARGEST_BOUND, SMALLEST_BOUND, Table, bounds_from_rows, check_sparse_bounds
@@ -386,10 +386,10 @@ def public_facts(
 ) -> Public:
     """The public facts of validated rows: their shape and what was declared about them.
 
-    Not private: bounds="data" and y_bounds="data" read exact minima and maxima from the rows, and a search of
-    scikit-learn chose the settings by exact scores; `leaks` then names them.
+    Not private: bounds="data" and y_bounds="data" read exact minima and maxima from the rows, and what of scikit-learn
+    called the fit may have read more; `leaks` then names it.
     """
-    named = [*leaks, *leaks_of_search()]
+    named = [*leaks, *leaks_of_callers()]
     if isinstance(bounds, str) and bounds == "data":
         bounds = bounds_from_rows(data)
         named.append("the bounds of the columns")

@@ -11,11 +11,13 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from discreet._common.callers import warn
 from discreet._common.exceptions import PrivacyLeakWarning
 from discreet._common.types import FloatArray, IntArray
 from discreet.data.people import person_numbers
@@ -28,6 +30,14 @@ SMALLEST_BOUND = 1e-100  # below it their inverses could
 _NUMBERS: dict[str, Any] = {"dtype": (np.float64, np.float32)}
 _SPARSE = ("csr", "csc")
 TEXT = "X or y holds text where numbers are expected; encode columns of text first, as DeclaredOneHotEncoder does."
+# Neither an imputer that learns from the rows without noise nor a number of rows that depends on entries keeps it.
+NOT_FINITE = {
+    "X": "X contains NaN or infinity: fill such entries by a public rule (DeclaredImputer) or privately "
+    "(PrivateImputer) in a pipeline before the model; to leave out a row, give it the sample_weight 0 and zeros.",
+    "y": "y contains NaN or infinity: to leave out such rows, give them the sample_weight 0 and any valid target.",
+}
+DATES = "holds dates or times: make them numbers by a public rule, such as days since 2020-01-01."
+NO_TARGET = "the fit requires y to be passed, but the target y is None: fit(X, y), where y may name a column of X."
 COMPLEX = "Complex data not supported: X and y must hold real numbers."
 
 
@@ -68,7 +78,7 @@ def array_rows(X: Any, y: Any, sample_weight: Any = None, groups: Any = None) ->
     if target.size != data.rows:
         raise ValueError(f"y has {target.size} values but X has {data.rows} rows; pass one value per row.")
     if not np.isfinite(target).all():
-        raise ValueError("y contains NaN or infinity; remove or impute those rows first.")
+        raise ValueError(NOT_FINITE["y"])
     return replace(data, y=target, persons=persons_of({"groups": groups}, data.rows))
 
 
@@ -76,6 +86,7 @@ def load_features(X: Any, sample_weight: Any = None) -> Data:
     """Validate a table without a target: at least one row and one column, finite numbers; the target is all zeros."""
     from sklearn.utils import check_array
 
+    refuse_dates(X)
     with _no_entry_shown():
         rows = X.X if isinstance(X, Table) else X
         table = canonical(check_array(rows, accept_sparse=_SPARSE, input_name="X", **_NUMBERS))
@@ -94,7 +105,10 @@ def validate_features(estimator: Any, X: Any, *, reset: bool, sparse: bool = Tru
     if isinstance(X, Table):
         keep_names(estimator, len(X.names), X.names, reset)
         return X.X
+    if isinstance(X, (str, Path)):
+        raise ValueError("X must be a table, and not the name of one; read it first, or call discreet predict.")
     refuse_duplicate_names(X)
+    refuse_dates(X)
     with _no_entry_shown():
         gaps = {"ensure_all_finite": "allow-nan"} if missing else {}
         table = validate_data(
@@ -121,8 +135,12 @@ def validate_rows(estimator: Any, X: Any, y: Any, *, numeric: bool, reset: bool)
     if isinstance(X, Table):
         keep_names(estimator, len(X.names), X.names, reset)
         table, target = X.X, np.asarray(X.y if y is None else y)
+    elif y is None:
+        raise ValueError(NO_TARGET)
     else:
         refuse_duplicate_names(X)
+        refuse_dates(X)
+        refuse_dates(y, "y")
         with _no_entry_shown():
             table, target = validate_data(
                 estimator, X, y, accept_sparse=_SPARSE, y_numeric=numeric, reset=reset, **_NUMBERS
@@ -135,14 +153,20 @@ def _no_entry_shown(text: str = TEXT) -> Iterator[None]:
     """Keep checks from telling of single entries.
 
     scikit-learn's test for NaN, a sum of all entries, warns of huge ones of both signs (inf - inf), and its refusal of
-    complex numbers shows the table. NumPy quotes the first text that is no number.
+    complex numbers shows the table. NumPy quotes the first text that is no number. What scikit-learn advises about NaN
+    would void the guarantee.
     """
     try:
         with np.errstate(invalid="ignore"):
             yield
+    except TypeError as error:  # names the type of an entry, as Python does
+        if any(word in str(error).lower() for word in ("date", "timestamp", "time")):
+            raise ValueError(f"a column of X {DATES}") from None
+        raise
     except ValueError as error:
         told = str(error)
-        for start, instead in (("could not convert", text), ("Complex data", COMPLEX)):
+        known = {"could not convert": text, "Complex data": COMPLEX}
+        for start, instead in (known | {f"Input {name} contains": told for name, told in NOT_FINITE.items()}).items():
             if start in told:
                 raise ValueError(instead) from None
         raise
@@ -152,6 +176,18 @@ def as_numbers(values: Any, text: str = TEXT) -> FloatArray:
     """Values as an array of numbers; where there is text, the error says so and does not quote it."""
     with _no_entry_shown(text):
         return np.asarray(values, dtype=np.float64)
+
+
+def refuse_dates(values: Any, what: str = "X") -> None:
+    """Refuse columns of dates and times, which NumPy would turn into nanoseconds; told by types, no entry is read."""
+    kinds = getattr(values, "dtypes", None)
+    columns = getattr(values, "columns", None)
+    if kinds is None or columns is None:
+        kinds, columns = [getattr(values, "dtype", None)], [None]
+    for name, kind in zip(columns, kinds, strict=True):
+        if str(kind).lower().startswith(("datetime", "timedelta", "date", "duration", "timestamp", "time", "period")):
+            told = what if name is None else f"column {name!r} of {what}"
+            raise ValueError(f"{told} {DATES}")
 
 
 def refuse_duplicate_names(X: Any) -> None:
@@ -278,10 +314,9 @@ def classes_from_rows(labels: Any, weight: FloatArray | None) -> Any:
             f"y contains one class only{' among rows of positive sample_weight' if weight is not None else ''}; "
             "pass classes=[...] with every label that may occur."
         )
-    warnings.warn(
+    warn(
         "the classes were read from y, which reveals them; pass classes=[...] if the set of labels is not public.",
         PrivacyLeakWarning,
-        stacklevel=5,
     )
     return classes
 
@@ -302,11 +337,10 @@ def encode_labels(labels: Any, classes: Any) -> FloatArray:
 
 def bounds_from_rows(rows: Rows, name: str = "bounds") -> tuple[FloatArray, FloatArray]:
     """The exact minima and maxima of the columns, or of the target. Not private: asked for by bounds="data"."""
-    warnings.warn(
+    warn(
         f'{name}="data" reads minima and maxima from the rows, which leaks them; pass ({name}=(low, high)) from '
         f"public knowledge, or {name}=None to learn scales privately.",
         PrivacyLeakWarning,
-        stacklevel=5,
     )
     below, high = rows.max(ends_of_columns if name == "bounds" else _ends_of_target)
     low = -below

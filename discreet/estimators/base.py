@@ -251,10 +251,12 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
         ----------
         X : array, sparse matrix or table of shape (n_samples, n_features), pyarrow Dataset, or Dask frame or array
             The private rows; finite numbers. A data set is read block by block, in every pass, and never held in
-            memory; the rows of a Dask table stay on its workers, a PyTorch tensor on a GPU stays there.
+            memory, as is a Parquet file or folder whose path is given; the rows of a Dask table stay on its workers,
+            a PyTorch tensor on a GPU stays there.
         y : array of shape (n_samples,), or str
-            The target: finite numbers, or for classifiers labels, each one of `classes`. With a data set or a Dask
-            frame, the name of the target's column; all other columns are features. Or a Dask series or array.
+            The target: finite numbers, or for classifiers labels, each one of `classes`. With a data frame, a data set
+            or a Dask frame also the name of the target's column; all other columns are then features. With a Dask
+            table a Dask series or array.
         sample_weight : array of shape (n_samples,), optional
             Weights between 0 and 1, passed by name. They are as private as the rows. Larger weights are refused: a
             row may not count more than once.

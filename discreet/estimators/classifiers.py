@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 
+from discreet.data.distributed.predictions import by_partition, gathered
 from discreet.data.validation import declared_classes
 from discreet.estimators.base import PrivateLinearModel, explains_parameters
 from discreet.estimators.class_weights import class_weights, largest_weight
@@ -83,11 +84,13 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         self.coef_ = np.atleast_2d(coef)
         self.intercept_ = np.atleast_1d(np.asarray(intercept, dtype=np.float64))
 
+    @by_partition
     def decision_function(self, X: Any) -> Any:
         """Return signed scores, of shape (n_samples,) for two classes and (n_samples, n_classes) for more."""
         margins = self._margins(X)
         return margins.ravel() if self.classes_.size == 2 else margins
 
+    @by_partition
     def predict(self, X: Any) -> Any:
         """Return the most likely class of each row."""
         scores = self.decision_function(X)
@@ -115,7 +118,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         float
             The share of the rows that are predicted right.
         """
-        return float(super().score(X, y, sample_weight))
+        return float(super().score(*gathered(X, y), sample_weight))
 
 
 @explains_parameters
@@ -181,6 +184,7 @@ class LogisticRegression(PrivateClassifier):
     def _penalty(self) -> Penalty:
         return make_penalty(self.penalty, self._strength(self.alpha), self.l1_ratio)
 
+    @by_partition
     def predict_proba(self, X: Any) -> Any:
         """Return class probabilities of shape (n_samples, n_classes), in the order of `classes_`."""
         scores = self.decision_function(X)
@@ -192,6 +196,7 @@ class LogisticRegression(PrivateClassifier):
         total = each.sum(axis=1, keepdims=True)
         return np.where(total > 0.0, each / np.where(total > 0.0, total, 1.0), 1.0 / scores.shape[1])
 
+    @by_partition
     def predict_log_proba(self, X: Any) -> Any:
         """Return the logarithms of the class probabilities."""
         with np.errstate(divide="ignore"):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet._common.threads import progress_bar, thread_count
+from discreet._common.progress import progress_bar
+from discreet._common.threads import thread_count
 from discreet.data.invalid_rows import is_neutral, label_target, read_rows, target_numbers
 from discreet.data.loading import CheckedTable, Kind, load_array
 from discreet.data.public import Public

@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet.data.distributed.predictions import by_partition, gathered
+from discreet.data.public import check_complete_bounds
 from discreet.estimators.base import explains_parameters
 from discreet.estimators.reading.linear_form import LARGEST_LOG
 from discreet.estimators.regressors import PrivateRegressor
@@ -47,6 +49,9 @@ class LogLinkRegressor(PrivateRegressor):
                 f"{type(self).__name__} needs fit_intercept=True: the mean of y, which is learned privately, is the "
                 "unit of everything else."
             )
+        declared = None if isinstance(self.y_bounds, str) else check_complete_bounds(self.y_bounds, 1, "y_bounds")
+        if declared is not None and declared[0][0] < 0.0:
+            raise ValueError(f"y_bounds of {type(self).__name__} must not be negative: pass y_bounds=(0, high).")
         return self._kind(EXACT_LIMIT if exact else LIMIT)
 
     def _penalty(self) -> Penalty:
@@ -57,6 +62,7 @@ class LogLinkRegressor(PrivateRegressor):
         tags.target_tags.positive_only = True
         return tags
 
+    @by_partition
     def predict(self, X: Any) -> Any:
         """Return the predicted mean of each row, which is positive."""
         return np.exp(np.clip(self._margins(X), -LARGEST_LOG, LARGEST_LOG))
@@ -84,6 +90,7 @@ class LogLinkRegressor(PrivateRegressor):
         """
         from sklearn.metrics import d2_tweedie_score
 
+        X, y = gathered(X, y)
         return float(d2_tweedie_score(y, self.predict(X), sample_weight=sample_weight, power=self._power))
 
 

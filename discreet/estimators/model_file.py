@@ -199,8 +199,10 @@ def read_model(path: str | Path) -> ModelFile:
 
 def to_dict(estimator: Any, schema: Schema | None = None) -> dict[str, Any]:
     """A fitted estimator as JSON values; infinities become texts."""
-    check_is_fitted(estimator, "coef_")
     name = type(estimator).__name__
+    if hasattr(estimator, "steps"):
+        raise ValueError("a model file holds a model alone: pickle the pipeline, or save its last step, pipeline[-1].")
+    check_is_fitted(estimator, "coef_")
     if name not in CLASSIFIERS + REGRESSORS:
         raise ValueError(f"{name} is not an estimator of discreet, so it cannot be written to a model file.")
     classes = getattr(estimator, "classes_", None)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import RegressorMixin
 
+from discreet.data.distributed.predictions import by_partition, gathered
 from discreet.estimators.base import PrivateLinearModel, explains_parameters
 from discreet.problem.losses import Huber, Loss, Squared
 from discreet.problem.penalties import L1, L2, Penalty
@@ -46,6 +47,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
     def _store(self, coef: Any, intercept: Any) -> None:
         self.coef_, self.intercept_ = coef, float(intercept)
 
+    @by_partition
     def predict(self, X: Any) -> Any:
         """Return the predicted target of each row."""
         return self._margins(X)
@@ -71,7 +73,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
         float
             1 less the ratio of the squared errors of the model and of the mean of y.
         """
-        return float(super().score(X, y, sample_weight))
+        return float(super().score(*gathered(X, y), sample_weight))
 
 
 @explains_parameters

@@ -241,7 +241,7 @@ def fit_table(file: TableFile, request: FitRequest, out_of_core: bool | None = N
         classes = len(request.schema.target.labels or (0, 1))
         units = table.rows if ids is None else len({*ids.tolist()} - {None})
         fitting = what_fits(request, units, len(table.names), classes, stored)
-        raise BudgetExceededError(f"{str(error).rstrip('.')}; {fitting}.") from None
+        raise BudgetExceededError(f"{str(error).partition(';')[0]}; {fitting}.") from None
     model.guarantee_ = model.guarantee_.of_table(file.path.name)
     return TableFit(model, request.schema, task)
 
@@ -317,11 +317,7 @@ def _reserve_question(fit: OpenFit, ledger: Any, dataset: str | None, seeded: bo
     book, public, question = Ledger.of(ledger), fit.plans["regression"].public, fit.question
     for event in fit.events:
         if not book.fits(dataset, event, unit=public.unit):
-            allowance = book.allowance(dataset)
-            raise BudgetExceededError(
-                f"data set {dataset!r} does not cover this fit: epsilon {book.remaining(dataset):.6g} "
-                f"of {allowance.epsilon:.6g} remains at delta {allowance.delta:.6g}, and nothing was spent."
-            )
+            raise BudgetExceededError(f"data set {dataset!r} does not cover this fit, and nothing was spent")
     note, relation, unit = "classification or regression", public.relation, public.unit
     reservation = reserve(book, dataset, question.event, note, relation, unit=unit, seeded=seeded)
     reservation.commit()

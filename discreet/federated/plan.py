@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from discreet._common.blocks import Facts, Groups, Shown, Text
 from discreet._common.checks import LARGEST, number_in, one_of, whole
 from discreet._common.digest import digest_of
-from discreet._common.text import facts
 from discreet._common.types import FloatArray
 from discreet.data.public import Public
 from discreet.privacy import accounting
@@ -72,7 +72,7 @@ LARGEST_WEIGHT = 1e12  # of a scaled column; a server that sends more is refused
 
 
 @dataclass(frozen=True, eq=False)
-class FederatedPlan:
+class FederatedPlan(Shown):
     """Everything that is decided before the first round, the same for the server and for every client.
 
     Made by `plan_federated`. The model minimises (1/N) sum over clients of the mean loss of their rows + penalty.
@@ -306,8 +306,10 @@ class FederatedPlan:
 
         return plan_from_dict(content)
 
-    def __str__(self) -> str:
-        return describe(self)
+    def _blocks(self) -> Groups:
+        """The whole plan, for people."""
+        notes = [[Facts((("note", note),))] for note in _notes(self)]
+        return [[Facts(tuple(_facts(self).items()))], [Text(line) for line in _promises(self)], *notes]
 
     def _moved_by_other_unit(self) -> float:
         """How far a message moves with a client where rows are protected, or with a row where clients are.
@@ -348,12 +350,6 @@ FROM = {
 }
 SEEN_BY = {"local": "local: what the server sees", "central": "central: what the models tell"}
 ABOUT = {"client": "about a whole client", "record": "about one row of a client"}
-
-
-def describe(plan: FederatedPlan) -> str:
-    """The whole plan, for people."""
-    blocks = [facts(_facts(plan).items()), "\n".join(_promises(plan))]
-    return "\n\n".join([*blocks, *(facts([("note", note)]) for note in _notes(plan))])
 
 
 def _facts(plan: FederatedPlan) -> dict[str, str]:

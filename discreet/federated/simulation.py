@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet._common.callers import warn
 from discreet._common.checks import fraction
 from discreet._common.exceptions import InsecureRandomnessWarning, PrivacyLeakWarning
 from discreet._common.types import FloatArray, IndexArray, Progress
@@ -262,4 +263,4 @@ def _coded(y: Any, classes: Any, path: Path) -> FloatArray:
 
 def _warn(what: str, option: str) -> None:
     message = f"{what} were read from the rows, outside the guarantee: for a trial only; declare them with {option}"
-    warnings.warn(message, PrivacyLeakWarning, stacklevel=3)
+    warn(message, PrivacyLeakWarning)

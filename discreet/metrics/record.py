@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from discreet._common.blocks import Groups, Shown, Table, Text, numbers_of
 from discreet._common.checks import number_in
 from discreet._common.codec import Amount, Format, Size, built, plain, read, read_json_file, write_json_file
-from discreet._common.text import table
 from discreet.metrics.classification import CalibrationBin, RocPoint
 from discreet.metrics.released_sums import Limits, NoisySums, Part
 from discreet.privacy.guarantee import Guarantee
@@ -43,7 +43,7 @@ GAINS = ("accuracy_gain", "log_loss_gain", "mean_squared_error_gain")
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class Evaluation(Shown):
     """Figures of a model on private rows, all computed from one private release.
 
     Limits are for the population that the rows were drawn from: they cover the noise and the random draw of the rows.
@@ -134,18 +134,21 @@ class Evaluation:
             "guarantee": self.guarantee.to_dict(),
         }
 
-    def __str__(self) -> str:
-        lines = [["figure", "value", "from", "to", "noise (std)"]]
-        lines += [[NAMES[name], *limits.texts()] for name, limits in self.figures.items()]
-        confusion = ["", self._confusion_text()] if self.confusion else []
-        return "\n".join([table(lines), *confusion, "", *self.notes(), *self._cost()])
+    def _blocks(self) -> Groups:
+        header = ("figure", "value", "from", "to", "noise (std)")
+        lines = tuple((NAMES[name], *limits.texts()) for name, limits in self.figures.items())
+        figures = Table("", header, lines, numbers_of(header))
+        notes = [Text(note) for note in (*self.notes(), *self._cost())]
+        return [[figures], [self._confusion()] if self.confusion else [], notes]
 
-    def _confusion_text(self) -> str:
+    def _confusion(self) -> Table:
         labels = [str(label) for label in self.classes]
-        lines = [["shares of all rows", *(f"predicted {label}" for label in labels)]]
-        for label, line in zip(labels, self.confusion, strict=True):
-            lines.append([f"label {label}", *(f"{c.value:.3f} ({c.low:.3f} to {c.high:.3f})" for c in line)])
-        return table(lines)
+        header = ("shares of all rows", *(f"predicted {label}" for label in labels))
+        lines = (
+            (f"label {label}", *(f"{c.value:.3f} ({c.low:.3f} to {c.high:.3f})" for c in line))
+            for label, line in zip(labels, self.confusion, strict=True)
+        )
+        return Table("", header, tuple(lines), numbers_of(header))
 
     def notes(self) -> list[str]:
         """Return what the figures tell, and on which public choices they depend."""

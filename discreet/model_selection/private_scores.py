@@ -26,12 +26,22 @@ from sklearn.model_selection import (
 )
 from sklearn.utils import _safe_indexing
 
+from discreet._common.blocks import Groups, Shown, Text
 from discreet._common.checks import number_in, whole
 from discreet._common.docstrings import with_options
 from discreet._common.types import FloatArray, IndexArray
-from discreet.estimators.fitting import load_for, readable_for
+from discreet.data.loading import split_target
 from discreet.estimators.task import SHRINK
 from discreet.metrics.released_sums import Counts, Limits
+from discreet.model_selection.candidates import (
+    checked_table,
+    last_step,
+    promise_of,
+    readable,
+    set_private,
+    silenced,
+    with_budget,
+)
 from discreet.model_selection.search import RowScore, TableShape, check_event, check_scorable
 from discreet.preprocessing.pipeline import compose_guarantees, pipeline_guarantee
 from discreet.privacy import accounting
@@ -79,14 +89,17 @@ def folds_guarantee(models: Sequence[Any], cv: Any, delta: float | None = None) 
 
     Examples
     --------
+    >>> import warnings
     >>> import numpy as np
     >>> from sklearn.model_selection import KFold, cross_validate
-    >>> from discreet import LogisticRegression
+    >>> from discreet import LogisticRegression, PrivacyLeakWarning
     >>> from discreet.model_selection import folds_guarantee
     >>> X = np.random.default_rng(0).uniform(-1.0, 1.0, (2000, 2))
     >>> model = LogisticRegression(epsilon=1.0, delta=1e-6, bounds=(-1.0, 1.0), classes=[0, 1])
     >>> cv = KFold(4, shuffle=True)
-    >>> models = cross_validate(model, X, X[:, 0] > 0.0, cv=cv, return_estimator=True)["estimator"]
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", PrivacyLeakWarning)  # of exact scores, which are not covered
+    ...     models = cross_validate(model, X, X[:, 0] > 0.0, cv=cv, return_estimator=True)["estimator"]
     >>> round(folds_guarantee(models, cv).epsilon, 2)  # of three models, as each row is missing in one of four
     1.81
     """
@@ -121,7 +134,7 @@ def _splitter(cv: Any, classifier: bool) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateScores:
+class PrivateScores(Shown):
     """Scores of a private cross-validation.
 
     Guarantee: the scores and the models are private together, as `guarantee` states.
@@ -160,18 +173,16 @@ class PrivateScores:
         """The noisy score of each fold."""
         return np.array([fold.value for fold in self.folds])
 
-    def __str__(self) -> str:
-        lines = [f"fold {k + 1}: {_text(fold)}" for k, fold in enumerate(self.folds)]
+    def _blocks(self) -> Groups:
         promise = self.guarantee
-        return "\n".join(
-            [
-                f"{self.scoring}, mean of {len(self.folds)} folds: {_text(self.mean)}",
-                *lines,
-                f"Each interval holds with probability {self.confidence:g}, over the noise and the draw of the rows.",
-                f"Cost of all fits and scores: epsilon {promise.epsilon:g}, delta {promise.delta:g}, "
-                f"relation {promise.relation}.",
-            ]
-        )
+        lines = [
+            f"{self.scoring}, mean of {len(self.folds)} folds: {_text(self.mean)}",
+            *(f"fold {k + 1}: {_text(fold)}" for k, fold in enumerate(self.folds)),
+            f"Each interval holds with probability {self.confidence:g}, over the noise and the draw of the rows.",
+            f"Cost of all fits and scores: epsilon {promise.epsilon:g}, delta {promise.delta:g}, "
+            f"relation {promise.relation}.",
+        ]
+        return [[Text(line) for line in lines]]
 
 
 def _text(limits: Limits) -> str:
@@ -203,9 +214,10 @@ def cross_val_score_private(
 
     Parameters
     ----------
-    estimator : estimator of discreet
+    estimator : estimator of discreet, or private Pipeline that ends in one
         A classifier with `classes=[...]`, or a regressor with `y_bounds=(low, high)`. Its own `epsilon` and `delta` are
-        replaced; its relation must be "replace" or "zero_out".
+        replaced (the private steps of a pipeline share the budget in the ratio of their epsilons); its relation must be
+        "replace" or "zero_out".
     X : array, sparse matrix or table of shape (n_samples, n_features)
         The private rows.
     y : array of shape (n_samples,)
@@ -242,14 +254,15 @@ def cross_val_score_private(
     ((3,), True, 1.0)
     """
     check_scorable(estimator, "cross_val_score_private")
-    relation, folds = Relation(estimator.relation), whole("cv", cv, least=2)
+    relation, folds = Relation(last_step(estimator).relation), whole("cv", cv, least=2)
     if relation is Relation.ADD_REMOVE:
         raise ValueError("a row more or less moves other rows between the folds; use relation='replace'.")
     failure = 1.0 - number_in("confidence", confidence, 0.5, 1.0 - 1e-9)
     share = number_in("score_share", score_share, 1e-3, 0.999)
     score = RowScore.of(estimator, "accuracy" if scoring is None and is_classifier(estimator) else scoring)
-    X, y, given = readable_for(estimator, X, y, {})
-    table = load_for(clone(estimator), X, y, given)  # refuses a bad table before anything is released
+    X, y = split_target(X, y)
+    X, y, given = readable(estimator, X, y, {})
+    table = checked_table(estimator, X, y, given)  # refuses a bad table before anything is released
     rows = table.rows
     if folds > rows.rows:
         raise ValueError(f"cv={folds} folds need at least as many rows; got {rows.rows}.")
@@ -257,7 +270,7 @@ def cross_val_score_private(
     y = np.ravel(y) if is_classifier(estimator) else np.ravel(y).astype(np.float64)
     budget = budget_from(epsilon, delta, rows.rows)
     sizes = [part.size for part in np.array_split(np.arange(rows.rows), folds)]
-    classes = len(estimator.classes) if is_classifier(estimator) else 2
+    classes = len(last_step(estimator).classes) if is_classifier(estimator) else 2
     told: dict[str, Any] = {"names": table.names, "booleans": table.booleans, "neutral": table.neutral}
     shapes = [TableShape(rows.rows, size, rows.columns, classes, rows.sparse, **told) for size in sizes]
     plan = plan_scores(estimator, shapes, budget, share)
@@ -266,7 +279,7 @@ def cross_val_score_private(
         rng = booking.rng
         positions = fold_positions(rows.rows, folds, rng)
         models, totals = _run(estimator, (X, y, given.get("sample_weight")), positions, plan, score, rng)
-    leaks = dict.fromkeys(leak for model in models for leak in model.guarantee_.leaks)
+    leaks = dict.fromkeys(leak for model in models for leak in promise_of(model).leaks)
     promise = replace(plan.guarantee, leaks=tuple(leaks), release=booking.record)
     return _scores(totals, sizes, plan.score, score, failure, (models, promise))
 
@@ -276,7 +289,7 @@ def plan_scores(estimator: Any, shapes: Sequence[TableShape], budget: Budget, sh
 
     Guarantee: the composition of these keeps `budget`.
     """
-    relation, folds = Relation(estimator.relation), len(shapes)
+    relation, folds = Relation(last_step(estimator).relation), len(shapes)
     for counted in (folds - 1, folds):  # a row is missing in one training part; all count if the fits differ
         for shrink in SHRINK:
             part = budget.part((1.0 - shrink) * (1.0 - share) / counted)
@@ -310,12 +323,12 @@ def _run(
     models, totals = [], []
     for planned, out in zip(plan.fits, positions, strict=True):
         kept = np.setdiff1d(np.arange(sum(part.size for part in positions)), out)
-        model = clone(estimator).set_params(epsilon=plan.fit, delta=None, verbose=0)
-        model.set_params(random_state=None if rng.secure else rng)
+        model = silenced(with_budget(clone(estimator), planned.budget))
+        set_private(model, random_state=None if rng.secure else rng)
         passed = {} if weight is None else {"sample_weight": weight[kept]}
         model.fit(_safe_indexing(X, kept), _safe_indexing(y, kept), **passed)
         check_event(model, planned)
-        model.set_params(random_state=None)  # a generator belongs to this run, not to the model
+        set_private(model, random_state=None)  # a generator belongs to this run, not to the model
         with warnings.catch_warnings():  # never shown: such a warning would come from the exact rows held out
             warnings.simplefilter("ignore")
             counted = np.ones(out.size) if weight is None else weight[out]

@@ -17,9 +17,9 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import ParameterGrid, ParameterSampler, train_test_split
 from sklearn.utils import _safe_indexing
 
-from discreet._common.text import facts
 from discreet._common.types import FloatArray, IndexArray
 from discreet.estimators.task import SHRINK
+from discreet.model_selection.candidates import cost_of, is_pipeline, last_step, silenced
 from discreet.model_selection.search import (
     PrivateSearch,
     RowScore,
@@ -148,6 +148,8 @@ class PrivateGridSearch(PrivateSearch):
     def _check(self) -> None:
         """Refuse what the proof does not cover."""
         model = self.estimator
+        if is_pipeline(model):
+            raise ValueError("PrivateGridSearch takes a model alone; use PrivateSearchCV for a pipeline.")
         check_searchable(model, {name for settings in self._candidates() for name in settings}, "param_grid")
         if Relation(model.relation) is Relation.ADD_REMOVE:
             raise ValueError("relation='add_remove': a row more or less would change who is held out; use 'replace'.")
@@ -203,12 +205,12 @@ LESS = (*SHRINK, 0.5, 0.7, 0.9)  # of a trial's budget, given up in turn until t
 
 def check_fit(plan: ReleasePlan, model: Any, budget: Budget, events: tuple[Any, ...]) -> None:
     """The fit cost what was planned and paid for; anything else is an error of this package."""
-    event, known = model.plan_.event, budget.kind in ("gdp", "pure")
+    event, known = cost_of(model), budget.kind in ("gdp", "pure")
     if event not in events and not (known and accounting.fits(event, budget, plan.public.relation)):
         raise RuntimeError(f"{type(model).__name__} cost something else than planned; do not publish the result.")
 
 
-def _in_words(plan: ReleasePlan) -> str:
+def _in_words(plan: ReleasePlan) -> tuple[tuple[str, str], ...]:
     law, deviation, promise = plan.trials.law, plan.score.deviation(bounded_fractions(1)), plan.guarantee
     name = "geometric" if law.eta == 1.0 else "logarithmic"
     last = "the model of the best trial" if plan.final is None else f"fitted again on all rows with {plan.final}"
@@ -219,7 +221,7 @@ def _in_words(plan: ReleasePlan) -> str:
         "winner": last,
         "in all": f"epsilon = {promise.epsilon:g}, delta = {promise.delta:g}, relation {str(promise.relation)!r}",
     }
-    return facts(lines.items())
+    return tuple(lines.items())
 
 
 @dataclass(frozen=True)
@@ -238,7 +240,7 @@ def plan_trials(models: Sequence[Any], shape: TableShape, terms: TrialsTerms) ->
 
     Guarantee: the best of the trials, with the last fit if there is one, keeps the budget.
     """
-    relation, share = Relation(models[0].relation), terms.search_share
+    relation, share = Relation(last_step(models[0]).relation), terms.search_share
     budget = terms.budget if share is None else terms.budget.part(share)
     # Of one trial, as a multiplier, if it has Gaussian noise, or Laplace noise for a pure budget.
     noise = accounting.calibrate(lambda z: terms.trials.event([_event(budget, z)]), budget, relation)
@@ -251,7 +253,7 @@ def plan_trials(models: Sequence[Any], shape: TableShape, terms: TrialsTerms) ->
 
 def _planned(models: Sequence[Any], shape: TableShape, terms: TrialsTerms, noise: float, less: float) -> ReleasePlan:
     """The plan with this noise for each trial; the last fit gets what is left, and `less` than that."""
-    relation, budget, final = Relation(models[0].relation), terms.budget, None
+    relation, budget, final = Relation(last_step(models[0]).relation), terms.budget, None
     trial = _part(budget, noise, terms.listed)
     score = additive(trial, 1.0)
     events = [score.event, *_events(models, shape, trial, False, terms.listed)]
@@ -268,7 +270,7 @@ def _planned(models: Sequence[Any], shape: TableShape, terms: TrialsTerms, noise
     settings |= {"trial_events": tuple(events), "final_events": tuple(last)}
     parts, public = {"trials": terms.trials, "score": score}, shape.public(relation)
     plan = ReleasePlan("random search", public, budget, parts, settings, event, terms.public_inputs)
-    return replace(plan, text=_in_words(plan))
+    return replace(plan, words=_in_words(plan))
 
 
 def _events(models: Sequence[Any], shape: TableShape, budget: Budget, everything: bool, listed: bool) -> list[Any]:
@@ -346,12 +348,12 @@ class PrivateSearchCV(PrivateSearch):
 
     Parameters
     ----------
-    estimator : estimator of discreet
+    estimator : estimator of discreet, or private Pipeline that ends in one
         A classifier with `classes=[...]`, or a regressor with `y_bounds=(low, high)`. Its own `epsilon` and `delta` are
-        replaced.
+        replaced; the private steps of a pipeline share the budget in the ratio of their epsilons.
     param_distributions : dict or list of dict
-        Lists of settings, or distributions with a method `rvs`, by parameter. Every trial draws anew, so that settings
-        may repeat.
+        Lists of settings, or distributions with a method `rvs`, by parameter ("step__alpha" in a pipeline). Every trial
+        draws anew, so that settings may repeat.
     n_iter : int, default=10
         Expected number of trials, at least 2.
     scoring : str, optional
@@ -430,7 +432,8 @@ class PrivateSearchCV(PrivateSearch):
         inputs = [clone(self.estimator).set_params(**settings) for settings in candidates.public_inputs()]
         trials, budget = RandomTrials.expecting(self.n_iter, self.trials_law), self._budget(shape.rows)
         share, stated = self.search_share if self.refit else None, shape.public_inputs(inputs)
-        return plan_trials(models, shape, TrialsTerms(budget, trials, share, listed is not None, stated))
+        known = listed is not None and not is_pipeline(self.estimator)  # what each candidate costs
+        return plan_trials(models, shape, TrialsTerms(budget, trials, share, known, stated))
 
     def _search(self, plan: ReleasePlan, X: Any, y: Any, weight: Any, rng: RandomGenerator) -> Any:
         best = self._best_trial(plan, X, y, weight, rng)
@@ -447,7 +450,7 @@ class PrivateSearchCV(PrivateSearch):
 
     def _best_trial(self, plan: ReleasePlan, X: Any, y: Any, weight: Any, rng: RandomGenerator) -> Trial:
         """The trial with the best noisy score; ties go to the first. Nothing of the others is kept."""
-        split = Split.draw(plan, len(y), Relation(self.estimator.relation), rng)
+        split = Split.draw(plan, len(y), Relation(last_step(self.estimator).relation), rng)
         fit, out = split.parts(X, y, np.ones(len(y)) if weight is None else weight)
         trials = (self._trial(plan, fit, out, weight is not None, rng) for _ in range(plan.trials.draw(rng)))
         return max(trials, key=lambda trial: trial.score)
@@ -456,7 +459,7 @@ class PrivateSearchCV(PrivateSearch):
         """Draw settings, fit them, score the model with noise: costs one of `plan.trial_events`."""
         settings = Candidates.of(self.param_distributions).draw(rng)
         # The number of progress bars or of warnings would tell that of the trials.
-        model = self._model(settings, plan.trial, plan.rows - plan.held_out, rng).set_params(verbose=0)
+        model = silenced(self._model(settings, plan.trial, plan.rows - plan.held_out, rng))
         passed = {"sample_weight": fit[2]} if weighted else {}
         score = RowScore.of(self.estimator, self.scoring)
         with warnings.catch_warnings(record=True) as caught:

@@ -20,12 +20,27 @@ from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.types import BoolArray, FloatArray
 from discreet.data.invalid_rows import is_neutral
+from discreet.data.loading import split_target
 from discreet.data.public import Public
 from discreet.data.rows import on_term_grid
 from discreet.data.validation import only_weights, refuse_groups
 from discreet.estimators.base import PrivateLinearModel
-from discreet.estimators.fitting import load_for, plan_fit, public_for, public_inputs_of, readable_for
+from discreet.estimators.fitting import plan_fit, public_for, public_inputs_of
 from discreet.estimators.task import SHRINK, covers_either
+from discreet.model_selection.candidates import (
+    budget_of_steps,
+    check_candidate,
+    check_varied,
+    checked_table,
+    cost_of,
+    is_pipeline,
+    keep_promise,
+    last_step,
+    promise_of,
+    readable,
+    set_private,
+    with_budget,
+)
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.guarantee import Guarantee
@@ -58,7 +73,7 @@ class RowScore:
             names = ["neg_brier_score"] * hasattr(model, "predict_proba") + ["accuracy"]
         if scoring is not None and scoring not in names:
             raise ValueError(f"scoring must be one of {', '.join(names)} for {type(model).__name__}; got {scoring!r}.")
-        low, high = (0.0, 1.0) if is_classifier(model) else map(float, model.y_bounds)
+        low, high = (0.0, 1.0) if is_classifier(model) else map(float, last_step(model).y_bounds)
         return cls(scoring or names[0], low, high)
 
     def rows(self, model: Any, X: Any, y: Any) -> FloatArray:
@@ -110,14 +125,24 @@ class TableShape:
     booleans: BoolArray | None = None
     neutral: bool = False  # whether rows that cannot be read count as null rows
 
-    def plan(self, model: Any, budget: Budget, everything: bool) -> Plan:
+    def plan(self, model: Any, budget: Budget, everything: bool) -> Plan | ReleasePlan:
         """The plan of a model that gets this budget, for all rows or for those that are not held out."""
         rows = self.rows if everything else self.rows - self.held_out
+        if is_pipeline(model):
+            return self._plan_of_pipeline(model, budget_of_steps(budget), rows)
         priced = model.set_params(epsilon=budget, delta=None)
         if Relation(model.relation) is Relation.ADD_REMOVE:
             priced.set_params(public_n=rows)
         public = public_for(priced, rows, self.columns, self.names, sparse=self.sparse, booleans=self.booleans)
         return plan_fit(priced, public, self.classes)
+
+    def _plan_of_pipeline(self, model: Any, budget: Budget, rows: int) -> ReleasePlan:
+        """The most that the steps may spend together, each its part."""
+        check_candidate(model, "the search")
+        public = Public.of(rows, self.columns, relation=last_step(model).relation)
+        pure = budget.kind == "pure"
+        cost = accounting.pure_event(budget.amount) if pure else accounting.gaussian_event(1.0 / budget.amount)
+        return ReleasePlan("pipeline", public, budget, {}, cost=cost)
 
     def public(self, relation: Relation) -> Public:
         """What is public about the table as a whole."""
@@ -126,7 +151,8 @@ class TableShape:
 
     def public_inputs(self, models: Sequence[Any]) -> tuple[str, ...]:
         """What any of these models takes as public beside the declarations: all of them were fitted, or may be."""
-        tables = [Public.of(self.rows, self.columns, **public_inputs_of(model)) for model in models]
+        plain = [model for model in models if not is_pipeline(model)]  # of a pipeline such inputs are refused
+        tables = [Public.of(self.rows, self.columns, **public_inputs_of(model)) for model in plain]
         return tuple(dict.fromkeys(what for table in tables for what in table.inputs))
 
 
@@ -186,21 +212,24 @@ FIXED = {
 def check_searchable(model: Any, varied: set[str], name: str) -> None:
     """Refuse estimators and varied parameters that the proofs do not cover; `name` is the parameter that names them."""
     check_scorable(model, "the search")
-    fixed = sorted(FIXED & varied)
+    check_varied(model, varied, name)
+    fixed = sorted(setting for setting in varied if setting.rpartition("__")[2] in FIXED)
     if fixed:
         raise ValueError(f"{name} cannot vary {fixed[0]!r}: set it once, for the whole search.")
 
 
 def check_scorable(model: Any, what: str) -> None:
     """Refuse estimators whose scores are not sums of bounded numbers, or that book their own cost."""
-    if not isinstance(model, PrivateLinearModel):
-        raise ValueError(f"estimator must be one of discreet's; got {type(model).__name__}.")
-    needed = "classes" if is_classifier(model) else "y_bounds"
-    declared = getattr(model, needed)
+    last = last_step(model)
+    if not isinstance(last, PrivateLinearModel):
+        raise ValueError(f"estimator must be one of discreet's; got {type(last).__name__}.")
+    needed = "classes" if is_classifier(last) else "y_bounds"
+    declared = getattr(last, needed)
     if declared is None or isinstance(declared, str):
         raise ValueError(f"{what} needs {needed} to be declared: the scores depend on them.")
-    if model.ledger is not None:
+    if last.ledger is not None:
         raise ValueError(f"pass ledger= to {what}, which books all fits at once, and not to its estimator.")
+    check_candidate(model, what)
 
 
 def _winner_has(method: str) -> Any:
@@ -264,18 +293,20 @@ class PrivateSearch(NoGeneratorInPickles, MetaEstimatorMixin, BaseEstimator):
         """
         self._check()
         refuse_groups(metadata, "a private search")
-        X, y, metadata = readable_for(self.estimator, X, y, metadata)
-        table = load_for(clone(self.estimator), X, y, metadata)  # refuses a bad table before any release
+        X, y = split_target(X, y)
+        X, y, metadata = readable(self.estimator, X, y, metadata)
+        table = checked_table(self.estimator, X, y, metadata)  # refuses a bad table before any release
         rows = table.rows
         weight = only_weights(metadata, rows.rows)
         plan = self._planned(rows.rows, rows.columns, rows.sparse, table.names, table.booleans)
         with plan.booked(type(self).__name__, self.ledger, self.dataset, self.random_state) as booking:
             model = self._search(plan, X, y, weight, booking.rng)
         self.plan_, self.weighted_, self.best_estimator_ = plan, "sample_weight" in metadata, model
-        model.guarantee_ = replace(plan.guarantee, leaks=model.guarantee_.leaks, release=booking.record)
+        keep_promise(model, replace(plan.guarantee, leaks=promise_of(model).leaks, release=booking.record))
         # A generator, the part of the budget and silence belong to this run, not to the model.
-        verbose = self.best_params_.get("verbose", self.estimator.verbose)
-        model.set_params(random_state=None, public_n=self.estimator.public_n, verbose=verbose)
+        last = last_step(self.estimator)
+        verbose = self.best_params_.get("verbose", last.verbose)
+        set_private(model, random_state=None, public_n=last.public_n, verbose=verbose)
         return self
 
     def _planned(
@@ -283,14 +314,15 @@ class PrivateSearch(NoGeneratorInPickles, MetaEstimatorMixin, BaseEstimator):
     ) -> ReleasePlan:
         """The plan, where it is known as well which columns have the type bool."""
         self._check()
-        relation = Relation(self.estimator.relation)
-        public_n = self.estimator.public_n if relation is Relation.ADD_REMOVE else None
+        last = last_step(self.estimator)
+        relation = Relation(last.relation)
+        public_n = last.public_n if relation is Relation.ADD_REMOVE else None
         rows = Public.of(n_samples, n_features, relation=relation, public_n=public_n).rows
         held_out = round(self.held_out * rows)
         if not 0 < held_out < rows:
             raise ValueError(f"held_out={self.held_out} of {rows} rows leaves no row to fit on, or none to score on.")
-        classes = len(self.estimator.classes) if is_classifier(self.estimator) else 2
-        neutral = is_neutral(self.estimator.invalid_rows)
+        classes = len(last.classes) if is_classifier(last) else 2
+        neutral = is_neutral(last.invalid_rows)
         return self._plan(TableShape(rows, held_out, n_features, classes, sparse, names, booleans, neutral))
 
     def _plan(self, shape: TableShape) -> ReleasePlan:
@@ -310,10 +342,12 @@ class PrivateSearch(NoGeneratorInPickles, MetaEstimatorMixin, BaseEstimator):
 
     def _model(self, settings: dict[str, Any], budget: Budget, rows: int, rng: RandomGenerator) -> Any:
         """A candidate with its budget; seeded runs share one generator, others draw their own keys."""
-        model = clone(self.estimator).set_params(**settings, epsilon=budget, delta=None)
-        if Relation(model.relation) is Relation.ADD_REMOVE:
+        model = clone(self.estimator).set_params(**settings)
+        check_candidate(model, "the search")
+        with_budget(model, budget)
+        if Relation(last_step(model).relation) is Relation.ADD_REMOVE:
             model.set_params(public_n=rows)
-        return model.set_params(random_state=None if rng.secure else rng)
+        return set_private(model, random_state=None if rng.secure else rng)
 
     def predict(self, X: Any) -> Any:
         """Return what the winner predicts."""
@@ -348,7 +382,7 @@ class PrivateSearch(NoGeneratorInPickles, MetaEstimatorMixin, BaseEstimator):
     @property
     def guarantee_(self) -> Guarantee:
         """The promise that holds for the winner and the choice together."""
-        promise: Guarantee = self._winner().guarantee_
+        promise: Guarantee = last_step(self._winner()).guarantee_
         return promise
 
     @property
@@ -373,5 +407,6 @@ class PrivateSearch(NoGeneratorInPickles, MetaEstimatorMixin, BaseEstimator):
 
 def check_event(model: Any, plan: Any) -> None:
     """The fit cost what was planned and paid for; anything else is an error of this package."""
-    if model.plan_.event != plan.event:
+    event, pipeline = cost_of(model), is_pipeline(model)
+    if event != plan.event and not (pipeline and accounting.fits(event, plan.budget, plan.public.relation)):
         raise RuntimeError(f"{type(model).__name__} cost something else than was planned; do not publish the result.")

@@ -159,6 +159,7 @@ class PrivateTransformer(
     dataset: Any = None
     random_state: Any = None
 
+    _has_guarantee: ClassVar[bool] = True  # `is_private` knows it by this before the fit
     _needs_sums_only: ClassVar[bool] = False  # whether rows on workers will do, which give sums only
     # Whether columns of type bool have the bounds 0 and 1.
     _types_bound: ClassVar[bool] = True

@@ -5,7 +5,6 @@ They share lists of values, their codes, and names of columns.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -14,15 +13,16 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from discreet._common.callers import warn
 from discreet._common.exceptions import UtilityWarning
 from discreet._common.types import BoolArray, FloatArray, IntArray
 from discreet.data.loading import Entries
+from discreet.data.pipeline_steps import allow_row_by_row
 from discreet.data.public import Public
 from discreet.data.rows import Data, exact_weights
 from discreet.data.schema import as_text
 from discreet.data.validation import validate_values
 from discreet.preprocessing.base import PrivateTransformer
-from discreet.preprocessing.pipeline import allow_row_by_row
 from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import RandomGenerator
@@ -304,11 +304,10 @@ class PrivateFrequentCategories(EncodesCategories, PrivateTransformer):
             for each, counts in zip(self._candidates, self.counts_, strict=True)
         ]
         if not any(self.categories_) and plan.mechanism.multiplier > 0.0:
-            warnings.warn(
+            warn(
                 f"no category is as frequent as {least:.0f} rows, which min_frequency or the noise asks for; lower "
                 "min_frequency, spend a larger epsilon, or encode a short list with DeclaredOneHotEncoder.",
                 UtilityWarning,
-                stacklevel=3,
             )
 
     def _validated(self, X: Any, reset: bool) -> Any:

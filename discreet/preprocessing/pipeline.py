@@ -1,158 +1,16 @@
-"""What a whole pipeline promises: the events of all its steps, composed, or a refusal that names the step.
-
-Beside private steps may stand those that treat every row on its own. A step that learned from the rows moves all rows
-when one of them changes: a model behind it then sees two tables that differ everywhere, and its guarantee says nothing.
-So there is a list of steps that are known to learn nothing from the rows, with the settings for which that is true;
-everything else is refused.
-"""
+"""What a whole pipeline promises: the events of all its steps, composed, or a refusal that names what must change."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.kernel_approximation import RBFSampler
-from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import (
-    Binarizer,
-    FunctionTransformer,
-    Normalizer,
-    OneHotEncoder,
-    OrdinalEncoder,
-    PolynomialFeatures,
-)
 from sklearn.utils.validation import check_is_fitted
 
-from discreet.estimators.reading.column_clipper import ColumnClipper
-from discreet.preprocessing.base import PrivateTransformer
+from discreet.data.pipeline_steps import is_private, leaves, refusals
 from discreet.privacy import accounting
 from discreet.privacy.guarantee import Guarantee, record_of_parts
 from discreet.privacy.relation import Relation
-
-LEARNED = "learned from the rows without noise, so no guarantee holds behind it"
-EXACT_SCORES = "by exact scores of the rows, which no guarantee covers"
-
-# By the names of classes and of their bases, so that nothing is imported for the sake of a message. A class that is not
-# here is refused as well, in general words.
-REASONS = {
-    "BaseSearchCV": f"chose among settings {EXACT_SCORES}; use discreet.model_selection.PrivateSearchCV",
-    "TunedThresholdClassifierCV": f"chose a threshold {EXACT_SCORES}; set one from public facts",
-    "CalibratedClassifierCV": "fitted its calibration to exact scores of held-out rows, which no guarantee covers; use "
-    "the probabilities of LogisticRegression as they are",
-    "OneVsRestClassifier": "read from the rows which classes there are, and how many models to fit; use "
-    "LogisticRegression(classes=[...], multi_class='ovr')",
-    "OneVsOneClassifier": "read from the rows which classes there are, and how many models to fit; use "
-    "LogisticRegression(classes=[...])",
-    "OutputCodeClassifier": "read from the rows which classes there are, and how many models to fit; use "
-    "LogisticRegression(classes=[...])",
-    "BaseBagging": "draws rows with replacement, so that one row may count several times in a fit; fit one model with "
-    "the whole budget",
-    "VotingClassifier": "read from the rows which classes there are; fit the models one by one and pass them as also=",
-    "VotingRegressor": "hides its parts; fit the models one by one and pass them as also=",
-    "StackingClassifier": "fitted a model to predictions that depend on other rows; fit one model instead",
-    "StackingRegressor": "fitted a model to predictions that depend on other rows; fit one model instead",
-    "StandardScaler": f"{LEARNED}; use PrivateScaler",
-    "MinMaxScaler": f"{LEARNED}; use PrivateScaler, or declare bounds",
-    "MaxAbsScaler": f"{LEARNED}; use PrivateScaler, or declare bounds",
-    "RobustScaler": f"{LEARNED}; use PrivateScaler",
-    "QuantileTransformer": f"{LEARNED}; use PrivateQuantiles",
-    "LinearClassifierMixin": f"{LEARNED}; use an estimator of discreet",
-    "LinearModel": f"{LEARNED}; use an estimator of discreet",
-}
-
-
-def why_refused(step: Any) -> str | None:
-    """Why nothing can be promised for rows that pass through this step; None if it treats each row on its own.
-
-    Guarantee: a step for which this is None computes every row of its output from that row and from its parameters.
-    """
-    check = ROW_BY_ROW.get(type(step))
-    if check is not None:
-        return check(step)
-    for base in type(step).__mro__:
-        if base.__name__ in REASONS and base.__module__.startswith("sklearn."):
-            return REASONS[base.__name__]
-    return (
-        "is not known to treat every row on its own; use a private step, or apply it to the rows before the pipeline "
-        "if it learns nothing from them"
-    )
-
-
-def allow_row_by_row(kind: type) -> None:
-    """Add a class of discreet, not its subclasses, that learns nothing from the rows, whatever its parameters."""
-    ROW_BY_ROW[kind] = _always
-
-
-def why_layout_leaks(columns: ColumnTransformer) -> str | None:
-    """Why a column transformer tells something by itself: which columns it takes, or whether its result is sparse."""
-    if any(callable(chosen) for _, _, chosen in columns.transformers):
-        return "lets a function of the rows choose columns; name the columns"
-    named = hasattr(columns, "feature_names_in_")  # a table with names is not a sparse matrix
-    if columns.sparse_threshold == 0 or (named and not _has_sparse_output(columns)):
-        return None
-    return "decides by the exact density of the rows whether its result is sparse; set sparse_threshold=0"
-
-
-def _has_sparse_output(columns: ColumnTransformer) -> bool:
-    """Whether a part, at whatever depth, makes sparse columns of dense ones; of the allowed steps only one does."""
-    parts = columns.get_params(deep=True).values()
-    return any(isinstance(part, OneHotEncoder) and part.sparse_output for part in parts)
-
-
-def _always(step: Any) -> None:
-    """A step that learns nothing, whatever its parameters."""
-
-
-def _encoder(step: OneHotEncoder | OrdinalEncoder) -> str | None:
-    if isinstance(step.categories, str):
-        return "learned its categories from the rows; declare them, categories=[...], or use DeclaredOneHotEncoder"
-    if step.min_frequency is not None or step.max_categories is not None:
-        return "counted the categories in the rows; leave out min_frequency and max_categories"
-    return None
-
-
-def _function(step: FunctionTransformer) -> str | None:
-    functions = [step.func] if step.func is not None else []
-    if step.kw_args or not all(_is_elementwise(function) for function in functions):
-        return (
-            "applies a function that may look at several rows; use a NumPy ufunc such as numpy.log1p, or apply it to "
-            "the rows before the pipeline if it treats every row on its own"
-        )
-    return None
-
-
-def _is_elementwise(function: Any) -> bool:
-    return isinstance(function, np.ufunc) and function.nin == 1 and function.signature is None
-
-
-def _imputer(step: SimpleImputer) -> str | None:
-    if step.strategy != "constant" or not step.keep_empty_features or step.add_indicator:
-        return (
-            "learned from the rows what to fill in, or which columns are empty; use strategy='constant' with "
-            "keep_empty_features=True and without an indicator, DeclaredImputer or PrivateImputer"
-        )
-    return None
-
-
-def _random_features(step: RBFSampler) -> str | None:
-    return "read the variance of the rows; set gamma to a number" if isinstance(step.gamma, str) else None
-
-
-# Exact types: a subclass may do anything.
-ROW_BY_ROW: dict[type, Callable[[Any], str | None]] = {
-    Binarizer: _always,
-    ColumnClipper: _always,
-    FunctionTransformer: _function,
-    Normalizer: _always,
-    OneHotEncoder: _encoder,
-    OrdinalEncoder: _encoder,
-    PolynomialFeatures: _always,
-    RBFSampler: _random_features,
-    SimpleImputer: _imputer,
-}
 
 
 def check_pipeline(pipeline: Any) -> None:
@@ -172,7 +30,7 @@ def check_pipeline(pipeline: Any) -> None:
     Raises
     ------
     ValueError
-        Names the first step that does not fit, why, and what to use instead.
+        Names every step that does not fit, why, and what to use instead.
 
     Examples
     --------
@@ -186,10 +44,10 @@ def check_pipeline(pipeline: Any) -> None:
     ValueError: no statement can be made: step 'standardscaler' (StandardScaler) learned from the rows without noise, \
 so no guarantee holds behind it; use PrivateScaler.
     """
-    for path, step in _leaves(pipeline, ""):
-        reason = None if is_private(step) else why_refused(step)
-        if reason is not None:
-            raise _refusal(path, step, reason)
+    found = [str(refusal) for refusal in refusals(pipeline)]
+    if found:
+        listed = found[0] if len(found) == 1 else " ".join(f"({k}) {what}." for k, what in enumerate(found, start=1))
+        raise ValueError(f"no statement can be made: {listed.rstrip('.')}.")
 
 
 def pipeline_guarantee(pipeline: Any, delta: float | None = None, also: Sequence[Any] = ()) -> Guarantee:
@@ -233,17 +91,18 @@ def pipeline_guarantee(pipeline: Any, delta: float | None = None, also: Sequence
     """
     check_is_fitted(pipeline)
     check_pipeline(pipeline)
-    private = [step for _, step in _leaves(pipeline, "") if is_private(step)]
+    private = [step for _, step in leaves(pipeline) if is_private(step)]
     if not private:
         raise ValueError("no step of the pipeline has a guarantee_: nothing in it is private.")
     _check_weights([*also, *private])
-    return compose_guarantees([_promise(part) for part in (*also, *private)], delta)
+    return compose_guarantees(_promises([*also, *private]), delta)
 
 
-def is_private(step: Any) -> bool:
-    """Whether a step, fitted or not, states what it promises; a class from elsewhere is taken at its word."""
-    planned = isinstance(step, PrivateTransformer) or hasattr(type(step), "guarantee_")
-    return planned or isinstance(getattr(step, "guarantee_", None), Guarantee)
+def _promises(parts: Sequence[Any]) -> list[Guarantee]:
+    """The promise of each release, in order: what several parts carry, the very same object, was made together."""
+    promises = [_promise(part) for part in parts]  # kept alive while they are told apart by their ids
+    first = {id(promise): part for promise, part in zip(reversed(promises), reversed(parts), strict=True)}
+    return [promise for promise, part in zip(promises, parts, strict=True) if first[id(promise)] is part]
 
 
 def _promise(part: Any) -> Guarantee:
@@ -281,34 +140,3 @@ def compose_guarantees(promises: list[Guarantee], delta: float | None) -> Guaran
     release = record_of_parts([promise.release for promise in promises])
     inputs = dict.fromkeys(what for promise in promises for what in promise.public_inputs)
     return Guarantee(epsilon, delta, relation, event, tuple(leaks), release, tuple(inputs), units.pop())
-
-
-def _leaves(step: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Every estimator that does the work, in the order fitted, with the path of names that leads to it."""
-    parts = _parts(step, path)
-    if parts is None:
-        yield path, step
-        return
-    for name, part in parts:
-        if part is not None and not isinstance(part, str):
-            yield from _leaves(part, f"{path}.{name}" if path else str(name))
-
-
-def _parts(step: Any, path: str) -> list[tuple[str, Any]] | None:
-    """The named parts of a composite; None for any other step. Exact types: a subclass may do more."""
-    if type(step) is Pipeline:
-        return list(step.steps)
-    if type(step) is FeatureUnion:
-        return list(step.transformer_list)
-    if type(step) is not ColumnTransformer:
-        return None
-    reason = why_layout_leaks(step)
-    if reason is not None:
-        raise _refusal(path, step, reason)
-    planned = [*step.transformers, ("remainder", step.remainder, None)]
-    return [(name, part) for name, part, _ in getattr(step, "transformers_", planned)]
-
-
-def _refusal(path: str, step: Any, reason: str) -> ValueError:
-    name = type(step).__name__
-    return ValueError(f"no statement can be made: {f'step {path!r} ({name})' if path else name} {reason}.")

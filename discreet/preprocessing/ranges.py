@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
+from discreet._common.callers import warn
 from discreet._common.exceptions import UtilityWarning
 from discreet._common.types import FloatArray
 from discreet.data.public import Public
@@ -49,20 +49,18 @@ def declared_or_learned(plan: ReleasePlan | None, data: Rows, public: Public, rn
     if plan is None:
         return public.complete_bounds()
     if not plan.per_column:
-        warnings.warn(
+        warn(
             f"{public.rows} rows are too few to learn a range for each of {int((~public.declared).sum())} columns "
             "privately, so one common range is used; declare bounds, or spend a larger epsilon.",
             UtilityWarning,
-            stacklevel=4,
         )
     low, high = learn_ranges(plan, data, rng)
     empty = np.flatnonzero((low == high) & ~public.declared)
     if empty.size and plan.mechanism.multiplier > 0.0:
-        warnings.warn(
+        warn(
             f"the learned range of columns {empty.tolist()} is one value, such as (0, 0): they hold nothing else, or "
             "nothing in them stands out of the noise; declare bounds, or spend a larger epsilon.",
             UtilityWarning,
-            stacklevel=4,
         )
     return low, high
 
@@ -225,11 +223,10 @@ class PrivateScaler(PrivateTransformer):
         low, high = declared_or_learned(plan.ranges, data, public, rng)
         limits = limits_between(low, high, public.sparse)
         if plan.moments is None:
-            warnings.warn(
+            warn(
                 f"{public.rows} rows are too few to learn means and scales of {public.columns} columns privately, "
                 "so the middle and the radius of each range are used; spend a larger epsilon.",
                 UtilityWarning,
-                stacklevel=3,
             )
             mean, scale = limits.centre, np.where(limits.known, limits.radius, 1.0)
         else:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
+from discreet._common.blocks import Groups, Shown
 from discreet._common.codec import Amount, Count, Format, Unbounded, built, described, plain, written
 from discreet._common.types import FloatArray
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
 from discreet.privacy.relation import Relation, Unit
-from discreet.privacy.statement import SEEDED, Meaning, belief_after, percent_at_most, statement_of
+from discreet.privacy.statement import SEEDED, Meaning, belief_after, blocks_of, percent_at_most, statement_of
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger.reservation import Reservation
@@ -140,7 +141,7 @@ LARGE_EPSILON = 10.0  # above it a belief of 50 % may become one of more than 99
 
 
 @dataclass(frozen=True, eq=False)
-class Guarantee:
+class Guarantee(Shown):
     """An (epsilon, delta) promise, the neighbouring relation it holds for, and the event that proves it.
 
     `print(guarantee)` shows the statement for people who decide about the data.
@@ -257,6 +258,9 @@ class Guarantee:
 
     def __str__(self) -> str:
         return self.statement()
+
+    def _blocks(self) -> Groups:
+        return blocks_of(self)
 
     def about(self, release: ReleaseRecord | None) -> Guarantee:
         """Return the same promise, for a result that was released under these circumstances."""

@@ -6,7 +6,6 @@ What a plan will release, and how noisily, is read from the same events that are
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from discreet._common.blocks import Facts, Groups, Shown
+from discreet._common.callers import warn
 from discreet._common.digest import digest_of
 from discreet._common.exceptions import NotPrivateWarning, UtilityWarning
 from discreet.privacy import accounting
@@ -21,6 +22,7 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.guarantee import Guarantee, InvalidRows, LedgerReceipt, ReleaseRecord, RowsAre, guarantee_for
 from discreet.privacy.random.generator import RandomGenerator, generator_from
 from discreet.privacy.relation import Relation, Sensitivity, Unit, clipped_sum
+from discreet.privacy.statement import in_numbers
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -196,7 +198,7 @@ def with_shares(releases: list[PlannedRelease], budget: Budget) -> list[PlannedR
 
 
 @dataclass(frozen=True)
-class ReleasePlan:
+class ReleasePlan(Shown):
     """What will be released about a table beside models: fixed from public facts, before a row is read.
 
     Mechanisms and settings are attributes as well: `plan.mechanism` is `plan.mechanisms["mechanism"]`.
@@ -217,8 +219,8 @@ class ReleasePlan:
         What all costs together; None: the mechanisms, one after the other.
     inputs : tuple of str
         What is used beside the rows and taken as public.
-    text : str
-        The plan in words, if there is more to say than its cost.
+    words : tuple of (str, str)
+        The plan in words, by name; by default what it costs.
     """
 
     kind: str
@@ -228,7 +230,7 @@ class ReleasePlan:
     settings: Mapping[str, Any] = field(default_factory=dict)
     cost: Any = None
     inputs: tuple[str, ...] = ()
-    text: str = ""
+    words: tuple[tuple[str, str], ...] = ()
 
     def __getattr__(self, name: str) -> Any:
         for group in ("mechanisms", "settings"):
@@ -285,8 +287,17 @@ class ReleasePlan:
         whole = {} if self.cost is None else {"guarantee": self.guarantee}
         return _DIGESTED_AS.get(self.kind, self.kind), {**self.mechanisms, **self.settings, **whole}
 
-    def __str__(self) -> str:
-        return self.text or repr(self)
+    def _blocks(self) -> Groups:
+        public, promise = self.public, self.guarantee
+        told = {
+            "plan of": self.kind,
+            "table": f"{public.rows:,} {public.unit}s, {public.columns:,} columns",
+            "releases": ", ".join(name for name, part in self.mechanisms.items() if part is not None) or "nothing",
+            "budget": str(self.budget).strip("()"),
+            "in all": in_numbers(promise),
+        }
+        warned = [Facts((("warning", text),)) for text in self.weaknesses() + self.warnings()]
+        return [[Facts(self.words or tuple(told.items()))], *([warned] if warned else [])]
 
 
 class Planned(Protocol):
@@ -414,8 +425,8 @@ def reserve(
 def warn_about(plan: Planned, rows_are_known: bool = True) -> None:
     """Say what a person should know before the rows are read."""
     if plan.budget.is_infinite:
-        warnings.warn("epsilon is infinite: the result is not private.", NotPrivateWarning, stacklevel=5)
+        warn("epsilon is infinite: the result is not private.", NotPrivateWarning)
     for message in plan.weaknesses(rows_are_known):
-        warnings.warn(message, NotPrivateWarning, stacklevel=5)
+        warn(message, NotPrivateWarning)
     for message in plan.warnings():
-        warnings.warn(message, UtilityWarning, stacklevel=5)
+        warn(message, UtilityWarning)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from discreet._common.blocks import Facts, Groups, Heading, paragraphs
 from discreet._common.text import LABEL, facts, one_line, paragraph
 from discreet.privacy import accounting
 from discreet.privacy.relation import Relation, Unit
@@ -103,6 +104,22 @@ def percent_at_most(fraction: float) -> str:
 def statement_of(guarantee: Guarantee) -> str:
     """The whole statement, in paragraphs with headings."""
     return "\n\n".join(_section(name, paragraphs) for name, paragraphs in sections_of(guarantee).items() if paragraphs)
+
+
+def blocks_of(guarantee: Guarantee) -> Groups:
+    """The same for notebooks, below the numbers that everybody asks for first."""
+    told = sections_of(guarantee) | {"Released": []}
+    released = [Heading("Released"), Facts(tuple(release_facts(guarantee).items()))] if guarantee.release else []
+    groups = [[Heading(name), *paragraphs(texts)] for name, texts in told.items() if texts]
+    return [[Facts((("promise", in_numbers(guarantee)),))], *groups[:1], released, *groups[1:]]
+
+
+def in_numbers(guarantee: Guarantee) -> str:
+    """Epsilon, delta and relation, rounded up."""
+    if not guarantee.is_private:
+        return "none: epsilon is infinite"
+    epsilon, delta = rounded_up(guarantee.epsilon, 6), rounded_up(guarantee.delta, 4)
+    return f"epsilon = {epsilon}, delta = {delta}, relation {guarantee.relation}"
 
 
 def sections_of(guarantee: Guarantee) -> dict[str, list[str]]:

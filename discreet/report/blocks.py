@@ -6,62 +6,10 @@ Texts are plain: every text is escaped when the page is written, here and nowher
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
-from discreet._common.text import one_line
-
-if TYPE_CHECKING:
-    from jinja2 import Template
-
-
-class Block:
-    """A part of a section; the templates know how to write each kind."""
-
-    @property
-    def kind(self) -> str:
-        """The name of the class in small letters."""
-        return type(self).__name__.lower()
-
-
-@dataclass(frozen=True)
-class Text(Block):
-    """A paragraph."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Heading(Block):
-    """A heading inside a section."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Items(Block):
-    """A list of points."""
-
-    items: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Facts(Block):
-    """Names and values."""
-
-    facts: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class Table(Block):
-    """Lines of cells under a header; `numbers` are the places of the columns that hold numbers."""
-
-    caption: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    numbers: tuple[int, ...] = ()
+from discreet._common.blocks import Block, plain_line, template
 
 
 @dataclass(frozen=True)
@@ -125,57 +73,16 @@ class Report:
 
     def html(self) -> str:
         """Return one self-contained page of HTML: the browser runs nothing and fetches nothing."""
-        return _template("page.html", _plain).render(report=self)
+        return template("page.html", plain_line, __package__).render(report=self)
 
     def markdown(self) -> str:
         """Return the same content as Markdown, without the pictures."""
-        return _template("page.md", _as_markdown).render(report=self)
+        return template("page.md", _as_markdown, __package__).render(report=self)
 
 
-def paragraphs(texts: list[str]) -> tuple[Block, ...]:
-    """Paragraphs as blocks; those that begin with "- " become one list."""
-    found: list[Block] = []
-    points: list[str] = []
-    for text in texts:
-        if text.startswith("- "):
-            points.append(text.removeprefix("- "))
-            continue
-        found += [Items(tuple(points))] if points else []
-        points = []
-        found.append(Text(text))
-    return (*found, Items(tuple(points))) if points else tuple(found)
-
-
-LONGEST = 5_000  # characters of a text, at most: a name in a file may have any length
 _MARKS = re.compile(r"([\\`*_{}\[\]#|~!])")
 # What begins a list, or makes a heading of the line above.
 _LINE_START = re.compile(r"^(\d*)([.)](?=\s|$)|[-+](?=\s|$)|[-=]+$)")
-
-
-@cache
-def _template(name: str, prepared: Callable[[str], str]) -> Template:
-    """A template; every text in it that is not its own markup is prepared, and escaped if that is still needed."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
-    def finalize(value: Any) -> Any:
-        return value if isinstance(value, Markup) else prepared(one_line(str(value), LONGEST))
-
-    environment = Environment(
-        loader=PackageLoader("discreet.report"),
-        autoescape=True,
-        finalize=finalize,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template(name)
-
-
-def _plain(line: str) -> str:
-    """A number stays together with its per cent sign; what remains is escaped as HTML."""
-    return line.replace(" %", "\u00a0%")
 
 
 def _as_markdown(line: str) -> str:

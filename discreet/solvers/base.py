@@ -6,13 +6,13 @@ reads the rows and may do only what the plan says.
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal
 
+from discreet._common.callers import warn
 from discreet._common.exceptions import IncompatibleSolverError, PrivacyLeakWarning
 from discreet._common.types import FloatArray, Progress
 from discreet.data.people import gather_persons
@@ -250,7 +250,7 @@ class Solver(ABC, Generic[M, S]):
         scaled = scaled_problem(plan, rows, scaling_of(plan, rows, rng), rng)
         if trace == "non-private":
             told = "the objective trace is read from the rows without noise."
-            warnings.warn(told, PrivacyLeakWarning, stacklevel=2)
+            warn(told, PrivacyLeakWarning)
         run = Run(rng, progress, trace == "non-private")
         w, iterations = self._descend(scaled, plan, run)
         coef, intercept = scaled.to_user(w)

@@ -9,9 +9,10 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from discreet._common.blocks import Block, Facts, Groups, Shown, Table, numbers_of
 from discreet._common.codec import written
 from discreet._common.digest import digest_of
-from discreet._common.text import facts, table
+from discreet._common.text import facts
 from discreet.data.public import MOST_ROWS
 from discreet.privacy import accounting
 from discreet.privacy.guarantee import Guarantee, guarantee_for
@@ -91,7 +92,7 @@ S = TypeVar("S", bound=Settings)
 
 
 @dataclass(frozen=True, eq=False)
-class Plan(Generic[M, S]):
+class Plan(Shown, Generic[M, S]):
     """Everything that is decided before the first row is read.
 
     Attributes
@@ -278,18 +279,15 @@ class Plan(Generic[M, S]):
             "event": accounting.event_to_dict(self.event),
         }
 
-    def __str__(self) -> str:
-
-        return describe_plan(self)
-
-
-def describe_plan(plan: Plan) -> str:
-    """The whole plan, for people."""
-    blocks = [facts(facts_of(plan).items())]
-    if plan.is_noisy:
-        blocks += [table([HEADER, *spending_of(plan)], words=(0, 4)), facts([("share", describe_shares(plan))])]
-    blocks.append(facts([("standard error", describe_error(plan))]))
-    return "\n\n".join([*blocks, *(facts([("warning", text)]) for text in plan.weaknesses() + plan.warnings())])
+    def _blocks(self) -> Groups:
+        """The whole plan, for people."""
+        spending: list[list[Block]] = []
+        if self.is_noisy:
+            releases = Table("", HEADER, tuple(spending_of(self)), numbers_of(HEADER, words=(0, 4)))
+            spending = [[releases], [Facts((("share", describe_shares(self)),))]]
+        warned = [[Facts((("warning", text),))] for text in self.weaknesses() + self.warnings()]
+        error = Facts((("standard error", describe_error(self)),))
+        return [[Facts(tuple(facts_of(self).items()))], *spending, [error], *warned]
 
 
 def describe_theory(theory: PlanTheory) -> str:

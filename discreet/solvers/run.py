@@ -8,7 +8,6 @@ by its type: docs/plans.md.
 from __future__ import annotations
 
 import math
-import warnings
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import singledispatch
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from discreet._common.callers import warn
 from discreet._common.docstrings import with_options
 from discreet._common.exceptions import UtilityWarning
 from discreet._common.threads import thread_count
@@ -86,18 +86,16 @@ def warn_of_nothing_learned(solution: Solution) -> None:
     """Warn that the noise hid the target or all columns; the scaling has been released, so this tells nothing more."""
     scaling, learned = solution.scaling, solution.plan.scaling_plan.learns_target
     if learned and scaling.target_low == scaling.target_high and solution.plan.is_noisy:
-        warnings.warn(
+        warn(
             f"the target could not be told from noise, so the model predicts {scaling.constant_prediction:g} for every "
             "row; pass y_bounds=(low, high), or spend more epsilon on more rows.",
             UtilityWarning,
-            stacklevel=3,
         )
     elif scaling.columns and scaling.frozen.all():
-        warnings.warn(
+        warn(
             "no column could be told from noise, so the model is a constant; if limits of the columns are known, pass "
             "them as bounds=(low, high), or spend more epsilon on more rows.",
             UtilityWarning,
-            stacklevel=3,
         )
 
 

@@ -206,10 +206,12 @@ def test_pipeline_clone_and_set_output():
         StandardScaler().set_output(transform="pandas"),
         LogisticRegression(classes=[0, 1], bounds=(-5.0, 5.0)),
     )
-    pipeline.fit(frame, y)
+    with pytest.warns(PrivacyLeakWarning, match="step 'standardscaler'"):
+        pipeline.fit(frame, y)
     assert pipeline[-1].feature_names_in_.tolist() == list("abcd")
     assert clone(pipeline[-1]).get_params() == pipeline[-1].get_params()
-    assert cross_val_score(pipeline, frame, y, cv=3).shape == (3,)
+    with pytest.warns(PrivacyLeakWarning):  # of the scaler, and of exact scores
+        assert cross_val_score(pipeline, frame, y, cv=3).shape == (3,)
 
 
 @pytest.mark.slow
@@ -239,7 +241,8 @@ def test_metadata_routing_of_sample_weight():
     with sklearn.config_context(enable_metadata_routing=True):
         model = LogisticRegression(classes=[0, 1], bounds=(-3e3, 3e3)).set_fit_request(sample_weight=True)
         pipeline = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), model)
-        pipeline.fit(X, y, sample_weight=weight)
+        with pytest.warns(PrivacyLeakWarning, match="StandardScaler"):
+            pipeline.fit(X, y, sample_weight=weight)
     assert pipeline[-1].coef_.shape == (1, 4)
 
 

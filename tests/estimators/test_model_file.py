@@ -258,3 +258,10 @@ def test_another_kind_of_file_is_refused(tmp_path, text):
     file.write_text(text)
     with pytest.raises(ValueError, match="not a model of discreet"):
         load_model(file)
+
+
+def test_a_pipeline_is_refused_with_what_to_do_instead(tmp_path):
+    from sklearn.pipeline import make_pipeline
+
+    with pytest.raises(ValueError, match=r"a model alone: pickle the pipeline, or save its last step, pipeline\[-1\]"):
+        save_model(make_pipeline(discreet.Ridge()), tmp_path / "model.json")

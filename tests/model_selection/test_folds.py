@@ -21,7 +21,7 @@ from sklearn.model_selection import (
     cross_validate,
 )
 
-from discreet import LogisticRegression, Ridge
+from discreet import LogisticRegression, PrivacyLeakWarning, Ridge
 from discreet.model_selection import folds_guarantee
 from discreet.model_selection.private_scores import BY_POSITION
 from discreet.privacy import accounting
@@ -117,7 +117,8 @@ def test_a_row_more_moves_other_rows_between_folds():
 
 
 def models_of(model, X, y, cv, **arguments):
-    return cross_validate(model, X, y, cv=cv, return_estimator=True, **arguments)["estimator"]
+    with pytest.warns(PrivacyLeakWarning, match="cross_validate computes exact scores"):
+        return cross_validate(model, X, y, cv=cv, return_estimator=True, **arguments)["estimator"]
 
 
 def test_the_models_of_all_folds_compose():

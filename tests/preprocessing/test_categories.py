@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 
 from discreet import Budget, Ledger, LogisticRegression, Relation
 from discreet._common.exceptions import BudgetExceededError, UtilityWarning
+from discreet.data.pipeline_steps import why_refused
 from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.preprocessing import (
@@ -41,7 +42,6 @@ from discreet.preprocessing.categories import (
     one_hot,
     plan_counts,
 )
-from discreet.preprocessing.pipeline import why_refused
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.random.generator import seeded_generator
 

@@ -204,7 +204,8 @@ def test_unions_are_opened_and_open_learners_are_refused():
     for part, private in ((columns, 1), (union, 2)):
         promise = pipeline_guarantee(make_pipeline(part).fit(X))
         assert epsilon_of(promise.event, promise.delta, Relation.REPLACE) > 2.9 * private**0.5
-    leaky = make_pipeline(StandardScaler(), PrivateBounds(epsilon=3.0)).fit(X)
+    with pytest.warns(PrivacyLeakWarning, match="StandardScaler"):
+        leaky = make_pipeline(StandardScaler(), PrivateBounds(epsilon=3.0)).fit(X)
     with pytest.raises(ValueError, match=r"'standardscaler' .StandardScaler. learned .* use PrivateScaler"):
         pipeline_guarantee(leaky)
     with pytest.raises(ValueError, match="nothing in it is private"):

@@ -29,8 +29,8 @@ from sklearn.preprocessing import (
 from sklearn.utils import all_estimators
 
 from discreet import LogisticRegression, Ridge
+from discreet.data.pipeline_steps import ROW_BY_ROW, why_refused
 from discreet.preprocessing import PrivateScaler, check_pipeline, pipeline_guarantee
-from discreet.preprocessing.pipeline import ROW_BY_ROW, why_refused
 
 MODEL = LogisticRegression(classes=[0, 1], bounds=(-3.0, 3.0))
 
@@ -39,6 +39,7 @@ def coefficient(pipeline, X, y):
     return float(pipeline.fit(X, y)[-1].coef_[0, 0])
 
 
+@pytest.mark.filterwarnings("ignore::discreet.PrivacyLeakWarning")  # tests/data/test_composites.py expects it
 def test_one_row_behind_a_standard_scaler_decides_about_all():
     """A row of 1e9 makes all others equal: the model behind the scaler loses what it knew, at any epsilon."""
     X = np.random.default_rng(0).uniform(-1.0, 1.0, (2_000, 1))
@@ -57,6 +58,7 @@ def test_one_row_behind_a_standard_scaler_decides_about_all():
     assert pipeline_guarantee(make_pipeline(PrivateScaler(bounds=(-1.0, 1.0)), MODEL).fit(X, y)).leaks == ()
 
 
+@pytest.mark.filterwarnings("ignore::discreet.PrivacyLeakWarning")  # tests/data/test_composites.py expects it
 def test_a_learned_category_shows_in_the_number_of_columns():
     """The only row with category "c" adds a column: declared categories have it whether the row is there or not."""
     X = np.array(["a", "b"] * 200, dtype=object)[:, None]
@@ -76,6 +78,7 @@ def test_a_learned_category_shows_in_the_number_of_columns():
     assert pipeline_guarantee(pipeline).epsilon == pytest.approx(1.0, rel=2e-3)
 
 
+@pytest.mark.filterwarnings("ignore::discreet.PrivacyLeakWarning")  # tests/data/test_composites.py expects it
 def test_the_density_decides_whether_columns_are_sparse():
     """One entry of one row crosses `sparse_threshold`, and the plan of the model shows it."""
     X = pd.DataFrame({"group": ["a", "b"] * 200, "value": 0.0})
@@ -154,6 +157,17 @@ def test_everything_else_is_refused_with_a_reason_in_one_line(step, reason):
     with pytest.raises(ValueError, match=f"step 'part.step.*{reason}") as refused:
         check_pipeline(Pipeline([("part", Pipeline([("step", step), ("last", MODEL)]))]))
     assert "\n" not in str(refused.value)
+
+
+def test_all_that_must_change_is_listed_at_once():
+    leaky = make_column_transformer((SimpleImputer(), [0]), (PrivateScaler(), [1]))
+    with pytest.raises(ValueError, match="no statement can be made: ") as refused:
+        check_pipeline(make_pipeline(StandardScaler(), leaky, OneHotEncoder(), MODEL))
+    told = str(refused.value)
+    names = ["'standardscaler' (", "'columntransformer' (", "'columntransformer.simpleimputer' (", "'onehotencoder' ("]
+    assert [told.index(f"({k}) step {name}") for k, name in enumerate(names, start=1)]
+    assert "(5)" not in told
+    assert "\n" not in told
 
 
 def test_no_other_estimator_of_scikit_learn_is_allowed():

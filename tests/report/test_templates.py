@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 from jinja2 import UndefinedError
 
-from discreet.report.blocks import Blanks, Block, Facts, Figure, Heading, Items, Notice, Report, Section, Table, Text
+from discreet._common.blocks import Block, Facts, Heading, Items, Table, Text
+from discreet.report.blocks import Blanks, Figure, Notice, Report, Section
 from tests.report_tools import Page
 
 HOSTILE = "</td></p><script>alert('1')</script>{{ 12347 * 3 }}{#x & \" |x|\n# line\n\n- item [a](http://b) www.c.de @d"

@@ -24,7 +24,6 @@ from discreet.solvers import StochasticGradientDescent as Stochastic
 from discreet.solvers._shared.batch_steps import DifferenceSum, GradientSum
 from discreet.solvers._shared.coordinates import CoordinateSums
 from discreet.solvers.greedy_coordinate_descent import moves_to
-from discreet.solvers.plan import describe_plan
 from tests.catalogue import table
 from tests.stored_rows import StoredTable
 
@@ -82,8 +81,8 @@ def test_the_plan_says_how_often_the_file_is_read(name):
     plan = solver.plan(problem, public, BUDGET)
     solver.solve(problem, stored, plan, seeded_generator(0))
     assert stored.passes - plan_of_scales(problem, public) == plan.settings.passes_over_rows
-    assert f"{plan.settings.passes_over_rows} by the steps" in describe_plan(plan)
-    assert "passes over rows" not in describe_plan(solver.plan(problem, BOUNDS, BUDGET))
+    assert f"{plan.settings.passes_over_rows} by the steps" in str(plan)
+    assert "passes over rows" not in str(solver.plan(problem, BOUNDS, BUDGET))
     told = [line for line in plan.warnings() if "every step reads the whole table" in line]
     assert bool(told) == (name in ("sgd", "svrg"))
 

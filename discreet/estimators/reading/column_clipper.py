@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from discreet.data.pipeline_steps import allow_row_by_row
 from discreet.data.public import clip_columns
 from discreet.data.validation import validate_features
 
@@ -92,3 +93,6 @@ def _ends(low: Any, high: Any, columns: int) -> tuple[Any, Any]:
     if not (found[0] <= found[1]).all():
         raise ValueError("low must not be above high, and neither may be NaN; give the ends of every column in order.")
     return found[0], found[1]
+
+
+allow_row_by_row(ColumnClipper)

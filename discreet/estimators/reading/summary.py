@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet._common.blocks import Groups, Shown, as_text
 from discreet._common.types import FloatArray
 from discreet.estimators.reading.coefficient_noise import CoefficientNoise, coefficient_noise
 from discreet.estimators.reading.linear_form import LinearForm, has_end, linear_form
@@ -20,7 +21,7 @@ SHOWN_COLUMNS = 40  # of a printed table; those that can move the prediction mos
 
 
 @dataclass(frozen=True, eq=False)
-class ModelSummary:
+class ModelSummary(Shown):
     """What a fitted model says; `print(summary)` is for people, `summary.to_dict()` for machines.
 
     Everything in it was released or is public: the guarantee of the model covers it.
@@ -65,12 +66,14 @@ class ModelSummary:
         columns : int, default=40
             How many columns are shown at most: those that can move the prediction most, in the order of the table.
         """
-        from discreet.estimators.reading.summary_text import describe
+        from discreet.estimators.reading.summary_text import blocks_of
 
-        return describe(self, columns)
+        return as_text(blocks_of(self, columns))
 
-    def __str__(self) -> str:
-        return self.text()
+    def _blocks(self) -> Groups:
+        from discreet.estimators.reading.summary_text import blocks_of
+
+        return blocks_of(self, SHOWN_COLUMNS)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as JSON values; what is missing or not known is None."""

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet._common.text import facts, one_line, table
+from discreet._common.blocks import Facts, Groups, Table, Text, numbers_of
+from discreet._common.text import one_line
 from discreet.estimators.reading.linear_form import has_end
 from discreet.privacy.statement import leaks_told, meaning_of, rounded_up
 from discreet.solvers.plan import describe_scaling
@@ -19,17 +20,18 @@ HEADER = ("column", "low", "high", "per unit", "per range", "noise")
 DOUBTFUL = 2.0  # standard deviations of noise that a coefficient must exceed for its sign to be told
 
 
-def describe(summary: ModelSummary, columns: int) -> str:
+def blocks_of(summary: ModelSummary, columns: int) -> Groups:
     """The whole summary."""
-    form = summary.form
-    blocks = [_facts(summary)]
     shown = sorted(most_moving(summary, columns))
-    for output in range(form.intercept.size):
-        blocks.append(f"{heading(summary, output)}:\n{table([HEADER, *lines_of(summary, output, shown)])}")
-    return "\n\n".join([*blocks, _notes(summary, shown), _privacy(summary)])
+    numbers = numbers_of(HEADER)
+    outputs = [
+        [Text(f"{heading(summary, output)}:"), Table("", HEADER, tuple(lines_of(summary, output, shown)), numbers)]
+        for output in range(summary.form.intercept.size)
+    ]
+    return [[_facts(summary)], *outputs, [_notes(summary, shown)], [_privacy(summary)]]
 
 
-def _facts(summary: ModelSummary) -> str:
+def _facts(summary: ModelSummary) -> Facts:
     release = summary.guarantee.release
     lines = {"model": summary.estimator, "solver": summary.solver}
     if summary.chosen_because:
@@ -38,7 +40,7 @@ def _facts(summary: ModelSummary) -> str:
         lines["table"] = f"{release.rows:,} {summary.guarantee.unit}s, {summary.form.columns:,} columns"
     if summary.form.labels:
         lines["classes"] = ", ".join(repr(label) for label in summary.form.labels)
-    return facts(lines.items())
+    return Facts(tuple(lines.items()))
 
 
 def heading(summary: ModelSummary, output: int) -> str:
@@ -72,7 +74,7 @@ def lines_of(summary: ModelSummary, output: int, shown: list[int], longest: int 
     return [*rows, ("(intercept)", "", "", _short(form.intercept[output]), "", _short(noise.intercept))]
 
 
-def _notes(summary: ModelSummary, shown: list[int]) -> str:
+def _notes(summary: ModelSummary, shown: list[int]) -> Facts:
     hidden = summary.form.columns - len(shown)
     more = f"{hidden:,} columns that can move it less are not shown; " if hidden else ""
     clipped = "entries outside are moved to the nearest end before anything is predicted"
@@ -85,7 +87,7 @@ def _notes(summary: ModelSummary, shown: list[int]) -> str:
         "per range": "how far the way from low to high moves it; compares columns of different units.",
         "noise": noise_told(summary),
     }
-    return facts(notes.items())
+    return Facts(tuple(notes.items()))
 
 
 def ranges_told(summary: ModelSummary) -> str:
@@ -106,13 +108,13 @@ def noise_told(summary: ModelSummary) -> str:
     return f"{sentence} {count} are below {DOUBTFUL:g} times it: their signs may be noise."
 
 
-def _privacy(summary: ModelSummary) -> str:
+def _privacy(summary: ModelSummary) -> Facts:
     guarantee, lines = summary.guarantee, meaning_of(summary.guarantee)
     if guarantee.is_private:
         epsilon, delta = rounded_up(guarantee.epsilon, 6), rounded_up(guarantee.delta, 4)
         lines = [f"epsilon {epsilon}, delta {delta}, relation {guarantee.relation}", *lines]
     parts = {"privacy": lines, "Not covered": leaks_told(guarantee)}
-    return facts(("" if k else name, text) for name, texts in parts.items() for k, text in enumerate(texts))
+    return Facts(tuple(("" if k else name, text) for name, texts in parts.items() for k, text in enumerate(texts)))
 
 
 def _end(end: float) -> str:

@@ -7,7 +7,6 @@ that follow; and the certificate. How to use it: docs/fairness.md; theorems and 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet._common.callers import warn
 from discreet._common.checks import at_least_zero, number_in, one_of, whole
 from discreet._common.exceptions import PrivacyLeakWarning
 from discreet._common.types import BoolArray, FloatArray
@@ -442,4 +442,4 @@ def _warn(public_rows: bool, leaking: bool) -> None:
     else:
         why = "it reads these rows without noise; use private_certificate, or say public_rows=True if they are public"
     text = f"the fairness certificate is not private and must not be shown: {why}."
-    warnings.warn(text, PrivacyLeakWarning, stacklevel=3)
+    warn(text, PrivacyLeakWarning)

@@ -7,13 +7,13 @@ docs/guarantees/private-evaluation.md, section 2.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from discreet._common.callers import warn
 from discreet._common.checks import check_threshold, number_in
 from discreet._common.docstrings import with_options
 from discreet._common.exceptions import PrivacyLeakWarning
@@ -301,11 +301,10 @@ def gradient_distance(
     public, budget = facts_of(data, None, relation=relation, public_n=public_n, **promised)
     check_same_mean(model, public.rows)
     if epsilon is None:
-        warnings.warn(
+        warn(
             "the distance from the optimum is read from the rows without noise, which leaks; pass epsilon= to pay for "
             "a private one.",
             PrivacyLeakWarning,
-            stacklevel=2,
         )
         mean = objective.gradient_sum(data, 0.0) / public.rows
         return PlainGradientDistance(**facts, distance=objective.residual(mean))

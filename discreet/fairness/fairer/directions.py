@@ -7,13 +7,13 @@ docs/guarantees/fair-models.md.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from discreet._common.callers import warn
 from discreet._common.docstrings import with_options
 from discreet._common.exceptions import UtilityWarning
 from discreet._common.types import FloatArray, IndexArray
@@ -310,10 +310,9 @@ def private_directions(
     names = direction_names(cells)
     for name, part in zip(names, share, strict=True):
         if part > MOSTLY_NOISE:
-            warnings.warn(
+            warn(
                 f"of the direction {name} a part of {part:.0%} may be noise; spend a larger epsilon, or declare it.",
                 UtilityWarning,
-                stacklevel=2,
             )
     return ReleasedDirections(values, booking.guarantee, data.weight is not None, names, share)
 

@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.checks import at_least_zero
 from discreet._common.types import FloatArray
+from discreet.data.pipeline_steps import allow_row_by_row
 from discreet.data.public import check_complete_bounds
 from discreet.data.validation import LARGEST_BOUND, validate_features
 from discreet.fairness.fairer.directions import ReleasedDirections
-from discreet.preprocessing.pipeline import allow_row_by_row
 from discreet.problem.coupled_penalties import checked_directions
 
 SMALLEST_LENGTH = 1e-12  # of the longest direction: what is shorter is rounding, as where directions add up to 0

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import ROUND_FLOOR, Context
 from functools import lru_cache
 from typing import Any
 
@@ -20,6 +21,8 @@ from discreet.privacy.relation import Relation, Unit, unit_from
 # A plan calibrated to exactly the whole budget may miss it by rounding. The slack is granted once, to the
 # composition of everything, so it does not add up over reservations.
 _SLACK = 1.0 + 1e-9
+_THREE_DIGITS = Context(prec=3, rounding=ROUND_FLOOR)
+LEAST_SHOWN = 1e-3  # of the promised epsilon: nothing useful is released for less
 
 
 @dataclass(frozen=True)
@@ -142,17 +145,16 @@ class Account:
         return self.allowance.covers(self.plus(event).total)
 
     def require(self, event: str) -> None:
-        """Raise an error that says what is left unless one more event would keep the promise."""
+        """Raise an error that says what would fit unless one more event would keep the promise."""
         if self.covers(event):
             return
-        allowance, together, room = self.allowance, self.plus(event).spent, self.room()
-        fitting = "" if room is None else f"; a release of epsilon {room:.3g} at this delta would fit"
-        raise BudgetExceededError(
-            f"data set {allowance.dataset!r} does not cover this: asked epsilon {allowance.cost_of(event):.6g},"
-            f" spent {self.spent:.6g}, remaining {self.remaining:.6g} of {allowance.epsilon:.6g}"
-            f" (delta {allowance.delta:.6g}, relation {allowance.relation}); together they would cost {together:.6g}"
-            f"{fitting}"
-        )
+        room = self.room()
+        most = float(_THREE_DIGITS.create_decimal(self.remaining if room is None else room))
+        at = f" at delta {self.allowance.delta:.3g}" if self.allowance.delta else ""
+        fitting = f"{'about ' if room is None else ''}epsilon {most:.3g}{at} would fit"
+        if most < LEAST_SHOWN * self.allowance.epsilon:
+            fitting = "its budget is spent"
+        raise BudgetExceededError(f"data set {self.allowance.dataset!r} does not cover this; {fitting}")
 
     def room(self) -> float | None:
         """Return the largest epsilon, at the delta of the promise, of a release that would still be covered.

@@ -338,6 +338,12 @@ class Ledger:
             raise TypeError("an in-memory ledger cannot be pickled: processes share a ledger through a file")
         return type(self), (self.url,), {"allow_seeded": self.allow_seeded}
 
+    def _repr_html_(self) -> str:
+        from discreet._common.blocks import as_html
+        from discreet.privacy.ledger.statement import blocks_of
+
+        return as_html(blocks_of(self))
+
     def __repr__(self) -> str:
         return f"Ledger({without_password(self.url)!r})"
 
@@ -359,6 +365,6 @@ def _unknown(dataset: str, relation: Relation | str | None = None, unit: Unit = 
     kept = Relation(relation or Relation.REPLACE).value
     told = "" if unit == "row" else f", unit={unit!r}"
     return ValueError(
-        f"unknown data set {dataset!r}; first set its budget, for example"
+        f"unknown data set {dataset!r} in this ledger; first set its budget, once: discreet ledger open, or for example"
         f" ledger.open({dataset!r}, epsilon=1.0, delta=1e-6, relation={kept!r}{told})"
     )

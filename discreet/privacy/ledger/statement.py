@@ -9,14 +9,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from discreet._common.text import csv_cell
+from discreet._common.blocks import Groups, Table, Text, numbers_of
+from discreet._common.text import csv_cell, one_line
 from discreet.privacy.accounting import compose, epsilon_of
 from discreet.privacy.ledger.total import event_text
+from discreet.privacy.relation import relation_for
 
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee, LedgerReceipt
     from discreet.privacy.ledger.ledger import Ledger
 
+NAME = 60  # characters of a data set's name that are shown
 FORMAT, VERSION = "discreet ledger", 1
 COLUMNS = (
     "dataset", "entry", "when", "who", "why", "target", "model_sha256", "status", "committed", "epsilon", "delta",
@@ -73,6 +76,26 @@ def ledger_statement(ledger: Ledger, datasets: Sequence[str]) -> dict[str, Any]:
         "head": ledger.head(),
         "datasets": [budget_of(ledger, name) | {"entries": entry_rows(ledger, name)} for name in datasets],
     }
+
+
+def blocks_of(ledger: Ledger) -> Groups:
+    """The budgets of all data sets, for notebooks."""
+    header = ("data set", "epsilon", "spent", "remaining", "delta", "entries", "relation")
+    budgets = [ledger.account(name) for name in ledger.datasets()]
+    rows = tuple(
+        (
+            one_line(granted.dataset, NAME),
+            *(f"{number:.6g}" for number in (granted.epsilon, account.spent, account.remaining)),
+            f"{granted.delta:.3g}",
+            f"{account.total.entries:,}",
+            relation_for(granted.relation, granted.unit),
+        )
+        for account in budgets
+        for granted in [account.allowance]
+    )
+    return [
+        [Table("Budgets", header, rows, numbers_of(header, words=(0, 6)))] if rows else [Text("No budget is open.")]
+    ]
 
 
 def as_json(statement: dict[str, Any]) -> str:

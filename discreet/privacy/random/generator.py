@@ -17,7 +17,6 @@ import numbers
 import operator
 import os
 import threading
-import warnings
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ from typing import Any, Literal, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreet._common.callers import warn
 from discreet._common.exceptions import InsecureRandomnessWarning
 from discreet._common.types import IndexArray
 from discreet.privacy.random import exact
@@ -491,5 +491,5 @@ def generator_from(random_state: object = None) -> RandomGenerator:
             f"random_state must be None, an integer >= 0, a RandomGenerator or a NumPy generator, got {random_state!r}"
         )
     message = "random_state makes the noise reproducible: whoever knows the seed can remove it"
-    warnings.warn(message, InsecureRandomnessWarning, stacklevel=2)
+    warn(message, InsecureRandomnessWarning)
     return seeded_generator(int(random_state))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet._common.blocks import Block, Facts, Heading, Items, Table, Text
 from discreet._common.text import one_line
 from discreet.estimators.reading.summary_text import (
     DOUBTFUL,
@@ -25,7 +26,7 @@ from discreet.estimators.reading.summary_text import (
 from discreet.metrics.record import NAMES
 from discreet.privacy.relation import Unit
 from discreet.privacy.statement import percent_at_most, release_facts, rounded_up
-from discreet.report.blocks import Blanks, Block, Facts, Figure, Heading, Items, Notice, Section, Table, Text
+from discreet.report.blocks import Blanks, Figure, Notice, Section
 from discreet.report.pictures import Bar, calibration, coefficients, roc
 from discreet.solvers.plan import HEADER as SPENDING
 from discreet.solvers.plan import describe_error, describe_shares, facts_of, spending_of

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from discreet._common.blocks import Block, Facts, Heading, Table, Text, paragraphs
 from discreet.privacy.accounting import has_best_of_trials
 from discreet.privacy.ledger.statement import budget_of, entry_rows, receipt_problems
 from discreet.privacy.relation import Relation, Unit, relation_for
 from discreet.privacy.statement import budget_told, percent_at_most, rounded_up, sections_of
 from discreet.privacy.tradeoffs import trade_off
-from discreet.report.blocks import Block, Facts, Figure, Heading, Notice, Section, Table, Text, paragraphs
+from discreet.report.blocks import Figure, Notice, Section
 from discreet.report.pictures import beliefs, errors
 
 if TYPE_CHECKING:
