@@ -29,6 +29,7 @@ _NUMBERS: dict[str, Any] = {"dtype": (np.float64, np.float32)}
 _SPARSE = ("csr", "csc")
 TEXT = "X or y holds text where numbers are expected; encode columns of text first, as DeclaredOneHotEncoder does."
 COMPLEX = "Complex data not supported: X and y must hold real numbers."
+MIXED = "y holds labels of another kind than the classes of the model: texts beside numbers."
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,7 @@ def load_features(X: Any, sample_weight: Any = None) -> Data:
     """Validate a table without a target: at least one row and one column, finite numbers; the target is all zeros."""
     from sklearn.utils import check_array
 
-    with _no_entry_shown():
+    with no_entry_shown():
         table = canonical(check_array(X, accept_sparse=_SPARSE, input_name="X", **_NUMBERS))
     weight = None if sample_weight is None else check_weights(sample_weight, table.shape[0])
     return Data(table, np.zeros(table.shape[0]), weight, owned=is_own_copy(X, table))
@@ -94,7 +95,7 @@ def validate_features(estimator: Any, X: Any, *, reset: bool, sparse: bool = Tru
         keep_names(estimator, len(X.names), X.names, reset)
         return X.X
     _refuse_duplicate_names(X)
-    with _no_entry_shown():
+    with no_entry_shown():
         gaps = {"ensure_all_finite": "allow-nan"} if missing else {}
         table = validate_data(
             estimator, on_host(X), accept_sparse=_SPARSE if sparse else False, reset=reset, **gaps, **_NUMBERS
@@ -122,7 +123,7 @@ def validate_rows(estimator: Any, X: Any, y: Any, *, numeric: bool, reset: bool)
         table, target = X.X, np.asarray(X.y if y is None else y)
     else:
         _refuse_duplicate_names(X)
-        with _no_entry_shown():
+        with no_entry_shown():
             table, target = validate_data(
                 estimator, X, y, accept_sparse=_SPARSE, y_numeric=numeric, reset=reset, **_NUMBERS
             )
@@ -130,18 +131,18 @@ def validate_rows(estimator: Any, X: Any, y: Any, *, numeric: bool, reset: bool)
 
 
 @contextmanager
-def _no_entry_shown(text: str = TEXT) -> Iterator[None]:
+def no_entry_shown(text: str = TEXT) -> Iterator[None]:
     """Keep checks from telling of single entries.
 
-    scikit-learn's test for NaN, a sum of all entries, warns of huge ones of both signs (inf - inf), and its refusal of
-    complex numbers shows the table. NumPy quotes the first text that is no number.
+    scikit-learn's test for NaN, a sum of all entries, warns of huge ones of both signs (inf - inf), and its refusals of
+    complex numbers and of labels of two kinds show the table. NumPy quotes the first text that is no number.
     """
     try:
         with np.errstate(invalid="ignore"):
             yield
     except ValueError as error:
         told = str(error)
-        for start, instead in (("could not convert", text), ("Complex data", COMPLEX)):
+        for start, instead in (("could not convert", text), ("Complex data", COMPLEX), ("Mix of label", MIXED)):
             if start in told:
                 raise ValueError(instead) from None
         raise
@@ -149,7 +150,7 @@ def _no_entry_shown(text: str = TEXT) -> Iterator[None]:
 
 def as_numbers(values: Any, text: str = TEXT) -> FloatArray:
     """Values as an array of numbers; where there is text, the error says so and does not quote it."""
-    with _no_entry_shown(text):
+    with no_entry_shown(text):
         return np.asarray(values, dtype=np.float64)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 
-from discreet.data.validation import declared_classes
+from discreet.data.validation import declared_classes, no_entry_shown
 from discreet.estimators.base import PrivateLinearModel, explains_parameters
 from discreet.estimators.class_weights import class_weights, largest_weight
 from discreet.problem.losses import ClassWeighted, Logistic, Loss, Multinomial, OneVsRest, SmoothedHinge
@@ -115,7 +115,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         float
             The share of the rows that are predicted right.
         """
-        return float(super().score(X, y, sample_weight))
+        with no_entry_shown():
+            return float(super().score(X, y, sample_weight))
 
 
 @explains_parameters

@@ -116,7 +116,17 @@ def test_predictions_are_those_of_the_loaded_model(tmp_path, form):
 def test_no_label_is_a_formula_to_a_spreadsheet(tmp_path):
     """A text that would be run gets an apostrophe; numbers written as texts do not, nor do numbers."""
     labels = ["=cmd()", "+1 week", "-2", "@sum", "\t=1", "\ufeff\u200b\uff1d1", "\ufe62 1", "a;=1\n@b", "a, -b", "ill"]
-    safe = ["'=cmd()", "'+1 week", "-2", "'@sum", "'\t'=1", "'\ufeff\u200b\uff1d1", "'\ufe62 1", "a;'=1\n'@b", *labels[-2:]]
+    safe = [
+        "'=cmd()",
+        "'+1 week",
+        "-2",
+        "'@sum",
+        "'\t'=1",
+        "'\ufeff\u200b\uff1d1",
+        "'\ufe62 1",
+        "a;'=1\n'@b",
+        *labels[-2:],
+    ]
     assert [csv_cell(label) for label in labels] == safe
     rows = range(400)
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{x},{'=cmd()' if x > 200 else 'ill'}\n" for x in rows))
