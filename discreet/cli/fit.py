@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -19,6 +20,7 @@ from discreet.cli.console import (
     parse_labels,
     parse_pair,
     print_json,
+    save_paid,
     wants_progress,
 )
 from discreet.privacy.relation import Relation, relation_for
@@ -105,7 +107,7 @@ def fit(
     Nothing needs to be declared: scales are learned privately, and noisy counts tell whether the target is 0/1 or a
     number; other codes, such as 1 and 2, are asked about. What is declared (bounds, classes, a schema) saves budget.
     """
-    from discreet.estimators.model_file import save_model
+    from discreet.estimators.model_file import save_model, to_dict
     from discreet.estimators.table_fit import FitRequest, fit_table
 
     book = _book(ledger, dataset, note)
@@ -128,7 +130,7 @@ def fit(
         if book is not None:
             book.target = str(declared.target.name)
         done = fit_table(file, request, out_of_core if dask is None else True)
-    save_model(done.model, out, done.schema, overwrite=force)
+    save_paid(out, partial(save_model, done.model, out, done.schema, force), partial(to_dict, done.model, done.schema))
     budget = None if book is None else _record_model(book, str(dataset), out)
     if json:
         print_json(summary(done) | {"out": str(out), "ledger": budget})

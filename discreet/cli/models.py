@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +23,7 @@ from discreet.cli.console import (
     opened,
     parse_pair,
     print_json,
+    save_paid,
 )
 
 
@@ -127,7 +129,7 @@ def evaluate(
         rows = file.stored(schema) if elsewhere else file.read(schema, target=True)
         found = evaluate_model(estimator, rows, None if elsewhere else rows.y, epsilon, delta, **settings)
     if out is not None:
-        save_evaluation(found, out, overwrite=force)
+        save_paid(out, partial(save_evaluation, found, out, force), found.to_dict)
     if estimator.guarantee_.unit == "person":
         complain("warning", ROWS_ALONE)
     answer(json, found.to_dict, found)

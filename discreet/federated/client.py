@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import secrets
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from discreet._common.checks import at_least_zero, fraction, one_of
-from discreet._common.codec import Count, Format, UsualArray, built, plain, read_json_file, written
+from discreet._common.codec import Count, Format, UsualArray, built, plain, read_json_file, write_durably, written
 from discreet._common.digest import digest_of
 from discreet._common.exceptions import BudgetExceededError
 from discreet._common.types import FloatArray
@@ -162,29 +161,6 @@ class StateInMemory:
     def save(self, state: ClientState) -> None:
         """Keep the state."""
         self._state = state
-
-
-def write_durably(path: Path, text: str, mode: int = 0o600) -> None:
-    """Replace a file by one with this text, and wait until the disk has it; by default only its owner may read it."""
-    new = path.with_name(f"{path.name}.new")
-    try:
-        new.unlink(missing_ok=True)  # left by a crash, perhaps with other permissions
-        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)
-    except OSError as error:  # a full disk does not name the file
-        with suppress(OSError):
-            new.unlink(missing_ok=True)
-        raise OSError(error.errno, f"{error.strerror}, so that nothing was changed", str(path)) from error
-    if sys.platform == "win32":  # folders cannot be opened there
-        return
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 MAX_DELTA = 0.01  # a larger one makes every epsilon meaningless
