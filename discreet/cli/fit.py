@@ -16,6 +16,7 @@ from discreet.cli.console import (
     check_free,
     check_ledger,
     command,
+    complain,
     opened,
     parse_labels,
     parse_pair,
@@ -173,7 +174,10 @@ def _record_model(book: ModelLedger, dataset: str, out: Path) -> dict[str, Any]:
     from discreet.privacy.ledger.statement import budget_of
 
     sha256 = hashlib.sha256(out.read_bytes()).hexdigest()
-    book.record_model(sha256)
+    try:
+        book.record_model(sha256)
+    except OSError as error:
+        complain("warning", f"the ledger could not note the hash of {out}: {error}")
     return budget_of(book, dataset) | {"entries": [r.id for r in book.granted], "model_sha256": sha256}
 
 
