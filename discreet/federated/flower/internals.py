@@ -39,6 +39,7 @@ from flwr.supernode.runtime.run_clientapp import pull_task_input, push_message, 
 
 _log = logging.getLogger(__name__)
 
+NOT_ACCEPTED = "its key must be registered there, and the clocks of both machines must agree to within seconds."
 ACQUIRE = frozenset({"/flwr.proto.Runtime/AcquireTask"})
 
 
@@ -154,14 +155,15 @@ class EarlierConnection:
         if not isinstance(private, EllipticCurvePrivateKey):
             raise ValueError(f"{key} is not a key on an elliptic curve; make one with: ssh-keygen -t ecdsa -b 384")
         signature = NodeAuthHttpInterceptor(private, private.public_key())
-        version = RuntimeVersionHttpInterceptor(component_name="SuperNode")
-        with (
-            contextlib.suppress(httpx.HTTPError),
-            FleetHttpClient.from_server_address(
-                superlink, False, authority.read_bytes(), interceptors=[version, signature]
-            ) as connection,
-        ):
-            connection.DeactivateNode(DeactivateNodeRequest(node_id=node))
+        signs = [RuntimeVersionHttpInterceptor(component_name="SuperNode"), signature]
+        try:
+            with FleetHttpClient.from_server_address(superlink, False, authority.read_bytes(), signs) as connection:
+                connection.DeactivateNode(DeactivateNodeRequest(node_id=node))
+        except httpx.HTTPStatusError as error:
+            if error.response.status_code == httpx.codes.UNAUTHORIZED:
+                _log.warning("%s does not accept the signature of this client: %s", superlink, NOT_ACCEPTED)
+        except httpx.HTTPError:
+            pass
 
     def _number(self) -> int | None:
         try:
