@@ -37,6 +37,8 @@ from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 from flwr.supernode.runtime.run_clientapp import pull_task_input, push_message, push_task_output
 
+from discreet._common.codec import write_durably
+
 _log = logging.getLogger(__name__)
 
 NOT_ACCEPTED = "its key must be registered there, and the clocks of both machines must agree to within seconds."
@@ -144,7 +146,7 @@ class EarlierConnection:
     def remember(self, node: int) -> None:
         """Keep the number."""
         if self._number() != node:
-            self.path.write_text(str(node))
+            write_durably(self.path, str(node))
 
     def end(self, superlink: str, authority: Path, key: Path) -> None:
         """Tell the SuperLink that the connection has ended; without a number or an answer, it finds out by itself."""
