@@ -137,32 +137,6 @@ def refused(table: Path, name: str, meddle: Callable[[Path], None]) -> dict[str,
         return row(name, "the run is refused", said, url, [], passed)
 
 
-def measure(names: list[str] | None = None) -> list[dict[str, Any]]:
-    """All faults, or those of which the name is given."""
-    with tempfile.TemporaryDirectory() as folder:
-        X = np.random.default_rng(0).normal(size=(ROWS, COLUMNS))
-        frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(COLUMNS)]).assign(y=(X[:, 0] > 0.0).astype(int))
-        table = Path(folder) / "table"
-        table.mkdir()
-        for number, part in enumerate(np.array_split(np.arange(ROWS), 3)):
-            frame.iloc[part].to_parquet(table / f"{number}.parquet", index=False)
-        cases: dict[str, Callable[[], dict[str, Any]]] = {
-            "none": lambda: fault(table, "none", lambda made, disk: None, True),
-            "worker": lambda: fault(table, "a worker is killed", lambda made, disk: made.kill("worker 0"), True),
-            "workers": lambda: fault(table, "all workers are killed", kill_workers, False),
-            "scheduler": lambda: fault(
-                table, "the scheduler is killed", lambda made, disk: made.kill("scheduler"), False
-            ),
-            "driver": lambda: driver(table),
-            "full": lambda: refused(table, "the disk of the ledger is full", fill),
-            "fills": lambda: fault(table, "the disk of the ledger fills up", lambda made, disk: fill(disk), True),
-            "read-only": lambda: refused(table, "the ledger's file and folder are read-only", read_only),
-            "ahead": lambda: fault(table, "all clocks jump a day ahead", lambda made, disk: jump(made, DAY), True),
-            "back": lambda: fault(table, "all clocks jump a day back", lambda made, disk: jump(made, -DAY), True),
-        }
-        return [cases[name]() for name in names or cases]
-
-
 def kill_workers(made: Cluster, disk: Path) -> None:
     for number in range(2):
         made.kill(f"worker {number}")
@@ -173,5 +147,34 @@ def jump(made: Cluster, seconds: int) -> None:
         file.write(seconds.to_bytes(8, "little", signed=True))
 
 
+def write_table(folder: Path) -> Path:
+    """A table of three files."""
+    X = np.random.default_rng(0).normal(size=(ROWS, COLUMNS))
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(COLUMNS)]).assign(y=(X[:, 0] > 0.0).astype(int))
+    table = folder / "table"
+    table.mkdir()
+    for number, part in enumerate(np.array_split(np.arange(ROWS), 3)):
+        frame.iloc[part].to_parquet(table / f"{number}.parquet", index=False)
+    return table
+
+
+def at(name: str, meddle: Callable[[Cluster, Path], None], goes_on: bool) -> Callable[[Path], dict[str, Any]]:
+    return lambda table: fault(table, name, meddle, goes_on)
+
+
+CASES: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "none": at("none", lambda made, disk: None, True),
+    "worker": at("a worker is killed", lambda made, disk: made.kill("worker 0"), True),
+    "workers": at("all workers are killed", kill_workers, False),
+    "scheduler": at("the scheduler is killed", lambda made, disk: made.kill("scheduler"), False),
+    "driver": driver,
+    "full": lambda table: refused(table, "the disk of the ledger is full", fill),
+    "fills": at("the disk of the ledger fills up", lambda made, disk: fill(disk), True),
+    "read-only": lambda table: refused(table, "the ledger's file and folder are read-only", read_only),
+    "ahead": at("all clocks jump a day ahead", lambda made, disk: jump(made, DAY), True),
+    "back": at("all clocks jump a day back", lambda made, disk: jump(made, -DAY), True),
+}
+
 if __name__ == "__main__":
-    print(json.dumps(measure(sys.argv[1:])))
+    with tempfile.TemporaryDirectory() as place:
+        print(json.dumps(CASES[sys.argv[1]](write_table(Path(place)))))

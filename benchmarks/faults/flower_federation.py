@@ -1,4 +1,4 @@
-"""Faults of a federation on Flower: a SuperLink and two data holders as processes, with TLS, on the loopback interface."""
+"""Faults of a federation on Flower: a SuperLink and two data holders as processes, with TLS, on this machine."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from faults.found import DAY, GIVE_UP, Clock, entries, fill, new_ledger, read_only, row, small_disk, waited
+from faults.found import DAY, Clock, fill, new_ledger, read_only, row, small_disk, waited
 
-CLIENTS, ROUNDS, ROWS, TIMEOUT = 2, 4, 60, 20.0
+AGAIN = "`flwr run` again goes on in the round where it was"
+WITHOUT = "the SuperLink turns it away; rounds go on without it"
+CLIENTS, ROUNDS, ROWS, TIMEOUT = 2, 3, 60, 20.0
 VICTIM = "client 0"
 
 
@@ -112,6 +114,7 @@ def told(found: Federation, name: str, happens: str, said: str, granted: list[st
 
 
 def client_killed() -> dict[str, Any]:
+    happens = "it is asked again in the same round; all rounds are done"
     with federation() as found:
         found.start()
         found.reach(2)
@@ -119,8 +122,7 @@ def client_killed() -> dict[str, Any]:
         found.made.start_client(VICTIM)
         outcome = found.outcome()
         passed = all_done(outcome) and used(outcome) >= ROUNDS - 1 and used(outcome, "client 1") == ROUNDS
-        return told(found, "a client is killed and started again", "it is asked again in the same round; all rounds are "
-                    "done", "", ["committed"], passed)  # fmt: skip
+        return told(found, "a client is killed and started again", happens, "", ["committed"], passed)
 
 
 def client_gone() -> dict[str, Any]:
@@ -129,13 +131,14 @@ def client_gone() -> dict[str, Any]:
         found.reach(2)
         found.made.kill(VICTIM)
         outcome = found.outcome()
-        said = str([each["missing"] for each in outcome["rounds"]][-1:])
+        said = f"model.json: missing: {', '.join(outcome['rounds'][-1]['missing'])}"
         passed = all_done(outcome) and used(outcome, "client 1") == ROUNDS
-        return told(found, "a client is killed for good", "rounds go on without it after their timeout",
-                    f"model.json: missing {said}", ["committed"], passed)  # fmt: skip
+        happens = "rounds go on without it, after their timeout"
+        return told(found, "a client is killed for good", happens, said, ["committed"], passed)
 
 
 def superlink_killed() -> dict[str, Any]:
+    happens = "started again, with the keys registered and `flwr run` again, the run goes on where it was"
     with federation() as found:
         found.start()
         found.reach(2)
@@ -145,25 +148,49 @@ def superlink_killed() -> dict[str, Any]:
             found.made.register(client)
         found.made.start_run()
         outcome = found.outcome()
-        return told(found, "the SuperLink is killed", "started again, with the keys registered and `flwr run` again, it "
-                    "goes on in the round where it was", found.log(), ["committed"], all_done(outcome))  # fmt: skip
+        return told(found, "the SuperLink is killed", happens, found.log(), ["committed"], all_done(outcome))
+
+
+def server_apps(found: Federation) -> list[int]:
+    """The processes in which Flower runs the server's app."""
+    numbers = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command, environment = (folder / "cmdline").read_bytes(), (folder / "environ").read_bytes()
+        except OSError:
+            continue
+        if b"bin/flwr-serverapp" in command and os.fsencode(found.folder) in environment:
+            numbers.append(int(folder.name))
+    return numbers
 
 
 def server_killed() -> dict[str, Any]:
     with federation() as found:
         found.start()
         found.reach(2)
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                command, environment = (folder / "cmdline").read_bytes(), (folder / "environ").read_bytes()
-            except OSError:
-                continue
-            if b"bin/flwr-serverapp" in command and os.fsencode(found.folder) in environment:
-                os.kill(int(folder.name), signal.SIGKILL)
+        for number in server_apps(found):
+            os.kill(number, signal.SIGKILL)
         found.made.start_run()
         outcome = found.outcome()
-        return told(found, "the server's app is killed", "`flwr run` again: it goes on in the round where it was", "",
-                    ["committed"], all_done(outcome))  # fmt: skip
+        return told(found, "the server's app is killed", AGAIN, "", ["committed"], all_done(outcome))
+
+
+def server_clock() -> dict[str, Any]:
+    """A clock that is wrong for a while: Flower ends the app, whose token has expired for it."""
+    with federation("server") as found:
+        found.start()
+        found.reach(2)
+        assert found.clock is not None
+        found.clock.jump(DAY)
+        waited(lambda: not server_apps(found))
+        found.clock.jump(0)
+        found.made.start_run()
+        outcome = found.outcome()
+        name, happens = (
+            "the clock of the server jumps a day ahead, until it is set right",
+            f"Flower ends the app; {AGAIN}",
+        )
+        return told(found, name, happens, found.log(), ["committed"], all_done(outcome))
 
 
 def server_disk() -> dict[str, Any]:
@@ -178,16 +205,17 @@ def server_disk() -> dict[str, Any]:
         (found.disk / "rest").unlink()
         found.made.start_run()
         passed = "No space left" in said and all_done(found.outcome())
-        return told(found, "the disk of the server's state fills up", "the run ends; with room again, `flwr run` goes on "
-                    "in the round where it was", f"model.json: {said}", ["committed"], passed)  # fmt: skip
+        happens = f"the run ends; with room again, {AGAIN}"
+        return told(
+            found, "the disk of the server's state fills up", happens, f"model.json: {said}", ["committed"], passed
+        )
 
 
 def client_disk(name: str, meddle: Callable[[Path], None], before: bool) -> dict[str, Any]:
     """The victim's disk, with its state and its ledger, before its first answer or after it."""
     with federation() as found:
         if before:
-            waited(lambda: "in all of them" in (found.folder / "logs" / "client-0.log").read_text() or True)
-            waited(lambda: (found.disk / "state.process").exists())
+            waited((found.disk / "state.process").exists)
             meddle(found.disk)
         found.start()
         if not before:
@@ -200,18 +228,18 @@ def client_disk(name: str, meddle: Callable[[Path], None], before: bool) -> dict
         return told(found, name, happens, said, granted, fewer and all_done(outcome) and said.startswith("no "))
 
 
-def clock(who: str, seconds: int, happens: str) -> dict[str, Any]:
-    with federation(who) as found:
+def client_clock(seconds: int) -> dict[str, Any]:
+    with federation("client") as found:
         found.start()
         found.reach(2)
         assert found.clock is not None
         found.clock.jump(seconds)
         outcome = found.outcome()
-        name = f"the clock of {'a client' if who == 'client' else 'the server'} jumps a day {'ahead' if seconds > 0 else 'back'}"
-        return told(found, name, happens, found.log(), ["committed"], all_done(outcome))
+        name = f"the clock of a client jumps a day {'ahead' if seconds > 0 else 'back'}"
+        passed = all_done(outcome) and 0 < used(outcome) < ROUNDS
+        return told(found, name, WITHOUT, found.log(), ["committed"], passed)
 
 
-WITHOUT = "the SuperLink turns it away; rounds go on without it"
 CASES: dict[str, Callable[[], dict[str, Any]]] = {
     "client": client_killed,
     "client-gone": client_gone,
@@ -221,17 +249,12 @@ CASES: dict[str, Callable[[], dict[str, Any]]] = {
     "full": lambda: client_disk("the disk of a client's ledger and state is full", fill, True),
     "fills": lambda: client_disk("the disk of a client's ledger and state fills up", fill, False),
     "read-only": lambda: client_disk("a client's ledger and state are read-only", read_only, True),
-    "client-ahead": lambda: clock("client", DAY, WITHOUT),
-    "client-back": lambda: clock("client", -DAY, WITHOUT),
-    "server-ahead": lambda: clock("server", DAY, "the clients are turned away; rounds end without answers"),
+    "client-ahead": lambda: client_clock(DAY),
+    "client-back": lambda: client_clock(-DAY),
+    "server-ahead": server_clock,
 }
 
 
-def measure(names: list[str] | None = None) -> list[dict[str, Any]]:
-    """All faults, or those of which the name is given."""
-    os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
-    return [CASES[name]() for name in names or CASES]
-
-
 if __name__ == "__main__":
-    print(json.dumps(measure(sys.argv[1:])))
+    os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
+    print(json.dumps(CASES[sys.argv[1]]()))

@@ -38,6 +38,7 @@ from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 from flwr.supernode.runtime.run_clientapp import pull_task_input, push_message, push_task_output
 
 from discreet._common.codec import write_durably
+from discreet._common.text import LONGEST, one_line
 
 _log = logging.getLogger(__name__)
 
@@ -164,8 +165,8 @@ class EarlierConnection:
         except httpx.HTTPStatusError as error:
             if error.response.status_code == httpx.codes.UNAUTHORIZED:
                 _log.warning("%s does not accept the signature of this client: %s", superlink, NOT_ACCEPTED)
-        except httpx.HTTPError:
-            pass
+        except httpx.HTTPError as error:  # it is not there, or its certificate is not valid at this hour
+            _log.warning("%s is not reached: %s", superlink, one_line(str(error), LONGEST))
 
     def _number(self) -> int | None:
         try:

@@ -65,7 +65,7 @@ class LoopbackDeployment:
         self.stop()
 
     def start_superlink(self) -> None:
-        """Start the SuperLink, for the first time or again: then it knows no client, and `register` says who they are."""
+        """Start the SuperLink, for the first time or again: it then knows no client until `register`."""
         command: list[str | Path] = [
             *("flower-superlink", "--host", LOOPBACK, "--port", str(self._port)),
             *(*self._certificate.options, "--enable-supernode-auth", "--disable-runtime-dependency-installation"),
