@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import stat
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -34,10 +37,44 @@ _WRONG_KIND = (TypeError, AttributeError, IndexError, OverflowError, RecursionEr
 
 
 def write_json_file(path: str | Path, content: Any, overwrite: bool = True) -> None:
-    """Write JSON values for people and programs to read; a file that exists is a FileExistsError unless replaced."""
-    text = json.dumps(content, indent=1, allow_nan=False)
-    with open(path, "w" if overwrite else "x", encoding="utf-8") as file:
-        file.write(text + "\n")
+    """Write JSON values for people and programs to read; a file that exists is a FileExistsError unless replaced.
+
+    Whatever fails, such as a full disk, leaves the file that was there, or none.
+    """
+    place, text = Path(path), json.dumps(content, indent=1, allow_nan=False) + "\n"
+    if overwrite and place.exists() and not place.is_file():  # such as a pipe
+        place.write_text(text, encoding="utf-8")
+        return
+    mode = stat.S_IMODE(place.stat().st_mode) if place.exists() else 0o666  # as any new file, less the umask
+    write_durably(place.resolve(), text, mode, overwrite)
+
+
+def write_durably(path: Path, text: str, mode: int = 0o600, overwrite: bool = True) -> None:
+    """Replace a file by one with this text, and wait until the disk has it; by default only its owner may read it.
+
+    Without `overwrite` there may be no such file yet.
+    """
+    draft = path.with_name(f"{path.name}.new") if overwrite else path
+    if overwrite:
+        draft.unlink(missing_ok=True)  # left by a crash, perhaps with other permissions
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except OSError as error:  # a full disk names no file
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise OSError(error.errno, f"{error.strerror}; it was not written", str(path)) from error
+    if sys.platform == "win32":  # folders cannot be opened there
+        return
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def read_json_file(path: str | Path, build: Callable[[Any], T], failure: str) -> T:

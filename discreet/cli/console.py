@@ -175,6 +175,16 @@ def check_ledger(ledger: str | None, dataset: str | None) -> None:
         raise ValueError("--ledger URL and --dataset NAME belong together.")
 
 
+def save_paid(path: Path, save: Callable[[], None], content: Callable[[], Any]) -> None:
+    """Write what a budget has been spent on; where the file cannot be written, print it, so that it is not lost."""
+    try:
+        save()
+    except OSError as error:
+        print_json(content())
+        reason = f"{error.strerror or error}; it is paid for, and printed on stdout instead: keep that as the file"
+        raise OSError(error.errno, reason, str(path)) from error
+
+
 def check_free(path: Path | None, force: bool, option: str = "--out") -> None:
     """Refuse a file that exists or cannot be made, before any budget is spent on what goes into it; None: no file."""
     if path is None:
@@ -183,6 +193,8 @@ def check_free(path: Path | None, force: bool, option: str = "--out") -> None:
         raise ValueError(f"{path} exists; choose another {option}, or overwrite it with --force.")
     if not path.absolute().parent.is_dir():
         raise ValueError(f"{option} {path}: the folder {path.parent} does not exist.")
+    if not os.access(path if path.exists() and not path.is_file() else path.absolute().parent, os.W_OK):
+        raise ValueError(f"{option} {path}: nothing can be written there.")
     if path.is_dir():
         raise ValueError(f"{option} {path} is a folder.")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,10 +16,12 @@ from discreet.cli.console import (
     check_free,
     check_ledger,
     command,
+    complain,
     opened,
     parse_labels,
     parse_pair,
     print_json,
+    save_paid,
     wants_progress,
 )
 from discreet.privacy.relation import Relation, relation_for
@@ -106,7 +109,7 @@ def fit(
     Nothing needs to be declared: scales are learned privately, and noisy counts tell whether the target is 0/1 or a
     number; other codes, such as 1 and 2, are asked about. What is declared (bounds, classes, a schema) saves budget.
     """
-    from discreet.estimators.model_file import save_model
+    from discreet.estimators.model_file import save_model, to_dict
     from discreet.estimators.table_fit import FitRequest, fit_table
 
     book = _book(ledger, dataset, note)
@@ -130,7 +133,7 @@ def fit(
         if book is not None:
             book.target = str(declared.target.name)
         done = fit_table(file, request, out_of_core if dask is None else True)
-    save_model(done.model, out, done.schema, overwrite=force)
+    save_paid(out, partial(save_model, done.model, out, done.schema, force), partial(to_dict, done.model, done.schema))
     budget = None if book is None else _record_model(book, str(dataset), out)
     if json:
         print_json(summary(done) | {"out": str(out), "ledger": budget})
@@ -173,7 +176,10 @@ def _record_model(book: ModelLedger, dataset: str, out: Path) -> dict[str, Any]:
     from discreet.privacy.ledger.statement import budget_of
 
     sha256 = hashlib.sha256(out.read_bytes()).hexdigest()
-    book.record_model(sha256)
+    try:
+        book.record_model(sha256)
+    except OSError as error:
+        complain("warning", f"the ledger could not note the hash of {out}: {error}")
     return budget_of(book, dataset) | {"entries": [r.id for r in book.granted], "model_sha256": sha256}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +23,7 @@ from discreet.cli.console import (
     opened,
     parse_pair,
     print_json,
+    save_paid,
 )
 from discreet.privacy.signatures import signature_line, signature_of, signature_values
 
@@ -130,7 +132,7 @@ def evaluate(
         rows = file.stored(schema) if elsewhere else file.read(schema, True, invalid_rows == "neutral")
         found = evaluate_model(estimator, rows, None if elsewhere else rows.y, epsilon, delta, **settings)
     if out is not None:
-        save_evaluation(found, out, overwrite=force)
+        save_paid(out, partial(save_evaluation, found, out, force), found.to_dict)
     if estimator.guarantee_.unit == "person":
         complain("warning", ROWS_ALONE)
     answer(json, found.to_dict, found)

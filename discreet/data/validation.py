@@ -39,6 +39,7 @@ NOT_FINITE = {
 DATES = "holds dates or times: make them numbers by a public rule, such as days since 2020-01-01."
 NO_TARGET = "the fit requires y to be passed, but the target y is None: fit(X, y), where y may name a column of X."
 COMPLEX = "Complex data not supported: X and y must hold real numbers."
+MIXED = "y holds labels of another kind than the classes of the model: texts beside numbers."
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +88,7 @@ def load_features(X: Any, sample_weight: Any = None) -> Data:
     from sklearn.utils import check_array
 
     refuse_dates(X)
-    with _no_entry_shown():
+    with no_entry_shown():
         rows = X.X if isinstance(X, Table) else X
         table = canonical(check_array(rows, accept_sparse=_SPARSE, input_name="X", **_NUMBERS))
     weight = None if sample_weight is None else check_weights(sample_weight, table.shape[0])
@@ -109,7 +110,7 @@ def validate_features(estimator: Any, X: Any, *, reset: bool, sparse: bool = Tru
         raise ValueError("X must be a table, and not the name of one; read it first, or call discreet predict.")
     refuse_duplicate_names(X)
     refuse_dates(X)
-    with _no_entry_shown():
+    with no_entry_shown():
         gaps = {"ensure_all_finite": "allow-nan"} if missing else {}
         table = validate_data(
             estimator, on_host(X), accept_sparse=_SPARSE if sparse else False, reset=reset, **gaps, **_NUMBERS
@@ -141,7 +142,7 @@ def validate_rows(estimator: Any, X: Any, y: Any, *, numeric: bool, reset: bool)
         refuse_duplicate_names(X)
         refuse_dates(X)
         refuse_dates(y, "y")
-        with _no_entry_shown():
+        with no_entry_shown():
             table, target = validate_data(
                 estimator, X, y, accept_sparse=_SPARSE, y_numeric=numeric, reset=reset, **_NUMBERS
             )
@@ -149,12 +150,12 @@ def validate_rows(estimator: Any, X: Any, y: Any, *, numeric: bool, reset: bool)
 
 
 @contextmanager
-def _no_entry_shown(text: str = TEXT) -> Iterator[None]:
+def no_entry_shown(text: str = TEXT) -> Iterator[None]:
     """Keep checks from telling of single entries.
 
-    scikit-learn's test for NaN, a sum of all entries, warns of huge ones of both signs (inf - inf), and its refusal of
-    complex numbers shows the table. NumPy quotes the first text that is no number. What scikit-learn advises about NaN
-    would void the guarantee.
+    scikit-learn's test for NaN, a sum of all entries, warns of huge ones of both signs (inf - inf), and its refusals of
+    complex numbers and of labels of two kinds show the table. NumPy quotes the first text that is no number. What
+    scikit-learn advises about NaN would void the guarantee.
     """
     try:
         with np.errstate(invalid="ignore"):
@@ -165,7 +166,7 @@ def _no_entry_shown(text: str = TEXT) -> Iterator[None]:
         raise
     except ValueError as error:
         told = str(error)
-        known = {"could not convert": text, "Complex data": COMPLEX}
+        known = {"could not convert": text, "Complex data": COMPLEX, "Mix of label": MIXED}
         for start, instead in (known | {f"Input {name} contains": told for name, told in NOT_FINITE.items()}).items():
             if start in told:
                 raise ValueError(instead) from None
@@ -174,7 +175,7 @@ def _no_entry_shown(text: str = TEXT) -> Iterator[None]:
 
 def as_numbers(values: Any, text: str = TEXT) -> FloatArray:
     """Values as an array of numbers; where there is text, the error says so and does not quote it."""
-    with _no_entry_shown(text):
+    with no_entry_shown(text):
         return np.asarray(values, dtype=np.float64)
 
 

@@ -10,7 +10,7 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 
 from discreet.data.distributed.predictions import by_partition, gathered
-from discreet.data.validation import declared_classes
+from discreet.data.validation import declared_classes, no_entry_shown
 from discreet.estimators.base import PrivateLinearModel, explains_parameters
 from discreet.estimators.class_weights import class_weights, largest_weight
 from discreet.problem.losses import ClassWeighted, Logistic, Loss, Multinomial, OneVsRest, SmoothedHinge
@@ -118,7 +118,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         float
             The share of the rows that are predicted right.
         """
-        return float(super().score(*gathered(X, y), sample_weight))
+        with no_entry_shown():
+            return float(super().score(*gathered(X, y), sample_weight))
 
 
 @explains_parameters

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 from sklearn.base import RegressorMixin
 
 from discreet.data.distributed.predictions import by_partition, gathered
+from discreet.data.validation import no_entry_shown
 from discreet.estimators.base import PrivateLinearModel, explains_parameters
 from discreet.problem.losses import Huber, Loss, Squared
 from discreet.problem.penalties import L1, L2, Penalty
@@ -73,7 +74,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
         float
             1 less the ratio of the squared errors of the model and of the mean of y.
         """
-        return float(super().score(*gathered(X, y), sample_weight))
+        with no_entry_shown():
+            return float(super().score(*gathered(X, y), sample_weight))
 
 
 @explains_parameters

@@ -141,9 +141,8 @@ def _codes(name: str, values: Any, known: Any) -> tuple[npt.NDArray[Any], IndexA
     place = {value: index for index, value in enumerate(listed.tolist())}
     if len(place) != listed.size:
         raise ValueError(f"the known values of {name} must differ from each other.")
-    strangers = [value for value in distinct.tolist() if value not in place]
-    if strangers:
-        raise ValueError(f"{name} has the value {strangers[0]!r}, which is none of {listed.tolist()}.")
+    if not place.keys() >= set(distinct.tolist()):
+        raise ValueError(f"{name} has a value that is none of {listed.tolist()}.")
     return listed, np.array([place[value] for value in distinct.tolist()], dtype=np.int64)[codes]
 
 

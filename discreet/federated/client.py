@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
+import secrets
 import sys
 import threading
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from discreet._common.checks import at_least_zero, fraction, one_of
-from discreet._common.codec import Count, Format, UsualArray, built, plain, read_json_file, written
+from discreet._common.codec import Count, Format, UsualArray, built, plain, read_json_file, write_durably, written
 from discreet._common.digest import digest_of
 from discreet._common.exceptions import BudgetExceededError
 from discreet._common.types import FloatArray
@@ -62,6 +62,9 @@ class ClientState:
         The latest reply: asked again for its round, the client sends it again, without new noise.
     booked : bool
         Whether the cost of the run is in the client's ledger.
+    booking : str
+        How the entry in the ledger is marked, from before the ledger is asked: whoever was killed in between finds it
+        there, and does not pay a second time. Empty: the ledger was not asked yet.
     """
 
     run: str
@@ -72,6 +75,7 @@ class ClientState:
     dual: UsualArray
     reply: Reply | None
     booked: bool
+    booking: str = ""
 
     @classmethod
     def new(cls, run: str, client: str, dimension: int) -> ClientState:
@@ -85,7 +89,7 @@ class ClientState:
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON values. Not private: it is for the client alone."""
         reply = self.reply and {"round": self.reply.round, "gradient": plain(self.reply.gradient)}
-        return FORMAT.head | written(self) | {"reply": reply}
+        return FORMAT.head | written(self, "booking") | {"reply": reply}
 
     @classmethod
     def from_dict(cls, content: Any) -> ClientState:
@@ -158,24 +162,6 @@ class StateInMemory:
     def save(self, state: ClientState) -> None:
         """Keep the state."""
         self._state = state
-
-
-def write_durably(path: Path, text: str, mode: int = 0o600) -> None:
-    """Replace a file by one with this text, and wait until the disk has it; by default only its owner may read it."""
-    new = path.with_name(f"{path.name}.new")
-    new.unlink(missing_ok=True)  # left by a crash, perhaps with other permissions
-    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(new, path)
-    if sys.platform == "win32":  # folders cannot be opened there
-        return
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 MAX_DELTA = 0.01  # a larger one makes every epsilon meaningless
@@ -419,15 +405,24 @@ class Client:
         self._state = state
 
     def _book(self) -> None:
-        """Reserve the cost of the whole run in the client's ledger, once."""
+        """Reserve the cost of the whole run in the client's ledger: once, whenever a run of this state was killed."""
         if self.ledger is None or self._state.booked:
             return
-        plan = self.plan
-        note = f"federated run {plan.run!r}, client {self.name!r}, at most {plan.participations} replies"
-        seeded = not self._rng.secure
-        kept = reserve(self.ledger, self.dataset, self.promise.event, note, plan.relation, seeded=seeded)
-        kept.commit()
+        asked_before = self._state.booking != ""
+        if not asked_before:
+            self._save(replace(self._state, booking=secrets.token_hex(8)))
+        plan, run = self.plan, f"federated run {self.plan.run!r}, client {self.name!r}"
+        note = f"{run}, at most {plan.participations} replies, booking {self._state.booking}"
+        if not (asked_before and self._is_in_ledger(note)):
+            seeded = not self._rng.secure
+            reserve(self.ledger, self.dataset, self.promise.event, note, plan.relation, seeded=seeded).commit()
         self._save(replace(self._state, booked=True))
+
+    def _is_in_ledger(self, note: str) -> bool:
+        """Whether an earlier run of this state has booked; whatever became of it, the entry counts in full."""
+        assert self.ledger is not None
+        assert self.dataset is not None
+        return any(entry.note.startswith(note) for entry in self.ledger.entries(self.dataset))
 
 
 def _local_problem(plan: FederatedPlan, X: Any, y: Any, sample_weight: Any, invalid_rows: str) -> LocalProblem:

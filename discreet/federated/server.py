@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet._common.codec import Count, Format, Size, UsualArray, built, read_json_file, written
+from discreet._common.codec import Count, Format, Size, UsualArray, built, read_json_file, write_durably, written
 from discreet._common.digest import digest_of
 from discreet._common.types import BoolArray, FloatArray, IntArray
-from discreet.federated.client import write_durably
 from discreet.federated.plan import FederatedPlan, Model, Unit
 from discreet.federated.rounds import Refusal, Reply, Request, fault_of
 from discreet.privacy.guarantee import Guarantee

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from discreet._common.blocks import Facts, Groups, Shown
 from discreet._common.callers import warn
 from discreet._common.digest import digest_of
-from discreet._common.exceptions import NotPrivateWarning, UtilityWarning
+from discreet._common.exceptions import DiscreetWarning, NotPrivateWarning, UtilityWarning
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
 from discreet.privacy.guarantee import Guarantee, InvalidRows, LedgerReceipt, ReleaseRecord, RowsAre, guarantee_for
@@ -350,7 +350,8 @@ def booked(
 ) -> Iterator[Booking]:
     """Warn, state the guarantee, reserve its cost, let the block read the rows, commit, record.
 
-    A block that dies stays counted, since it may have read the rows.
+    A block that dies stays counted, since it may have read the rows. A result that is paid for is not thrown away where
+    the ledger cannot be written any more.
 
     Guarantee: the block starts only after the ledger, if there is one, has granted the event of the plan.
 
@@ -378,10 +379,19 @@ def booked(
         reservation = reserve(ledger, dataset, event, note, relation, unit=unit, seeded=seeded)
     yield booking
     if reservation is not None:
-        reservation.commit()
+        _commit(reservation)
     receipt = None if reservation is None else LedgerReceipt.of(reservation)
     booking.record = _record(note, public, dataset, receipt, capped)
     booking.guarantee = promise.about(booking.record)
+
+
+def _commit(reservation: Reservation) -> None:
+    """Note that the result is out; the cost is counted all the same where that cannot be written, as on a full disk."""
+    try:
+        reservation.commit()
+    except OSError as error:
+        message = f"the ledger could not note that the result is out, whose cost stays counted as reserved: {error}"
+        warnings.warn(message, DiscreetWarning, stacklevel=5)
 
 
 def _record(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet._common.types import FloatArray
+from discreet.data.validation import as_numbers
 from discreet.problem.constraints import Box, Constraint
 from discreet.problem.coupled_penalties import RescaledPenalty
 from discreet.problem.losses import Loss
@@ -121,7 +122,7 @@ class Problem:
             Mean loss plus penalty.
         """
         margins = np.asarray(X @ np.asarray(coef).T) + intercept
-        losses = self.loss.value(margins, y)
+        losses = self.loss.value(margins, as_numbers(y))
         total = float(losses.sum() if weight is None else losses @ weight)
         return total / X.shape[0] + sum(self.penalty.value(row) for row in np.atleast_2d(coef))
 

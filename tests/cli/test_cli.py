@@ -1,6 +1,8 @@
 """The command line: private by default, one line per error, and files that fit together."""
 
+import errno
 import json
+import os
 import re
 import subprocess
 import sys
@@ -16,6 +18,7 @@ import discreet
 from discreet import load_model
 from discreet._common.text import csv_cell
 from discreet.cli.app import app
+from discreet.metrics import load_evaluation
 from discreet.privacy import accounting
 from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import Ledger
@@ -113,10 +116,49 @@ def test_predictions_are_those_of_the_loaded_model(tmp_path, form):
     assert np.corrcoef(printed, frame["y"])[0, 1] > 0.7
 
 
+@pytest.mark.parametrize("command", ["fit", "evaluate"])
+def test_what_is_paid_for_is_printed_where_its_file_cannot_be_written(command, tmp_path, monkeypatch):
+    """A disk that fills up after the rows were read; a file that was there stays as it was."""
+    make_table(task="number").to_csv("t.csv", index=False)
+    run("ledger", "open", "--ledger", "budget.db", "--dataset", "t", "--epsilon", 9, "--delta", 1e-5)
+    run("fit", "t.csv", "--target", "y", "--quiet")
+    (tmp_path / "out.json").write_text("older")
+    paid = ["--ledger", "budget.db", "--dataset", "t", "--out", "out.json", "--force"]
+    call = {
+        "fit": ["fit", "t.csv", "--target", "y"],
+        "evaluate": ["evaluate", "model.json", "t.csv", "--epsilon", "1"],
+    }[command]
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        done = CliRunner().invoke(app, [*call, *paid])
+    assert done.exit_code == 2
+    assert "out.json: No space left on device; it was not written; it is paid for, and printed" in done.stderr
+    assert (tmp_path / "out.json").read_text() == "older"
+    assert not (tmp_path / "out.json.new").exists()
+    (tmp_path / "kept.json").write_text(done.stdout)
+    (load_model if command == "fit" else load_evaluation)("kept.json")
+    assert {entry.status for entry in Ledger("budget.db").entries("t")} == {"committed"}
+
+
 def test_no_label_is_a_formula_to_a_spreadsheet(tmp_path):
     """A text that would be run gets an apostrophe; numbers written as texts do not, nor do numbers."""
-    labels = ["=cmd()", "+1 week", "-2", "@sum", "\t=1", "ill"]
-    assert [csv_cell(label) for label in labels] == ["'=cmd()", "'+1 week", "-2", "'@sum", "'\t=1", "ill"]
+    labels = ["=cmd()", "+1 week", "-2", "@sum", "\t=1", "\ufeff\u200b\uff1d1", "\ufe62 1", "a;=1\n@b", "a, -b", "ill"]
+    safe = [
+        "'=cmd()",
+        "'+1 week",
+        "-2",
+        "'@sum",
+        "'\t'=1",
+        "'\ufeff\u200b\uff1d1",
+        "'\ufe62 1",
+        "a;'=1\n'@b",
+        *labels[-2:],
+    ]
+    assert [csv_cell(label) for label in labels] == safe
     rows = range(400)
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{x},{'=cmd()' if x > 200 else 'ill'}\n" for x in rows))
     run("fit", "t.csv", "--target", "y", "--epsilon", 50, "--classes", "=cmd(),ill", "--quiet", "--seed", 1)

@@ -141,7 +141,7 @@ def test_real_processes_survive_the_death_of_one_and_give_the_same_numbers(tmp_p
         assert not lets_in(deployment.address, tmp_path / "ca.pem")
         deployment.start_run()
         wait_until(lambda: round_reached() >= 2, 120.0)
-        deployment.kill_client(victim)
+        deployment.kill(victim)
         deployment.start_client(victim)
         outcome = deployment.wait(180.0)
         assert processes_with(str(tmp_path))  # so that the search below can fail

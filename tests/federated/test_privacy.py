@@ -236,6 +236,35 @@ def test_the_whole_run_is_booked_once_before_the_first_reply():
     assert "at most 4 replies" in ledger.entries("mine")[0].note
 
 
+class FailsOnce(StateInMemory):
+    """A disk that is full when the state is saved for the n-th time."""
+
+    def __init__(self, at):
+        super().__init__()
+        self.left = at
+
+    def save(self, state):
+        self.left -= 1
+        if self.left == 0:
+            raise OSError("No space left on device")
+        super().save(state)
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_a_client_that_fails_between_ledger_and_state_books_once(at):
+    """However often it is asked and started again; without its state it cannot know, and books anew."""
+    plan, ledger, store = plan_of(), Ledger("sqlite://", allow_seeded=True), FailsOnce(at)
+    ledger.open("mine", epsilon=3.0, delta=1e-5)
+    with pytest.raises(OSError, match="No space left"):
+        booked(plan, ledger, store).answer(request_of(plan))
+    assert len(ledger.entries("mine")) == (at > 1)  # the ledger is not asked before the state can be written
+    for _ in range(2):
+        assert isinstance(booked(plan, ledger, store).answer(request_of(plan)), Reply)
+    assert [entry.status for entry in ledger.entries("mine")] == ["committed"]
+    assert isinstance(booked(plan, ledger, StateInMemory()).answer(request_of(plan)), Reply)
+    assert len(ledger.entries("mine")) == 2
+
+
 def test_a_ledger_that_does_not_cover_the_run_makes_the_client_refuse():
     plan, ledger, store = plan_of(), Ledger("sqlite://", allow_seeded=True), StateInMemory()
     ledger.open("mine", epsilon=1.0, delta=1e-5)

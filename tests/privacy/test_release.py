@@ -9,8 +9,10 @@ import pytest
 
 from discreet import Budget, Ledger
 from discreet._common.digest import _first_modules, digest_of
+from discreet._common.exceptions import DiscreetWarning
 from discreet.data.public import Public
 from discreet.privacy import release
+from discreet.privacy.ledger.records import ChainError
 from discreet.privacy.mechanisms import Gaussian, Laplace
 from discreet.privacy.random.generator import generator_from
 from discreet.privacy.release import ReleasePlan, booked
@@ -46,6 +48,26 @@ def test_the_cost_is_that_of_all_mechanisms_unless_it_is_stated():
     both = a_plan(mechanisms={"first": Laplace(5.0), "second": Gaussian(10.0)})
     assert len(both.event.events) == 2
     assert a_plan(cost=Laplace(2.0).event).event == Laplace(2.0).event
+
+
+def test_a_result_is_kept_where_the_ledger_cannot_be_written_any_more(ledger, monkeypatch):
+    """Its cost is counted; an error here would throw away what is paid for. A ledger that is damaged is an error."""
+
+    def fail(error):
+        def _commit(ledger, reservation):
+            raise error
+
+        monkeypatch.setattr(Ledger, "_commit", _commit)
+
+    fail(OSError("the disk of the ledger is full; nothing was written"))
+    with pytest.warns(DiscreetWarning, match="stays counted as reserved: the disk"):  # noqa: SIM117 - around the block
+        with a_plan().booked("private_sums", ledger, "people", None) as booking:
+            pass
+    assert booking.guarantee.release.ledger.entries == (ledger.entries("people")[0].id,)
+    assert ledger.entries("people")[0].status == "reserved"
+    fail(ChainError("the ledger was damaged"))
+    with pytest.raises(ChainError), a_plan().booked("private_sums", ledger, "people", None):
+        pass
 
 
 def test_a_release_is_counted_before_the_block_and_committed_after_it(ledger):

@@ -23,6 +23,9 @@ LOOK_EVERY = 0.5  # seconds between two looks whether workers that have not answ
 RESTART_WAIT = 5.0  # seconds in which a worker that died may come back, before another one gets its rows as well
 NO_WORKER_WAIT = 60.0  # seconds without any worker after which the run ends
 MOST_REBUILDS = 5  # for one sum: rows that kill every worker must not be tried for ever
+NOBODY = (
+    "no Dask worker is there, or its scheduler is gone; nothing of this sum was released. Start them, and train again."
+)
 
 
 class WorkersLostError(RuntimeError):
@@ -118,17 +121,21 @@ class DaskEngine:
         return found
 
     def _workers(self) -> dict[str, Any]:
-        """All workers; several versions of Dask show five of them unless asked for more."""
-        return dict(self._client.scheduler_info(n_workers=-1)["workers"])
+        """All workers, of which there are none without a scheduler; some versions show five unless asked for more."""
+        return dict(self._client.scheduler_info(n_workers=-1).get("workers", {}))
 
     def _living(self, wanted: int, wait: float) -> dict[str, Any]:
         """The workers; waits a while until there are as many as wanted, and for ever for none of them."""
         end = time.monotonic() + wait
-        while len(workers := self._workers()) < wanted and time.monotonic() < end:
+        while len(workers := self._workers()) < wanted and time.monotonic() < end and not self._is_closed():
             time.sleep(0.1)
-        if not workers and wait >= NO_WORKER_WAIT:
-            raise WorkersLostError("no Dask worker is there; start workers, and train again.")
+        if not workers and (wait >= NO_WORKER_WAIT or self._is_closed()):
+            raise WorkersLostError(NOBODY)
         return workers
+
+    def _is_closed(self) -> bool:
+        """Whether Dask has given up: a scheduler that does not answer again within the timeout of the client."""
+        return bool(self._client.status == "closed")
 
 
 async def _settled(calls: dict[int, Any]) -> dict[int, Any]:

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from discreet._common.types import BoolArray, FloatArray, IndexArray
 from discreet.data.rows import Data
-from discreet.data.validation import check_sparse_bounds, load_features, validate_features
+from discreet.data.validation import as_numbers, check_sparse_bounds, load_features, validate_features
 from discreet.estimators.stored_plan import plan_of
 from discreet.problem.column_scaling import ColumnScaling, identity_scaling
 from discreet.theory.distance import DistanceLaw, KnownDistance
@@ -94,7 +94,7 @@ class LinearClassifier:
         """The rows in the solver's columns, with a last 1 if there is an intercept; `X` is what `features` returned."""
         if sp.issparse(X) and self.scaling.shift.any():
             X = X.toarray()  # the scaling of sparse columns subtracts no centre
-        table = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+        table = X if sp.issparse(X) else as_numbers(X)
         scaled = self.scaling.matrix(Data(table, np.zeros(table.shape[0])), "C", self.has_intercept)
         return np.asarray(scaled.toarray() if sp.issparse(scaled) else scaled, dtype=np.float64)
 

@@ -20,6 +20,7 @@ from scipy.special import expit, ndtr, ndtri
 
 from discreet._common.checks import SMALLEST_THRESHOLD, number_in
 from discreet._common.types import FloatArray
+from discreet.data.validation import as_numbers
 
 FAR = 9.0  # standard deviations beyond which a normal law has no mass that a double can see
 SMALLEST_DEVIATION, LARGEST_DEVIATION = 1e-6, 50.0  # of log-odds: nothing is known, or everything, for all purposes
@@ -314,7 +315,7 @@ class MarginSample(MarginProfile):
     @classmethod
     def from_scores(cls, scores: Any, labels: Any, groups: Any) -> MarginSample:
         """Make the cells from scores (positive: 1 is predicted), labels 0 or 1, and groups, one of each per row."""
-        scores, labels, groups = np.asarray(scores, dtype=np.float64), np.asarray(labels), np.asarray(groups)
+        scores, labels, groups = as_numbers(scores), np.asarray(labels), np.asarray(groups)
         if not scores.shape == labels.shape == groups.shape or scores.ndim != 1:
             raise ValueError("scores, labels and groups must be vectors of the same length.")
         cells = {

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import discreet
-from discreet._common.codec import built, read_json_file, write_json_file, written
-from discreet.federated.client import write_durably
+from discreet._common.codec import built, read_json_file, write_durably, write_json_file, written
 from discreet.federated.planning import read_plan
 from discreet.federated.server import Server
 

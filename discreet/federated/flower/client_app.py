@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
+from discreet._common.text import LONGEST, one_line
 from discreet.federated.client import Client
 from discreet.federated.flower.records import answer_to_record, request_from_record
 from discreet.federated.rounds import Refusal, Reply
@@ -55,8 +57,9 @@ def _answer(find_client: Callable[[Context], Client], message: Message, context:
         if plan != client.plan.digest:
             return Refusal(name, round_number, OTHER_PLAN)
         return client.answer(request)
-    except Exception:
-        _log.exception("no answer to round %s", round_number)
+    except Exception as error:
+        reason, traced = one_line(str(error), LONGEST), "DISCREET_TRACEBACK" in os.environ
+        _log.error("no answer to round %s: %s: %s", round_number, type(error).__name__, reason, exc_info=traced)
         return Refusal(name, round_number, FAILED)
 
 

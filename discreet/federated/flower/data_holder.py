@@ -82,6 +82,8 @@ def hold_data(client: Client, state: Path, superlink: str, *, authority: Path, k
                 _log.warning("%s", error)
             finally:
                 processes.stop([supernode])
+            if not stopped():
+                _log.warning("no connection to %s; it is tried again. %s says more", superlink, log)
             deadline = time.monotonic() + SECONDS_BETWEEN_STARTS
             while not stopped() and time.monotonic() < deadline:
                 time.sleep(0.1)

@@ -37,8 +37,12 @@ from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 from flwr.supernode.runtime.run_clientapp import pull_task_input, push_message, push_task_output
 
+from discreet._common.codec import write_durably
+from discreet._common.text import LONGEST, one_line
+
 _log = logging.getLogger(__name__)
 
+NOT_ACCEPTED = "its key must be registered there, and the clocks of both machines must agree to within seconds."
 ACQUIRE = frozenset({"/flwr.proto.Runtime/AcquireTask"})
 
 
@@ -143,7 +147,7 @@ class EarlierConnection:
     def remember(self, node: int) -> None:
         """Keep the number."""
         if self._number() != node:
-            self.path.write_text(str(node))
+            write_durably(self.path, str(node))
 
     def end(self, superlink: str, authority: Path, key: Path) -> None:
         """Tell the SuperLink that the connection has ended; without a number or an answer, it finds out by itself."""
@@ -154,14 +158,15 @@ class EarlierConnection:
         if not isinstance(private, EllipticCurvePrivateKey):
             raise ValueError(f"{key} is not a key on an elliptic curve; make one with: ssh-keygen -t ecdsa -b 384")
         signature = NodeAuthHttpInterceptor(private, private.public_key())
-        version = RuntimeVersionHttpInterceptor(component_name="SuperNode")
-        with (
-            contextlib.suppress(httpx.HTTPError),
-            FleetHttpClient.from_server_address(
-                superlink, False, authority.read_bytes(), interceptors=[version, signature]
-            ) as connection,
-        ):
-            connection.DeactivateNode(DeactivateNodeRequest(node_id=node))
+        signs = [RuntimeVersionHttpInterceptor(component_name="SuperNode"), signature]
+        try:
+            with FleetHttpClient.from_server_address(superlink, False, authority.read_bytes(), signs) as connection:
+                connection.DeactivateNode(DeactivateNodeRequest(node_id=node))
+        except httpx.HTTPStatusError as error:
+            if error.response.status_code == httpx.codes.UNAUTHORIZED:
+                _log.warning("%s does not accept the signature of this client: %s", superlink, NOT_ACCEPTED)
+        except httpx.HTTPError as error:  # it is not there, or its certificate is not valid at this hour
+            _log.warning("%s is not reached: %s", superlink, one_line(str(error), LONGEST))
 
     def _number(self) -> int | None:
         try:

@@ -50,10 +50,11 @@ class LoopbackDeployment:
 
     def __enter__(self) -> LoopbackDeployment:
         try:
-            self._start_superlink()
+            self._configure()
+            self.start_superlink()
             for number, client in enumerate(self.clients):
-                self._keys[client], public = make_client_key(self.folder, f"client-{number}")
-                self._flwr("supernode", "register", public, CONNECTION, "--name", client)
+                self._keys[client], _ = make_client_key(self.folder, f"client-{number}")
+                self.register(client)
                 self.start_client(client)
         except BaseException:
             self.stop()
@@ -62,6 +63,24 @@ class LoopbackDeployment:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    def start_superlink(self) -> None:
+        """Start the SuperLink, for the first time or again: it then knows no client until `register`."""
+        command: list[str | Path] = [
+            *("flower-superlink", "--host", LOOPBACK, "--port", str(self._port)),
+            *(*self._certificate.options, "--enable-supernode-auth", "--disable-runtime-dependency-installation"),
+        ]
+        self._programs["superlink"] = Program(command, self._log("superlink"), self._environment)
+        self._programs["superlink"].wait_for_port(self._port)
+
+    def register(self, client: str) -> None:
+        """Tell the SuperLink the key of a client."""
+        public = self._keys[client].with_suffix(".pub")
+        self._flwr("supernode", "register", public, CONNECTION, "--name", client)
+
+    def kill(self, name: str) -> None:
+        """End a client with its SuperNode, or "superlink", at once, as a power cut would."""
+        self._programs.pop(name).kill()
 
     def start_client(self, client: str) -> None:
         """Start a client, for the first time or again."""
@@ -72,10 +91,6 @@ class LoopbackDeployment:
             *("--key", self._keys[client], "--log", self._log(f"{self._keys[client].stem}-supernode")),
         ]
         self._programs[client] = Program(command, self._log(self._keys[client].stem), self._environment)
-
-    def kill_client(self, client: str) -> None:
-        """End a client and its SuperNode at once, as a power cut would."""
-        self._programs.pop(client).kill()
 
     def start_run(self) -> None:
         """Start the training."""
@@ -101,19 +116,14 @@ class LoopbackDeployment:
         stop(superlink)
         self._programs.clear()
 
-    def _start_superlink(self) -> None:
+    def _configure(self) -> None:
+        """Write what Flower's commands ask for: where the SuperLink is."""
         home = self.folder / "flower"
         home.mkdir()
         (self.folder / "logs").mkdir()
         connection = {"address": self.address, "root-certificates": str(self._certificate.authority)}
         lines = [f"[superlink.{CONNECTION}]", *(f"{name} = {json.dumps(value)}" for name, value in connection.items())]
         (home / "config.toml").write_text("\n".join(lines) + "\n")
-        command: list[str | Path] = [
-            *("flower-superlink", "--host", LOOPBACK, "--port", str(self._port)),
-            *(*self._certificate.options, "--enable-supernode-auth", "--disable-runtime-dependency-installation"),
-        ]
-        self._programs["superlink"] = Program(command, self._log("superlink"), self._environment)
-        self._programs["superlink"].wait_for_port(self._port)
 
     def _flwr(self, *arguments: str | Path) -> None:
         """Run one of Flower's own commands; a RuntimeError with what it said, if it fails."""

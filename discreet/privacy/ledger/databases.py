@@ -244,10 +244,13 @@ def _copy(connection: Connection, path: Path) -> None:
     def fill(draft: Path) -> None:
         import sqlite3
 
-        with closing(sqlite3.connect(draft)) as target:
-            source: Any = connection.connection.dbapi_connection
-            source.backup(target)
-            target.execute("PRAGMA journal_mode = DELETE")
+        source: Any = connection.connection.dbapi_connection
+        try:
+            with closing(sqlite3.connect(draft)) as target:
+                source.backup(target)
+                target.execute("PRAGMA journal_mode = DELETE")
+        except sqlite3.OperationalError as error:
+            raise OSError(f"the ledger was not copied to {path}: {error}") from error
 
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder of the copy does not exist: {path.parent}")

@@ -97,7 +97,13 @@ def _translated(error: BaseException | None) -> Exception:
 def _error_of_file(name: str, reason: str) -> Exception:
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return TimeoutError(f"the ledger did not answer ({reason}); nothing was written")
-    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_PERM")):
+    if name == "SQLITE_FULL":
+        return OSError("the disk of the ledger is full; nothing was written")
+    if name.startswith("SQLITE_READONLY"):
+        return OSError(f"the ledger's file is read-only for this user ({reason}); nothing was written")
+    if name.startswith("SQLITE_CANTOPEN"):
+        return OSError(f"the ledger's file cannot be opened, or its folder cannot be written ({reason})")
+    if name.startswith(("SQLITE_IOERR", "SQLITE_PERM")):
         return OSError(f"the ledger's file cannot be used: {reason}")
     return ChainError(f"the ledger's file is damaged, or is no ledger: {reason}")
 

@@ -140,9 +140,14 @@ def answer_like_the_web(server):
 
 
 class Calls:
-    """An engine's view of a cluster with more workers than Dask shows unless asked."""
+    """An engine's view of a cluster with more workers than Dask shows unless asked, or of one without a scheduler."""
+
+    def __init__(self, status="running"):
+        self.status = status
 
     def scheduler_info(self, n_workers=5):
+        if self.status == "closed":
+            return {"type": "Scheduler"}
         return {"workers": dict.fromkeys(range(9 if n_workers == -1 else n_workers))}
 
 
@@ -150,6 +155,14 @@ def test_all_workers_are_seen():
     engine = object.__new__(DaskEngine)
     engine._client = Calls()
     assert len(engine._workers()) == 9
+
+
+def test_a_scheduler_that_is_gone_is_one_line():
+    """Dask has waited for it before it closes the client; nothing is won by waiting again."""
+    engine = object.__new__(DaskEngine)
+    engine._client = Calls("closed")
+    with pytest.raises(WorkersLostError, match="its scheduler is gone"):
+        engine._living(wanted=2, wait=dask_engine.RESTART_WAIT)
 
 
 def test_a_run_that_is_broken_off_leaves_no_call_behind():

@@ -1,0 +1,1 @@
+"""Faults at live engines: what happens, what is said, and what the ledger says afterwards."""
