@@ -77,7 +77,6 @@ def _replay_json(change: str, found: Any) -> dict[str, Any]:
         "attained_epsilon": found.attained,
         "loss": found.loss,
         "problems": found.problems,
-        "unseen": found.unseen,
     }
 
 

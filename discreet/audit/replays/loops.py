@@ -84,7 +84,7 @@ def _step(
 
 def _coordinate_steps(original: Any, tape: Tape) -> Any:
     def run(self: Any, coordinates: Any, noise: FloatArray, *rest: Any) -> None:
-        draw = tape.claim(noise)
+        draw, noise = tape.claim(noise), np.asarray(noise)
         if draw is None:
             return original(self, coordinates, noise, *rest)
         for k in range(coordinates.size):
@@ -122,6 +122,7 @@ def _set_steps(original: Any, tape: Tape) -> Any:
         draw = None if single else tape.claim(noise)  # sets of one coordinate are run as such, and intercepted there
         if draw is None:
             return original(self, sets, noise, limit, *rest)
+        noise = np.asarray(noise)
         for k in range(sets.starts.size - 1):
             part = slice(int(sets.starts[k]), int(sets.starts[k + 1]))
             own = sets._replace(starts=np.array([0, part.stop - part.start]), members=sets.members[part])
@@ -156,7 +157,7 @@ def _batches(prepare: Callable[[Any, Any], Measure], names: tuple[str, ...]) -> 
 
     def patched(original: Any, tape: Tape) -> Any:
         def run(self: Any, indptr: Any, indices: Any, noise: FloatArray, *rest: Any) -> None:
-            draw = tape.claim(noise)
+            draw, noise = tape.claim(noise), np.asarray(noise)
             if draw is None:
                 return original(self, indptr, indices, noise, *rest)
             total = np.zeros_like(self.total)
