@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet._common.types import IntArray
+from discreet.audit.neighbours import removed_person
 from discreet.audit.replays.laws import LAWS, DensityLaw, Law, SelectionLaw, claim_of, selection_of
 from discreet.audit.replays.tape import DivergedError, Tape, UnseenReleaseError
 from discreet.data.rows import Data
@@ -18,6 +19,7 @@ from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import AdditiveMechanism
 from discreet.privacy.mechanisms.additive import NoisyGrid
 from discreet.privacy.random.generator import PoissonSample, RandomGenerator
+from discreet.privacy.relation import Relation
 from discreet.solvers import base as solver_base
 
 # Draws that no privacy rests on by themselves: orders, coordinates, batches, uniform numbers.
@@ -25,6 +27,7 @@ CHOICES = ("uniform", "integers", "permutation", "choice", "poisson_batches", "p
 PLAIN_NOISE = ("normal", "laplace", "rounded_draws", "gumbel")
 SELECTIONS = ("gumbel_argmax",)
 KEYS = ("bytes", "spawn", "rekey")  # of other generators, whose own draws are intercepted
+CHOOSERS = (mechanisms.GumbelGreedy, mechanisms.LaplaceGreedy, mechanisms.TopSelections)
 
 Patch = tuple[Any, str, Callable[[Any, Tape], Any]]  # owner, name, (original, tape) -> replacement
 
@@ -48,18 +51,21 @@ def intercepted(tape: Tape, patches: list[Patch]) -> Iterator[Tape]:
 
 def door_patches() -> list[Patch]:
     """The methods of all mechanisms that exist, those of other packages included, and of the generator."""
-    makers = [*_subclasses(AdditiveMechanism), mechanisms.PoissonGaussian, mechanisms.FixedSizeGaussian]
-    patches: list[Patch] = [(kind, "grid", _grid) for kind in makers]
+    patches: list[Patch] = [(kind, "grid", _grid) for kind in grid_makers()]
     grids = [NoisyGrid, *_subclasses(NoisyGrid)]
     patches += [(kind, name, make) for kind in grids for name, make in (("release", _release), ("noise", _noise))]
-    choosers = (mechanisms.GumbelGreedy, mechanisms.LaplaceGreedy, mechanisms.TopSelections)
-    patches += [(kind, "choose", _choose) for kind in choosers]
+    patches += [(kind, "choose", _choose) for kind in CHOOSERS]
     patches += [(mechanisms.QuantileSelection, "choose", _choose_place), (Runs, "around", _runs)]
     patches += [(mechanisms.PointSelection, "draw", _draw_point)]
     patches += [(RandomGenerator, name, _choice) for name in CHOICES]
     patches += [(solver_base, "gather_persons", _gather)]
     patches += [(RandomGenerator, name, _plain_selection) for name in SELECTIONS]
     return patches + [(RandomGenerator, name, _plain_noise) for name in PLAIN_NOISE]
+
+
+def grid_makers() -> list[type]:
+    """The mechanisms whose noise is added on a grid."""
+    return [*_subclasses(AdditiveMechanism), mechanisms.PoissonGaussian, mechanisms.FixedSizeGaussian]
 
 
 def _subclasses(kind: type) -> list[type]:
@@ -106,13 +112,13 @@ def _gather(original: Any, tape: Tape) -> Any:
             if tape.recorded is None:
                 orders = _RecordedOrders(rng)
                 gathered = original(data, most, orders)
-                tape.notes["persons"] = (data.persons, *orders.drawn)
+                tape.notes["persons"] = (data, *orders.drawn)
                 return gathered
-            persons, shuffled, places = tape.recorded.notes["persons"]
-            lacks = tape.removed_person
+            first, shuffled, places = tape.recorded.notes["persons"]
+            lacks = removed_person(first, data) if tape.relation is Relation.ADD_REMOVE else None
             if lacks is not None:
                 tape.removed = int(places[lacks])
-            forced = _orders_without(persons, shuffled, places, data.persons, lacks)
+            forced = _orders_without(first.persons, shuffled, places, data.persons, lacks)
             return original(data, most, _ForcedOrders(forced))
 
     return gather
@@ -158,7 +164,7 @@ def _release(original: Any, tape: Tape) -> Any:
     def release(self: Any, rng: Any, value: Any) -> Any:
         if not tape.outside or self.is_exact:
             return original(self, rng, value)
-        _, name, claimed, law = tape.grids.get(id(self)) or _of_its_own(self)
+        name, claimed, law = _known(self, tape)
         told, _ = tape.release(f"{name}.release", value, claimed, law, lambda: original(self, rng, value))
         return told
 
@@ -169,15 +175,18 @@ def _noise(original: Any, tape: Tape) -> Any:
     def noise(self: Any, rng: Any, size: Any) -> Any:
         if not tape.outside or self.is_exact:
             return original(self, rng, size)
-        _, name, claimed, law = tape.grids.get(id(self)) or _of_its_own(self)
+        name, claimed, law = _known(self, tape)
         return tape.noise(f"{name}.noise", claimed, law, lambda: original(self, rng, size))
 
     return noise
 
 
-def _of_its_own(grid: NoisyGrid) -> tuple[Any, str, float, Law]:
-    """What is known of a grid that was made before the run, as by a plan: what it states itself."""
-    return grid, "NoisyGrid", grid.sensitivity, LAWS[grid.law](grid.scale)
+def _known(grid: NoisyGrid, tape: Tape) -> tuple[str, float, Law]:
+    """Who made a grid, in this run or in the recorded one, and for what; of one that a plan had before what it states."""
+    for known in (tape, tape.recorded):
+        if known is not None and id(grid) in known.grids:
+            return known.grids[id(grid)][1:]
+    return "NoisyGrid", grid.sensitivity, LAWS[grid.law](grid.scale)
 
 
 def _choose(original: Any, tape: Tape) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.audit.neighbours import removed_person, removed_row
+from discreet.audit.neighbours import removed_row
 from discreet.audit.replays.laws import SampledGaussianLaw
 from discreet.audit.replays.tape import ROUNDING, DivergedError, Release, Tape, UnseenReleaseError
 from discreet.audit.targets import Outputs, as_data, target_of
@@ -117,7 +117,9 @@ def replay(audited: Any, table: Any, neighbour: Any, rng: RandomGenerator | None
     with _recording(tape):
         told = target.run(first, generator)
     _all_seen(tape)
-    forced = _forced(tape, first, second)
+    # Of persons nothing is sampled before one row of each is drawn, and who draws it sees who is missing.
+    loses_row = target.relation is Relation.ADD_REMOVE and first.persons is None
+    forced = Tape(target.relation, tape, removed_row(first, second) if loses_row else None)
     problems = []
     try:
         with _recording(forced):
@@ -139,15 +141,6 @@ def replay(audited: Any, table: Any, neighbour: Any, rng: RandomGenerator | None
     total = math.fsum(losses) if known else None
     promised = None if guarantee is None else guarantee.epsilon
     return Replay(tape.releases, problems, total, residuals, attained, promised)
-
-
-def _forced(tape: Tape, first: Data, second: Data) -> Tape:
-    """The tape of the second run, which knows what the second table lacks."""
-    if tape.relation is not Relation.ADD_REMOVE:
-        return Tape(tape.relation, tape)
-    if first.persons is None:
-        return Tape(tape.relation, tape, removed_row(first, second))
-    return Tape(tape.relation, tape, removed_person=removed_person(first, second))
 
 
 def _all_seen(tape: Tape) -> None:
@@ -182,6 +175,7 @@ def record(audited: Any, table: Any, rng: RandomGenerator | None = None) -> Tape
     tape = Tape(target.relation)
     with _recording(tape):
         target.run(as_data(table), rng)
+    _all_seen(tape)
     return tape
 
 

@@ -107,7 +107,6 @@ class Tape:
     relation: Relation
     recorded: Tape | None = None
     removed: int | None = None  # which row, of those that are sampled, the second table lacks
-    removed_person: int | None = None  # which person the second table lacks
     releases: list[Release] = field(default_factory=list)
     noises: list[NoiseDraw] = field(default_factory=list)
     draws: list[tuple[str, tuple[Any, ...], Any]] = field(default_factory=list)
