@@ -52,19 +52,19 @@ PROBLEMS = (
     Problem(Logistic(), constraint=L1Ball(2.0)),
 )
 SIZES = {"newton": (200, 2), "exponential": (100, 2)}  # rows and columns of the made-up tables; others: (40, 3)
-# So many steps that most of the time of a replay goes into releases.
+# Most steps where steps are cheap: with few rows the time of a replay goes into Python.
 MANY: Mapping[str, Mapping[str, Any]] = {
     "cd": {"passes": 250},
-    "greedy-cd": {"steps": 200},
-    "sketched": {"steps": 600},
-    "gd": {"steps": 800},
-    "accelerated-gd": {"steps": 600},
-    "admm": {"rounds": 300},
-    "sgd": {"batch_size": 10, "passes": 250},
-    "svrg": {"anchors": 20, "inner": 40, "batch_size": 10},
-    "dual-cd": {"passes": 250, "batch_size": 10},
-    "frank-wolfe": {"steps": 60},
-    "mirror-descent": {"steps": 600},
+    "greedy-cd": {"steps": 40},
+    "sketched": {"steps": 400},
+    "gd": {"steps": 500},
+    "accelerated-gd": {"steps": 300},
+    "admm": {"rounds": 200},
+    "sgd": {"batch_size": 10, "passes": 500},
+    "svrg": {"anchors": 40, "inner": 40, "batch_size": 10},
+    "dual-cd": {"passes": 500, "batch_size": 10},
+    "frank-wolfe": {"steps": 30},
+    "mirror-descent": {"steps": 300},
     "newton": {"steps": 30},
 }
 ROUNDS = {"memory": 6, "sparse": 2, "persons": 2, "stored": 1, "Dask": 1, "tensor": 1}
@@ -94,10 +94,13 @@ class Cell:
     relation: Relation
     place: str
 
+    def __str__(self) -> str:
+        return f"{self.name}, {self.relation}, {self.place}"
+
     @property
     def seed(self) -> int:
         """A number of its own."""
-        return crc32(f"{self.name}, {self.relation}, {self.place}".encode())
+        return crc32(str(self).encode())
 
 
 @dataclass(frozen=True)
@@ -181,9 +184,7 @@ def _solver(cell: Cell) -> Solver[Any, Any]:
     return SOLVERS[cell.name](**settings)
 
 
-def _table(
-    problem: Problem, rows: int, columns: int, rng: np.random.Generator
-) -> tuple[Data, FloatArray | None]:
+def _table(problem: Problem, rows: int, columns: int, rng: np.random.Generator) -> tuple[Data, FloatArray | None]:
     """Uniform columns and any targets, and the labels that there are."""
     X, loss = rng.uniform(-1.0, 1.0, (rows, columns)), problem.loss
     if not loss.classification:

@@ -174,7 +174,7 @@ def halved_sensitivity() -> Iterator[None]:
 
 @contextmanager
 def understated(factor: float) -> Iterator[None]:
-    """Let whoever asks a mechanism for noise or for a choice claim so much of the sensitivity, as by a wrong distance."""
+    """Let whoever asks a mechanism for noise or for a choice claim this part of the sensitivity: a wrong distance."""
     others = (mechanisms.QuantileSelection, mechanisms.VertexSelections, mechanisms.PointSelection)
     methods = [(kind, "grid") for kind in grid_makers()]
     methods += [(kind, name) for kind in (*CHOOSERS, *others) for name in ("choose", "scale", "draw")]

@@ -147,11 +147,12 @@ def removed_row(first: Data, second: Data) -> int:
 def removed_person(first: Data, second: Data) -> int:
     """The number of the person whom the second table lacks; all others keep their order and that of their rows."""
     persons = np.zeros(first.rows, dtype=np.int64) if first.persons is None else first.persons
-    for person in range(first.units):
+    for person in range(first.units if second.persons is not None else 0):
         kept = np.flatnonzero(persons != person)
-        if np.array_equal(persons[kept] - (persons[kept] > person), second.persons) and not _differs(
-            first, second, kept, np.arange(second.rows)
-        ).any():
+        if (
+            np.array_equal(persons[kept] - (persons[kept] > person), np.asarray(second.persons))
+            and not _differs(first, second, kept, np.arange(second.rows)).any()
+        ):
             return person
     raise ValueError("under add_remove the neighbour must be the table without all rows of one of its persons.")
 

@@ -1,14 +1,14 @@
-"""The worst cases of releases that are no fit of one solver: two neighbours on which one row, or client, has its effect.
+"""The worst cases of releases that are no fit of one solver: neighbours on which a row, or client, has its full effect.
 
-Evaluations, gradients, constants, cross-validations, quantiles, federated runs and runs on a graph. In all but the runs
-on a graph a statistic moves by what is claimed, so that a sensitivity that is claimed too small is found.
+Evaluations, gradients, constants, cross-validations, quantiles, federated runs and runs on a graph. A statistic moves
+by what is claimed, or nearly so: a sensitivity that is claimed too small is found.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from discreet.fairness import gradient_distance, private_certificate
 from discreet.federated.client import Client
 from discreet.federated.decentralised import plan_network, train_network
 from discreet.federated.decentralised.network import Network
-from discreet.federated.plan import FederatedPlan, Unit
+from discreet.federated.plan import Unit
 from discreet.federated.planning import plan_federated
 from discreet.federated.rounds import Request, in_process, run_rounds
 from discreet.federated.server import Server
@@ -85,9 +85,18 @@ def counts_case(relation: Relation, budget: Budget = BUDGET) -> ReleaseCase:
     law = KnownDistance(np.ones(2), 1, "a model at this distance", 0.1)
 
     def release(data: Data, rng: RandomGenerator | None) -> tuple[Outputs, Guarantee]:
-        told: dict[str, Any] = {"groups": [0.0, 1.0], "distance": law, "sample_weight": data.weight}
-        rows = data.X[:, :2], data.y, data.X[:, 2]
-        found = private_certificate(model, *rows, budget, random_state=rng, **told, **_shape(relation))
+        found = private_certificate(
+            model,
+            data.X[:, :2],
+            data.y,
+            data.X[:, 2],
+            budget,
+            groups=[0.0, 1.0],
+            distance=law,
+            sample_weight=data.weight,
+            random_state=rng,
+            **_shape(relation),
+        )
         numbers = [[s.rows, s.value_low, s.value_high, s.low, s.high] for s in found.statements]
         return {"statements": np.array(numbers), "radius": found.radius}, found.guarantee
 
@@ -153,7 +162,7 @@ def cross_validation_case(relation: Relation, budget: Budget = BUDGET) -> Releas
 
 
 def federated_case(relation: Relation, unit: Unit = "record", **settings: Any) -> ReleaseCase:
-    """A server and clients in one process; of client 1 a row, or (unit "client") all rows turn around or become null."""
+    """A server and clients in one process; a row of client 1, or (unit "client") all of them, turn or become null."""
     chosen: dict[str, Any] = {"rounds": ROUNDS, "gamma": 1e-3, "clip": 0.05, "rows_per_client": ROWS} | settings
     problem = Problem(Logistic(), L2(0.05), fit_intercept=False)
     made = plan_federated(problem, 2, (-1.0, 1.0), CLIENTS, epsilon=BUDGET, unit=unit, relation=relation, **chosen)

@@ -103,7 +103,7 @@ def _estimator_target(estimator: Any) -> Target:
         fitted = clone(estimator)
         if rng is not None:
             fitted.set_params(random_state=rng)
-        options = {} if data.weight is None else {"sample_weight": data.weight}
+        options: dict[str, Any] = {} if data.weight is None else {"sample_weight": data.weight}
         options |= {} if data.persons is None else {"groups": data.persons}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DiscreetWarning)

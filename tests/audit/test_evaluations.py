@@ -1,4 +1,4 @@
-"""Releases that are no fit of one solver, replayed on their worst neighbours: they keep what they promise, faults are found.
+"""Releases that are no fit of one solver, replayed on their worst neighbours: promises are kept, faults are found.
 
 A replay tests the size of the noise at level 1e-6: 100 of them raise a false alarm in one run of 10,000.
 """
@@ -6,10 +6,9 @@ A replay tests the size of the noise at level 1e-6: 100 of them raise a false al
 import pytest
 
 from discreet.audit import replay
-from discreet.audit import release_cases
 from discreet.audit.campaign import CASES
 from discreet.audit.faults import halved_sensitivity, with_wrong_distance
-from discreet.audit.release_cases import BUDGET, counts_case, federated_case, gradient_case, smoothness_case
+from discreet.audit.release_cases import BUDGET, counts_case, federated_case, gradient_case, refusal, smoothness_case
 from discreet.fairness.certificates.record import PrivateCertificate
 from discreet.fairness.evaluation.private_certificate import EvaluationRows
 from discreet.federated.client import Client
@@ -19,7 +18,8 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.relation import Relation
 
 SINGLE = [counts_case, gradient_case, smoothness_case]  # one release each
-POSSIBLE = [(name, relation) for name in CASES for relation in Relation if release_cases.refusal(CASES[name], relation) is None]
+EVERY = [(name, relation) for name in CASES for relation in Relation]
+POSSIBLE = [(name, relation) for name, relation in EVERY if refusal(CASES[name], relation) is None]
 
 
 def replayed(case):

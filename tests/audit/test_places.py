@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickle
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -96,7 +97,11 @@ def test_stored_rows_that_are_not_clipped_are_found(kind, monkeypatch):
     }[kind]
     assert replay(stored_target(solver), *flipped()).passed
     right = batch_steps.GradientSum.__call__
-    monkeypatch.setattr(batch_steps.GradientSum, "__call__", lambda self, block: right(replace(self, clip=2.0 * self.clip), block))
+
+    def unclipped(self, block):
+        return right(replace(self, clip=2.0 * self.clip), block)
+
+    monkeypatch.setattr(batch_steps.GradientSum, "__call__", unclipped)
     assert "moved by 0.4, but 0.2" in replay(stored_target(solver), *flipped()).problems[0]
 
 
@@ -109,7 +114,7 @@ def test_a_sample_of_the_others_is_that_of_all_without_the_one():
             kept = members[members != removed]
             expected = kept - (kept > removed)
             cuts = [0, 1, 300, 498, 499, 500, 999]
-            parts = [others.members(step, low, high) for low, high in zip(cuts, cuts[1:], strict=False)]
+            parts = [others.members(step, low, high) for low, high in pairwise(cuts)]
             np.testing.assert_array_equal(np.concatenate(parts), expected)
 
 
@@ -180,7 +185,7 @@ def test_persons_with_drawn_rows_pass_whatever_their_numbers_of_rows_are(name, r
 
 
 def test_a_draw_that_depends_on_other_persons_is_found(monkeypatch):
-    """The row of everybody is drawn by a number that is read from all rows: two rows more, and others get another row."""
+    """Who has which row is read from all rows: with an odd number of rows, everybody gets another one."""
     from discreet.solvers import base
 
     facts = {"bounds": (-1.0, 1.0), "persons": True}

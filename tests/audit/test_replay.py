@@ -16,8 +16,8 @@ from discreet import LogisticRegression, Ridge
 from discreet.audit import replay
 from discreet.audit.faults import weaker_plan
 from discreet.audit.neighbours import hostile_neighbours, without_row
-from discreet.audit.replays.tape import UnseenReleaseError
 from discreet.audit.planted import FAULTS, FIRST, GD, PROBLEM, SECOND, plan_for
+from discreet.audit.replays.tape import UnseenReleaseError
 from discreet.audit.solver_cases import SOLVER_CASES, solver_case
 from discreet.data.public import Public
 from discreet.data.rows import Data

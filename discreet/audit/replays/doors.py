@@ -182,7 +182,7 @@ def _noise(original: Any, tape: Tape) -> Any:
 
 
 def _known(grid: NoisyGrid, tape: Tape) -> tuple[str, float, Law]:
-    """Who made a grid, in this run or in the recorded one, and for what; of one that a plan had before what it states."""
+    """Who made a grid, in this run or the recorded one, and for what; one that a plan had before says so itself."""
     for known in (tape, tape.recorded):
         if known is not None and id(grid) in known.grids:
             return known.grids[id(grid)][1:]
