@@ -56,15 +56,15 @@ SIZES = {"newton": (200, 2), "exponential": (100, 2)}  # rows and columns of the
 MANY: Mapping[str, Mapping[str, Any]] = {
     "cd": {"passes": 250},
     "greedy-cd": {"steps": 40},
-    "sketched": {"steps": 400},
-    "gd": {"steps": 500},
-    "accelerated-gd": {"steps": 300},
-    "admm": {"rounds": 200},
-    "sgd": {"batch_size": 10, "passes": 500},
+    "sketched": {"steps": 300},
+    "gd": {"steps": 400},
+    "accelerated-gd": {"steps": 200},
+    "admm": {"rounds": 100},
+    "sgd": {"batch_size": 10, "passes": 450},
     "svrg": {"anchors": 40, "inner": 40, "batch_size": 10},
     "dual-cd": {"passes": 500, "batch_size": 10},
-    "frank-wolfe": {"steps": 30},
-    "mirror-descent": {"steps": 300},
+    "frank-wolfe": {"steps": 20},
+    "mirror-descent": {"steps": 200},
     "newton": {"steps": 30},
 }
 ROUNDS = {"memory": 6, "sparse": 2, "persons": 2, "stored": 1, "Dask": 1, "tensor": 1}

@@ -27,6 +27,7 @@ CHOICES = ("uniform", "integers", "permutation", "choice", "poisson_batches", "p
 PLAIN_NOISE = ("normal", "laplace", "rounded_draws", "gumbel")
 SELECTIONS = ("gumbel_argmax",)
 KEYS = ("bytes", "spawn", "rekey")  # of other generators, whose own draws are intercepted
+UNKNOWN = NoisyGrid.__name__  # instead of the mechanism, where the grid was made before the run
 CHOOSERS = (mechanisms.GumbelGreedy, mechanisms.LaplaceGreedy, mechanisms.TopSelections)
 
 Patch = tuple[Any, str, Callable[[Any, Tape], Any]]  # owner, name, (original, tape) -> replacement
@@ -162,9 +163,9 @@ def _grid(original: Any, tape: Tape) -> Any:
 
 def _release(original: Any, tape: Tape) -> Any:
     def release(self: Any, rng: Any, value: Any) -> Any:
-        if not tape.outside or self.is_exact:
-            return original(self, rng, value)
         name, claimed, law = _known(self, tape)
+        if not tape.outside or (self.is_exact and name == UNKNOWN):
+            return original(self, rng, value)
         told, _ = tape.release(f"{name}.release", value, claimed, law, lambda: original(self, rng, value))
         return told
 
@@ -186,7 +187,7 @@ def _known(grid: NoisyGrid, tape: Tape) -> tuple[str, float, Law]:
     for known in (tape, tape.recorded):
         if known is not None and id(grid) in known.grids:
             return known.grids[id(grid)][1:]
-    return "NoisyGrid", grid.sensitivity, LAWS[grid.law](grid.scale)
+    return UNKNOWN, grid.sensitivity, LAWS[grid.law](grid.scale)
 
 
 def _choose(original: Any, tape: Tape) -> Any:

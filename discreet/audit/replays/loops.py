@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -41,10 +42,12 @@ def loop_patches() -> list[Patch]:
     ]
 
 
-def _free(scaled: Any, **changes: Any) -> Any:
-    """The scaled problem without penalty and constraint."""
+@lru_cache(maxsize=1)  # asked for the same problem at every step
+def _free(scaled: Any, rows: int | None = None) -> Any:
+    """The scaled problem without penalty and constraint, with another number to divide by if there is one."""
     problem = Problem(scaled.problem.loss, Zero(), fit_intercept=scaled.problem.fit_intercept)
-    return replace(scaled, problem=problem, penalty_terms=Zero().penalty_terms(scaled.columns), **changes)
+    terms = Zero().penalty_terms(scaled.columns)
+    return replace(scaled, problem=problem, penalty_terms=terms, rows=scaled.rows if rows is None else rows)
 
 
 def _step(
