@@ -8,6 +8,7 @@ tested at level 1e-6 in each replay.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -222,5 +223,6 @@ def run_campaign(chosen: Sequence[Cell] | None = None, processes: int | None = N
     if processes == 1:
         yield from map(audit_cell, wanted)
         return
-    with ProcessPoolExecutor(processes or min(2, os.cpu_count() or 1)) as pool:
+    fresh = multiprocessing.get_context("spawn")  # a fork would take half of the threads that there are
+    with ProcessPoolExecutor(processes or min(2, os.cpu_count() or 1), fresh) as pool:
         yield from pool.map(audit_cell, wanted)
