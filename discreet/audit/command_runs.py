@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from discreet._common.exceptions import DiscreetWarning
 from discreet._common.types import FloatArray
+from discreet.audit.campaign import Tally, run_campaign
 from discreet.audit.faults import weaker_plan
 from discreet.audit.membership import AttackCurve, membership_attack
 from discreet.audit.neighbours import hostile_neighbours
@@ -21,7 +22,7 @@ from discreet.audit.planted import planted_faults
 from discreet.audit.plots import plot_membership, plot_reconstruction
 from discreet.audit.reconstruction import Reconstruction, distant_records, reconstruction_attack
 from discreet.audit.replays.replay import Replay, replay
-from discreet.audit.suite import audit_solvers
+from discreet.audit.suite import SolverAudit, audit_solvers
 from discreet.audit.targets import Target, target_of
 from discreet.data.public import Public
 from discreet.data.rows import Data
@@ -35,6 +36,7 @@ from discreet.solvers import GradientDescent
 
 DELTA = 1e-3
 Tell = Callable[[str], None]
+Audit = TypeVar("Audit", SolverAudit, Tally)
 
 
 def replay_estimator(
@@ -136,13 +138,19 @@ def full_report(page: Path, runs: int, tell: Tell) -> bool:
     tell("reconstruction")
     found = reconstruction_scenario([math.inf, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0], rows=40, attributes=16, trials=1_000)
     plot_reconstruction(found, page.with_name("audits-reconstruction.png"))
-    solvers = []
-    for result in audit_solvers(runs):
-        tell(f"{result.name}, {result.relation}: {'passed' if result.passed else result.problems}")
-        solvers.append(result)
-    write_results(page, results_page(solvers, planted, one_runs, curves, found))
+    campaign, solvers = list(_told(run_campaign(), tell)), list(_told(audit_solvers(runs), tell))
+    write_results(page, results_page(campaign, solvers, planted, one_runs, curves, found))
     *right_runs, wrong_run = one_runs.values()
     checks = [fault.passed for fault in planted.values()] + [solver.passed for solver in solvers]
+    checks += [tally.passed for tally in campaign]
     checks += [run.passed for run in right_runs] + [result.passed for result in found.values()]
     checks += [curve.excess() <= 0.0 for curve in curves.values()]
     return all(checks) and not wrong_run.passed
+
+
+def _told(audits: Iterator[Audit], tell: Tell) -> Iterator[Audit]:
+    """The audits, each of which is told when it is made."""
+    for audit in audits:
+        what = f"{audit.name}, {audit.relation}" if isinstance(audit, SolverAudit) else str(audit.cell)
+        tell(f"{what}: {'passed' if audit.passed else audit}")
+        yield audit

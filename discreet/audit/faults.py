@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet._common.types import FloatArray
+from discreet.audit.replays.doors import CHOOSERS, grid_makers
+from discreet.audit.targets import Outputs, Target, target_of
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.mechanisms import Gaussian, LaplaceGreedy, Sensitivity
 from discreet.privacy.mechanisms.additive import NoisyGrid, Size
@@ -168,6 +170,48 @@ def halved_sensitivity() -> Iterator[None]:
         yield
     finally:
         mechanisms.clipped_sum = right
+
+
+@contextmanager
+def understated(factor: float) -> Iterator[None]:
+    """Let whoever asks a mechanism for noise or for a choice claim this part of the sensitivity: a wrong distance."""
+    others = (mechanisms.QuantileSelection, mechanisms.VertexSelections, mechanisms.PointSelection)
+    methods = [(kind, "grid") for kind in grid_makers()]
+    methods += [(kind, name) for kind in (*CHOOSERS, *others) for name in ("choose", "scale", "draw")]
+    asked = False  # a mechanism that asks another one passes on what it was told
+
+    def wrong(original: Any) -> Any:
+        def method(self: Any, *args: Any, **named: Any) -> Any:
+            nonlocal asked
+            if asked:
+                return original(self, *args, **named)
+            asked, sizes = True, (Sensitivity, float) if original.__name__ == "grid" else (Sensitivity,)
+            try:
+                return original(self, *(arg * factor if isinstance(arg, sizes) else arg for arg in args), **named)
+            finally:
+                asked = False
+
+        return method
+
+    saved = [(kind, name, kind.__dict__[name]) for kind, name in methods if name in kind.__dict__]
+    for kind, name, original in saved:
+        setattr(kind, name, wrong(original))
+    try:
+        yield
+    finally:
+        for kind, name, original in saved:
+            setattr(kind, name, original)
+
+
+def with_wrong_distance(audited: Any, factor: float) -> Target:
+    """The same run, in which every mechanism is told so much of the sensitivity."""
+    target = target_of(audited)
+
+    def run(data: Any, rng: Any) -> Outputs:
+        with understated(factor):
+            return target.run(data, rng)
+
+    return replace(target, run=run)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet._common.types import FloatArray
+from discreet._common.types import BoolArray, FloatArray, IntArray
 from discreet.data.rows import Data
 from discreet.privacy.relation import Relation
 
@@ -131,6 +131,43 @@ def hostile_neighbours(
             yield NeighbourPair(change, Data(X, y, weight), hostile)
         else:
             yield NeighbourPair(change, hostile, without_row(hostile, relation, at))
+
+
+def removed_row(first: Data, second: Data) -> int:
+    """The number of the row that the second table lacks."""
+    if first.rows == second.rows + 1:
+        places = np.arange(second.rows)
+        differs = np.append(_differs(first, second, places, places), True)
+        at = int(differs.argmax())
+        if not _differs(first, second, places[at:] + 1, places[at:]).any():
+            return at
+    raise ValueError("under add_remove the neighbour must be the table without one of its rows.")
+
+
+def removed_person(first: Data, second: Data) -> int:
+    """The number of the person whom the second table lacks; all others keep their order and that of their rows."""
+    persons = np.zeros(first.rows, dtype=np.int64) if first.persons is None else first.persons
+    for person in range(first.units if second.persons is not None else 0):
+        kept = np.flatnonzero(persons != person)
+        if (
+            np.array_equal(persons[kept] - (persons[kept] > person), np.asarray(second.persons))
+            and not _differs(first, second, kept, np.arange(second.rows)).any()
+        ):
+            return person
+    raise ValueError("under add_remove the neighbour must be the table without all rows of one of its persons.")
+
+
+def _differs(first: Data, second: Data, of_first: IntArray, of_second: IntArray) -> BoolArray:
+    """Which of these pairs of rows differ in an entry, the target or the weight."""
+    found = first.y[of_first] != second.y[of_second]
+    if first.weight is not None and second.weight is not None:
+        found = found | (first.weight[of_first] != second.weight[of_second])
+    if not first.sparse:
+        return np.asarray(found | (first.X[of_first] != second.X[of_second]).any(axis=1))
+    unequal = (first.X.tocsr()[of_first] != second.X.tocsr()[of_second]).tocoo()
+    found = found.copy()
+    found[unequal.coords[0][unequal.data]] = True
+    return found
 
 
 def _other_target(target: float, change: str, labels: FloatArray | None, rng: np.random.Generator) -> float:

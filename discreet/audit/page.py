@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from discreet.audit.campaign import NOT_PLACED, Tally
 from discreet.audit.membership import AttackCurve
 from discreet.audit.one_run import OneRun
 from discreet.audit.planted import FaultAudit
@@ -15,6 +16,7 @@ BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 
 
 def results_page(
+    campaign: Sequence[Tally],
     solvers: Sequence[SolverAudit],
     planted: Mapping[str, FaultAudit],
     one_runs: Mapping[str, OneRun],
@@ -25,6 +27,9 @@ def results_page(
     parts = [
         "### Planted faults",
         planted_table(planted),
+        "### A million replayed releases",
+        campaign_summary(campaign),
+        campaign_table(campaign),
         "### Every solver under every relation",
         solver_table(solvers),
         "### One run with canaries",
@@ -74,6 +79,34 @@ def solver_table(solvers: Sequence[SolverAudit]) -> str:
     return _table(
         ["solver", "relation", "epsilon attained", "epsilon shown", "mu shown", "less noise", "kept its promise"], rows
     )
+
+
+def campaign_summary(tallies: Sequence[Tally]) -> str:
+    """How many releases were replayed, and what contradicts a promise."""
+    releases, replays = sum(tally.releases for tally in tallies), sum(tally.replays for tally in tallies)
+    violations = [text for tally in tallies for text in tally.violations]
+    found = sum(tally.wrong is not None for tally in tallies)
+    lines = [
+        f"**{releases:,} releases in {replays:,} replays, {len(violations)} violations.** A wrong distance was planted "
+        f"in each of {len(tallies)} combinations of a solver, a relation and a kind of table, and found in {found}."
+    ]
+    return "\n".join([*lines, *(f"- VIOLATION: {text}" for text in violations)])
+
+
+def campaign_table(tallies: Sequence[Tally]) -> str:
+    """The replays of each solver under each relation, over all kinds of tables."""
+    rows = []
+    for name, relation in dict.fromkeys((tally.cell.name, tally.cell.relation) for tally in tallies):
+        own = [tally for tally in tallies if (tally.cell.name, tally.cell.relation) == (name, relation)]
+        places = [tally.cell.place for tally in own if tally.cell.place != NOT_PLACED]
+        replays, releases = sum(tally.replays for tally in own), sum(tally.releases for tally in own)
+        factors = [tally.wrong for tally in own if tally.wrong is not None]
+        wrong = f"found at {min(factors):g}" if len(factors) == len(own) else "MISSED"
+        violations = sum(len(tally.violations) for tally in own)
+        counts = [f"{replays:,}", f"{releases:,}", f"{max(tally.largest for tally in own):.4f}", str(violations)]
+        rows.append([name, str(relation), ", ".join(places), *counts, wrong])
+    header = ["what", "relation", "tables", "replays", "releases", "largest move", "violations", "wrong distance"]
+    return _table(header, rows)
 
 
 def membership_table(curves: Mapping[str, AttackCurve]) -> str:

@@ -57,6 +57,16 @@ def target_of(audited: Any) -> Target:
     raise TypeError(f"{audited!r} cannot be audited: pass an estimator, a transformer, a plan or an audit case.")
 
 
+def function_target(
+    name: str, relation: Relation, release: Callable[[Data, RandomGenerator | None], tuple[Outputs, Guarantee]]
+) -> Target:
+    """Make a target of any function of a table and a generator that gives all that it tells, and what it promises.
+
+    The promise for a table is learned by a run of its own.
+    """
+    return Target(lambda data, rng: release(data, rng)[0], relation, name, lambda data: release(data, None)[1])
+
+
 def as_data(table: Any) -> Data:
     """A table as `Data`: pass Data, (X, y) or (X, y, sample_weight)."""
     if isinstance(table, Data):
@@ -93,14 +103,16 @@ def _estimator_target(estimator: Any) -> Target:
         fitted = clone(estimator)
         if rng is not None:
             fitted.set_params(random_state=rng)
-        options = {} if data.weight is None else {"sample_weight": data.weight}
+        options: dict[str, Any] = {} if data.weight is None else {"sample_weight": data.weight}
+        options |= {} if data.persons is None else {"groups": data.persons}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DiscreetWarning)
             fitted.fit(data.X, data.y, **options)
         return numbers_of("", fitted)
 
     def guarantee_for(data: Data) -> Guarantee | None:
-        planned: Any = estimator.plan(data.rows, data.columns) if hasattr(estimator, "plan") else None
+        shape: dict[str, Any] = {} if data.persons is None else {"persons": True}
+        planned: Any = estimator.plan(data.units, data.columns, **shape) if hasattr(estimator, "plan") else None
         if hasattr(planned, "guarantee") or not hasattr(planned, "event"):
             return getattr(planned, "guarantee", None)
         budget = budget_from(parameters["epsilon"], parameters.get("delta"), data.rows)  # a transformer

@@ -75,10 +75,14 @@ class AuditCase:
     @cached_property
     def plan(self) -> Plan[Any, Any]:
         """The plan, whose promise the runs are compared with."""
+        return self.plan_for(persons=self.first.persons is not None)
+
+    def plan_for(self, **facts: Any) -> Plan[Any, Any]:
+        """The plan for such a table of which other facts hold, as `Public.of` takes them."""
         rows, columns = self.first.units, self.first.columns
         y_bounds = None if self.problem.loss.classification else (-self.y_limit, self.y_limit)
-        facts: dict[str, Any] = {"public_n": rows, "persons": self.first.persons is not None}
-        public = Public.of(rows, columns, relation=self.relation, bounds=(-1.0, 1.0), y_bounds=y_bounds, **facts)
+        declared: dict[str, Any] = {"bounds": (-1.0, 1.0), "y_bounds": y_bounds, "public_n": rows}
+        public = Public.of(rows, columns, relation=self.relation, **declared, **facts)
         return self.solver.plan(self.problem, public, self.budget)
 
     def samples(self, noise: float = 1.0, seed: int = 20) -> tuple[FloatArray, FloatArray]:

@@ -391,7 +391,7 @@ def _commit(reservation: Reservation) -> None:
         reservation.commit()
     except OSError as error:
         message = f"the ledger could not note that the result is out, whose cost stays counted as reserved: {error}"
-        warnings.warn(message, DiscreetWarning, stacklevel=5)
+        warn(message, DiscreetWarning)
 
 
 def _record(

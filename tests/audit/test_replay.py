@@ -17,6 +17,7 @@ from discreet.audit import replay
 from discreet.audit.faults import weaker_plan
 from discreet.audit.neighbours import hostile_neighbours, without_row
 from discreet.audit.planted import FAULTS, FIRST, GD, PROBLEM, SECOND, plan_for
+from discreet.audit.replays.tape import UnseenReleaseError
 from discreet.audit.solver_cases import SOLVER_CASES, solver_case
 from discreet.data.public import Public
 from discreet.data.rows import Data
@@ -181,14 +182,13 @@ def test_the_right_implementation_passes_and_the_fault_is_found(fault):
     assert result.wrong, result.shown
 
 
-def test_noise_that_no_mechanism_draws_is_named():
+def test_noise_that_no_mechanism_draws_is_an_error():
     class OwnNoise(GradientDescent):
         def _descend(self, scaled, plan, run):
             return run.rng.normal(scaled.shape), 1
 
-    found = replay(plan_for(OwnNoise(**vars(GD))), FIRST, SECOND)
-    assert not found.passed
-    assert found.unseen == ["generator.normal of 2 numbers"]
+    with pytest.raises(UnseenReleaseError, match=r"generator\.normal, 2 of 2 numbers"):
+        replay(plan_for(OwnNoise(**vars(GD))), FIRST, SECOND)
 
 
 def test_what_is_intercepted_is_put_back():

@@ -9,6 +9,7 @@ import pytest
 from discreet.audit.page import BEGIN, END, planted_table, solver_table, write_results
 from discreet.audit.planted import FaultAudit
 from discreet.audit.suite import SolverAudit
+from discreet.privacy.relation import Relation
 from discreet.solvers import SOLVERS
 from tests.cli_tools import run
 
@@ -36,6 +37,31 @@ def test_replay_says_what_was_compared(more):
     assert found["passed"]
     assert len(found["replays"]) == 5
     assert all(entry["largest_ratio"] <= 1.0 + 1e-9 for entry in found["replays"])
+
+
+def test_a_release_that_a_replay_does_not_see_is_an_error(monkeypatch):
+    from discreet.audit.replays import loops
+
+    cd = ("audit", "replay", *SMALL, "--solver", "cd")
+    assert "every replay passed" in run(*cd).stdout
+    monkeypatch.setattr(loops, "loop_patches", list)
+    assert "does not see what this noise was added to: Gaussian.noise" in run(*cd, code=2).stderr
+
+
+@pytest.mark.slow
+def test_a_campaign_counts_releases_and_finds_what_is_planted(monkeypatch):
+    from discreet.audit import campaign
+
+    found = run("audit", "campaign", "--solver", "bolt-on").stdout
+    assert "violations.** A wrong distance was planted in each of " in found
+    assert "| bolt-on | add_remove | memory, sparse, persons |" in found
+    assert "0 violations" in found
+    assert "MISSED" not in found
+    assert "must be one of " in run("audit", "campaign", "--solver", "magic", code=2).stderr
+    missed = campaign.Tally(campaign.Cell("cd", Relation.REPLACE, "memory"), 1, 1, 0.5, (), None)
+    monkeypatch.setattr(campaign, "run_campaign", lambda chosen: [missed])
+    assert "MISSED" in run_failing("audit", "campaign", "--solver", "cd").stdout
+    assert json.loads(run_failing("audit", "campaign", "--solver", "cd", "--json").stdout)[0]["wrong"] is None
 
 
 @pytest.mark.slow

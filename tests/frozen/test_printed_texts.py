@@ -16,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet import Budget, Ledger, LogisticRegression, Ridge, load_model
+from discreet.audit.campaign import NOT_PLACED, Cell, Tally
 from discreet.audit.membership import AttackCurve
 from discreet.audit.one_run import OneRun
 from discreet.audit.page import results_page
@@ -27,6 +28,7 @@ from discreet.estimators.reading.html import privacy_line
 from discreet.federated import plan_federated
 from discreet.federated.decentralised import network_named, plan_network
 from discreet.metrics import load_evaluation
+from discreet.privacy.relation import Relation
 from discreet.problem import L2, Logistic, Problem
 from discreet.report import report_of
 from tests.vertical_tools import small_plan
@@ -128,7 +130,13 @@ def audits():
         "none": AttackCurve(rates, rates**0.1, 60, None),
     }
     records = {math.inf: Reconstruction(290, 300, 16, None), 2.0: Reconstruction(30, 300, 16, private)}
-    return results_page(solvers, faults, runs, curves, records)
+    memory, stored = (Cell("sgd", Relation.REPLACE, place) for place in ("memory", "stored"))
+    campaign = [
+        Tally(memory, 20, 16_000, 0.97, (), 0.5),
+        Tally(stored, 5, 500, 1.0, (), 0.25),
+        Tally(Cell("federated, rows", Relation.ZERO_OUT, NOT_PLACED), 10, 200, 1.2, ("it moved by 2, but 1",), None),
+    ]
+    return results_page(campaign, solvers, faults, runs, curves, records)
 
 
 TEXTS = {

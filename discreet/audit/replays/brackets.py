@@ -1,13 +1,7 @@
-"""Interception where a statistic meets its noise inside a function: both are forced to be the recorded ones.
-
-If such a function makes its release through a mechanism's own `release`, nothing happens here: that is intercepted
-already.
-"""
+"""Interception where what is released is neither a sum of a statistic and noise nor a choice of a mechanism itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,13 +16,10 @@ from discreet.scaling import second_moment
 from discreet.solvers import objective_perturbation
 from discreet.solvers.frank_wolfe.vertices import Choice
 
-See = Callable[[FloatArray], FloatArray]  # takes the statistic, gives the one to go on with
-
 
 def bracket_patches() -> list[Patch]:
-    """The functions in which a statistic meets noise."""
+    """The functions that make such releases."""
     return [
-        (second_moment, "release", _second_moment),
         (second_moment, "symmetric_noise", _symmetric_noise),
         (mechanisms.VertexSelections, "scale", _vertex_scale),
         (Choice, "draw", _vertex),
@@ -36,55 +27,15 @@ def bracket_patches() -> list[Patch]:
     ]
 
 
-def _bracket(
-    tape: Tape,
-    what: str,
-    run: Callable[[See], Any],
-    law: type[GaussianLaw] = GaussianLaw,
-) -> Any:
-    """Run something that shows its statistic; if it draws noise, that noise protects the statistic."""
-    drawn, shown = len(tape.noises), []
-    forced: FloatArray | None = None
-    if tape.recorded is not None:
-        forced = tape.expected(tape.recorded.brackets, len(tape.brackets), what)
-
-    def see(statistic: FloatArray) -> FloatArray:
-        shown.append(np.array(statistic, dtype=np.float64))
-        return statistic if forced is None else forced.copy()
-
-    result = run(see)
-    inside = tape.noises[drawn:]
-    tape.brackets.append(shown[0] if inside else None)
-    for draw in inside:
-        draw.seen = True
-        statistic = shown[0]
-        told = statistic + draw.drawn
-        tape.release(what, statistic, draw.claimed, law(draw.law.scale), partial(np.copy, told))
-    return result
-
-
-def _second_moment(original: Any, tape: Tape) -> Any:
-    def release(total: FloatArray, *rest: Any, **named: Any) -> Any:
-        if not tape.outside:
-            return original(total, *rest, **named)
-        return _bracket(
-            tape,
-            "second moment",
-            lambda see: original(see(total), *rest, **named),
-            SymmetricGaussianLaw,
-        )
-
-    return release
-
-
 def _symmetric_noise(original: Any, tape: Tape) -> Any:
-    """One draw of a symmetric matrix, whatever it is made of."""
+    """One draw of a symmetric matrix, whatever it is made of; what it is added to is released."""
 
     def symmetric_noise(grid: Any, rng: Any, columns: int) -> Any:
         if grid.is_exact or id(grid) not in tape.grids:
             return original(grid, rng, columns)
         _, name, claimed, law = tape.grids[id(grid)]
-        return tape.noise(f"{name}.noise", claimed, law, lambda: original(grid, rng, columns))
+        white = SymmetricGaussianLaw(law.scale)
+        return tape.noise(f"{name}.noise", claimed, white, lambda: original(grid, rng, columns))
 
     return symmetric_noise
 
@@ -129,7 +80,7 @@ def _objective(original: Any, tape: Tape) -> Any:
         draw = next((draw for draw in reversed(tape.noises) if not draw.seen), None)
         if draw is None:
             return np.asarray(original(scaled, *rest))
-        draw.seen = True
+        draw.seen = draw.drawn.size
         recorded = None if tape.recorded is None else tape.recorded.notes["minimum"]
         w = np.asarray(original(scaled, *rest)) if recorded is None else recorded[0].copy()
         margins, loss = scaled.margins(w), scaled.problem.loss

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from discreet._common.types import IntArray
-from discreet.audit.replays.laws import DensityLaw, Law, SelectionLaw, claim_of, selection_of
-from discreet.audit.replays.tape import DivergedError, Tape
+from discreet.audit.neighbours import removed_person
+from discreet.audit.replays.laws import LAWS, DensityLaw, Law, SelectionLaw, claim_of, selection_of
+from discreet.audit.replays.tape import DivergedError, Tape, UnseenReleaseError
 from discreet.data.rows import Data
 from discreet.preprocessing.quantiles import Runs
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms import AdditiveMechanism
 from discreet.privacy.mechanisms.additive import NoisyGrid
-from discreet.privacy.random.generator import RandomGenerator
+from discreet.privacy.random.generator import PoissonSample, RandomGenerator
+from discreet.privacy.relation import Relation
 from discreet.solvers import base as solver_base
 
 # Draws that no privacy rests on by themselves: orders, coordinates, batches, uniform numbers.
-CHOICES = ("uniform", "integers", "permutation", "choice", "poisson_batches", "bernoulli_indices")
-PLAIN_NOISE = ("normal", "laplace", "rounded_draws")
+CHOICES = ("uniform", "integers", "permutation", "choice", "poisson_batches", "poisson_sample", "bernoulli_indices")
+PLAIN_NOISE = ("normal", "laplace", "rounded_draws", "gumbel")
+SELECTIONS = ("gumbel_argmax",)
+KEYS = ("bytes", "spawn", "rekey")  # of other generators, whose own draws are intercepted
+UNKNOWN = NoisyGrid.__name__  # instead of the mechanism, where the grid was made before the run
+CHOOSERS = (mechanisms.GumbelGreedy, mechanisms.LaplaceGreedy, mechanisms.TopSelections)
 
 Patch = tuple[Any, str, Callable[[Any, Tape], Any]]  # owner, name, (original, tape) -> replacement
 
@@ -45,17 +52,21 @@ def intercepted(tape: Tape, patches: list[Patch]) -> Iterator[Tape]:
 
 def door_patches() -> list[Patch]:
     """The methods of all mechanisms that exist, those of other packages included, and of the generator."""
-    makers = [*_subclasses(AdditiveMechanism), mechanisms.PoissonGaussian, mechanisms.FixedSizeGaussian]
-    patches: list[Patch] = [(kind, "grid", _grid) for kind in makers]
+    patches: list[Patch] = [(kind, "grid", _grid) for kind in grid_makers()]
     grids = [NoisyGrid, *_subclasses(NoisyGrid)]
     patches += [(kind, name, make) for kind in grids for name, make in (("release", _release), ("noise", _noise))]
-    choosers = (mechanisms.GumbelGreedy, mechanisms.LaplaceGreedy, mechanisms.TopSelections)
-    patches += [(kind, "choose", _choose) for kind in choosers]
+    patches += [(kind, "choose", _choose) for kind in CHOOSERS]
     patches += [(mechanisms.QuantileSelection, "choose", _choose_place), (Runs, "around", _runs)]
     patches += [(mechanisms.PointSelection, "draw", _draw_point)]
     patches += [(RandomGenerator, name, _choice) for name in CHOICES]
     patches += [(solver_base, "gather_persons", _gather)]
+    patches += [(RandomGenerator, name, _plain_selection) for name in SELECTIONS]
     return patches + [(RandomGenerator, name, _plain_noise) for name in PLAIN_NOISE]
+
+
+def grid_makers() -> list[type]:
+    """The mechanisms whose noise is added on a grid."""
+    return [*_subclasses(AdditiveMechanism), mechanisms.PoissonGaussian, mechanisms.FixedSizeGaussian]
 
 
 def _subclasses(kind: type) -> list[type]:
@@ -66,19 +77,76 @@ def _subclasses(kind: type) -> list[type]:
     return list(dict.fromkeys(found))
 
 
-def _gather(original: Any, tape: Tape) -> Any:
-    """The order of persons with several rows is not compared: it depends on how many rows there are, and no sum does.
+class _RecordedOrders:
+    """A generator of orders that keeps what it drew."""
 
-    Where one row of each person is drawn, the draws must be the same: neighbours with as many rows can be compared.
+    def __init__(self, rng: RandomGenerator) -> None:
+        self.rng, self.drawn = rng, list[IntArray]()
+
+    def permutation(self, n: int) -> IntArray:
+        self.drawn.append(self.rng.permutation(n))
+        return self.drawn[-1]
+
+
+class _ForcedOrders:
+    """A generator that draws these orders, one after the other."""
+
+    def __init__(self, orders: tuple[IntArray, ...]) -> None:
+        self.orders = iter(orders)
+
+    def permutation(self, n: int) -> IntArray:
+        return next(self.orders)
+
+
+def _gather(original: Any, tape: Tape) -> Any:
+    """Which row of a person is drawn does not depend on other persons: all others get the row and the place they had.
+
+    The order of persons of whom all rows are used is not compared: no sum depends on it.
     """
 
     def gather(data: Data, most: int, rng: RandomGenerator) -> Data:
-        if data.persons is None or most == 1:
+        if data.persons is None:
             return original(data, most, rng)
         with tape.inside():
-            return original(data, most, rng)
+            if most > 1:
+                return original(data, most, rng)
+            if tape.recorded is None:
+                orders = _RecordedOrders(rng)
+                gathered = original(data, most, orders)
+                tape.notes["persons"] = (data, *orders.drawn)
+                return gathered
+            first, shuffled, places = tape.recorded.notes["persons"]
+            lacks = removed_person(first, data) if tape.relation is Relation.ADD_REMOVE else None
+            if lacks is not None:
+                tape.removed = int(places[lacks])
+            forced = _orders_without(first.persons, shuffled, places, data.persons, lacks)
+            return original(data, most, _ForcedOrders(forced))
 
     return gather
+
+
+def _orders_without(
+    persons: IntArray, shuffled: IntArray, places: IntArray, others: IntArray, lacks: int | None
+) -> tuple[IntArray, IntArray]:
+    """The orders of the rows and of the persons of the second table, in which everybody who is in both keeps theirs."""
+    if lacks is not None:
+        others = others + (others >= lacks)  # as they are numbered in the first table
+        places = np.delete(places, lacks) - (np.delete(places, lacks) > places[lacks])
+    rank = np.empty(shuffled.size, dtype=np.int64)
+    rank[shuffled] = np.arange(shuffled.size)
+    known = {key: rank[row] for row, key in enumerate(_numbered(persons))}
+    order = [known.get(key, shuffled.size + row) for row, key in enumerate(_numbered(others))]
+    return np.argsort(order, kind="stable"), places
+
+
+def _numbered(persons: IntArray) -> list[tuple[int, int]]:
+    """Each row as its person and its number among the rows of this person."""
+    seen: dict[int, int] = {}
+    found = []
+    for person in persons.tolist():
+        found.append((person, seen.get(person, 0)))
+        seen[person] = found[-1][1] + 1
+    return found
 
 
 def _grid(original: Any, tape: Tape) -> Any:
@@ -95,10 +163,9 @@ def _grid(original: Any, tape: Tape) -> Any:
 
 def _release(original: Any, tape: Tape) -> Any:
     def release(self: Any, rng: Any, value: Any) -> Any:
-        known = tape.grids.get(id(self))
-        if not tape.outside or known is None:
+        name, claimed, law = _known(self, tape)
+        if not tape.outside or (self.is_exact and name == UNKNOWN):
             return original(self, rng, value)
-        _, name, claimed, law = known
         told, _ = tape.release(f"{name}.release", value, claimed, law, lambda: original(self, rng, value))
         return told
 
@@ -109,10 +176,18 @@ def _noise(original: Any, tape: Tape) -> Any:
     def noise(self: Any, rng: Any, size: Any) -> Any:
         if not tape.outside or self.is_exact:
             return original(self, rng, size)
-        _, name, claimed, law = tape.grids.get(id(self), (self, "NoisyGrid", np.nan, Law(self.scale)))
+        name, claimed, law = _known(self, tape)
         return tape.noise(f"{name}.noise", claimed, law, lambda: original(self, rng, size))
 
     return noise
+
+
+def _known(grid: NoisyGrid, tape: Tape) -> tuple[str, float, Law]:
+    """Who made a grid, in this run or the recorded one, and for what; one that a plan had before says so itself."""
+    for known in (tape, tape.recorded):
+        if known is not None and id(grid) in known.grids:
+            return known.grids[id(grid)][1:]
+    return UNKNOWN, grid.sensitivity, LAWS[grid.law](grid.scale)
 
 
 def _choose(original: Any, tape: Tape) -> Any:
@@ -236,9 +311,21 @@ def _plain_noise(original: Any, tape: Tape) -> Any:
     def noise(self: Any, *args: Any, **named: Any) -> Any:
         if not tape.outside:
             return original(self, *args, **named)
-        return tape.noise(f"generator.{name}", np.nan, Law(1.0), lambda: original(self, *args, **named))
+        drawn = tape.noise(f"generator.{name}", np.nan, Law(1.0), lambda: original(self, *args, **named))
+        return np.asarray(drawn)  # whatever it is added to has no claim
 
     return noise
+
+
+def _plain_selection(original: Any, tape: Tape) -> Any:
+    """A selection that no mechanism makes: nobody states its cost."""
+
+    def select(self: Any, scores: Any) -> Any:
+        if tape.outside:
+            raise UnseenReleaseError("generator.gumbel_argmax was called by no mechanism that a replay knows.")
+        return original(self, scores)
+
+    return select
 
 
 def _equal(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
@@ -246,6 +333,8 @@ def _equal(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
 
 
 def _copied(drawn: Any) -> Any:
+    if isinstance(drawn, PoissonSample):
+        return drawn
     return tuple(part.copy() for part in drawn) if isinstance(drawn, tuple) else np.copy(drawn)
 
 
@@ -256,9 +345,24 @@ def _without_row(name: str, drawn: Any, removed: int) -> Any:
         kept = indices != removed
         ends = np.concatenate([[0], np.cumsum(kept)])[indptr]
         return ends.astype(np.int64), indices[kept] - (indices[kept] > removed)
+    if name == "poisson_sample":
+        return SampleOfTheOthers(drawn.key, drawn.rows - 1, drawn.rate, removed)
     if name == "permutation":
         kept = drawn[drawn != removed]
         return kept - (kept > removed)
     if name in ("integers", "uniform"):  # one number for each row
         return np.delete(drawn, removed)
     raise DivergedError(f"a draw by {name} depends on the number of rows")
+
+
+@dataclass(frozen=True)
+class SampleOfTheOthers(PoissonSample):
+    """A sample of the rows that are left, with the members that it would have if the missing row were there."""
+
+    removed: int = 0
+
+    def members(self, step: int, start: int, stop: int) -> IntArray:
+        whole = PoissonSample(self.key, self.rows + 1, self.rate)
+        found = whole.members(step, start + (start >= self.removed), stop + (stop > self.removed))
+        kept = found[found != self.removed]
+        return kept - (kept > self.removed)

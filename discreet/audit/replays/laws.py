@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -163,6 +164,9 @@ class DensityLaw(Law):
         return accounting.selection_event(distance) if distance > 0.0 else accounting.no_event()
 
 
+LAWS: Mapping[str, type[Law]] = {"normal": GaussianLaw, "laplace": LaplaceLaw, "spherical": SphericalLaw}
+
+
 def claim_of(mechanism: Any, grid: NoisyGrid, relation: Relation) -> Claim:
     """What a mechanism claims about the grid that it has made: the sensitivity of rounded values, and the noise."""
     claimed = grid.scale / mechanism.multiplier
@@ -170,8 +174,7 @@ def claim_of(mechanism: Any, grid: NoisyGrid, relation: Relation) -> Claim:
         return mechanisms.clipped_sum(relation).l2 * claimed, SampledGaussianLaw(grid.scale, mechanism)
     if isinstance(mechanism, mechanisms.FixedSizeGaussian):
         return claimed, SampledGaussianLaw(grid.scale, mechanism)
-    laws: dict[str, type[Law]] = {"normal": GaussianLaw, "laplace": LaplaceLaw, "spherical": SphericalLaw}
-    return claimed, laws[grid.law](grid.scale)
+    return claimed, LAWS[grid.law](grid.scale)
 
 
 def selection_of(mechanism: Any, sensitivity: Any) -> Claim:

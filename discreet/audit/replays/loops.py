@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -41,10 +42,12 @@ def loop_patches() -> list[Patch]:
     ]
 
 
-def _free(scaled: Any, **changes: Any) -> Any:
-    """The scaled problem without penalty and constraint."""
+@lru_cache(maxsize=1)  # asked for the same problem at every step
+def _free(scaled: Any, rows: int | None = None) -> Any:
+    """The scaled problem without penalty and constraint, with another number to divide by if there is one."""
     problem = Problem(scaled.problem.loss, Zero(), fit_intercept=scaled.problem.fit_intercept)
-    return replace(scaled, problem=problem, penalty_terms=Zero().penalty_terms(scaled.columns), **changes)
+    terms = Zero().penalty_terms(scaled.columns)
+    return replace(scaled, problem=problem, penalty_terms=terms, rows=scaled.rows if rows is None else rows)
 
 
 def _step(
@@ -84,7 +87,7 @@ def _step(
 
 def _coordinate_steps(original: Any, tape: Tape) -> Any:
     def run(self: Any, coordinates: Any, noise: FloatArray, *rest: Any) -> None:
-        draw = tape.claim(noise)
+        draw, noise = tape.claim(noise), np.asarray(noise)
         if draw is None:
             return original(self, coordinates, noise, *rest)
         for k in range(coordinates.size):
@@ -122,6 +125,7 @@ def _set_steps(original: Any, tape: Tape) -> Any:
         draw = None if single else tape.claim(noise)  # sets of one coordinate are run as such, and intercepted there
         if draw is None:
             return original(self, sets, noise, limit, *rest)
+        noise = np.asarray(noise)
         for k in range(sets.starts.size - 1):
             part = slice(int(sets.starts[k]), int(sets.starts[k + 1]))
             own = sets._replace(starts=np.array([0, part.stop - part.start]), members=sets.members[part])
@@ -156,7 +160,7 @@ def _batches(prepare: Callable[[Any, Any], Measure], names: tuple[str, ...]) -> 
 
     def patched(original: Any, tape: Tape) -> Any:
         def run(self: Any, indptr: Any, indices: Any, noise: FloatArray, *rest: Any) -> None:
-            draw = tape.claim(noise)
+            draw, noise = tape.claim(noise), np.asarray(noise)
             if draw is None:
                 return original(self, indptr, indices, noise, *rest)
             total = np.zeros_like(self.total)

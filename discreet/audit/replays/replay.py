@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from discreet._common.types import FloatArray
+from discreet.audit.neighbours import removed_row
 from discreet.audit.replays.laws import SampledGaussianLaw
-from discreet.audit.replays.tape import ROUNDING, DivergedError, Release, Tape
+from discreet.audit.replays.tape import ROUNDING, DivergedError, Release, Tape, UnseenReleaseError
 from discreet.audit.targets import Outputs, as_data, target_of
 from discreet.data.rows import Data
 from discreet.privacy import accounting
@@ -32,8 +33,6 @@ class Replay:
         Everything that was told, in order, with the claimed and the measured distance of its statistic.
     problems : list of str
         What contradicts the promise, in words; empty if nothing does.
-    unseen : list of str
-        Noise whose statistic the replay does not know: about these releases it says nothing.
     loss : float or None
         The exact privacy loss of this run, the sum over all releases of log P[told | table] - log P[told | neighbour];
         None if the law of a release has no closed form or depends on a secret sample.
@@ -47,7 +46,6 @@ class Replay:
 
     releases: list[Release]
     problems: list[str]
-    unseen: list[str]
     loss: float | None
     residuals: FloatArray
     attained: float | None
@@ -55,8 +53,8 @@ class Replay:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing contradicts the promise and nothing was left out."""
-        return not self.problems and not self.unseen
+        """Whether nothing contradicts the promise; a replay that leaves a release out has raised an error."""
+        return not self.problems
 
     @property
     def largest_ratio(self) -> float:
@@ -70,7 +68,7 @@ class Replay:
             lines.append(f"these distances attain epsilon {self.attained:.6f}; {self.promised:.6g} is promised")
         if self.loss is not None:
             lines.append(f"exact privacy loss of this run: {self.loss:.6f}")
-        lines += [f"not seen: {text}" for text in self.unseen] + [f"PROBLEM: {text}" for text in self.problems]
+        lines += [f"PROBLEM: {text}" for text in self.problems]
         return "\n".join([*lines, "passed" if self.passed else "not passed"])
 
 
@@ -97,6 +95,11 @@ def replay(audited: Any, table: Any, neighbour: Any, rng: RandomGenerator | None
     -------
     Replay
 
+    Raises
+    ------
+    UnseenReleaseError
+        Noise was drawn, and the replay did not see for which statistic.
+
     Examples
     --------
     >>> import numpy as np
@@ -109,14 +112,14 @@ def replay(audited: Any, table: Any, neighbour: Any, rng: RandomGenerator | None
     True
     """
     target, (first, second) = target_of(audited), _alike(as_data(table), as_data(neighbour))
-    # Of persons with several rows nothing is sampled row by row, so that no place needs to be known.
-    loses_row = target.relation is Relation.ADD_REMOVE and first.persons is None
-    removed = _removed_row(first, second) if loses_row else None
     generator = rng or secure_generator()
     tape = Tape(target.relation)
     with _recording(tape):
         told = target.run(first, generator)
-    forced = Tape(target.relation, tape, removed)
+    _all_seen(tape)
+    # Of persons nothing is sampled before one row of each is drawn, and who draws it sees who is missing.
+    loses_row = target.relation is Relation.ADD_REMOVE and first.persons is None
+    forced = Tape(target.relation, tape, removed_row(first, second) if loses_row else None)
     problems = []
     try:
         with _recording(forced):
@@ -124,20 +127,29 @@ def replay(audited: Any, table: Any, neighbour: Any, rng: RandomGenerator | None
     except DivergedError as error:
         problems.append(str(error))
     else:
+        _all_seen(forced)
         problems += _left_over(tape, forced) + _differences(told, told_again)
-    problems += _too_far(forced.releases) + _wrong_noise(residuals := residuals_of(tape))
+    problems += _too_far(forced.releases) + _wrong_noise(tape, residuals := residuals_of(tape))
     if forced.largest_difference > ROUNDING:
         problems.append(f"weights after a forced step differ by {forced.largest_difference:.3g}, relative")
     guarantee = target.guarantee_for(first)
     attained = attained_epsilon(forced.releases, guarantee) if guarantee is not None else None
     if guarantee is not None and attained is not None and attained > guarantee.epsilon * (1.0 + 1e-6):
         problems.append(f"the releases attain epsilon {attained:.6g}, but {guarantee.epsilon:.6g} is promised")
-    unseen = sorted({f"{draw.what} of {draw.drawn.size} numbers" for draw in tape.noises if not draw.seen})
     losses = [entry.loss for entry in tape.releases if entry.loss is not None]
-    known = not unseen and not problems and len(losses) == len(tape.releases)
+    known = not problems and len(losses) == len(tape.releases)
     total = math.fsum(losses) if known else None
     promised = None if guarantee is None else guarantee.epsilon
-    return Replay(tape.releases, problems, unseen, total, residuals, attained, promised)
+    return Replay(tape.releases, problems, total, residuals, attained, promised)
+
+
+def _all_seen(tape: Tape) -> None:
+    """Refuse a replay that would be silent about some of the releases."""
+    if unseen := tape.unseen:
+        raise UnseenReleaseError(
+            f"the replay does not see what this noise was added to: {'; '.join(unseen)}. Add it to the statistic as an "
+            "array, or intercept the place where both meet, in discreet/audit/replays."
+        )
 
 
 def attained_epsilon(releases: list[Release], guarantee: Guarantee) -> float | None:
@@ -163,6 +175,7 @@ def record(audited: Any, table: Any, rng: RandomGenerator | None = None) -> Tape
     tape = Tape(target.relation)
     with _recording(tape):
         target.run(as_data(table), rng)
+    _all_seen(tape)
     return tape
 
 
@@ -201,14 +214,6 @@ def _alike(first: Data, second: Data) -> tuple[Data, Data]:
     return replace(first, weight=weights[0]), replace(second, weight=weights[1])
 
 
-def _removed_row(first: Data, second: Data) -> int:
-    """The number of the row that the second table lacks."""
-    if first.rows != second.rows + 1:
-        raise ValueError("under add_remove the neighbour must be the table without one of its rows.")
-    same = [np.array_equal(first.X[i], second.X[i]) and first.y[i] == second.y[i] for i in range(second.rows)]
-    return same.index(False) if False in same else second.rows
-
-
 def _left_over(first: Tape, second: Tape) -> list[str]:
     missing = len(first.releases) - len(second.releases)
     if missing:
@@ -234,11 +239,11 @@ def _too_far(releases: list[Release]) -> list[str]:
     ]
 
 
-def _wrong_noise(residuals: FloatArray) -> list[str]:
+def _wrong_noise(tape: Tape, residuals: FloatArray) -> list[str]:
     """Whether the noise has the claimed size, and whether some of it was used twice."""
     from scipy.stats import chi2
 
-    found = []
+    found = [f"{what} was added to more than one statistic" for what in tape.used_again]
     if residuals.size:
         square, half = float(residuals @ residuals), 0.5 * LEVEL
         if not chi2.ppf(half, residuals.size) <= square <= chi2.isf(half, residuals.size):
