@@ -425,7 +425,9 @@ class Client:
         return any(entry.note.startswith(note) for entry in self.ledger.entries(self.dataset))
 
 
-def _local_problem(plan: FederatedPlan, X: Any, y: Any, sample_weight: Any, invalid_rows: str) -> LocalProblem:
+def _local_problem(
+    plan: FederatedPlan, X: Any, y: Any, sample_weight: Any, invalid_rows: str = "error"
+) -> LocalProblem:
     """The client's rows in scaled columns, clipped as the plan says."""
     problem, public = plan.problem, plan.public
     labels = every_label(problem.loss)[1] if problem.loss.classification else None

@@ -122,6 +122,18 @@ def test_so_it_is_for_targets_that_are_numbers_and_texts(kind):
         assert same(clone(model).set_params(invalid_rows="neutral").fit(table()[0], spoilt), wanted)
 
 
+def test_so_it_is_for_several_classes_with_weights():
+    X, y = table(null=True)
+    labels = np.array(["a", "b", "c"])[y + (X[:, 1] > 0.5)]
+    weights = {"b": 5.0, "c": 0.5}
+    model = LogisticRegression(bounds=(-1.0, 1.0), classes=["a", "b", "c"], class_weight=weights, random_state=1)
+    wanted = clone(model).fit(X, labels, sample_weight=WEIGHT)
+    for label in ("b", "d", None, 1):
+        rows, spoilt = table()[0], labels.astype(object)
+        rows[AT, 2], spoilt[AT] = (np.nan if label == "b" else 0.5), label
+        assert same(clone(model).set_params(invalid_rows="neutral").fit(rows, spoilt), wanted)
+
+
 def test_solve_takes_rows_alike():
     (X, y), (null, _) = table(), table(null=True)
     problem, coded = Problem(Logistic(), L2(1e-3)), np.where(y == 1, 1.0, -1.0)
