@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, NamedTuple
 
+from scipy.sparse import issparse
+
 from discreet._common.callers import callers, module_of, warn
 from discreet._common.exceptions import PrivacyLeakWarning
 
@@ -124,13 +126,20 @@ def _other_fits(search: FrameType) -> str:
 
 def _of_pipeline(owner: Any, frame: FrameType) -> list[Noticed]:
     """What the steps before the one that is now fitted learned from the rows."""
-    from discreet.data.pipeline_steps import refusals
+    from discreet.data.pipeline_steps import refusals_between
 
     last = len(owner.steps) - 1
     now = frame.f_locals.get("step_idx", last) if frame.f_code.co_name == "_fit" else last
     before = [(name, step) for name, step in owner.steps[:now] if step is not None and not isinstance(step, str)]
-    found = [refusal for name, step in before for refusal in refusals(step, name)]
+    found = refusals_between(before, dense=_has_dense_rows(owner, frame))
     return [Noticed(f"{refusal}.", (f"The rows came through a pipeline: {refusal.fact}.",)) for refusal in found]
+
+
+def _has_dense_rows(owner: Any, frame: FrameType | None) -> bool:
+    """Whether the rows that the pipeline was given are of a type that is not sparse."""
+    while frame is not None and not (frame.f_code.co_name.startswith("fit") and frame.f_locals.get("self") is owner):
+        frame = frame.f_back
+    return frame is not None and "X" in frame.f_locals and not issparse(frame.f_locals["X"])
 
 
 def _of_function(name: str) -> Noticed:

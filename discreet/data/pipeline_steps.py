@@ -7,7 +7,7 @@ rows, with the settings for which that is true; everything else is refused. Para
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,7 @@ from sklearn.preprocessing import (
 from discreet.privacy.guarantee import Guarantee
 
 LEARNED = "learned from the rows without noise, so no guarantee holds behind it"
+DENSITY = "decides by the exact density of the rows whether its result is sparse; set sparse_threshold=0"
 EXACT_SCORES = "by exact scores of the rows, which no guarantee covers"
 
 # By the names of classes and of their bases, so that nothing is imported for the sake of a message. A class that is not
@@ -92,13 +93,21 @@ def why_layout_leaks(columns: ColumnTransformer) -> str | None:
     named = hasattr(columns, "feature_names_in_")  # a table with names is not a sparse matrix
     if columns.sparse_threshold == 0 or (named and not _has_sparse_output(columns)):
         return None
-    return "decides by the exact density of the rows whether its result is sparse; set sparse_threshold=0"
+    return DENSITY
 
 
-def _has_sparse_output(columns: ColumnTransformer) -> bool:
+def _has_sparse_output(step: Any) -> bool:
     """Whether a part, at whatever depth, makes sparse columns of dense ones; of the allowed steps only one does."""
-    parts = columns.get_params(deep=True).values()
+    parts = [step, *step.get_params(deep=True).values()]
     return any(isinstance(part, OneHotEncoder) and part.sparse_output for part in parts)
+
+
+def refusals_between(steps: Sequence[tuple[str, Any]], dense: bool) -> list[Refusal]:
+    """What is refused of named steps in a row; `dense` says that the type of the first rows is not sparse."""
+    found = [refusal for name, step in steps for refusal in refusals(step, name)]
+    if dense and not any(_has_sparse_output(step) for _, step in steps if hasattr(step, "get_params")):
+        found = [refusal for refusal in found if refusal.reason != DENSITY]
+    return found
 
 
 def _always(step: Any) -> None:

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
@@ -53,6 +54,18 @@ LEAKY = {
         lambda: make_pipeline(MinMaxScaler(), SCALER, MODEL).fit(X, Y)[1],
         "MinMaxScaler",
         "without noise",
+    ),
+    "density of sparse rows": (
+        lambda: make_pipeline(ColumnTransformer([("a", Normalizer(), [0, 1])]), MODEL).fit(csr_array(X), Y)[-1],
+        "exact density",
+        "exact density",
+    ),
+    "density of categories": (
+        lambda: make_pipeline(
+            ColumnTransformer([("a", OneHotEncoder(categories=[[0, 1]]), [0]), ("b", SCALER, [1])]), MODEL
+        ).fit(np.stack([Y, X[:, 1]], axis=1), Y)[-1],
+        "exact density",
+        "exact density",
     ),
     "inside a union": (
         lambda: make_pipeline(FeatureUnion([("a", Normalizer()), ("b", StandardScaler())]), MODEL).fit(X, Y)[-1],
@@ -161,6 +174,9 @@ FINE = {
     "row by row": lambda: make_pipeline(PolynomialFeatures(2), FunctionTransformer(np.abs), MODEL).fit(X, Y)[-1],
     "clipped": lambda: make_pipeline(ColumnClipper(-1.0, 1.0), "passthrough", MODEL).fit(X, Y)[-1],
     "columns": lambda: make_pipeline(COLUMNS, MODEL).fit(X, Y)[-1],
+    "columns of an array": lambda: make_pipeline(
+        ColumnTransformer([("a", SCALER, [0])], remainder="passthrough"), SCALER, MODEL
+    ).fit(X, Y)[-1],
     "declared": lambda: make_pipeline(OneHotEncoder(categories=[[0, 1]]), MODEL).fit(Y[:, None], Y)[-1],
     "leaky steps behind": lambda: make_pipeline(SCALER, StandardScaler()).fit(X, Y)[0],
     "nested": lambda: make_pipeline(make_pipeline(Normalizer(), SCALER), MODEL).fit(X, Y)[-1],
