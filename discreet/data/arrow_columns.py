@@ -26,7 +26,7 @@ _FAULTS = {
     "missing": (
         "has missing values (NaN)",
         "have missing values (NaN)",
-        'remove or impute those rows first, or say in a schema what they become, "missing": "indicator" or a value',
+        'say in a schema what they become, "missing": "indicator" or a value, or take such rows as empty ones (invalid_rows)',
     ),
     "infinite": ("contains infinity", "contain infinity", "remove or correct those rows first"),
 }

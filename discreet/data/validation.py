@@ -33,8 +33,8 @@ TEXT = "X or y holds text where numbers are expected; encode columns of text fir
 # Neither an imputer that learns from the rows without noise nor a number of rows that depends on entries keeps it.
 NOT_FINITE = {
     "X": "X contains NaN or infinity: fill such entries by a public rule (DeclaredImputer) or privately "
-    "(PrivateImputer) in a pipeline before the model; to leave out a row, give it the sample_weight 0 and zeros.",
-    "y": "y contains NaN or infinity: to leave out such rows, give them the sample_weight 0 and any valid target.",
+    '(PrivateImputer) in a pipeline before the model; a fit with invalid_rows="neutral" takes such rows as empty ones.',
+    "y": 'y contains NaN or infinity; a fit with invalid_rows="neutral" takes such rows as empty ones.',
 }
 DATES = "holds dates or times: make them numbers by a public rule, such as days since 2020-01-01."
 NO_TARGET = "the fit requires y to be passed, but the target y is None: fit(X, y), where y may name a column of X."
