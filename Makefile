@@ -59,7 +59,8 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# About 10 minutes: every solver and relation, planted faults, attacks; the results go into docs/audits.md.
+# About 15 minutes, 5 of them for a million replayed releases: every solver and relation, planted faults, attacks; the results go
+# into docs/audits.md. Rows in tensors are among them where PyTorch is installed.
 audit: $(READY)
 	$(BIN)/discreet audit report --page docs/audits.md
 

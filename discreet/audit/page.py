@@ -84,7 +84,7 @@ def solver_table(solvers: Sequence[SolverAudit]) -> str:
 def campaign_summary(tallies: Sequence[Tally]) -> str:
     """How many releases were replayed, and what contradicts a promise."""
     releases, replays = sum(tally.releases for tally in tallies), sum(tally.replays for tally in tallies)
-    violations = [text for tally in tallies for text in tally.violations]
+    violations = [f"{tally.cell}: {text}" for tally in tallies for text in tally.violations]
     found = sum(tally.wrong is not None for tally in tallies)
     lines = [
         f"**{releases:,} releases in {replays:,} replays, {len(violations)} violations.** A wrong distance was planted "

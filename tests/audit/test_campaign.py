@@ -69,7 +69,7 @@ def test_a_fault_in_the_library_is_a_violation():
         found = audit_cell(GD)
     assert not found.passed
     assert any("moved by" in text for text in found.violations)
-    assert "- VIOLATION: Gaussian.release" in campaign_summary([found])
+    assert "- VIOLATION: gd, replace, memory: Gaussian.release" in campaign_summary([found])
     assert f"| {len(found.violations)} |" in campaign_table([found])
 
 

@@ -24,6 +24,7 @@ from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.estimators import LogisticRegression
 from discreet.privacy.budget import Budget
+from discreet.privacy.mechanisms import clipped_sum
 from discreet.privacy.random.generator import PoissonSample, RandomGenerator, seeded_generator
 from discreet.privacy.relation import Relation
 from discreet.problem.losses import Logistic
@@ -264,3 +265,28 @@ def test_noise_that_is_used_in_part_is_an_error_and_twice_a_problem(use, words):
     else:
         with pytest.raises(RuntimeError, match=words):
             audit()
+
+
+HIDDEN = {
+    "subtracted": lambda statistic, noise: statistic - noise,
+    "copied": lambda statistic, noise: statistic + noise.copy(),
+    "multiplied": lambda statistic, noise: statistic + 2.0 * noise,
+    "in place": lambda statistic, noise: np.add(statistic, noise, out=statistic),
+    "number by number": lambda statistic, noise: np.array(
+        [s + float(z) for s, z in zip(statistic, noise, strict=True)]
+    ),
+    "broadcast": lambda statistic, noise: (np.ones((3, 1)) + noise).sum(axis=0),
+}
+
+
+@pytest.mark.parametrize("use", HIDDEN)
+def test_noise_that_meets_its_statistic_in_another_way_is_an_error_and_not_silence(use):
+    class Own(GradientDescent):
+        def _descend(self, scaled, plan, run):
+            grid = plan.mechanism.grid(clipped_sum(Relation.REPLACE), 1)
+            return HIDDEN[use](np.ones(scaled.shape), grid.noise(run.rng, 1)), 1
+
+    public = Public.of(8, 1, bounds=(-1.0, 1.0))
+    plan = Own(scale_share=0.0).plan(Problem(Logistic(), fit_intercept=False), public, Budget(1.0, 0.1))
+    with pytest.raises(RuntimeError, match="does not see"):
+        replay(plan, *flipped())
