@@ -26,7 +26,7 @@ _FAULTS = {
     "missing": (
         "has missing values (NaN)",
         "have missing values (NaN)",
-        'say in a schema what they become, "missing": "indicator" or a value, or take such rows as empty ones (invalid_rows)',
+        'say in a schema what they become, "missing": "indicator" or a value, or set invalid_rows',
     ),
     "infinite": ("contains infinity", "contain infinity", "remove or correct those rows first"),
 }
