@@ -85,7 +85,7 @@ class Federation:
         lines = (self.folder / "logs" / "client-0.log").read_text(errors="replace").splitlines()
         wrong = [line for line in lines if line.startswith(("no ", "error", "warning")) or "does not accept" in line]
         assert not any("Traceback" in line for line in lines), lines
-        return wrong[-1].replace(str(self.disk), "") if wrong else ""
+        return wrong[-1].replace(str(self.disk), "").replace(str(self.folder), "") if wrong else ""
 
 
 @contextmanager
