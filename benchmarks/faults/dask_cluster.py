@@ -106,7 +106,7 @@ def fault(table: Path, name: str, meddle: Callable[[Cluster, Path], None], goes_
         meddle(made, Path(url).parent)
         code, said = made.result()
         passed = code == 0 and made.made() if goes_on else code != 0 and not made.made()
-        status = "committed" if goes_on and "stays counted" not in said else "reserved"
+        status = "committed" if goes_on and "the ledger could not" not in said else "reserved"
         read_only(Path(url).parent, False)
         (Path(url).parent / "rest").unlink(missing_ok=True)
         return row(name, "the model is made" if goes_on else "the run ends", said, url, [status], passed)

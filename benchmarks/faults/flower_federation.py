@@ -27,7 +27,7 @@ VICTIM = "client 0"
 class Federation:
     """A deployment of which the victim has its state and its ledger on a small disk, and perhaps a clock of its own."""
 
-    def __init__(self, folder: Path, disk: Path, clocked: str) -> None:
+    def __init__(self, folder: Path, disk: Path, clocked: str, state_beside: bool) -> None:
         from discreet.federated import plan_federated, split_evenly
         from discreet.federated.flower.loopback import deployment_of
         from discreet.problem import L2, Logistic, Problem
@@ -40,29 +40,32 @@ class Federation:
         self.made = deployment_of(folder, plan, X, y, split_evenly(CLIENTS * ROWS, CLIENTS), timeout=TIMEOUT)
         self.folder, self.disk, self.url = folder, disk, new_ledger(disk / "budget.db")
         own = self.made.clients[VICTIM]
-        own[own.index("--state") + 1] = str(disk / "state")
+        self.state_file = (disk if state_beside else folder) / "state"
+        own[own.index("--state") + 1] = str(self.state_file)
         own += ["--ledger", self.url, "--dataset", "rows"]
         self.clock = Clock(folder) if clocked else None
         if clocked == "server":
             self.made._environment |= self._clocked()
-        self._only_client = clocked == "client"
+        elif clocked == "client":
+            start, usual = self.made.start_client, dict(self.made._environment)
+
+            def start_client(client: str) -> None:
+                self.made._environment = usual | (self._clocked() if client == VICTIM else {})
+                start(client)
+                self.made._environment = usual
+
+            self.made.start_client = start_client  # type: ignore[method-assign]
 
     def _clocked(self) -> dict[str, str]:
         return {name: self.clock.environment[name] for name in ("LD_PRELOAD", "DISCREET_CLOCK")} if self.clock else {}
 
     def start(self) -> None:
-        """Start the victim anew if it has a clock of its own, and the run."""
-        if self._only_client:
-            usual = dict(self.made._environment)
-            self.made.kill(VICTIM)
-            self.made._environment |= self._clocked()
-            self.made.start_client(VICTIM)
-            self.made._environment = usual
+        """Start the run."""
         self.made.start_run()
 
     def state(self, name: str) -> dict[str, Any]:
         """A state, of the server or of the victim; empty before the first."""
-        path = self.disk / "state" if name == VICTIM else Path(self.made.server_settings.state)
+        path = self.state_file if name == VICTIM else Path(self.made.server_settings.state)
         return dict(json.loads(path.read_text())) if path.exists() else {}
 
     def reach(self, number: int) -> None:
@@ -82,17 +85,20 @@ class Federation:
         lines = (self.folder / "logs" / "client-0.log").read_text(errors="replace").splitlines()
         wrong = [line for line in lines if line.startswith(("no ", "error", "warning")) or "does not accept" in line]
         assert not any("Traceback" in line for line in lines), lines
-        return wrong[-1].replace(str(self.disk), "") if wrong else ""
+        return wrong[-1].replace(str(self.disk), "").replace(str(self.folder), "") if wrong else ""
 
 
 @contextmanager
-def federation(clocked: str = "") -> Iterator[Federation]:
-    """A federation in a folder of its own, the run not yet started; all programs are gone afterwards."""
+def federation(clocked: str = "", state_beside: bool = True) -> Iterator[Federation]:
+    """A federation in a folder of its own, the run not yet started; all programs are gone afterwards.
+
+    The victim's state lies beside its ledger, or elsewhere: its lock is an open file, which keeps a disk writable.
+    """
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="discreet-faults-"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         disk = stack.enter_context(small_disk(folder.with_name(f"{folder.name}-disk")))
-        found = Federation(folder, disk, clocked)
+        found = Federation(folder, disk, clocked, state_beside)
         stack.enter_context(found.made)
         yield found
 
@@ -212,10 +218,10 @@ def server_disk() -> dict[str, Any]:
 
 
 def client_disk(name: str, meddle: Callable[[Path], None], before: bool) -> dict[str, Any]:
-    """The victim's disk, with its state and its ledger, before its first answer or after it."""
-    with federation() as found:
+    """The victim's disk, with its ledger and perhaps its state, before its first answer or after it."""
+    with federation(state_beside=meddle is fill) as found:
         if before:
-            waited((found.disk / "state.process").exists)
+            waited(found.state_file.with_name("state.process").exists)
             meddle(found.disk)
         found.start()
         if not before:
@@ -248,7 +254,7 @@ CASES: dict[str, Callable[[], dict[str, Any]]] = {
     "server-disk": server_disk,
     "full": lambda: client_disk("the disk of a client's ledger and state is full", fill, True),
     "fills": lambda: client_disk("the disk of a client's ledger and state fills up", fill, False),
-    "read-only": lambda: client_disk("a client's ledger and state are read-only", read_only, True),
+    "read-only": lambda: client_disk("a client's ledger is read-only", read_only, True),
     "client-ahead": lambda: client_clock(DAY),
     "client-back": lambda: client_clock(-DAY),
     "server-ahead": server_clock,
