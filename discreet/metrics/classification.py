@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from scipy.special import expit
 from discreet._common.types import FloatArray, IntArray
 from discreet.metrics import released_sums as released
 from discreet.metrics.released_sums import Limits
+from discreet.scaling import histograms
+from discreet.scaling.learn import Noise
 
 
 def codes_of(values: Any, declared: Sequence[Any]) -> IntArray:
@@ -69,12 +71,28 @@ class ClassifierMeasure:
         Between which scores the bins of the curves lie; None: no curves.
     least_probability : float or None
         To which probabilities are raised before their logarithm is taken; None: no log-loss.
+    ranks : int
+        Number of bins of each label for the area under the ROC curve; 0: it has those of the curves.
+    rank_edges : ndarray or None
+        Between which scores these lie; None: that is learned first.
     """
 
     model: Any
     classes: tuple[Any, ...]
     edges: tuple[float, ...] | None
     least_probability: float | None
+    ranks: int = 0
+    rank_edges: FloatArray | None = None
+
+    @property
+    def look(self) -> ScoreLook | None:
+        """What is to be learned first; None if nothing is."""
+        return ScoreLook(self.model) if self.ranks and self.rank_edges is None else None
+
+    def after(self, sums: released.NoisySums, noise: Noise) -> ClassifierMeasure:
+        """The measure with edges between the bins of the area, where a look has shown scores."""
+        assert self.edges is not None
+        return replace(self, rank_edges=rank_edges(sums.of("sizes"), noise, self.ranks, self.edges))
 
     @property
     def parts(self) -> tuple[released.Part, ...]:
@@ -83,6 +101,8 @@ class ClassifierMeasure:
         parts = [released.Part("confusion", count * count + 1)]
         if self.edges is not None:
             parts.append(released.Part("scores", 2 * (len(self.edges) + 1) + 1))
+        if self.ranks:
+            parts.append(released.Part("ranks", 2 * self.ranks + 1))
         if self.least_probability is not None:
             parts += [released.Part("log_loss"), released.Part("log_loss_squared", weight=released.SPREAD_WEIGHT)]
             parts.append(released.Part("log_loss_by_label", count + 1, released.SPREAD_WEIGHT))
@@ -95,9 +115,13 @@ class ClassifierMeasure:
         predicted = codes_of(self.model.predict(X), self.classes)
         found = {"confusion": released.Contribution(ones, np.where(other, count * count, labels * count + predicted))}
         if self.edges is not None:
-            bins = np.searchsorted(np.array(self.edges), self.model.decision_function(X))
-            places = np.where(other, 2 * (len(self.edges) + 1), labels * (len(self.edges) + 1) + bins)
-            found["scores"] = released.Contribution(ones, places)
+            scores = self.model.decision_function(X)
+            edges = {"scores": np.array(self.edges)}
+            if self.rank_edges is not None:
+                edges["ranks"] = self.rank_edges
+            for name, ends in edges.items():
+                bins, size = np.searchsorted(ends, scores), ends.size + 1
+                found[name] = released.Contribution(ones, np.where(other, 2 * size, labels * size + bins))
         if self.least_probability is not None:
             chances = self.model.predict_proba(X)[np.arange(labels.size), np.minimum(labels, count - 1)]
             floor = self.least_probability
@@ -106,6 +130,50 @@ class ClassifierMeasure:
             found["log_loss"], found["log_loss_squared"] = released.Contribution(loss), released.Contribution(loss**2)
             found["log_loss_by_label"] = released.Contribution(loss, labels)
         return found
+
+
+LOOK_SHARE = 0.05  # of the budget, to learn where scores lie
+RANK_FACTOR = 1.8  # of rows over noise, in the number of bins: docs/guarantees/evaluation.md, section 3
+FEWEST_RANKS, MOST_RANKS = 16, 4096  # beyond, bins widen the area's interval by 1e-4 at most
+
+
+def rank_bins(rows: int, deviation: float) -> int:
+    """How many bins of each label the area under the curve gets, for noise of this deviation in each."""
+    wanted = (RANK_FACTOR * rows / deviation) ** (2.0 / 3.0) if deviation > 0.0 else math.inf
+    return round(min(max(wanted, FEWEST_RANKS), MOST_RANKS))
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreLook:
+    """Rows by the sign and the binary exponent of their score."""
+
+    model: Any
+
+    parts = (released.Part("sizes", histograms.SIGNED_BINS + 1),)
+
+    def contributions(self, X: Any, y: Any) -> dict[str, released.Contribution]:
+        """The bin of each row; the last one holds those without a finite score."""
+        scores = np.asarray(self.model.decision_function(X), dtype=np.float64)
+        finite = np.isfinite(scores)
+        places = np.where(finite, histograms.signed_bins(np.where(finite, scores, 0.0)), histograms.SIGNED_BINS)
+        return {"sizes": released.Contribution(np.ones(scores.size), places)}
+
+
+def rank_edges(counts: FloatArray, noise: Noise, bins: int, otherwise: Sequence[float]) -> FloatArray:
+    """Edges between which, by the counts of a look, about equally many scores lie.
+
+    Counts that do not stand out of the noise are taken for 0; if none does, the edges are spread over the others' range.
+    """
+    seen = counts[: histograms.SIGNED_BINS]
+    seen = np.where(seen > noise.doubtful, seen, 0.0)
+    if not seen.any():
+        return np.linspace(otherwise[0], otherwise[-1], bins - 1)
+    below = np.concatenate([[0.0], np.cumsum(seen)])
+    kept = np.flatnonzero(seen)
+    ends = histograms.signed_ends()
+    places = np.ravel(np.column_stack([kept, kept + 1]))
+    levels = below[-1] * np.arange(1, bins) / bins
+    return np.asarray(np.interp(levels, below[places], ends[places]))
 
 
 def label_bins(classes: int, label: int) -> FloatArray:
@@ -325,48 +393,65 @@ def calibration_bins(sums: released.NoisySums, edges: tuple[float, ...], failure
     return tuple(found)
 
 
-def area_under_curve(sums: released.NoisySums, edges: tuple[float, ...], failure: float) -> Limits:
-    """The area under the ROC curve: the probability that a positive row has a larger score than a negative one.
+def area_under_curve(sums: released.NoisySums, failure: float, name: str = "ranks") -> Limits:
+    """The area under the ROC curve: the chance that a positive row scores above a negative one.
 
     Within a bin the scores are not known. The estimate counts such pairs half; the limits count them as wrong and as
     right, so that they hold for the scores themselves.
     """
-    bins, deviations = len(edges) + 1, released.quantile(failure, sums.laplace)
-    negative, positive = sums.of("scores")[:bins], sums.of("scores")[bins : 2 * bins]
-    larger = np.tri(bins, k=-1)  # positive in a later bin than negative
-    low = _pairs(larger, positive, negative, sums).limits(deviations, 0.0, 1.0)[0]
-    high = _pairs(larger + np.eye(bins), positive, negative, sums).limits(deviations, 0.0, 1.0)[1]
-    pairs = positive.sum() * negative.sum()
+    deviations, deviation = released.quantile(failure, sums.laplace), sums.deviation(name)
+    bins = (sums.of(name).size - 1) // 2
+    negative, positive = sums.of(name)[:bins], sums.of(name)[bins : 2 * bins]
+    lower, middle, upper = (Pairs(positive, negative, deviation, tied) for tied in (0.0, 0.5, 1.0))
+    low, high = (pairs.test.limits(deviations, 0.0, 1.0)[end] for end, pairs in enumerate((lower, upper)))
+    pairs = float(positive.sum() * negative.sum())
     if not (positive.sum() > 0.0 and negative.sum() > 0.0):
         return Limits(math.nan, 0.0, 1.0, math.inf)
-    value = float(positive @ (larger + 0.5 * np.eye(bins)) @ negative / pairs)
-    spread = _noise(larger + 0.5 * np.eye(bins) - value, positive, negative, sums.deviation("scores"))
-    return Limits(float(np.clip(value, low, high)), low, high, math.sqrt(spread) / float(pairs))
+    value = middle.statistic(0.0) / pairs
+    return Limits(float(np.clip(value, low, high)), low, high, math.sqrt(middle.noise(value)) / pairs)
 
 
-def _pairs(order: FloatArray, positive: FloatArray, negative: FloatArray, sums: released.NoisySums) -> released.Test:
-    """The test of the share of pairs, one positive and one negative, that `order` counts."""
-    deviation = sums.deviation("scores")
-    rows = np.maximum(positive, 0.0), np.maximum(negative, 0.0)
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pairs of a positive and a negative row that are in order; those within one bin count as `tied` says."""
 
-    def variance(u: float) -> float:
-        others = (order - u) @ negative, (order - u).T @ positive
-        drawn = float(rows[0] @ np.square(others[0]) + rows[1] @ np.square(others[1]))
-        return drawn + _noise(order - u, positive, negative, deviation)
+    positive: FloatArray
+    negative: FloatArray
+    deviation: float
+    tied: float
 
-    return released.Test(
-        statistic=lambda u: float(positive @ (order - u) @ negative),
-        variance=variance,
-        largest=lambda u: float(
-            max(np.abs((order - u) @ negative).max(), np.abs((order - u).T @ positive).max(), deviation)
-        ),
-    )
+    def beside(self, u: float) -> tuple[FloatArray, FloatArray]:
+        """For each bin, how many rows of the other label are in order with it, less u times all: a row's part."""
+        negative, positive = self.negative, self.positive
+        below = np.cumsum(negative) - (1.0 - self.tied) * negative
+        above = positive.sum() - np.cumsum(positive) + self.tied * positive
+        return below - u * negative.sum(), above - u * positive.sum()
 
+    def statistic(self, u: float) -> float:
+        return float(self.positive @ self.beside(u)[0])
 
-def _noise(matrix: FloatArray, positive: FloatArray, negative: FloatArray, deviation: float) -> float:
-    """Variance of the noise in positive' matrix negative: of one factor, of the other, and of both."""
-    linear = np.square(matrix @ negative).sum() + np.square(matrix.T @ positive).sum()
-    return float(deviation**2 * linear + deviation**4 * np.square(matrix).sum())
+    def noise(self, u: float) -> float:
+        """Variance of the noise in the statistic: of one factor, of the other, and of both."""
+        bins = self.positive.size
+        some = 0.5 * bins * (bins - 1)
+        both = some * ((1.0 - u) ** 2 + u * u) + bins * (self.tied - u) ** 2
+        linear = math.fsum(float(np.square(part).sum()) for part in self.beside(u))
+        return self.deviation**2 * linear + self.deviation**4 * both
+
+    def variance(self, u: float) -> float:
+        """Of the statistic: of its noise and of the draw of the rows."""
+        rows = np.maximum(self.positive, 0.0), np.maximum(self.negative, 0.0)
+        drawn = math.fsum(float(each @ np.square(part)) for each, part in zip(rows, self.beside(u), strict=True))
+        return drawn + self.noise(u)
+
+    @property
+    def test(self) -> released.Test:
+        """The test of the share of pairs that are in order."""
+        return released.Test(
+            statistic=self.statistic,
+            variance=self.variance,
+            largest=lambda u: float(max(*(np.abs(part).max() for part in self.beside(u)), self.deviation)),
+        )
 
 
 def _bins_of(bins: int, label: int, chosen: FloatArray) -> FloatArray:
