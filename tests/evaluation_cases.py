@@ -1,6 +1,6 @@
-"""The worst cases of the two evaluations that are paid for, to be replayed: fairness counts, and a gradient.
+"""The worst cases of the evaluations that are paid for, to be replayed: figures, fairness counts, and a gradient.
 
-In both a row moves the release by exactly what is claimed, under every relation, so that a replay attains the promised
+In all of them a row moves the release by exactly what is claimed, under every relation, so that a replay attains the promised
 epsilon, and a sensitivity that is claimed too small is found.
 """
 
@@ -17,8 +17,9 @@ from discreet._common.exceptions import DiscreetWarning
 from discreet.audit.neighbours import neighbours
 from discreet.audit.targets import Outputs, Target
 from discreet.data.rows import Data
-from discreet.estimators import LinearSVC
+from discreet.estimators import LinearSVC, LogisticRegression, Ridge
 from discreet.fairness import gradient_distance, private_certificate
+from discreet.metrics import evaluate
 from discreet.privacy.budget import Budget
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.random.generator import RandomGenerator
@@ -83,6 +84,41 @@ def gradient_case(relation: Relation, budget: Budget = BUDGET) -> EvaluationCase
     X = np.tile([[1.0, -1.0]], (ROWS, 1))
     tables = neighbours(relation, X, np.ones(ROWS), np.ones(ROWS), np.array([-1.0, 1.0]), 4)
     return EvaluationCase(_target("gradient_distance", evaluate, relation), *tables)
+
+
+def errors_case(relation: Relation, budget: Budget = BUDGET) -> EvaluationCase:
+    """R2: the target of a row goes from the centre, where all predictions are, to the end of the limits."""
+    model = _silent(Ridge(epsilon=1.0, bounds=(-1.0, 1.0), y_bounds=(-1.0, 1.0)), np.zeros(ROWS))
+    model.coef_, model.intercept_ = np.zeros_like(model.coef_), 0.0
+    return _evaluated(model, relation, budget, (np.arange(ROWS) == 4).astype(float), y_bounds=(-1.0, 1.0))
+
+
+def scores_case(relation: Relation, budget: Budget = BUDGET) -> EvaluationCase:
+    """Accuracy, log-loss and curves: a row whose score is as wrong as can be gets one that is as right."""
+    model = _silent(LogisticRegression(epsilon=1.0, bounds=(-1.0, 1.0), classes=[0, 1]), np.arange(ROWS) % 2)
+    model.coef_, model.intercept_ = np.array([[9.0, 0.0]]), np.zeros(1)
+    return _evaluated(model, relation, budget, np.isin(np.arange(ROWS), (3, 4)).astype(float))
+
+
+def _silent(model: Any, y: np.ndarray) -> Any:
+    """A model of two columns; its coefficients are public, so any will do."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiscreetWarning)
+        return model.fit(np.tile([[1.0, 1.0], [-1.0, -1.0]], (ROWS // 2, 1)), y)
+
+
+def _evaluated(
+    model: Any, relation: Relation, budget: Budget, y: np.ndarray, **settings: Any
+) -> EvaluationCase:
+    def run(data: Data, rng: RandomGenerator | None) -> tuple[Outputs, Guarantee]:
+        weight = None if data.weight is None or (data.weight == 1.0).all() else data.weight
+        told = {"sample_weight": weight, "random_state": rng, **_shape(relation), **settings}
+        found = evaluate(model, data.X, data.y, budget, **told)
+        return {"released": found.released.values}, found.guarantee
+
+    X = np.tile([[-1.0, 1.0]], (ROWS, 1))
+    tables = neighbours(relation, X, y, np.ones(ROWS), np.array([1.0, 1.0]), 4)
+    return EvaluationCase(_target("evaluate", run, relation), *tables)
 
 
 def _still_model() -> Any:

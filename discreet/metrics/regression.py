@@ -231,10 +231,9 @@ class Errors:
 
     @cached_property
     def _products(self) -> FloatArray:
-        """Sums of e^2, e w and w^2 as a matrix without negative eigenvalues, larger by one deviation of their noise."""
+        """Sums of e^2, e w and w^2 as a matrix, from which noise may not leave negative eigenvalues."""
         names = np.array([["error_2", "error_distance"], ["error_distance", "distance_2"]])
-        found = np.vectorize(self.sums.one)(names) + self.sums.deviation("error_2") * np.diag([1.0, 1.0])
-        values, vectors = np.linalg.eigh(found)
+        values, vectors = np.linalg.eigh(np.vectorize(self.sums.one)(names))
         return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
     def squares(self, errors: float, ratio: float) -> float:
