@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -71,8 +72,8 @@ class ClassifierMeasure:
         Between which scores the bins of the curves lie; None: no curves.
     least_probability : float or None
         To which probabilities are raised before their logarithm is taken; None: no log-loss.
-    ranks : int
-        Number of bins of each label for the area under the ROC curve; 0: it has those of the curves.
+    groups, ranks : int
+        For the area under the ROC curve: groups of score bins, and bins in each; 0: no area.
     rank_edges : ndarray or None
         Between which scores these lie; None: that is learned first.
     """
@@ -81,6 +82,7 @@ class ClassifierMeasure:
     classes: tuple[Any, ...]
     edges: tuple[float, ...] | None
     least_probability: float | None
+    groups: int = 0
     ranks: int = 0
     rank_edges: FloatArray | None = None
 
@@ -92,7 +94,7 @@ class ClassifierMeasure:
     def after(self, sums: released.NoisySums, noise: Noise) -> ClassifierMeasure:
         """The measure with edges between the bins of the area, where a look has shown scores."""
         assert self.edges is not None
-        return replace(self, rank_edges=rank_edges(sums.of("sizes"), noise, self.ranks, self.edges))
+        return replace(self, rank_edges=rank_edges(sums.of("sizes"), noise, self.groups * self.ranks, self.edges))
 
     @property
     def parts(self) -> tuple[released.Part, ...]:
@@ -102,7 +104,8 @@ class ClassifierMeasure:
         if self.edges is not None:
             parts.append(released.Part("scores", 2 * (len(self.edges) + 1) + 1))
         if self.ranks:
-            parts.append(released.Part("ranks", 2 * self.ranks + 1))
+            parts.append(released.Part("rank_groups", 2 * self.groups + 1))
+            parts.append(released.Part("ranks", 2 * self.groups * self.ranks + 1, RANKS_WEIGHT))
         if self.least_probability is not None:
             parts += [released.Part("log_loss"), released.Part("log_loss_squared", weight=released.SPREAD_WEIGHT)]
             parts.append(released.Part("log_loss_by_label", count + 1, released.SPREAD_WEIGHT))
@@ -118,7 +121,7 @@ class ClassifierMeasure:
             scores = self.model.decision_function(X)
             edges = {"scores": np.array(self.edges)}
             if self.rank_edges is not None:
-                edges["ranks"] = self.rank_edges
+                edges |= {"rank_groups": self.rank_edges[self.ranks - 1 :: self.ranks], "ranks": self.rank_edges}
             for name, ends in edges.items():
                 bins, size = np.searchsorted(ends, scores), ends.size + 1
                 found[name] = released.Contribution(ones, np.where(other, 2 * size, labels * size + bins))
@@ -133,14 +136,17 @@ class ClassifierMeasure:
 
 
 LOOK_SHARE = 0.05  # of the budget, to learn where scores lie
-RANK_FACTOR = 1.8  # of rows over noise, in the number of bins: docs/guarantees/evaluation.md, section 3
-FEWEST_RANKS, MOST_RANKS = 16, 4096  # beyond, bins widen the area's interval by 1e-4 at most
+# For the area: docs/guarantees/evaluation.md, section 3.
+RANKS_WEIGHT = 0.5  # of the bins within groups, whose noise matters less than that of the groups
+GROUPS_FACTOR = 11.5  # of rows over noise, in the number of groups
+FEWEST_GROUPS, MOST_RANKS = 4, 4096  # beyond so many bins in all, they widen the area's interval by 1e-4 at most
 
 
-def rank_bins(rows: int, deviation: float) -> int:
-    """How many bins of each label the area under the curve gets, for noise of this deviation in each."""
-    wanted = (RANK_FACTOR * rows / deviation) ** (2.0 / 3.0) if deviation > 0.0 else math.inf
-    return round(min(max(wanted, FEWEST_RANKS), MOST_RANKS))
+def rank_bins(rows: int, deviation: float) -> tuple[int, int]:
+    """How many groups of bins the area under the curve gets, and bins in each, for noise of this deviation."""
+    wanted = (GROUPS_FACTOR * rows / deviation) ** (2.0 / 7.0) if deviation > 0.0 else math.inf
+    groups = round(min(max(wanted, FEWEST_GROUPS), math.sqrt(MOST_RANKS)))
+    return groups, max(round(min(groups**2 / 9.0, MOST_RANKS / groups)), 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -393,19 +399,17 @@ def calibration_bins(sums: released.NoisySums, edges: tuple[float, ...], failure
     return tuple(found)
 
 
-def area_under_curve(sums: released.NoisySums, failure: float, name: str = "ranks") -> Limits:
+def area_under_curve(sums: released.NoisySums, failure: float) -> Limits:
     """The area under the ROC curve: the chance that a positive row scores above a negative one.
 
     Within a bin the scores are not known. The estimate counts such pairs half; the limits count them as wrong and as
     right, so that they hold for the scores themselves.
     """
-    deviations, deviation = released.quantile(failure, sums.laplace), sums.deviation(name)
-    bins = (sums.of(name).size - 1) // 2
-    negative, positive = sums.of(name)[:bins], sums.of(name)[bins : 2 * bins]
-    lower, middle, upper = (Pairs(positive, negative, deviation, tied) for tied in (0.0, 0.5, 1.0))
-    low, high = (pairs.test.limits(deviations, 0.0, 1.0)[end] for end, pairs in enumerate((lower, upper)))
-    pairs = float(positive.sum() * negative.sum())
-    if not (positive.sum() > 0.0 and negative.sum() > 0.0):
+    deviations = released.quantile(failure, sums.laplace)
+    lower, middle, upper = (Area(sums, tied) for tied in (0.0, 0.5, 1.0))
+    low, high = (area.test.limits(deviations, 0.0, 1.0)[end] for end, area in enumerate((lower, upper)))
+    pairs = middle.groups.pairs
+    if not (middle.groups.positive.sum() > 0.0 and middle.groups.negative.sum() > 0.0):
         return Limits(math.nan, 0.0, 1.0, math.inf)
     value = middle.statistic(0.0) / pairs
     return Limits(float(np.clip(value, low, high)), low, high, math.sqrt(middle.noise(value)) / pairs)
@@ -413,44 +417,83 @@ def area_under_curve(sums: released.NoisySums, failure: float, name: str = "rank
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs of a positive and a negative row that are in order; those within one bin count as `tied` says."""
+    """Noisy counts of both labels in bins of increasing scores, one table after the other: (tables, bins)."""
 
     positive: FloatArray
     negative: FloatArray
     deviation: float
     tied: float
 
+    @classmethod
+    def of(cls, sums: released.NoisySums, name: str, tables: int, tied: float) -> Pairs:
+        """What was released for a part; pairs within one bin are in order as often as `tied` says."""
+        values = sums.of(name)[:-1].reshape(2, tables, -1)
+        return cls(values[1], values[0], sums.deviation(name), tied)
+
+    @property
+    def pairs(self) -> float:
+        """How many there are in all, if there is one table."""
+        return float(self.positive.sum() * self.negative.sum())
+
     def beside(self, u: float) -> tuple[FloatArray, FloatArray]:
-        """For each bin, how many rows of the other label are in order with it, less u times all: a row's part."""
+        """For each bin, how many rows of the other label are in order with it, less u times all of its table."""
         negative, positive = self.negative, self.positive
-        below = np.cumsum(negative) - (1.0 - self.tied) * negative
-        above = positive.sum() - np.cumsum(positive) + self.tied * positive
-        return below - u * negative.sum(), above - u * positive.sum()
+        below = np.cumsum(negative, axis=1) - (1.0 - self.tied) * negative
+        above = positive.sum(axis=1, keepdims=True) - np.cumsum(positive, axis=1) + self.tied * positive
+        return below - u * negative.sum(axis=1, keepdims=True), above - u * positive.sum(axis=1, keepdims=True)
 
     def statistic(self, u: float) -> float:
-        return float(self.positive @ self.beside(u)[0])
+        """Pairs in order, less u times all pairs, within the tables."""
+        return float((self.positive * self.beside(u)[0]).sum())
 
     def noise(self, u: float) -> float:
         """Variance of the noise in the statistic: of one factor, of the other, and of both."""
-        bins = self.positive.size
+        tables, bins = self.positive.shape
         some = 0.5 * bins * (bins - 1)
-        both = some * ((1.0 - u) ** 2 + u * u) + bins * (self.tied - u) ** 2
+        both = tables * (some * ((1.0 - u) ** 2 + u * u) + bins * (self.tied - u) ** 2)
         linear = math.fsum(float(np.square(part).sum()) for part in self.beside(u))
         return self.deviation**2 * linear + self.deviation**4 * both
 
+
+@dataclass(frozen=True, eq=False)
+class Area:
+    """The share of pairs in order: between groups of bins from the counts of groups, within them from those of bins."""
+
+    sums: released.NoisySums
+    tied: float
+
+    @cached_property
+    def groups(self) -> Pairs:
+        return Pairs.of(self.sums, "rank_groups", 1, 0.0)
+
+    @cached_property
+    def bins(self) -> Pairs:
+        return Pairs.of(self.sums, "ranks", self.groups.positive.size, self.tied)
+
+    def statistic(self, u: float) -> float:
+        return self.groups.statistic(u) + self.bins.statistic(0.0)
+
+    def noise(self, u: float) -> float:
+        return self.groups.noise(u) + self.bins.noise(0.0)
+
+    def parts(self, u: float) -> list[FloatArray]:
+        """What a row adds to the statistic, for rows of either label in each bin."""
+        both = zip(self.groups.beside(u), self.bins.beside(0.0), strict=True)
+        return [coarse.reshape(-1, 1) + fine for coarse, fine in both]
+
     def variance(self, u: float) -> float:
         """Of the statistic: of its noise and of the draw of the rows."""
-        rows = np.maximum(self.positive, 0.0), np.maximum(self.negative, 0.0)
-        drawn = math.fsum(float(each @ np.square(part)) for each, part in zip(rows, self.beside(u), strict=True))
+        rows = np.maximum(self.bins.positive, 0.0), np.maximum(self.bins.negative, 0.0)
+        drawn = math.fsum(float((each * part**2).sum()) for each, part in zip(rows, self.parts(u), strict=True))
         return drawn + self.noise(u)
 
     @property
     def test(self) -> released.Test:
-        """The test of the share of pairs that are in order."""
+        """The test of the area."""
         return released.Test(
             statistic=self.statistic,
             variance=self.variance,
-            largest=lambda u: float(max(*(np.abs(part).max() for part in self.beside(u)), self.deviation)),
+            largest=lambda u: float(max(*(np.abs(part).max() for part in self.parts(u)), self.groups.deviation)),
         )
 
 

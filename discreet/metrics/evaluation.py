@@ -177,10 +177,11 @@ def with_rank_bins(measure: ClassifierMeasure, public: Public, budget: Budget) -
     """The measure with as many bins for the area under the curve as rows and noise allow; both are public."""
     if measure.edges is None:
         return measure
-    some = replace(measure, ranks=classification.FEWEST_RANKS)
+    some = replace(measure, groups=2, ranks=2)
     sensitivity = sensitivity_of(some.parts, public.relation)
     deviation = _planned(some, public, budget).mechanism.deviation(sensitivity)
-    return replace(measure, ranks=classification.rank_bins(public.rows, deviation))
+    groups, ranks = classification.rank_bins(public.rows, deviation)
+    return replace(measure, groups=groups, ranks=ranks)
 
 
 def _seen(measure: Any, seen: NoisySums, rows: int, failure: float) -> dict[str, Any]:

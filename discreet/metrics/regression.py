@@ -143,7 +143,7 @@ def _octaves(fractions: FloatArray) -> Any:
 
 def _end(counts: FloatArray, noise: Noise) -> float:
     """Where the bulk of the rows ends, over the largest possible deviance; 0 if none stands out of the noise."""
-    levels = noise.levels(known=True, tail=TARGET_TAIL)
+    levels = noise.levels(known=False, tail=TARGET_TAIL)
     if noise.mechanism.multiplier == 0.0:
         levels = levels._replace(windows=())
     return histograms.radius_of(counts, *levels)

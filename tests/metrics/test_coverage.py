@@ -30,7 +30,7 @@ from tests.metrics_tools import StubClassifier, StubRegressor, draw_labels, draw
 
 FAILURE, DRAWS, MOST_MISSES = 0.1, 60, 16
 FLOOR, EDGES = 0.01, default_edges(StubClassifier())
-CLASSIFIER = ClassifierMeasure(StubClassifier(), (0, 1), EDGES, FLOOR, 33, np.linspace(-4.0, 4.0, 32))
+CLASSIFIER = ClassifierMeasure(StubClassifier(), (0, 1), EDGES, FLOOR, 8, 4, np.linspace(-4.0, 4.0, 31))
 CENTRE, LARGEST_ERROR = 0.3, 0.5
 
 

@@ -21,7 +21,7 @@ from discreet.privacy.mechanisms import Gaussian, Laplace
 from discreet.privacy.relation import Relation
 from tests.metrics_tools import StubClassifier, StubRegressor
 
-CLASSIFIER = ClassifierMeasure(StubClassifier(), (0, 1), (-1.0, 0.0, 1.0), 0.01, 4, np.array([-2.0, 0.1, 0.2]))
+CLASSIFIER = ClassifierMeasure(StubClassifier(), (0, 1), (-1.0, 0.0, 1.0), 0.01, 2, 2, np.array([-2.0, 0.1, 0.2]))
 SCORES = ScoreLook(StubClassifier())
 REGRESSOR = RegressorMeasure(StubRegressor(), -1.0, 1.0, 0.1, 4.0, True, largest=0.49)
 COUNTS = RegressorMeasure(StubRegressor(), 0.0, np.inf, 0.5, 40.0, True, POISSON, 3.0)
