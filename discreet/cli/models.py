@@ -141,8 +141,9 @@ def show(model: options.ModelFile, columns: options.Columns = 40, json: options.
     """
     from discreet.estimators.model_file import read_model
 
-    summary = read_model(model).estimator.summary()
-    answer(json, summary.to_dict, lambda: summary.text(columns))
+    found = read_model(model)
+    summary, told = found.estimator.summary(), "" if found.schema is None else found.schema.contrasts_told()
+    answer(json, summary.to_dict, lambda: "\n\n".join([summary.text(columns), *([told] if told else [])]))
 
 
 @command("discreet report model.json --evaluation evaluation.json -o report.html")
