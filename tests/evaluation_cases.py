@@ -1,7 +1,7 @@
 """The worst cases of the evaluations that are paid for, to be replayed: figures, fairness counts, and a gradient.
 
-In all of them a row moves the release by exactly what is claimed, under every relation, so that a replay attains the promised
-epsilon, and a sensitivity that is claimed too small is found.
+In all of them a row moves a release by exactly what is claimed, under every relation: a replay
+shows it, and a sensitivity that is claimed too small is found.
 """
 
 from __future__ import annotations
@@ -107,9 +107,7 @@ def _silent(model: Any, y: np.ndarray) -> Any:
         return model.fit(np.tile([[1.0, 1.0], [-1.0, -1.0]], (ROWS // 2, 1)), y)
 
 
-def _evaluated(
-    model: Any, relation: Relation, budget: Budget, y: np.ndarray, **settings: Any
-) -> EvaluationCase:
+def _evaluated(model: Any, relation: Relation, budget: Budget, y: np.ndarray, **settings: Any) -> EvaluationCase:
     def run(data: Data, rng: RandomGenerator | None) -> tuple[Outputs, Guarantee]:
         weight = None if data.weight is None or (data.weight == 1.0).all() else data.weight
         told = {"sample_weight": weight, "random_state": rng, **_shape(relation), **settings}

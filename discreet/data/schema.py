@@ -32,11 +32,11 @@ NOTES = (
     "low, high: limits that every value of a number column obeys; values outside are moved to the limit. "
     "Where one of them is missing the range of the column is learned privately, inside the other one.",
     "categories: compared as text; a value that is not listed counts as none of them, without a message.",
-    "baseline: the category that gets no column, the first one unless said otherwise; a coefficient of another one says "
+    "baseline: the category that gets no column, the first one unless said otherwise; a coefficient of another says "
     "how it differs from it. Values that are not listed count as the baseline. every_level: true gives each a column.",
     'missing: what a missing value becomes, a value or "indicator", which adds a column that says where it is missing.',
-    'fill: beside "indicator", the number that stands where one is missing, about the usual value of the column; the middle '
-    "of the limits unless said otherwise, which may lie far from the bulk.",
+    'fill: beside "indicator", the number that stands where one is missing, about the usual value of the column; the '
+    "middle of the limits unless said otherwise, which may lie far from the bulk.",
     'epoch: from which a date counts its days. decimal: "," if numbers are written so.',
     "target: the name of the column to predict; classes for a classification, low and high for a regression.",
     "person: the name of the column with the id of each row's person, if a person may have several rows.",
@@ -287,7 +287,9 @@ class Schema:
 
     def contrasts_told(self) -> str:
         """The same in a sentence; empty where there is none."""
-        pairs = ", ".join(f"{one_line(name, NAME)} with {one_line(held, NAME)}" for name, held in self.contrasts.items())
+        pairs = ", ".join(
+            f"{one_line(name, NAME)} with {one_line(held, NAME)}" for name, held in self.contrasts.items()
+        )
         return f"Coefficients of categories are differences from their baseline: {pairs}." if pairs else ""
 
     @property

@@ -168,7 +168,7 @@ class ScoreLook:
 def rank_edges(counts: FloatArray, noise: Noise, bins: int, otherwise: Sequence[float]) -> FloatArray:
     """Edges between which, by the counts of a look, about equally many scores lie.
 
-    Counts that do not stand out of the noise are taken for 0; if none does, the edges are spread over the others' range.
+    Counts that do not stand out of the noise are taken for 0; if none does, the edges are spread over other ones.
     """
     seen = counts[: histograms.SIGNED_BINS]
     seen = np.where(seen > noise.doubtful, seen, 0.0)

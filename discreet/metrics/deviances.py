@@ -1,4 +1,4 @@
-"""Deviances of the families of regressors: how bad a prediction is for a target, in the unit of the loss it was trained for.
+"""Deviances of the families of regressors: how bad a prediction is, in the unit of the loss it was trained for.
 
 All are Bregman divergences: 0 where both agree, increasing as the target moves away on either side, and the mean is the
 best constant. Section 4 of docs/guarantees/evaluation.md.

@@ -70,10 +70,10 @@ def evaluate(
     dataset: str | None = None,
     random_state: Any = None,
 ) -> Evaluation:
-    """Return figures of a model on private rows: accuracy, log-loss, ROC and calibration curves, or R2.
+    """Return figures of a model on private rows: accuracy, log-loss, ROC and calibration curves, R2 or D2.
 
-    One release of noisy sums is made; everything else follows from it, the comparison with the best constant
-    prediction included. Intervals cover the noise and the random draw of the rows.
+    A look at where errors or scores lie and noisy sums are released; everything else follows from them, the comparison
+    with the best constant prediction included. Intervals cover the noise and the random draw of the rows.
 
     Guarantee: the result is differentially private as its `guarantee` states. The model counts as public.
 
@@ -102,9 +102,9 @@ def evaluate(
         For regressors: public limits, to which targets and predictions are clipped. None takes those that the model
         was declared, or has learned privately.
     largest_error : float, optional
-        For regressors: errors are clipped to this, in the unit of the target, which makes the noise smaller and the
-        figures those of clipped errors: R2 without clipping may be lower. None clips none. Must not be chosen by
-        looking at the rows.
+        For regressors: errors of the model and of the constant are clipped to this, in the unit of the target (with a
+        deviance: to that of a target so far above the mean). None learns it privately, with a part of the budget. All
+        figures are those of clipped errors. Must not be chosen by looking at the rows.
 
     Returns
     -------

@@ -141,7 +141,7 @@ class EncodesCategories(TransformerMixin):
 
 
 def one_hot(codes: IntArray, places: Sequence[Sequence[int]], other: bool, missing: bool) -> BoolArray:
-    """One column for each category at one of these places, then one for all others and one for missing values, if asked for.
+    """One column for each category at one of these places, then one for all others and one for missing ones, if asked.
 
     Missing values count as others if they have no column of their own.
     """
@@ -227,10 +227,14 @@ class DeclaredOneHotEncoder(EncodesCategories, BaseEstimator):
             return [None] * len(lists)
         if isinstance(self.baseline, str):
             if self.baseline != "first":
-                raise ValueError(f'baseline must be "first", None, or one category for each column; got {self.baseline!r}.')
+                raise ValueError(
+                    f'baseline must be "first", None, or one category for each column; got {self.baseline!r}.'
+                )
             return [each[0] if len(each) > 1 or self.other else None for each in lists]
         named = isinstance(self.baseline, Mapping)
-        pairs = {name: [value] for name, value in self.baseline.items()} if named else [[each] for each in self.baseline]
+        pairs = (
+            {name: [value] for name, value in self.baseline.items()} if named else [[each] for each in self.baseline]
+        )
         one = category_lists(pairs, len(lists), getattr(self, "feature_names_in_", None), "baseline")
         for listed, (value,) in zip(lists, one, strict=True):
             if value not in listed:

@@ -71,7 +71,7 @@ def test_declared_limits_are_used_where_they_are_declared(tmp_path):
     fill_in(tmp_path / "schema.json", target={"name": "y", "classes": [0, 1]}, c={"low": -1, "high": 1})
     whole = run("fit", "table.csv", "--schema", "schema.json", "--epsilon", "4", "--force")
     assert "some columns lack declared bounds" not in whole.stdout
-    assert load_model("model.json").bounds == [[-4, -70, -1, 0, 0], [4, 80, 1, 1, 1]]
+    assert load_model("model.json").bounds == [[-4, -70, -1, 0], [4, 80, 1, 1]]
 
 
 def test_a_schema_that_is_not_filled_in_is_refused(table):

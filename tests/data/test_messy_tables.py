@@ -191,7 +191,9 @@ def test_schemas_come_back_from_their_files_and_stay_short():
 def test_one_long_text_takes_no_memory_from_the_other_rows(tmp_path):
     rows = 40_000
     path = written(tmp_path, "c,a\n" + "x,1\n" * rows + "q" * 900_000 + ",2\n")  # as texts of one width: 144 GB
-    table = read(path, Column("c", "category", categories=("x", "y"), missing="indicator", every_level=True), Column("a"))
+    table = read(
+        path, Column("c", "category", categories=("x", "y"), missing="indicator", every_level=True), Column("a")
+    )
     np.testing.assert_array_equal(table.X.sum(axis=0), [rows, 0, 0, rows + 2])
 
 

@@ -267,7 +267,9 @@ def test_one_level_is_the_baseline_and_earlier_files_keep_all_of_them():
     assert chosen.columns[0].compared_with == "z"
     assert Schema.from_dict(json.loads(json.dumps(chosen.to_dict()))) == chosen
     every = Schema.from_dict({"columns": [{"name": "c", "categories": ["x", "y", "z"], "every_level": True}]})
-    earlier = Schema.from_dict({"format": "discreet schema 1", "columns": [{"name": "c", "categories": ["x", "y", "z"]}]})
+    earlier = Schema.from_dict(
+        {"format": "discreet schema 1", "columns": [{"name": "c", "categories": ["x", "y", "z"]}]}
+    )
     assert every.feature_names == earlier.feature_names == ["c=x", "c=y", "c=z"]
     assert earlier.to_dict()["format"] == "discreet schema 1"
     assert "every_level" not in earlier.to_dict()["columns"][0]

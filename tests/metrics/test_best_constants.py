@@ -66,7 +66,7 @@ def test_the_best_constant_is_the_best_of_all_sets_of_labels(seed):
 
 
 def test_clipped_errors_do_not_make_a_bad_model_better_than_a_constant():
-    """Errors of model and constant are clipped alike: with a small limit a good model is still better, a bad one not."""
+    """Errors of model and constant are clipped alike: with a small limit a good model is still better."""
     X = np.random.default_rng(0).uniform(0.0, 1.0, (3_000, 2))
     model = Ridge(bounds=(0.0, 1.0), y_bounds=(0.0, 1.0)).fit(X, X[:, 0])
     for clip in (None, 0.05):

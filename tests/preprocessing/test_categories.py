@@ -66,9 +66,9 @@ def test_a_value_is_compared_as_text_and_anything_may_come():
 @given(st.lists(st.sampled_from(["a", "b", "c", "", None, 3]), min_size=1, max_size=8), st.booleans(), st.booleans())
 def test_encoding_treats_every_row_on_its_own(values, other, missing):
     table = np.array(values, dtype=object)[:, None]
-    encoder = DeclaredOneHotEncoder(
-        categories=["a", "b"], other=other, missing_indicator=missing, baseline=None
-    ).fit(table[:1])
+    encoder = DeclaredOneHotEncoder(categories=["a", "b"], other=other, missing_indicator=missing, baseline=None).fit(
+        table[:1]
+    )
     whole = encoder.transform(table)
     assert whole.dtype == bool
     assert (whole.sum(axis=1) <= 1).all()
@@ -79,7 +79,9 @@ def test_encoding_treats_every_row_on_its_own(values, other, missing):
 
 def test_fit_reads_no_value():
     first, second = (pd.DataFrame({"c": values}) for values in (["a", "b"], [None, "z"]))
-    encoders = [DeclaredOneHotEncoder(categories={"c": ["a", "b"]}, baseline=None).fit(table) for table in (first, second)]
+    encoders = [
+        DeclaredOneHotEncoder(categories={"c": ["a", "b"]}, baseline=None).fit(table) for table in (first, second)
+    ]
     assert vars(encoders[0]).keys() == vars(encoders[1]).keys()
     np.testing.assert_array_equal(*(encoder.transform(first) for encoder in encoders))
     assert clone(encoders[0]).get_params() == encoders[0].get_params()
@@ -88,9 +90,9 @@ def test_fit_reads_no_value():
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
 def test_names_and_types_of_frames(make):
     frame = make({"c": ["a", None, "q"], "d": [1, 2, 1]})
-    encoder = DeclaredOneHotEncoder(
-        categories={"d": [1, 2], "c": ["a"]}, missing_indicator=True, baseline=None
-    ).fit(frame)
+    encoder = DeclaredOneHotEncoder(categories={"d": [1, 2], "c": ["a"]}, missing_indicator=True, baseline=None).fit(
+        frame
+    )
     names = ["c_a", "c_other", "c_missing", "d_1", "d_2", "d_other", "d_missing"]
     assert encoder.get_feature_names_out().tolist() == names
     table = encoder.set_output(transform="pandas").transform(frame)
@@ -258,7 +260,9 @@ def test_one_category_of_each_column_is_the_baseline():
         places = [full.get_feature_names_out().tolist().index(name) for name in names]
         np.testing.assert_array_equal(encoded, full.transform(frame)[:, places])
         first = np.column_stack([np.ones(3), encoded[:, : len(names) // 2]])
-        assert bool(np.linalg.matrix_rank(first) == first.shape[1]) is (baseline is not None)  # three values, three columns
+        assert bool(np.linalg.matrix_rank(first) == first.shape[1]) is (
+            baseline is not None
+        )  # three values, three columns
     for wrong in ("last", ["a"], ["a", "zz"], {"c": "a"}):
         with pytest.raises(ValueError, match="baseline"):
             DeclaredOneHotEncoder(categories=lists, baseline=wrong).fit(frame)
