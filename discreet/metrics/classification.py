@@ -73,7 +73,7 @@ class ClassifierMeasure:
     least_probability : float or None
         To which probabilities are raised before their logarithm is taken; None: no log-loss.
     groups, ranks : int
-        For the area under the ROC curve: groups of score bins, and bins in each; 0: no area.
+        For the area under the ROC curve: groups of score bins, and bins in each; 0: it has the bins of the curves.
     rank_edges : ndarray or None
         Between which scores these lie; None: that is learned first.
     """
@@ -139,13 +139,19 @@ LOOK_SHARE = 0.05  # of the budget, to learn where scores lie
 # For the area: docs/guarantees/evaluation.md, section 3.
 RANKS_WEIGHT = 0.5  # of the bins within groups, whose noise matters less than that of the groups
 GROUPS_FACTOR = 11.5  # of rows over noise, in the number of groups
-FEWEST_GROUPS, MOST_RANKS = 4, 4096  # beyond so many bins in all, they widen the area's interval by 1e-4 at most
+FEWEST_ROWS = 250.0  # over noise: below, the bins of the curves are as good for the area, and cost nothing
+MOST_RANKS = 4096  # bins in all: they widen the interval of the area by 1e-4 at most
 
 
 def rank_bins(rows: int, deviation: float) -> tuple[int, int]:
-    """How many groups of bins the area under the curve gets, and bins in each, for noise of this deviation."""
-    wanted = (GROUPS_FACTOR * rows / deviation) ** (2.0 / 7.0) if deviation > 0.0 else math.inf
-    groups = round(min(max(wanted, FEWEST_GROUPS), math.sqrt(MOST_RANKS)))
+    """How many groups of bins the area under the curve gets, and bins in each, for noise of this deviation.
+
+    (0, 0) where it takes the bins of the curves.
+    """
+    ratio = rows / deviation if deviation > 0.0 else math.inf
+    if ratio < FEWEST_ROWS:
+        return 0, 0
+    groups = round(min((GROUPS_FACTOR * ratio) ** (2.0 / 7.0), math.sqrt(MOST_RANKS)))
     return groups, max(round(min(groups**2 / 9.0, MOST_RANKS / groups)), 2)
 
 
@@ -457,33 +463,42 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Area:
-    """The share of pairs in order: between groups of bins from the counts of groups, within them from those of bins."""
+    """The share of pairs in order: between groups of bins from the counts of groups, within them from those of bins.
+
+    Without such bins those of the curves are the groups.
+    """
 
     sums: released.NoisySums
     tied: float
 
     @cached_property
     def groups(self) -> Pairs:
+        if self.bins is None:
+            return Pairs.of(self.sums, "scores", 1, self.tied)
         return Pairs.of(self.sums, "rank_groups", 1, 0.0)
 
     @cached_property
-    def bins(self) -> Pairs:
-        return Pairs.of(self.sums, "ranks", self.groups.positive.size, self.tied)
+    def bins(self) -> Pairs | None:
+        sizes = {part.name: part.bins for part in self.sums.parts}
+        return Pairs.of(self.sums, "ranks", sizes["rank_groups"] // 2, self.tied) if "ranks" in sizes else None
 
     def statistic(self, u: float) -> float:
-        return self.groups.statistic(u) + self.bins.statistic(0.0)
+        return self.groups.statistic(u) + (0.0 if self.bins is None else self.bins.statistic(0.0))
 
     def noise(self, u: float) -> float:
-        return self.groups.noise(u) + self.bins.noise(0.0)
+        return self.groups.noise(u) + (0.0 if self.bins is None else self.bins.noise(0.0))
 
-    def parts(self, u: float) -> list[FloatArray]:
+    def parts(self, u: float) -> tuple[FloatArray, ...]:
         """What a row adds to the statistic, for rows of either label in each bin."""
-        both = zip(self.groups.beside(u), self.bins.beside(0.0), strict=True)
-        return [coarse.reshape(-1, 1) + fine for coarse, fine in both]
+        coarse = self.groups.beside(u)
+        if self.bins is None:
+            return coarse
+        return tuple(each.reshape(-1, 1) + fine for each, fine in zip(coarse, self.bins.beside(0.0), strict=True))
 
     def variance(self, u: float) -> float:
         """Of the statistic: of its noise and of the draw of the rows."""
-        rows = np.maximum(self.bins.positive, 0.0), np.maximum(self.bins.negative, 0.0)
+        finest = self.bins or self.groups
+        rows = np.maximum(finest.positive, 0.0), np.maximum(finest.negative, 0.0)
         drawn = math.fsum(float((each * part**2).sum()) for each, part in zip(rows, self.parts(u), strict=True))
         return drawn + self.noise(u)
 
