@@ -26,7 +26,7 @@ from discreet.data.rows import Data, Rows
 from discreet.data.validation import check_weights, validate_features
 from discreet.estimators.base import PrivateLinearModel
 from discreet.estimators.fingerprint import fingerprint
-from discreet.metrics import classification, regression
+from discreet.metrics import classification, ranking, regression
 from discreet.metrics.classification import ClassifierMeasure
 from discreet.metrics.deviances import SQUARED, Deviance, deviance_of
 from discreet.metrics.record import BEYOND, DEVIANCES, ERRORS, Evaluation
@@ -147,6 +147,8 @@ def evaluate(
         y = _numbers(y) if elsewhere is None else None
         measure = _regressor_measure(model, figures, (y_bounds, largest_error), counted)
     plan = _planned(measure, public, budget)
+    if elsewhere is not None:
+        measure = replace(measure, model=_lean(_last_step(model)))
     known = None if counted else float(public.rows)
     about: dict[str, Any] = {"confidence": float(confidence), "rows": public.rows, "settings": {}}
 
@@ -169,7 +171,7 @@ def _planned(measure: Any, public: Public, budget: Budget) -> ReleasePlan:
     """What is released: all sums, and before them the look, if the measure has one."""
     if measure.look is None:
         return plan_sums(public, budget, measure.parts)
-    share = classification.LOOK_SHARE if isinstance(measure, ClassifierMeasure) else regression.LOOK_SHARE
+    share = ranking.LOOK_SHARE if isinstance(measure, ClassifierMeasure) else regression.LOOK_SHARE
     return plan_sums(public, budget, measure.parts, measure.look.parts, share)
 
 
@@ -180,7 +182,7 @@ def with_rank_bins(measure: ClassifierMeasure, public: Public, budget: Budget) -
     some = replace(measure, groups=2, ranks=2)
     sensitivity = sensitivity_of(some.parts, public.relation)
     deviation = _planned(some, public, budget).mechanism.deviation(sensitivity)
-    groups, ranks = classification.rank_bins(public.rows, deviation)
+    groups, ranks = ranking.rank_bins(public.rows, deviation)
     return replace(measure, groups=groups, ranks=ranks)
 
 
@@ -348,7 +350,7 @@ def _classification(measure: ClassifierMeasure, sums: NoisySums, failure: float,
         found |= classification.log_losses(sums, count, floor, failure)
         settings["least_probability"] = floor
     if edges is not None:
-        found["roc_auc"] = classification.area_under_curve(sums, failure)
+        found["roc_auc"] = ranking.area_under_curve(sums, failure)
         settings["edges"] = list(edges)
     calibrated = edges is not None and hasattr(measure.model, "predict_proba")
     return Evaluation(
@@ -407,8 +409,7 @@ def rows_elsewhere(model: Any, X: Any, y: Any, sample_weight: Any) -> Rows | Non
 
 def totals(measure: Any, rows: Rows) -> FloatArray:
     """The exact sums of all parts of a release. Not private."""
-    lean = replace(measure, model=_lean(getattr(measure.model, "best_estimator_", measure.model)))
-    return rows.sum(partial(_block_totals, measure=lean))
+    return rows.sum(partial(_block_totals, measure=measure))
 
 
 def _codes(labels: Any, classes: tuple[Any, ...]) -> FloatArray:

@@ -9,7 +9,7 @@ from discreet.audit import replay
 from discreet.audit.faults import halved_sensitivity
 from discreet.fairness.certificates.record import PrivateCertificate
 from discreet.fairness.evaluation.private_certificate import EvaluationRows
-from discreet.metrics import classification, released_sums
+from discreet.metrics import ranking, released_sums
 from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.relation import Relation
@@ -37,7 +37,7 @@ def test_the_largest_move_is_the_one_that_is_claimed(make, relation, budget):
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("budget", [BUDGET, Budget.pure(1.0)], ids=["gaussian", "pure"])
 def test_a_look_and_the_sums_that_follow_from_it_keep_what_is_claimed(make, least, relation, budget, monkeypatch):
-    monkeypatch.setattr(classification, "rank_bins", lambda *_: (2, 2))  # the table is too small for it
+    monkeypatch.setattr(ranking, "rank_bins", lambda *_: (2, 2))  # the table is too small for it
     found = replayed(make(relation, budget))
     assert found.passed, str(found)
     assert len(found.releases) == 2
@@ -47,7 +47,7 @@ def test_a_look_and_the_sums_that_follow_from_it_keep_what_is_claimed(make, leas
 
 @pytest.mark.parametrize("make", [errors_case, scores_case])
 def test_a_look_with_too_little_noise_is_found(make, monkeypatch):
-    monkeypatch.setattr(classification, "rank_bins", lambda *_: (2, 2))
+    monkeypatch.setattr(ranking, "rank_bins", lambda *_: (2, 2))
     right = released_sums.sensitivity_of
     monkeypatch.setattr(released_sums, "sensitivity_of", lambda parts, relation: right(parts, relation) * 0.5)
     assert "moved by" in replayed(make(Relation.REPLACE)).problems[0]

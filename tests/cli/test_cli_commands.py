@@ -53,7 +53,7 @@ def test_a_schema_makes_categories_usable(tmp_path):
     run("fit", "table.csv", "--schema", "schema.json", "--epsilon", "4")
     model = load_model("model.json")
     assert model.feature_names_in_.tolist() == ["a", "b", "c", "colour=green"]
-    assert model.bounds == [[None, None, None, 0, 0], [None, None, None, 1, 1]]
+    assert model.bounds == [[None, None, None, 0], [None, None, None, 1]]
     coloured().assign(colour="ultraviolet", y=9).to_csv(tmp_path / "new.csv", index=False)
     unseen = json.loads(run("predict", "model.json", "new.csv", "--proba", "--json").stdout)
     plain = make_table()[["a", "b", "c"]].assign(**{"colour=red": 0.0, "colour=green": 0.0})

@@ -17,13 +17,13 @@ from scipy.special import expit
 from discreet.metrics.classification import (
     ClassifierMeasure,
     accuracies,
-    area_under_curve,
     calibration_bins,
     confusion,
     default_edges,
     log_losses,
     roc_points,
 )
+from discreet.metrics.ranking import area_under_curve
 from discreet.metrics.regression import RegressorMeasure, regression_figures
 from discreet.metrics.released_sums import Counts, quantile
 from tests.metrics_tools import StubClassifier, StubRegressor, draw_labels, draw_targets, noisy_sums

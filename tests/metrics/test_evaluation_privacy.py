@@ -12,8 +12,9 @@ from discreet import Budget, LogisticRegression
 from discreet._common.exceptions import DiscreetWarning
 from discreet.data.public import Public
 from discreet.metrics import evaluate
-from discreet.metrics.classification import ClassifierMeasure, ScoreLook, codes_of
+from discreet.metrics.classification import ClassifierMeasure, codes_of
 from discreet.metrics.deviances import GAMMA, POISSON
+from discreet.metrics.ranking import ScoreLook
 from discreet.metrics.regression import ErrorLook, RegressorMeasure
 from discreet.metrics.released_sums import check_one_each, grid_of, plan_sums, release_sums, sensitivity_of, totals_of
 from discreet.privacy import accounting
@@ -22,7 +23,7 @@ from discreet.privacy.relation import Relation
 from tests.metrics_tools import StubClassifier, StubRegressor
 
 CLASSIFIER = ClassifierMeasure(StubClassifier(), (0, 1), (-1.0, 0.0, 1.0), 0.01, 2, 2, np.array([-2.0, 0.1, 0.2]))
-SCORES = ScoreLook(StubClassifier())
+SCORES = ScoreLook(StubClassifier(), (0, 1))
 REGRESSOR = RegressorMeasure(StubRegressor(), -1.0, 1.0, 0.1, 4.0, True, largest=0.49)
 COUNTS = RegressorMeasure(StubRegressor(), 0.0, np.inf, 0.5, 40.0, True, POISSON, 3.0)
 AMOUNTS = RegressorMeasure(StubRegressor(), 0.0, np.inf, 0.5, 40.0, True, GAMMA, 3.0)
