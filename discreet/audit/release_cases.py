@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from discreet._common.exceptions import DiscreetWarning
+from discreet._common.types import FloatArray
 from discreet.audit.neighbours import neighbours
 from discreet.audit.targets import Outputs, Target, function_target, target_of
 from discreet.data.rows import Data
-from discreet.estimators import LinearSVC, LogisticRegression
+from discreet.estimators import LinearSVC, LogisticRegression, Ridge
 from discreet.fairness import gradient_distance, private_certificate
 from discreet.federated.client import Client
 from discreet.federated.decentralised import plan_network, train_network
@@ -27,6 +28,7 @@ from discreet.federated.plan import Unit
 from discreet.federated.planning import plan_federated
 from discreet.federated.rounds import Request, in_process, run_rounds
 from discreet.federated.server import Server
+from discreet.metrics import evaluate
 from discreet.model_selection import cross_val_score_private
 from discreet.preprocessing import PrivateQuantiles, private_smoothness
 from discreet.privacy.budget import Budget
@@ -103,6 +105,39 @@ def counts_case(relation: Relation, budget: Budget = BUDGET) -> ReleaseCase:
     X = np.column_stack([np.tile([[0.5, -0.5]], (ROWS, 1)), np.arange(ROWS) % 2])
     tables = neighbours(relation, X, np.ones(ROWS), np.ones(ROWS), np.array([0.5, -0.5, 1.0]), 4)
     return ReleaseCase(function_target("private_certificate", relation, release), *tables)
+
+
+def errors_case(relation: Relation, budget: Budget = BUDGET) -> ReleaseCase:
+    """R2: the target of a row goes from the centre, where all predictions are, to the end of the limits."""
+    model = _silent(Ridge(epsilon=1.0, bounds=(-1.0, 1.0), y_bounds=(-1.0, 1.0)), np.zeros(ROWS))
+    model.coef_, model.intercept_ = np.zeros_like(model.coef_), 0.0
+    return _evaluated(model, relation, budget, (np.arange(ROWS) == 4).astype(float), y_bounds=(-1.0, 1.0))
+
+
+def scores_case(relation: Relation, budget: Budget = BUDGET) -> ReleaseCase:
+    """Accuracy, log-loss and curves: a row whose score is as wrong as can be gets one that is as right."""
+    model = _silent(LogisticRegression(epsilon=1.0, bounds=(-1.0, 1.0), classes=[0, 1]), np.arange(ROWS) % 2.0)
+    model.coef_, model.intercept_ = np.array([[9.0, 0.0]]), np.zeros(1)
+    return _evaluated(model, relation, budget, np.isin(np.arange(ROWS), (3, 4)).astype(float))
+
+
+def _silent(model: Any, y: FloatArray) -> Any:
+    """A model of two columns; its coefficients are public, so any will do."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiscreetWarning)
+        return model.fit(np.tile([[1.0, 1.0], [-1.0, -1.0]], (ROWS // 2, 1)), y)
+
+
+def _evaluated(model: Any, relation: Relation, budget: Budget, y: FloatArray, **settings: Any) -> ReleaseCase:
+    def run(data: Data, rng: RandomGenerator | None) -> tuple[Outputs, Guarantee]:
+        weight = None if data.weight is None or (data.weight == 1.0).all() else data.weight
+        told = {"sample_weight": weight, "random_state": rng, **_shape(relation), **settings}
+        found = evaluate(model, data.X, data.y, budget, **told)
+        return {"released": found.released.values}, found.guarantee
+
+    X = np.tile([[-1.0, 1.0]], (ROWS, 1))
+    tables = neighbours(relation, X, y, np.ones(ROWS), np.array([1.0, 1.0]), 4)
+    return ReleaseCase(function_target("evaluate", relation, run), *tables)
 
 
 def gradient_case(relation: Relation, budget: Budget = BUDGET) -> ReleaseCase:

@@ -93,7 +93,7 @@ def evaluate(
     ] = None,
     largest_error: Annotated[
         float | None,
-        Option(help="Clip regression errors to this public number: less noise.", show_default="none is clipped"),
+        Option(help="Clip errors of a regression and of the mean to this public number.", show_default="learned"),
     ] = None,
     relation: options.RelationName = None,
     public_rows: options.PublicRows = None,
@@ -111,8 +111,8 @@ def evaluate(
 ) -> None:
     """Evaluate a model on private rows: accuracy, log-loss, ROC and calibration curves, or R2.
 
-    One private release is made, with its own cost. All figures have confidence intervals that cover the noise and the
-    draw of the rows, and are compared with the best constant prediction. The curves are in the output of --json.
+    Noisy sums are released, with a cost of their own. All figures have confidence intervals that cover the noise and
+    the draw of the rows, and are compared with the best constant prediction. The curves are in the output of --json.
     """
     from discreet.estimators.table_fit import exceeds_memory
     from discreet.metrics import evaluate as evaluate_model
@@ -146,8 +146,9 @@ def show(model: options.ModelFile, columns: options.Columns = 40, json: options.
     """
     from discreet.estimators.model_file import read_model
 
-    summary = read_model(model).estimator.summary()
-    answer(json, summary.to_dict, lambda: summary.text(columns))
+    found = read_model(model)
+    summary, told = found.estimator.summary(), "" if found.schema is None else found.schema.contrasts_told()
+    answer(json, summary.to_dict, lambda: "\n\n".join([summary.text(columns), *([told] if told else [])]))
 
 
 @command("discreet report model.json --evaluation evaluation.json -o report.html")

@@ -148,8 +148,8 @@ def _features(source: Any, values: Any, column: Column, commas: bool, faults: Fa
     if column.missing is None:
         return numbers[:, None]
     gaps = np.isnan(numbers)
-    if column.fill is not None:
-        numbers = np.where(gaps, column.fill, numbers)
+    if column.filled is not None:
+        numbers = np.where(gaps, column.filled, numbers)
     return np.column_stack([numbers, gaps]) if column.has_indicator else numbers[:, None]
 
 
@@ -160,7 +160,7 @@ def _indicators(column: Column, texts: list[str], places: Any) -> FloatArray:
     if column.missing is not None and not column.has_indicator:
         texts = [as_text(column.missing) if gap else text for text, gap in zip(texts, gaps, strict=True)]
     found = [
-        [text == category for category in listed] + [gap] * column.has_indicator
+        [text == category for category in column.levels] + [gap] * column.has_indicator
         for text, gap in zip(texts, gaps, strict=True)
     ]
     return np.array(found, dtype=np.float64).reshape(len(texts), -1)[places]

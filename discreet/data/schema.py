@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from discreet._common.codec import built, read_json_file, written
+from discreet._common.text import one_line
 from discreet.privacy.relation import Relation
 
 KINDS = ("number", "category", "date", "ignore")
 INDICATOR = "indicator"  # for missing values: a column of its own says where they are
 EPOCH = "1970-01-01"  # from which days are counted, unless a schema says otherwise
-FORMAT = "discreet schema 1"
+FORMAT = "discreet schema 2"
+EVERY_LEVEL = "discreet schema 1"  # the format of earlier versions, in which no category was a baseline
 Label = str | int | float | bool
 
 NOTES = (
@@ -30,12 +32,21 @@ NOTES = (
     "low, high: limits that every value of a number column obeys; values outside are moved to the limit. "
     "Where one of them is missing the range of the column is learned privately, inside the other one.",
     "categories: compared as text; a value that is not listed counts as none of them, without a message.",
+    "baseline: the category that gets no column, the first one unless said otherwise; a coefficient of another says "
+    "how it differs from it. Values that are not listed count as the baseline. every_level: true gives each a column.",
     'missing: what a missing value becomes, a value or "indicator", which adds a column that says where it is missing.',
+    'fill: beside "indicator", the number that stands where one is missing, about the usual value of the column; the '
+    "middle of the limits unless said otherwise, which may lie far from the bulk.",
     'epoch: from which a date counts its days. decimal: "," if numbers are written so.',
     "target: the name of the column to predict; classes for a classification, low and high for a regression.",
     "person: the name of the column with the id of each row's person, if a person may have several rows.",
     'relation: "replace" (a row changes), "zero_out" (a row stops counting) or "add_remove" (a row more or less).',
 )
+
+
+NAME = 34  # characters of a name or a category in a sentence, at most
+LATER = ("baseline: ", "fill: ")  # notes on what the earlier format has not
+SELDOM = ("missing", "epoch", "decimal", "baseline", "every_level", "fill")
 
 
 def _category(what: str, value: Any) -> str:
@@ -47,7 +58,9 @@ class Column:
     """A column of the table; `type` is "number", "category", "date" or "ignore".
 
     `missing` says what a missing value becomes: a number, date or listed category, or "indicator", which adds a column
-    of zeros and ones. A date becomes days since `epoch`; its limits may be dates. `decimal` is the decimal mark.
+    of zeros and ones. A date becomes days since `epoch`; its limits may be dates. `decimal` is the decimal mark. Of the
+    categories the `baseline`, by default the first, has no column, unless `every_level` has one. Beside an indicator
+    `fill` is the number that stands where one is missing.
     """
 
     name: str
@@ -58,6 +71,9 @@ class Column:
     missing: Any = None
     epoch: str | None = None
     decimal: str | None = None
+    baseline: Annotated[Any, _category] | None = None
+    every_level: bool = False
+    fill: Any = None
 
     def __post_init__(self) -> None:
         where = f"column {self.name!r}"
@@ -72,9 +88,16 @@ class Column:
         check_limits(where, self._number(self.low), self._number(self.high), pair=False)
         if self.categories is not None and len(set(self.categories)) != len(self.categories):
             raise ValueError(f"{where} lists a category twice.")
+        if (self.baseline is not None or self.every_level) and self.type != "category":
+            raise ValueError(f"{where}: baseline and every_level belong to categories.")
+        if self.baseline is not None and (self.every_level or self.baseline not in (self.categories or ())):
+            raise ValueError(f"{where}: baseline must be one of its categories, and not with every_level.")
         self._check_missing(where)
 
     def _check_missing(self, where: str) -> None:
+        numeric = self.type in ("number", "date") and self.missing == INDICATOR and _is_finite(self._number(self.fill))
+        if self.fill is not None and not numeric:
+            raise ValueError(f'{where}: fill is a finite number or a date, beside "missing": "indicator".')
         if self.missing is None or self.missing == INDICATOR or self.type == "ignore":
             return
         if self.type == "category":
@@ -92,13 +115,25 @@ class Column:
         return self.type != "ignore" and self.missing == INDICATOR
 
     @property
+    def compared_with(self) -> str | None:
+        """The category that has no column, so that coefficients of the others are differences from it."""
+        if self.every_level or len(self.categories or ()) < 2:
+            return None
+        return self.baseline if self.baseline is not None else (self.categories or ())[0]
+
+    @property
+    def levels(self) -> list[str]:
+        """The categories that have a column."""
+        return [category for category in self.categories or () if category != self.compared_with]
+
+    @property
     def features(self) -> list[str]:
         """The names of the numeric columns this column becomes."""
         if self.type == "ignore":
             return []
         names = [self.name]
         if self.type == "category":
-            names = [f"{self.name}={category}" for category in self.categories or ()]
+            names = [f"{self.name}={category}" for category in self.levels]
         return [*names, *([f"{self.name}=missing"] if self.has_indicator else [])]
 
     @property
@@ -113,13 +148,14 @@ class Column:
         return [self.limits] * own + [(0.0, 1.0)] * self.has_indicator
 
     @property
-    def fill(self) -> float | None:
+    def filled(self) -> float | None:
         """What stands in the place of a missing number; None if missing values are refused.
 
-        Beside an indicator the middle of the limits, or what is nearest to 0 where one of them is missing.
+        Beside an indicator the declared `fill`, else the middle of the limits, or what is nearest to 0 where one of
+        them is missing.
         """
-        if self.missing is None or self.missing != INDICATOR:
-            filled: float | None = self._number(self.missing)
+        if self.missing is None or self.missing != INDICATOR or self.fill is not None:
+            filled: float | None = self._number(self.missing if self.fill is None else self.fill)
             return filled
         low, high = self.limits
         if low is not None and high is not None:
@@ -219,6 +255,7 @@ class Schema:
     target: Target = field(default_factory=Target)
     relation: Relation = Relation.REPLACE
     person: str | None = None  # the column with the id of each row's person, where a person may have several rows
+    format: str = FORMAT
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
@@ -244,6 +281,18 @@ class Schema:
         return [feature for column in self.used for feature in column.features]
 
     @property
+    def contrasts(self) -> dict[str, str]:
+        """By category column, the baseline that the coefficients of its other categories are differences from."""
+        return {column.name: column.compared_with for column in self.used if column.compared_with is not None}
+
+    def contrasts_told(self) -> str:
+        """The same in a sentence; empty where there is none."""
+        pairs = ", ".join(
+            f"{one_line(name, NAME)} with {one_line(held, NAME)}" for name, held in self.contrasts.items()
+        )
+        return f"Coefficients of categories are differences from their baseline: {pairs}." if pairs else ""
+
+    @property
     def bounds(self) -> tuple[list[float | None], list[float | None]] | None:
         """Bounds of all features, None on sides that are not declared; None if none is."""
         limits = [pair for column in self.used for pair in column.feature_limits]
@@ -266,25 +315,30 @@ class Schema:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "format": FORMAT,
-            "notes": list(NOTES),
+            "format": self.format,
+            "notes": [note for note in NOTES if self.format == FORMAT or not note.startswith(LATER)],
             "relation": str(self.relation),
             **({} if self.person is None else {"person": self.person}),
             "target": written(self.target),
-            "columns": [written(column, "missing", "epoch", "decimal") for column in self.columns],
+            "columns": [written(self._told(column), *SELDOM) for column in self.columns],
         }
+
+    def _told(self, column: Column) -> Column:
+        """A column as it is written: every level has a column in the earlier format, which has no word for it."""
+        return replace(column, every_level=False) if self.format == EVERY_LEVEL else column
 
     @classmethod
     def from_dict(cls, fields: Any) -> Schema:
         """Read what `to_dict` wrote and people edited; every mistake is a ValueError of one line."""
         if not isinstance(fields, Mapping) or not isinstance(fields.get("columns"), list):
             raise ValueError('a schema is an object with a list "columns"; write one with: discreet schema TABLE.')
-        if fields.get("format", FORMAT) != FORMAT:
-            raise ValueError(f"this version reads the format {FORMAT!r}; got {fields['format']!r}.")
+        kind = fields.get("format", FORMAT)
+        if kind not in (FORMAT, EVERY_LEVEL):
+            raise ValueError(f"this version reads the formats {EVERY_LEVEL!r} and {FORMAT!r}; got {kind!r}.")
         target = fields.get("target")
         target = {"name": target} if target is None or isinstance(target, str) else target
-        own = {name: value for name, value in fields.items() if name not in ("format", "notes")}
-        columns = [_read_column(column) for column in fields["columns"]]
+        own = {name: value for name, value in fields.items() if name != "notes"}
+        columns = [_read_column(column, kind) for column in fields["columns"]]
         return built(cls, own | {"columns": columns, "target": built(Target, target, "the target")})
 
 
@@ -298,7 +352,7 @@ def load_schema(path: str | Path) -> Schema:
     return read_json_file(path, Schema.from_dict, f"{path} is not a schema")
 
 
-def _read_column(content: Any) -> Column:
+def _read_column(content: Any, kind: str) -> Column:
     listed = isinstance(content, Mapping) and content.get("categories") is not None
     assumed = {"name": ""} | ({"type": "category"} if listed else {})
     column = built(Column, {**assumed, **content} if isinstance(content, Mapping) else content, "a column")
@@ -306,5 +360,10 @@ def _read_column(content: Any) -> Column:
         raise ValueError(f'column {column.name!r} lists categories: its type must be "category".')
     if column.type == "category" and not column.categories:
         raise ValueError(f'column {column.name!r} is a category: list its values, "categories": ["a", "b"].')
-    fills = column.type == "category" and column.missing is not None
-    return replace(column, missing=as_text(column.missing)) if fills else column
+    if column.type != "category":
+        return column
+    if kind == EVERY_LEVEL:
+        if column.baseline is not None:
+            raise ValueError(f'column {column.name!r} has a baseline: that needs "format": "{FORMAT}".')
+        column = replace(column, every_level=True)
+    return column if column.missing is None else replace(column, missing=as_text(column.missing))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,9 @@ from scipy.special import expit
 
 from discreet._common.types import FloatArray, IntArray
 from discreet.metrics import released_sums as released
+from discreet.metrics.ranking import RANKS_WEIGHT, ScoreLook, rank_edges
 from discreet.metrics.released_sums import Limits
+from discreet.scaling.learn import Noise
 
 
 def codes_of(values: Any, declared: Sequence[Any]) -> IntArray:
@@ -69,12 +71,29 @@ class ClassifierMeasure:
         Between which scores the bins of the curves lie; None: no curves.
     least_probability : float or None
         To which probabilities are raised before their logarithm is taken; None: no log-loss.
+    groups, ranks : int
+        For the area under the ROC curve: groups of score bins, and bins in each; 0: it has the bins of the curves.
+    rank_edges : ndarray or None
+        Between which scores these lie; None: that is learned first.
     """
 
     model: Any
     classes: tuple[Any, ...]
     edges: tuple[float, ...] | None
     least_probability: float | None
+    groups: int = 0
+    ranks: int = 0
+    rank_edges: FloatArray | None = None
+
+    @property
+    def look(self) -> ScoreLook | None:
+        """What is to be learned first; None if nothing is."""
+        return ScoreLook(self.model, self.classes) if self.ranks and self.rank_edges is None else None
+
+    def after(self, sums: released.NoisySums, noise: Noise) -> ClassifierMeasure:
+        """The measure with edges between the bins of the area, where a look has shown scores."""
+        assert self.edges is not None
+        return replace(self, rank_edges=rank_edges(sums.of("sizes"), noise, self.groups * self.ranks, self.edges))
 
     @property
     def parts(self) -> tuple[released.Part, ...]:
@@ -83,6 +102,9 @@ class ClassifierMeasure:
         parts = [released.Part("confusion", count * count + 1)]
         if self.edges is not None:
             parts.append(released.Part("scores", 2 * (len(self.edges) + 1) + 1))
+        if self.ranks:
+            parts.append(released.Part("rank_groups", 2 * self.groups + 1))
+            parts.append(released.Part("ranks", 2 * self.groups * self.ranks + 1, RANKS_WEIGHT))
         if self.least_probability is not None:
             parts += [released.Part("log_loss"), released.Part("log_loss_squared", weight=released.SPREAD_WEIGHT)]
             parts.append(released.Part("log_loss_by_label", count + 1, released.SPREAD_WEIGHT))
@@ -95,9 +117,13 @@ class ClassifierMeasure:
         predicted = codes_of(self.model.predict(X), self.classes)
         found = {"confusion": released.Contribution(ones, np.where(other, count * count, labels * count + predicted))}
         if self.edges is not None:
-            bins = np.searchsorted(np.array(self.edges), self.model.decision_function(X))
-            places = np.where(other, 2 * (len(self.edges) + 1), labels * (len(self.edges) + 1) + bins)
-            found["scores"] = released.Contribution(ones, places)
+            scores = self.model.decision_function(X)
+            edges = {"scores": np.array(self.edges)}
+            if self.rank_edges is not None:
+                edges |= {"rank_groups": self.rank_edges[self.ranks - 1 :: self.ranks], "ranks": self.rank_edges}
+            for name, ends in edges.items():
+                bins, size = np.searchsorted(ends, scores), ends.size + 1
+                found[name] = released.Contribution(ones, np.where(other, 2 * size, labels * size + bins))
         if self.least_probability is not None:
             chances = self.model.predict_proba(X)[np.arange(labels.size), np.minimum(labels, count - 1)]
             floor = self.least_probability
@@ -323,50 +349,6 @@ def calibration_bins(sums: released.NoisySums, edges: tuple[float, ...], failure
         observed = counts.mean(_bins_of(bins, 1, one), base, failure / bins)
         found.append(CalibrationBin(ends[place], ends[place + 1], float(counts.values @ base), observed))
     return tuple(found)
-
-
-def area_under_curve(sums: released.NoisySums, edges: tuple[float, ...], failure: float) -> Limits:
-    """The area under the ROC curve: the probability that a positive row has a larger score than a negative one.
-
-    Within a bin the scores are not known. The estimate counts such pairs half; the limits count them as wrong and as
-    right, so that they hold for the scores themselves.
-    """
-    bins, deviations = len(edges) + 1, released.quantile(failure, sums.laplace)
-    negative, positive = sums.of("scores")[:bins], sums.of("scores")[bins : 2 * bins]
-    larger = np.tri(bins, k=-1)  # positive in a later bin than negative
-    low = _pairs(larger, positive, negative, sums).limits(deviations, 0.0, 1.0)[0]
-    high = _pairs(larger + np.eye(bins), positive, negative, sums).limits(deviations, 0.0, 1.0)[1]
-    pairs = positive.sum() * negative.sum()
-    if not (positive.sum() > 0.0 and negative.sum() > 0.0):
-        return Limits(math.nan, 0.0, 1.0, math.inf)
-    value = float(positive @ (larger + 0.5 * np.eye(bins)) @ negative / pairs)
-    spread = _noise(larger + 0.5 * np.eye(bins) - value, positive, negative, sums.deviation("scores"))
-    return Limits(float(np.clip(value, low, high)), low, high, math.sqrt(spread) / float(pairs))
-
-
-def _pairs(order: FloatArray, positive: FloatArray, negative: FloatArray, sums: released.NoisySums) -> released.Test:
-    """The test of the share of pairs, one positive and one negative, that `order` counts."""
-    deviation = sums.deviation("scores")
-    rows = np.maximum(positive, 0.0), np.maximum(negative, 0.0)
-
-    def variance(u: float) -> float:
-        others = (order - u) @ negative, (order - u).T @ positive
-        drawn = float(rows[0] @ np.square(others[0]) + rows[1] @ np.square(others[1]))
-        return drawn + _noise(order - u, positive, negative, deviation)
-
-    return released.Test(
-        statistic=lambda u: float(positive @ (order - u) @ negative),
-        variance=variance,
-        largest=lambda u: float(
-            max(np.abs((order - u) @ negative).max(), np.abs((order - u).T @ positive).max(), deviation)
-        ),
-    )
-
-
-def _noise(matrix: FloatArray, positive: FloatArray, negative: FloatArray, deviation: float) -> float:
-    """Variance of the noise in positive' matrix negative: of one factor, of the other, and of both."""
-    linear = np.square(matrix @ negative).sum() + np.square(matrix.T @ positive).sum()
-    return float(deviation**2 * linear + deviation**4 * np.square(matrix).sum())
 
 
 def _bins_of(bins: int, label: int, chosen: FloatArray) -> FloatArray:

@@ -27,14 +27,25 @@ from discreet.data.rows import Data, Rows
 from discreet.data.validation import check_weights, validate_features
 from discreet.estimators.base import PrivateLinearModel
 from discreet.estimators.fingerprint import fingerprint
-from discreet.metrics import classification
+from discreet.metrics import classification, ranking, regression
 from discreet.metrics.classification import ClassifierMeasure
-from discreet.metrics.record import CLIPPED, Evaluation
-from discreet.metrics.regression import RegressorMeasure, regression_figures
-from discreet.metrics.released_sums import NoisySums, check_one_each, plan_sums, release_sums, totals_of
+from discreet.metrics.deviances import SQUARED, Deviance, deviance_of
+from discreet.metrics.record import BEYOND, DEVIANCES, ERRORS, Evaluation
+from discreet.metrics.regression import RegressorMeasure
+from discreet.metrics.released_sums import (
+    NoisySums,
+    check_one_each,
+    look_noise,
+    plan_sums,
+    release_sums,
+    sensitivity_of,
+    totals_of,
+)
 from discreet.preprocessing.pipeline import pipeline_guarantee
-from discreet.privacy.budget import budget_from
+from discreet.privacy.budget import Budget, budget_from
+from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.relation import Relation
+from discreet.privacy.release import ReleasePlan
 
 LARGEST_FLOOR = 0.5  # of `least_probability`: above it, every prediction for two classes would have the same loss
 
@@ -61,10 +72,10 @@ def evaluate(
     dataset: str | None = None,
     random_state: Any = None,
 ) -> Evaluation:
-    """Return figures of a model on private rows: accuracy, log-loss, ROC and calibration curves, or R2.
+    """Return figures of a model on private rows: accuracy, log-loss, ROC and calibration curves, R2 or D2.
 
-    One release of noisy sums is made; everything else follows from it, the comparison with the best constant
-    prediction included. Intervals cover the noise and the random draw of the rows.
+    A look at where errors or scores lie and noisy sums are released; everything else follows from them, the comparison
+    with the best constant prediction included. Intervals cover the noise and the random draw of the rows.
 
     Guarantee: the result is differentially private as its `guarantee` states. The model counts as public.
 
@@ -94,9 +105,9 @@ def evaluate(
         For regressors: public limits, to which targets and predictions are clipped. None takes those that the model
         was declared, or has learned privately.
     largest_error : float, optional
-        For regressors: errors are clipped to this, in the unit of the target, which makes the noise smaller and the
-        figures those of clipped errors: R2 without clipping may be lower. None clips none. Must not be chosen by
-        looking at the rows.
+        For regressors: errors of the model and of the constant are clipped to this, in the unit of the target (with a
+        deviance: to that of a target so far above the mean). None learns it privately, with a part of the budget. All
+        figures are those of clipped errors. Must not be chosen by looking at the rows.
 
     Returns
     -------
@@ -133,20 +144,33 @@ def evaluate(
     rows, columns = (elsewhere.rows, elsewhere.columns) if elsewhere is not None else _shape(model, X, y)
     weight = None if sample_weight is None else check_weights(sample_weight, rows)
     public = Public.of(rows, columns, relation=relation, public_n=public_n, neutral=neutral)
+    budget = budget_from(epsilon, delta, public.rows)
     weighted = neutral or weight is not None
     counted = public.relation is not Relation.REPLACE or weighted
     if is_classifier(model):
         measure: Any = _classifier_measure(model, figures, least_probability, edges)
+        measure = with_rank_bins(measure, public, budget)
     else:
         y = _numbers(y) if elsewhere is None else None
         measure = _regressor_measure(model, figures, (y_bounds, largest_error), counted)
-    plan = plan_sums(public, budget_from(epsilon, delta, public.rows), measure.parts)
+    plan = _planned(measure, public, budget)
+    if elsewhere is not None:
+        measure = replace(measure, model=_lean(_last_step(model)))
+    known = None if counted else float(public.rows)
+    about: dict[str, Any] = {"confidence": float(confidence), "rows": public.rows, "settings": {}}
+
+    def sums_of(measured: Any) -> FloatArray:
+        return _exact_sums(measured, X, y, weight) if elsewhere is None else totals(measured, elsewhere)
+
     with plan.booked("evaluate", ledger, dataset, random_state, _asked(measure)) as booking:
-        exact = _exact_sums(measure, X, y, weight) if elsewhere is None else totals(measure, elsewhere)
-        sums = release_sums(plan, exact, None if counted else float(public.rows), booking.rng)
+        if measure.look is not None:
+            seen = release_sums(plan, sums_of(measure.look), known, booking.rng, look=True)
+            measure = measure.after(seen, look_noise(plan))
+            about["settings"] = _seen(measure, seen, public.rows, failure)
+        sums = release_sums(plan, sums_of(measure), known, booking.rng)
     shown = _classification if is_classifier(model) else _regression
-    about = {"confidence": float(confidence), "rows": public.rows, "guarantee": booking.guarantee}
-    about |= {"weighted": weighted, "model": _which(model)}
+    about |= {"weighted": weighted, "model": _which(model), "guarantee": booking.guarantee}
+    about["training_rows"] = _may_be_training_rows(model, booking.guarantee)
     return shown(measure, sums, failure, about)
 
 
@@ -173,6 +197,41 @@ def _known_labels(values: Any, classes: Any) -> tuple[Any, BoolArray]:
         return known[0], np.zeros(0, dtype=bool)
     codes = label_codes(values, classes)
     return known[codes], codes != MISSING_LABEL
+
+
+def _planned(measure: Any, public: Public, budget: Budget) -> ReleasePlan:
+    """What is released: all sums, and before them the look, if the measure has one."""
+    if measure.look is None:
+        return plan_sums(public, budget, measure.parts)
+    share = ranking.LOOK_SHARE if isinstance(measure, ClassifierMeasure) else regression.LOOK_SHARE
+    return plan_sums(public, budget, measure.parts, measure.look.parts, share)
+
+
+def with_rank_bins(measure: ClassifierMeasure, public: Public, budget: Budget) -> ClassifierMeasure:
+    """The measure with as many bins for the area under the curve as rows and noise allow; both are public."""
+    if measure.edges is None:
+        return measure
+    some = replace(measure, groups=2, ranks=2)
+    sensitivity = sensitivity_of(some.parts, public.relation)
+    deviation = _planned(some, public, budget).mechanism.deviation(sensitivity)
+    groups, ranks = ranking.rank_bins(public.rows, deviation)
+    return replace(measure, groups=groups, ranks=ranks)
+
+
+def _seen(measure: Any, seen: NoisySums, rows: int, failure: float) -> dict[str, Any]:
+    """What a look says beside the limits that it has set: how many errors are clipped, at most."""
+    if not isinstance(measure, RegressorMeasure):
+        return {}
+    return {BEYOND: regression.share_beyond(measure, seen, float(rows), failure)}
+
+
+def _may_be_training_rows(model: Any, promise: Guarantee) -> bool:
+    """Whether the ledger says that the model was trained on as many rows of the same data set."""
+    records = [getattr(_last_step(model), "guarantee_", None), promise]
+    trained, evaluated = (None if each is None else each.release for each in records)
+    if trained is None or evaluated is None or trained.ledger is None or evaluated.ledger is None:
+        return False
+    return bool(trained.ledger.dataset == evaluated.ledger.dataset and trained.rows == evaluated.rows)
 
 
 def _shape(model: Any, X: Any, y: Any) -> tuple[int, int]:
@@ -219,15 +278,36 @@ def _checked_edges(edges: Any) -> tuple[float, ...]:
 
 def _regressor_measure(model: Any, figures: Any, limits: tuple[Any, float | None], counted: bool) -> RegressorMeasure:
     if figures is not None:
-        raise ValueError("figures is for classifiers; a regressor has its mean squared error and R2.")
+        raise ValueError("figures is for classifiers; a regressor has one error, and R2 or D2.")
     y_bounds, largest_error = limits
     bounds = check_complete_bounds(_target_bounds(model) if y_bounds is None else y_bounds, 1, "y_bounds")
     if bounds is None or not bounds[0][0] < bounds[1][0]:
         raise ValueError("y_bounds is missing: pass the public limits of the target, y_bounds=(low, high).")
     low, high = float(bounds[0][0]), float(bounds[1][0])
-    most = high - low if largest_error is None else largest_error
-    most = number_in("largest_error", most, 1e-6 * (high - low), high - low)
-    return RegressorMeasure(model, low, high, most, counted)
+    deviance, centre = deviance_of(_last_step(model)), _centre(model, low, high)
+    if deviance is not SQUARED and low < 0.0:
+        low = 0.0
+    if not centre > low or not centre < high:
+        centre = 0.5 * (low + high)
+    most = (high - low) ** 2 if deviance is SQUARED else float(deviance.of(high, centre))
+    largest = None
+    if largest_error is not None:
+        error = number_in("largest_error", largest_error, 1e-6 * (high - low), high - low)
+        largest = float(error**2 if deviance is SQUARED else deviance.of(centre + error, centre))
+    kept = (low, high) if y_bounds is not None or _declared_bounds(model) else _possible(deviance)
+    return RegressorMeasure(model, *kept, centre, most, counted, deviance, largest)
+
+
+def _possible(deviance: Deviance) -> tuple[float, float]:
+    """The targets that a family has: nothing is clipped to limits that the model has learned."""
+    return (-math.inf if deviance is SQUARED else 0.0), math.inf
+
+
+def _centre(model: Any, low: float, high: float) -> float:
+    """What the model predicts where its columns tell nothing; the middle where that is unknown, or read from rows."""
+    inner = _last_step(model)
+    scaling = None if isinstance(getattr(inner, "y_bounds", None), str) else getattr(inner, "scaling_", None)
+    return 0.5 * (low + high) if scaling is None else float(scaling.constant_prediction)
 
 
 def _numbers(y: Any) -> FloatArray:
@@ -274,13 +354,19 @@ def _asked(measure: Any) -> Any:
     return replace(measure, model=numbers)
 
 
+def _declared_bounds(model: Any) -> Any:
+    """The limits of the target that a model was declared; None where there are none, or they were read from rows."""
+    declared = getattr(_last_step(model), "y_bounds", None)
+    return None if isinstance(declared, str) else declared
+
+
 def _target_bounds(model: Any) -> Any:
     """The limits that a model was declared or has learned privately; None where they were read from rows."""
     inner = _last_step(model)
-    declared = getattr(inner, "y_bounds", None)
-    if isinstance(declared, str):
-        return None
     scaling = getattr(inner, "scaling_", None)
+    if isinstance(getattr(inner, "y_bounds", None), str):
+        return None
+    declared = _declared_bounds(model)
     if declared is not None or scaling is None:
         return declared
     ends = (scaling.target_low, scaling.target_high)
@@ -291,12 +377,12 @@ def _classification(measure: ClassifierMeasure, sums: NoisySums, failure: float,
     """All figures of a classifier, from what was released."""
     count, floor, edges = len(measure.classes), measure.least_probability, measure.edges
     found = classification.accuracies(sums, count, failure)
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = about.pop("settings")
     if floor is not None:
         found |= classification.log_losses(sums, count, floor, failure)
         settings["least_probability"] = floor
     if edges is not None:
-        found["roc_auc"] = classification.area_under_curve(sums, edges, failure)
+        found["roc_auc"] = ranking.area_under_curve(sums, failure)
         settings["edges"] = list(edges)
     calibrated = edges is not None and hasattr(measure.model, "predict_proba")
     return Evaluation(
@@ -313,10 +399,15 @@ def _classification(measure: ClassifierMeasure, sums: NoisySums, failure: float,
 
 def _regression(measure: RegressorMeasure, sums: NoisySums, failure: float, about: Any) -> Evaluation:
     """All figures of a regressor, from what was released."""
-    found = regression_figures(measure, sums, failure)
-    settings: dict[str, Any] = {"limits_of_the_target": [measure.low, measure.high]}
-    if measure.largest_error < measure.high - measure.low:
-        settings[CLIPPED] = measure.largest_error
+    found = regression.regression_figures(measure, sums, failure)
+    settings: dict[str, Any] = about.pop("settings")
+    if math.isfinite(measure.high):
+        settings["limits_of_the_target"] = [measure.low, measure.high]
+    assert measure.largest is not None
+    if measure.deviance is not SQUARED:
+        settings[DEVIANCES] = measure.largest
+    elif measure.largest < measure.most:
+        settings[ERRORS] = math.sqrt(measure.largest)
     return Evaluation(found, (), (), (), (), settings=settings, released=sums, **about)
 
 
@@ -352,8 +443,7 @@ def rows_elsewhere(model: Any, X: Any, y: Any, sample_weight: Any, neutral: bool
 
 def totals(measure: Any, rows: Rows) -> FloatArray:
     """The exact sums of all parts of a release. Not private."""
-    lean = replace(measure, model=_lean(getattr(measure.model, "best_estimator_", measure.model)))
-    return rows.sum(partial(_block_totals, measure=lean))
+    return rows.sum(partial(_block_totals, measure=measure))
 
 
 def _codes(labels: Any, classes: tuple[Any, ...]) -> FloatArray:

@@ -28,18 +28,33 @@ NAMES = {
     "log_loss_gain": "  better than that by",
     "roc_auc": "area under the ROC curve",
     "r2": "R2",
+    "d2": "D2",
     "mean_squared_error": "mean squared error",
     "mean_squared_error_of_constant": "  of the mean",
     "mean_squared_error_gain": "  better than that by",
+    "mean_deviance": "mean deviance",
+    "mean_deviance_of_constant": "  of the mean",
+    "mean_deviance_gain": "  better than that by",
 }
-CLIPPED = "errors_clipped_to"  # the setting, if errors are clipped
+ERRORS = "errors_of_model_and_constant_clipped_to"  # the settings, if errors are clipped
+DEVIANCES = "deviances_of_model_and_constant_clipped_to"
+BEYOND = "share_of_rows_with_larger_errors_at_most"
+CLIPPED = "errors_clipped_to"  # the same of earlier versions, where errors of the model alone were clipped
 FORMAT = Format("discreet evaluation", 1, derived=("beats_constant",))
 VERDICTS = {
     True: "The model predicts better than a constant.",
     False: "The model predicts worse than a constant.",
     None: "Whether the model predicts better than a constant cannot be told from this release.",
 }
-GAINS = ("accuracy_gain", "log_loss_gain", "mean_squared_error_gain")
+ALIKE = (
+    "Errors of the model and of the mean are clipped alike. Larger errors than that count as that large, of either: a "
+    "model that is far off for a few rows looks better for it, one that predicts far targets well looks worse."
+)
+SAME_ROWS = (
+    "The model was trained on as many rows of the same data set of the ledger. If these are the rows it was trained "
+    "on, the figures are too good."
+)
+GAINS = ("accuracy_gain", "log_loss_gain", "mean_squared_error_gain", "mean_deviance_gain")
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +93,8 @@ class Evaluation(Shown):
         Whether `sample_weight` was given.
     model : str
         The `fingerprint` of the linear model that was evaluated; empty for pipelines.
+    training_rows : bool
+        Whether, by the ledger, the model was trained on as many rows of the same data set: these may be the same rows.
 
     Examples
     --------
@@ -96,6 +113,7 @@ class Evaluation(Shown):
     guarantee: Guarantee
     weighted: bool = False
     model: str = ""
+    training_rows: bool = False
 
     def __getitem__(self, name: str) -> Limits:
         if name not in self.figures:
@@ -106,7 +124,7 @@ class Evaluation(Shown):
     def beats_constant(self) -> bool | None:
         """Whether the model predicts better than a constant; None where this release cannot tell.
 
-        Clipped errors are those of the model alone, not of the constant: they can show that it is worse, never better.
+        In files of earlier versions only the model's errors may be clipped: then it can be worse, never better.
         """
         found = [self.figures[name] for name in GAINS if name in self.figures]
         if any(gain.low > 0.0 for gain in found):
@@ -132,7 +150,7 @@ class Evaluation(Shown):
             "noise": "Laplace" if self.released.laplace else "Gaussian",
             "released": self.released.to_dict(),
             "guarantee": self.guarantee.to_dict(),
-        }
+        } | ({"training_rows": True} if self.training_rows else {})
 
     def _blocks(self) -> Groups:
         header = ("figure", "value", "from", "to", "noise (std)")
@@ -158,6 +176,10 @@ class Evaluation(Shown):
             "noise and draw of the rows are both in it.",
         ]
         notes += [f"{name.replace('_', ' ')}: {value}" for name, value in self.settings.items() if name != "edges"]
+        if ERRORS in self.settings or DEVIANCES in self.settings:
+            notes.append(ALIKE)
+        if self.training_rows:
+            notes.append(SAME_ROWS)
         if CLIPPED in self.settings:
             notes.append("The model's errors are clipped and those of the mean are not: without that, R2 may be lower.")
         return notes
@@ -171,7 +193,7 @@ class Evaluation(Shown):
 
 
 Noise = Literal["Gaussian", "Laplace"]
-SETTINGS = ("least_probability", "edges", "limits_of_the_target", CLIPPED)
+SETTINGS = ("least_probability", "edges", "limits_of_the_target", CLIPPED, ERRORS, DEVIANCES, BEYOND)
 
 
 def save_evaluation(evaluation: Evaluation, path: str | Path, overwrite: bool = True) -> None:

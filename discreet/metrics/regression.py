@@ -1,109 +1,172 @@
-"""What is released about a regressor, and the figures that follow: mean squared error and R2.
+"""What is released about a regressor, and the figures that follow: errors of the model and of a constant, R2 or D2.
 
-Section 4 of docs/guarantees/evaluation.md.
+Both errors are clipped alike, at a deviance that a look at the rows has shown privately. Section 4 of
+docs/guarantees/evaluation.md.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from discreet._common.types import FloatArray
 from discreet.metrics import released_sums as released
+from discreet.metrics.deviances import SQUARED, Deviance
 from discreet.metrics.released_sums import Limits
+from discreet.scaling import histograms
+from discreet.scaling.learn import TARGET_TAIL, Noise
 
 LARGEST_RATIO = 1e6  # of the error of the model to that of a constant; beyond, nothing is said
-FIGURES = ("squared_error", "target", "centred_2")
-SPREADS = ("squared_error_2", "centred_3", "centred_4", "error_target", "error_centred_2")
+LOOK_SHARE = 0.2  # of the budget, to learn how large errors are
+OCTAVES = -histograms.LOWEST_EXPONENT  # of deviances below the largest possible one that the look tells apart
+TARGET_WEIGHT = 0.5  # of the sum that says where the mean lies: it enters squared
+FIGURES = ("error", "distance")
+SPREADS = ("error_2", "error_distance", "distance_2")
 
 
 @dataclass(frozen=True, eq=False)
 class RegressorMeasure:
-    """The columns of a regressor; all of it is public.
+    """The columns of a regressor; all of it is public, or released before.
 
     Attributes
     ----------
     model : object
         The regressor.
     low, high : float
-        Limits of the target, to which targets and predictions are clipped.
-    largest_error : float
-        Errors are clipped to this; the width of the limits clips none.
+        Limits to which targets and predictions are clipped; infinite where none is declared.
+    centre : float
+        About where targets lie: the constant that errors of a constant are summed for.
+    most : float
+        The largest deviance that is thought possible.
     counted : bool
         Whether the number of rows is released with the rest, since it is not public.
+    deviance : Deviance
+        What an error is.
+    largest : float or None
+        The deviance to which errors are clipped; None: it is learned first.
     """
 
     model: Any
     low: float
     high: float
-    largest_error: float
+    centre: float
+    most: float
     counted: bool
+    deviance: Deviance = SQUARED
+    largest: float | None = None
 
     @property
-    def error_unit(self) -> float:
-        """The largest squared error, in units of the squared width of the limits."""
-        return (self.largest_error / (self.high - self.low)) ** 2
+    def look(self) -> ErrorLook | None:
+        """What is to be learned first; None if nothing is."""
+        return ErrorLook(self) if self.largest is None else None
+
+    def after(self, sums: released.NoisySums, noise: Noise) -> RegressorMeasure:
+        """The measure with the largest deviance that a look has shown."""
+        ends = [_end(sums.of(part.name), noise) for part in ErrorLook(self).parts]
+        return replace(self, largest=(max(ends) or 1.0) * self.most)
+
+    @property
+    def unit(self) -> float:
+        """The largest deviance; before it is learned, the largest possible one."""
+        return self.most if self.largest is None else self.largest
+
+    @cached_property
+    def ends(self) -> tuple[float, float]:
+        """The interval to which targets are clipped for the error of the constant."""
+        return self.deviance.interval(self.centre, self.unit)
 
     @property
     def parts(self) -> tuple[released.Part, ...]:
         """What is released."""
-        parts = [released.Part(name) for name in FIGURES] + [
-            released.Part(name, weight=released.SPREAD_WEIGHT) for name in SPREADS
-        ]
+        parts = [released.Part(name) for name in FIGURES] + [released.Part("target", weight=TARGET_WEIGHT)]
+        parts += [released.Part(name, weight=released.SPREAD_WEIGHT) for name in SPREADS]
         return tuple(parts + [released.Part("rows")] * self.counted)
 
+    def deviances(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Deviances of the targets from the predictions and from the centre, and the targets."""
+        target, predicted = (
+            np.clip(np.asarray(each, dtype=np.float64), self.low, self.high) for each in (y, self.model.predict(X))
+        )
+        return self.deviance.of(target, predicted), self.deviance.of(target, self.centre), target
+
     def contributions(self, X: Any, y: Any) -> dict[str, released.Contribution]:
-        """What every row adds: powers of its squared error and of its target, all between 0 and 1."""
-        target, predicted = self._unit(y), self._unit(self.model.predict(X))
-        error = np.square(target - predicted) / self.error_unit
-        error = np.where(error >= 0.0, np.minimum(error, 1.0), 1.0)  # NaN counts as the worst
-        centred = 2.0 * target - 1.0
+        """What every row adds: both errors, their products, and its target, all between 0 and 1."""
+        *found, target = self.deviances(X, y)
+        error, distance = (_fractions(each / self.unit) for each in found)
+        low, high = self.ends
         columns = {
-            "squared_error": error,
-            "target": target,
-            "centred_2": centred**2,
-            "squared_error_2": error**2,
-            "centred_3": 0.5 * (centred**3 + 1.0),
-            "centred_4": centred**4,
-            "error_target": error * target,
-            "error_centred_2": error * centred**2,
+            "error": error,
+            "distance": distance,
+            "target": (np.clip(target, low, high) - low) / (high - low),
+            "error_2": error**2,
+            "error_distance": error * distance,
+            "distance_2": distance**2,
             "rows": np.ones(target.size),
         }
         return {name: released.Contribution(column) for name, column in columns.items()}
 
-    def _unit(self, values: Any) -> Any:
-        """Values between the limits, as numbers from 0 to 1."""
-        return (np.clip(np.asarray(values, dtype=np.float64), self.low, self.high) - self.low) / (self.high - self.low)
+
+@dataclass(frozen=True, eq=False)
+class ErrorLook:
+    """Rows by the binary exponent of the errors of the model and of a constant, over the largest possible one."""
+
+    measure: RegressorMeasure
+
+    parts = (released.Part("errors", OCTAVES + 1), released.Part("distances", OCTAVES + 1))
+
+    @property
+    def model(self) -> Any:
+        return self.measure.model
+
+    def contributions(self, X: Any, y: Any) -> dict[str, released.Contribution]:
+        """The bin of each row; the last one holds those without error."""
+        found = self.measure.deviances(X, y)[:2]
+        places = [_octaves(_fractions(each / self.measure.most)) for each in found]
+        ones = np.ones(places[0].size)
+        return {part.name: released.Contribution(ones, each) for part, each in zip(self.parts, places, strict=True)}
+
+
+def _fractions(values: FloatArray) -> FloatArray:
+    """Values moved between 0 and 1; NaN counts as the worst."""
+    return np.where(values >= 0.0, np.minimum(values, 1.0), 1.0)
+
+
+def _octaves(fractions: FloatArray) -> Any:
+    """The bin of each number between 0 and 1; the last of the octaves ends at 1."""
+    places = histograms.exponent_bins(fractions).astype(np.int64)
+    return np.where(fractions == 0.0, OCTAVES, np.minimum(places, OCTAVES - 1))
+
+
+def _end(counts: FloatArray, noise: Noise) -> float:
+    """Where the bulk of the rows ends, over the largest possible deviance; 0 if none stands out of the noise."""
+    levels = noise.levels(known=False, tail=TARGET_TAIL)
+    if noise.mechanism.multiplier == 0.0:
+        levels = levels._replace(windows=())
+    return histograms.radius_of(counts, *levels)
+
+
+def share_beyond(measure: RegressorMeasure, sums: released.NoisySums, rows: float, failure: float) -> float:
+    """An upper limit for the share of rows whose errors are clipped, of the model or of the constant, from a look."""
+    assert measure.largest is not None
+    first = OCTAVES + round(math.log2(measure.largest / measure.most))
+    found: list[float] = []
+    for part in ErrorLook(measure).parts:
+        counts = sums.of(part.name)[first:OCTAVES]
+        room = released.quantile(failure, sums.laplace) * sums.deviation(part.name) * math.sqrt(counts.size)
+        found.append((counts.sum() + room) / rows)
+    return float(np.clip(max(found), 0.0, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
-    """Noisy sums over the rows of e, the squared error, and of w, the squared distance of the target from its mean.
+class Errors:
+    """Noisy sums over the rows, in units of the largest deviance: e of the model's errors, w of the constant's."""
 
-    Both are in units of the squared width of the limits, of which the largest squared error is `error_unit`.
-    """
-
+    measure: RegressorMeasure
     sums: released.NoisySums
-    error_unit: float
-
-    def _unit(self, name: str) -> float:
-        return self.error_unit ** {"squared_error_2": 2}.get(name, 1) if "error" in name else 1.0
-
-    def one(self, name: str) -> float:
-        """A sum, with errors in units of the squared width."""
-        return self._unit(name) * self.sums.one(name)
-
-    def deviation(self, name: str) -> float:
-        """Standard deviation of its noise."""
-        return self._unit(name) * self.sums.deviation(name)
-
-    @cached_property
-    def largest_distance(self) -> float:
-        """The largest w that a target between the limits can have."""
-        return (0.5 + 0.5 * abs(self.mean)) ** 2
 
     @cached_property
     def rows(self) -> float:
@@ -112,112 +175,115 @@ class Moments:
     @cached_property
     def rows_noise(self) -> float:
         """Standard deviation of the noise in the number of rows."""
-        return self.deviation("rows") if self.sums.rows is None else 0.0
+        return self.sums.deviation("rows") if self.sums.rows is None else 0.0
 
     @cached_property
     def error(self) -> float:
-        return self.one("squared_error")
+        return self.sums.one("error")
 
     @cached_property
     def mean(self) -> float:
-        """The mean of the centred target, between -1 and 1."""
-        return float(np.clip((2.0 * self.one("target") - self.rows) / max(self.rows, 1.0), -1.0, 1.0))
+        """The mean of the clipped target."""
+        low, high = self.measure.ends
+        return low + (high - low) * float(np.clip(self.sums.one("target") / max(self.rows, 1.0), 0.0, 1.0))
+
+    @cached_property
+    def shift(self) -> float:
+        """How much larger the mean of the errors of the centre is than that of the errors of the mean."""
+        return float(self.measure.deviance.of(self.mean, self.measure.centre)) / self.measure.unit
+
+    @cached_property
+    def slope(self) -> float:
+        """Of the shift, in the mean."""
+        return self.measure.deviance.slope(self.mean, self.measure.centre) / self.measure.unit
 
     @cached_property
     def distance(self) -> float:
-        """The sum of w."""
-        first = 2.0 * self.one("target") - self.rows
-        return 0.25 * (self.one("centred_2") - first * first / max(self.rows, 1.0))
+        """The sum of the errors of the mean."""
+        return self.sums.one("distance") - self.rows * self.shift
+
+    @cached_property
+    def scatter(self) -> float:
+        """An upper bound of the sum of squared distances of the targets from their mean."""
+        low, high = self.measure.ends
+        most = self.rows * (high - self.mean) * (self.mean - low)
+        known = self.measure.unit * self.distance * self.measure.deviance.variance(high)
+        return max(min(most, known), 0.0)
 
     def noise(self, ratio: float, shift: float = 0.0, errors: float = 1.0) -> float:
         """Variance of the noise in errors * error - ratio * distance - shift * rows, to first order."""
-        m = self.mean
-        rows = abs(ratio * (0.5 * m + 0.25 * m * m)) + abs(shift)
+        low, high = self.measure.ends
+        rows = abs(ratio * (self.shift - self.slope * (self.mean - low))) + abs(shift)
         terms = (
-            errors * self.deviation("squared_error"),
-            0.25 * ratio * self.deviation("centred_2"),
-            ratio * m * self.deviation("target"),
+            errors * self.sums.deviation("error"),
+            ratio * self.sums.deviation("distance"),
+            ratio * self.slope * (high - low) * self.sums.deviation("target"),
             rows * self.rows_noise,
         )
         return math.fsum(term * term for term in terms)
 
     def slack(self, ratio: float, deviations: float) -> float:
         """What the error of the mean can add to ratio * distance: a term of second order."""
-        noise = self.deviation("target") ** 2 + 0.25 * self.rows_noise**2
-        return ratio * deviations**2 * (max(self.distance, 0.0) + noise) / max(self.rows, 1.0)
+        low, high = self.measure.ends
+        noise = ((high - low) * self.sums.deviation("target")) ** 2 + ((self.mean - low) * self.rows_noise) ** 2
+        unit = self.measure.unit * max(self.measure.deviance.variance(self.mean), 1e-300)
+        return ratio * deviations**2 * (self.scatter + noise) / (max(self.rows, 1.0) * unit)
 
     @cached_property
-    def squares(self) -> tuple[float, float, float]:
-        """Sums of e^2, e w and w^2, on the side of a larger variance of e - r w by a deviation of their noise."""
-        m, one, spread = self.mean, self.one, self.deviation
-        first, third = 2.0 * one("target") - self.rows, 2.0 * one("centred_3") - self.rows
-        powers = one("centred_4") - 4.0 * m * third + 6.0 * m**2 * one("centred_2")
-        powers += -4.0 * m**3 * first + m**4 * self.rows
-        noise = math.hypot(spread("centred_4"), 8.0 * m * spread("centred_3"), 6.0 * m**2 * spread("centred_2"))
-        products = one("error_centred_2") - 2.0 * m * (2.0 * one("error_target") - self.error) + m**2 * self.error
-        product_noise = math.hypot(spread("error_centred_2"), 4.0 * m * spread("error_target"))
-        errors = max(one("squared_error_2") + spread("squared_error_2"), self.error**2 / max(self.rows, 1.0))
-        distances = max((powers + noise) / 16.0, self.distance**2 / max(self.rows, 1.0))
-        most = math.sqrt(errors * distances)
-        return errors, float(np.clip((products - product_noise) / 4.0, -most, most)), distances
+    def _products(self) -> FloatArray:
+        """Sums of e^2, e w and w^2 as a matrix, from which noise may not leave negative eigenvalues."""
+        names = np.array([["error_2", "error_distance"], ["error_distance", "distance_2"]])
+        values, vectors = np.linalg.eigh(np.vectorize(self.sums.one)(names))
+        return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+    def squares(self, errors: float, ratio: float) -> float:
+        """Sum of the squares of what the rows add to errors * error - ratio * distance; see the page."""
+        use, b = np.array([errors, -ratio]), ratio * self.shift
+        total = errors * self.error - ratio * self.sums.one("distance")
+        near = float(use @ self._products @ use) + 2.0 * b * total + self.rows * b * b
+        near = max(near, (total + self.rows * b) ** 2 / max(self.rows, 1.0), 0.0)
+        return (math.sqrt(near) + abs(ratio * self.slope) * math.sqrt(self.scatter)) ** 2
 
 
 def regression_figures(measure: RegressorMeasure, sums: released.NoisySums, failure: float) -> dict[str, Limits]:
-    """Mean squared error of the model and of the mean, by how much the first is smaller, and R2."""
-    moments, deviations = Moments(sums, measure.error_unit), released.quantile(failure, sums.laplace)
-    errors, products, distances = moments.squares
-    unit = (measure.high - measure.low) ** 2
-    gain = moments.distance - moments.error
-    gain_squares = max(errors - 2.0 * products + distances, gain**2 / max(moments.rows, 1.0))
-    return {
-        "r2": _r2(moments, deviations),
-        "mean_squared_error": _mean(moments, moments.error, errors, (1.0, 0.0), deviations).scaled(unit),
-        "mean_squared_error_of_constant": _mean(moments, moments.distance, distances, (0.0, 1.0), deviations).scaled(
-            unit
-        ),
-        "mean_squared_error_gain": _mean(moments, gain, gain_squares, (1.0, 1.0), deviations, -1.0).scaled(unit),
+    """R2 or D2, the mean error of the model and of the mean, and by how much the first is smaller."""
+    found, deviations = Errors(measure, sums), released.quantile(failure, sums.laplace)
+    ratio, error = ("r2", "mean_squared_error") if measure.deviance is SQUARED else ("d2", "mean_deviance")
+    means = {
+        error: _mean(found, (1.0, 0.0), deviations),
+        f"{error}_of_constant": _mean(found, (0.0, -1.0), deviations),
+        f"{error}_gain": _mean(found, (-1.0, -1.0), deviations, -1.0),
     }
+    return {ratio: _ratio(found, deviations)} | {name: each.scaled(measure.unit) for name, each in means.items()}
 
 
-def _mean(
-    moments: Moments,
-    total: float,
-    squares: float,
-    uses: tuple[float, float],
-    deviations: float,
-    low: float = 0.0,
-) -> Limits:
-    """The limits of total / rows; `squares` is the sum of the squares of what the rows add to the total.
-
-    `uses` says how often the error and the distance are in the total.
-    """
+def _mean(found: Errors, uses: tuple[float, float], deviations: float, low: float = 0.0) -> Limits:
+    """The limits of a mean; `uses` says how often error and distance are in it, the distance with the other sign."""
     errors, ratio = uses
-    ends = errors * moments.error_unit, ratio * moments.largest_distance  # what one row can add, with either sign
-    lowest, highest = (-ends[0], ends[1]) if low < 0.0 else (0.0, max(ends))
-    rows, value = moments.rows, total / moments.rows if moments.rows > 0.0 else math.nan
+    total, rows, squares = errors * found.error - ratio * found.distance, found.rows, found.squares(*uses)
     test = released.Test(
         statistic=lambda u: total - u * rows,
-        variance=lambda u: squares - 2.0 * u * total + u * u * max(rows, 0.0) + moments.noise(ratio, u, errors),
-        largest=lambda u: max(highest - u, u - lowest),
-        slack=lambda _: moments.slack(ratio, deviations),
+        variance=lambda u: squares - 2.0 * u * total + u * u * max(rows, 0.0) + found.noise(ratio, u, errors),
+        largest=lambda u: max(1.0 - u, u - low),
+        slack=lambda _: found.slack(abs(ratio), deviations),
     )
-    spread = math.sqrt(moments.noise(ratio, 0.0, errors)) / rows if rows > 0.0 else math.inf
+    value = total / rows if rows > 0.0 else math.nan
+    spread = math.sqrt(found.noise(ratio, 0.0, errors)) / rows if rows > 0.0 else math.inf
     return released.limits_of(test, value, spread, deviations, low, 1.0)
 
 
-def _r2(moments: Moments, deviations: float) -> Limits:
+def _ratio(found: Errors, deviations: float) -> Limits:
     """1 less the ratio of the two errors; minus infinity as lower limit where the noise hides how targets vary."""
-    errors, products, distances = moments.squares
     test = released.Test(
-        statistic=lambda r: moments.error - r * moments.distance,
-        variance=lambda r: errors - 2.0 * r * products + r * r * distances + moments.noise(r),
-        largest=lambda r: max(moments.error_unit, r * moments.largest_distance),
-        slack=lambda r: moments.slack(r, deviations),
+        statistic=lambda r: found.error - r * found.distance,
+        variance=lambda r: found.squares(1.0, r) + found.noise(r),
+        largest=lambda r: max(1.0, r),
+        slack=lambda r: found.slack(r, deviations),
     )
     low, high = test.limits(deviations, 0.0, LARGEST_RATIO)
     high = math.inf if high == LARGEST_RATIO else high
-    if not moments.distance > 0.0:
+    if not found.distance > 0.0:
         return Limits(math.nan, -math.inf, 1.0, math.inf)
-    ratio = moments.error / moments.distance
-    spread = math.sqrt(moments.noise(ratio)) / moments.distance
+    ratio = found.error / found.distance
+    spread = math.sqrt(found.noise(ratio)) / found.distance
     return Limits(1.0 - float(np.clip(ratio, low, high)), 1.0 - high, 1.0 - low, spread)

@@ -19,10 +19,12 @@ from discreet._common.types import FloatArray, IntArray
 from discreet.data.public import Public
 from discreet.data.rows import on_term_grid
 from discreet.privacy.budget import Budget
-from discreet.privacy.mechanisms import additive, histograms_and_fractions
+from discreet.privacy.mechanisms import Additive, Sensitivity, additive, histograms_and_fractions
 from discreet.privacy.mechanisms.additive import NoisyGrid
 from discreet.privacy.random.generator import RandomGenerator
+from discreet.privacy.relation import Relation
 from discreet.privacy.release import WHOLE, ReleasePlan
+from discreet.scaling.learn import Noise
 
 # Weight of sums that only say how far a figure scatters: they need less precision than the figure itself. A power of
 # two, so that multiplying by it is exact.
@@ -76,19 +78,31 @@ def check_one_each(found: Mapping[str, Contribution], rows: int) -> None:
             raise RuntimeError(f"the rows do not add one amount each to {name}; nothing was released.")
 
 
-def plan_sums(public: Public, budget: Budget, parts: tuple[Part, ...]) -> ReleasePlan:
-    """One release of all parts."""
-    settings = {"parts": parts, "relation": public.relation}
-    return ReleasePlan("evaluation", public, budget, {"mechanism": additive(budget, WHOLE)}, settings)
+def plan_sums(
+    public: Public, budget: Budget, parts: tuple[Part, ...], look: tuple[Part, ...] = (), share: float = 0.0
+) -> ReleasePlan:
+    """One release of all parts; before it, with a share of the budget, a look that decides limits and bins of them."""
+    first = {"look": additive(budget, share)} if look else {}
+    mechanisms = first | {"mechanism": additive(budget, WHOLE - share if look else WHOLE)}
+    settings = {"parts": parts, "relation": public.relation} | ({"look_parts": look} if look else {})
+    return ReleasePlan("evaluation", public, budget, mechanisms, settings)
 
 
-def grid_of(plan: ReleasePlan) -> NoisyGrid:
+def sensitivity_of(parts: tuple[Part, ...], relation: Relation) -> Sensitivity:
+    """How far a row moves all parts together."""
+    histograms = [part.weight for part in parts if part.bins]
+    return histograms_and_fractions(relation, histograms, [part.weight for part in parts if not part.bins])
+
+
+def grid_of(mechanism: Additive, parts: tuple[Part, ...], relation: Relation) -> NoisyGrid:
     """The grid and the noise of all parts."""
-    histograms = [part.weight for part in plan.parts if part.bins]
-    fractions = [part.weight for part in plan.parts if not part.bins]
-    sensitivity = histograms_and_fractions(plan.public.relation, histograms, fractions)
-    grid: NoisyGrid = plan.mechanism.grid(sensitivity, sum(part.size for part in plan.parts))
-    return grid
+    return mechanism.grid(sensitivity_of(parts, relation), sum(part.size for part in parts))
+
+
+def look_noise(plan: ReleasePlan) -> Noise:
+    """The noise in the counts of a look."""
+    parts = plan.look_parts
+    return Noise(plan.look, sensitivity_of(parts, plan.relation), sum(part.size for part in parts))
 
 
 def totals_of(parts: tuple[Part, ...], found: Mapping[str, Contribution], weight: FloatArray | None) -> FloatArray:
@@ -96,16 +110,19 @@ def totals_of(parts: tuple[Part, ...], found: Mapping[str, Contribution], weight
     return np.concatenate([found[part.name].total(part, weight) for part in parts])
 
 
-def release_sums(plan: ReleasePlan, exact: FloatArray, rows: float | None, rng: RandomGenerator) -> NoisySums:
+def release_sums(
+    plan: ReleasePlan, exact: FloatArray, rows: float | None, rng: RandomGenerator, look: bool = False
+) -> NoisySums:
     """The sums of what all rows add, with noise; `rows` is their number where that is public.
 
-    Guarantee: costs exactly the event of the plan.
+    Guarantee: costs exactly the event of the plan's mechanism, or of its look.
     """
-    grid = grid_of(plan)
-    scales = np.concatenate([np.full(part.size, part.weight) for part in plan.parts])
+    parts = plan.look_parts if look else plan.parts
+    grid = grid_of(plan.look if look else plan.mechanism, parts, plan.relation)
+    scales = np.concatenate([np.full(part.size, part.weight) for part in parts])
     deviation = grid.scale * (math.sqrt(2.0) if grid.law == "laplace" else 1.0)
     values = grid.release(rng, exact * scales) / scales
-    return NoisySums(plan.parts, values, deviation / scales, grid.law == "laplace", rows)
+    return NoisySums(parts, values, deviation / scales, grid.law == "laplace", rows)
 
 
 @dataclass(frozen=True, eq=False)

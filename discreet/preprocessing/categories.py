@@ -95,6 +95,7 @@ class EncodesCategories(TransformerMixin):
     other: bool
     missing_indicator: bool
     categories_: Lists
+    baseline_: list[str | None] | None = None  # by column, the category that has no column of its own
 
     def _table(self, X: Any, reset: bool) -> Any:
         return validate_values(self, X, reset=reset)
@@ -109,7 +110,7 @@ class EncodesCategories(TransformerMixin):
         """Return the columns of zeros and ones, of type bool, so that estimators know their bounds."""
         check_is_fitted(self, "categories_")
         codes = category_codes(self._table(X, reset=False), self.categories_)
-        return one_hot(codes, [len(each) for each in self.categories_], self.other, self.missing_indicator)
+        return one_hot(codes, self._kept(self.categories_), self.other, self.missing_indicator)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Return the names of the columns, `column_category`."""
@@ -119,11 +120,20 @@ class EncodesCategories(TransformerMixin):
     def _names(self, lists: Lists, columns: Sequence[str]) -> list[str]:
         """The names of these columns; refuses lists that would give two columns the same name."""
         ends = ["other"] * self.other + ["missing"] * self.missing_indicator
-        names = [f"{column}_{value}" for column, each in zip(columns, lists, strict=True) for value in [*each, *ends]]
+        kept = [[each[place] for place in places] for each, places in zip(lists, self._kept(lists), strict=True)]
+        names = [f"{column}_{value}" for column, each in zip(columns, kept, strict=True) for value in [*each, *ends]]
         twice = [name for name in names if names.count(name) > 1]
         if twice:
             raise ValueError(f"two columns would be called {twice[0]!r}; rename the category or the column.")
         return names
+
+    def _kept(self, lists: Lists) -> list[list[int]]:
+        """The places of the categories that get a column."""
+        without = self.baseline_ or [None] * len(lists)
+        return [
+            [place for place, text in enumerate(each) if text != baseline]
+            for each, baseline in zip(lists, without, strict=True)
+        ]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -131,15 +141,15 @@ class EncodesCategories(TransformerMixin):
         return tags
 
 
-def one_hot(codes: IntArray, sizes: Sequence[int], other: bool, missing: bool) -> BoolArray:
-    """One column for each category, then one for all others and one for missing values, if asked for.
+def one_hot(codes: IntArray, places: Sequence[Sequence[int]], other: bool, missing: bool) -> BoolArray:
+    """One column for each category at one of these places, then one for all others and one for missing ones, if asked.
 
     Missing values count as others if they have no column of their own.
     """
     parts = []
-    for j, size in enumerate(sizes):
+    for j, each in enumerate(places):
         column = codes[:, j]
-        parts.append(column[:, None] == np.arange(size)[None, :])
+        parts.append(column[:, None] == np.array(each, dtype=np.int64)[None, :])
         if other:
             parts.append((column == OTHER) | ((column == MISSING) & (not missing)))
         if missing:
@@ -150,6 +160,10 @@ def one_hot(codes: IntArray, sizes: Sequence[int], other: bool, missing: bool) -
 @dataclass(eq=False, repr=False, kw_only=True)
 class DeclaredOneHotEncoder(EncodesCategories, BaseEstimator):
     """Turn categories that are known in advance into columns of zeros and ones, with one for all other values.
+
+    One category, the baseline, has no column: beside an intercept a column for each would leave their coefficients
+    open, since all of them together can be moved against the intercept. A coefficient says how its category differs
+    from the baseline.
 
     Every row is encoded on its own, from the declared categories: `fit` reads the names of columns and nothing else. A
     value that is not listed is no error, which would tell that such a row exists: it counts as "other". Values are
@@ -165,11 +179,15 @@ class DeclaredOneHotEncoder(EncodesCategories, BaseEstimator):
         Whether values that are not listed get a column; without one all columns of such a row are 0.
     missing_indicator : bool, default=False
         Whether missing values (None, NaN, empty texts) get a column; else they count as other values.
+    baseline : "first", None, list of values, or dict
+        Which category of each column has no column of zeros and ones: the first, none, or one named for each column.
 
     Attributes
     ----------
     categories_ : list of list of str
         The categories of each column.
+    baseline_ : list of str or None
+        The category of each column that has no column of zeros and ones.
     n_features_in_ : int
         Number of columns seen in `fit`.
     feature_names_in_ : ndarray of str
@@ -186,19 +204,43 @@ class DeclaredOneHotEncoder(EncodesCategories, BaseEstimator):
     >>> rows = pd.DataFrame({"colour": ["red", "green", "mauve"]})
     >>> encoder = DeclaredOneHotEncoder(categories={"colour": ["red", "green"]}).fit(rows)
     >>> encoder.transform(rows).astype(int).tolist()
-    [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
-    >>> encoder.get_feature_names_out().tolist()
-    ['colour_red', 'colour_green', 'colour_other']
+    [[0, 0], [1, 0], [0, 1]]
+    >>> encoder.get_feature_names_out().tolist()  # compared with red
+    ['colour_green', 'colour_other']
     """
 
     categories: Any
     other: bool = True
     missing_indicator: bool = False
+    baseline: Any = "first"
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the declarations; of X only the number and the names of columns are used."""
-        self.categories_ = self._declared(self._table(X, reset=True))
+        self.baseline_ = None
+        lists = self._declared(self._table(X, reset=True))
+        self.baseline_ = self._baselines(lists)
+        self.categories_ = lists
         return self
+
+    def _baselines(self, lists: Lists) -> list[str | None]:
+        """The baseline of each column; a column with one category and no others keeps it."""
+        if self.baseline is None:
+            return [None] * len(lists)
+        if isinstance(self.baseline, str):
+            if self.baseline != "first":
+                raise ValueError(
+                    f'baseline must be "first", None, or one category for each column; got {self.baseline!r}.'
+                )
+            return [each[0] if len(each) > 1 or self.other else None for each in lists]
+        named = isinstance(self.baseline, Mapping)
+        pairs = (
+            {name: [value] for name, value in self.baseline.items()} if named else [[each] for each in self.baseline]
+        )
+        one = category_lists(pairs, len(lists), getattr(self, "feature_names_in_", None), "baseline")
+        for listed, (value,) in zip(lists, one, strict=True):
+            if value not in listed:
+                raise ValueError("baseline must name one of the categories of each column.")
+        return [value for (value,) in one]
 
 
 allow_row_by_row(DeclaredOneHotEncoder)

@@ -42,7 +42,7 @@ def _exponent_counts(block: Data, groups: list[range], origin: FloatArray) -> Fl
     if not block.sparse:
         return _dense_counts(block, partial(_bins_of_distances, groups=groups, origin=origin), BINS)
     X = sp.csc_array(block.X)  # column by column: a dense copy of all of them may not fit into memory
-    found = (_exponent_bins(_largest_per_row(X, block.y, group, origin)) for group in groups)
+    found = (exponent_bins(_largest_per_row(X, block.y, group, origin)) for group in groups)
     return np.stack([_counts(bins[:, None], block.weight, BINS)[0] for bins in found])
 
 
@@ -59,7 +59,7 @@ def _column_counts(block: Data, target: bool, origin: FloatArray) -> FloatArray:
     weights = np.empty(0) if weight is None else weight
     add_exponents(block.X, origin[:p], weights, LOWEST_EXPONENT, HIGHEST_EXPONENT, counts)
     if target:
-        counts[p] = _counts(_exponent_bins(np.abs(block.y - origin[p]))[:, None], block.weight, BINS)[0]
+        counts[p] = _counts(exponent_bins(np.abs(block.y - origin[p]))[:, None], block.weight, BINS)[0]
     return counts
 
 
@@ -71,7 +71,7 @@ def _tensor_counts(block: Data, groups: list[range], origin: FloatArray) -> Floa
     counts = exponent_counts(block.X, inner, origin, weight, LOWEST_EXPONENT, HIGHEST_EXPONENT)
     if len(inner) == len(groups):
         return counts
-    target = _exponent_bins(np.abs(block.y - origin[block.columns]))
+    target = exponent_bins(np.abs(block.y - origin[block.columns]))
     return np.concatenate([counts, _counts(target[:, None], block.weight, BINS)])
 
 
@@ -175,13 +175,13 @@ def _relative_counts(block: Data, origin: FloatArray, unit: FloatArray) -> Float
         def bins_of(X: Any, _: FloatArray) -> npt.NDArray[np.int32]:
             with np.errstate(over="ignore"):
                 distances = np.abs(X.astype(np.float64) - origin[: unit.size]) / unit
-            return _exponent_bins(np.minimum(distances.max(axis=1, initial=0.0), LARGEST_RADIUS))[:, None]
+            return exponent_bins(np.minimum(distances.max(axis=1, initial=0.0), LARGEST_RADIUS))[:, None]
 
         return _dense_counts(block, bins_of, BINS)
     with np.errstate(over="ignore"):
         relative = sp.csr_array(abs(sp.csr_array(block.X, dtype=np.float64)).multiply(1.0 / unit[None, :]))
     farthest = np.asarray(relative.max(axis=1).toarray()).ravel()
-    return _counts(_exponent_bins(np.minimum(farthest, LARGEST_RADIUS))[:, None], block.weight, BINS)
+    return _counts(exponent_bins(np.minimum(farthest, LARGEST_RADIUS))[:, None], block.weight, BINS)
 
 
 def signed_target_counts(rows: Rows) -> FloatArray:
@@ -191,7 +191,7 @@ def signed_target_counts(rows: Rows) -> FloatArray:
 
 @takes_tensors
 def _signed_target_counts(block: Data) -> FloatArray:
-    return _counts(_signed_bins(block.y[:, None]), block.weight, SIGNED_BINS)
+    return _counts(signed_bins(block.y[:, None]), block.weight, SIGNED_BINS)
 
 
 def signed_exponent_counts(rows: Rows) -> FloatArray:
@@ -204,15 +204,22 @@ def signed_exponent_counts(rows: Rows) -> FloatArray:
 
 def _signed_counts(block: Data) -> FloatArray:
     if not block.sparse:
-        return _dense_counts(block, lambda X, _: _signed_bins(X.astype(np.float64)), SIGNED_BINS)
+        return _dense_counts(block, lambda X, _: signed_bins(X.astype(np.float64)), SIGNED_BINS)
     X = sp.csc_array(block.X)
-    found = (_signed_bins(column(X, j)[:, None]) for j in range(block.columns))
+    found = (signed_bins(column(X, j)[:, None]) for j in range(block.columns))
     return np.concatenate([_counts(bins, block.weight, SIGNED_BINS) for bins in found])
 
 
-def _signed_bins(values: FloatArray) -> npt.NDArray[np.int64]:
-    place = _exponent_bins(np.abs(values)) + 1  # 1 for the smallest magnitude, BINS for zero
+def signed_bins(values: FloatArray) -> npt.NDArray[np.int64]:
+    """The bin of each number by its sign and its binary exponent, in the order of the real line."""
+    place = exponent_bins(np.abs(values)) + 1  # 1 for the smallest magnitude, BINS for zero
     return np.where(values == 0.0, 0, np.sign(values).astype(np.int64) * place) + BINS - 1
+
+
+def signed_ends() -> FloatArray:
+    """The ends of the signed bins; that of zero lies between the two smallest numbers."""
+    positive = 2.0 ** np.arange(LOWEST_EXPONENT, HIGHEST_EXPONENT + 2)
+    return np.concatenate([-positive[::-1], positive])
 
 
 def range_of(noisy_counts: FloatArray, threshold: float) -> tuple[float, float]:
@@ -246,7 +253,7 @@ def _largest_per_group(block: Data, groups: list[range], origin: FloatArray) -> 
 def _bins_of_distances(X: Any, y: FloatArray, groups: list[range], origin: FloatArray) -> npt.NDArray[np.int32]:
     """The bin of each row's distance from the origin in each group of columns, dense: (rows, groups)."""
     distances = map(partial(_largest_per_row, X, y, origin=origin), groups)
-    return _exponent_bins(np.column_stack(list(distances)))
+    return exponent_bins(np.column_stack(list(distances)))
 
 
 def _largest_per_row(X: Any, y: FloatArray, group: range, origin: FloatArray) -> FloatArray:
@@ -283,7 +290,8 @@ def _counts(bins: npt.NDArray[Any], weight: FloatArray | None, size: int) -> Flo
     return np.bincount(places, weights=each, minlength=columns * size).astype(np.float64).reshape(columns, size)
 
 
-def _exponent_bins(magnitude: FloatArray) -> npt.NDArray[np.int32]:
+def exponent_bins(magnitude: FloatArray) -> npt.NDArray[np.int32]:
+    """The bin of each number by its binary exponent; zeros are in the last one."""
     bins = np.frexp(magnitude)[1] - np.int32(1)  # floor(log2) of a positive number
     np.clip(bins, LOWEST_EXPONENT, HIGHEST_EXPONENT, out=bins)  # in place, as this is the peak of the memory
     bins -= LOWEST_EXPONENT

@@ -8,11 +8,21 @@ import pytest
 from discreet.audit import replay
 from discreet.audit.campaign import CASES
 from discreet.audit.faults import halved_sensitivity, with_wrong_distance
-from discreet.audit.release_cases import BUDGET, counts_case, federated_case, gradient_case, refusal, smoothness_case
+from discreet.audit.release_cases import (
+    BUDGET,
+    counts_case,
+    errors_case,
+    federated_case,
+    gradient_case,
+    refusal,
+    scores_case,
+    smoothness_case,
+)
 from discreet.fairness.certificates.record import PrivateCertificate
 from discreet.fairness.evaluation.private_certificate import EvaluationRows
 from discreet.federated.client import Client
 from discreet.federated.plan import FederatedPlan
+from discreet.metrics import ranking, released_sums
 from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.relation import Relation
@@ -70,6 +80,26 @@ def test_a_client_that_answers_with_its_exact_gradient_is_found(monkeypatch):
     monkeypatch.setattr(FederatedPlan, "within_bound", lambda plan, told: within(plan, told) + 1e-9 * exact[-1])
     found = replayed(federated_case(Relation.REPLACE))
     assert any("messages differs" in problem for problem in found.problems)
+
+
+@pytest.mark.parametrize(("make", "least"), [(errors_case, 0.3), (scores_case, 0.95)])
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("budget", [BUDGET, Budget.pure(1.0)], ids=["gaussian", "pure"])
+def test_a_look_and_the_sums_that_follow_from_it_keep_what_is_claimed(make, least, relation, budget, monkeypatch):
+    monkeypatch.setattr(ranking, "rank_bins", lambda *_: (2, 2))  # the table is too small for it
+    found = replayed(make(relation, budget))
+    assert found.passed, str(found)
+    assert len(found.releases) == 2
+    assert found.largest_ratio == pytest.approx(1.0, abs=1e-4)
+    assert least * found.promised < found.attained <= found.promised * (1.0 + 1e-6)
+
+
+@pytest.mark.parametrize("make", [errors_case, scores_case])
+def test_a_look_with_too_little_noise_is_found(make, monkeypatch):
+    monkeypatch.setattr(ranking, "rank_bins", lambda *_: (2, 2))
+    right = released_sums.sensitivity_of
+    monkeypatch.setattr(released_sums, "sensitivity_of", lambda parts, relation: right(parts, relation) * 0.5)
+    assert "moved by" in replayed(make(Relation.REPLACE)).problems[0]
 
 
 def test_a_forgotten_factor_of_two_is_found(monkeypatch):

@@ -52,11 +52,11 @@ def test_a_schema_makes_categories_usable(tmp_path):
     fill_in(tmp_path / "schema.json", target={"name": "y", "classes": [0, 1]}, colour=COLOURS, id={"type": "ignore"})
     run("fit", "table.csv", "--schema", "schema.json", "--epsilon", "4")
     model = load_model("model.json")
-    assert model.feature_names_in_.tolist() == ["a", "b", "c", "colour=red", "colour=green"]
-    assert model.bounds == [[None, None, None, 0, 0], [None, None, None, 1, 1]]
+    assert model.feature_names_in_.tolist() == ["a", "b", "c", "colour=green"]
+    assert model.bounds == [[None, None, None, 0], [None, None, None, 1]]
     coloured().assign(colour="ultraviolet", y=9).to_csv(tmp_path / "new.csv", index=False)
     unseen = json.loads(run("predict", "model.json", "new.csv", "--proba", "--json").stdout)
-    plain = make_table()[["a", "b", "c"]].assign(**{"colour=red": 0.0, "colour=green": 0.0})
+    plain = make_table()[["a", "b", "c"]].assign(**{"colour=green": 0.0})
     np.testing.assert_allclose(unseen["probability_1"], model.predict_proba(plain)[:, 1], rtol=1e-12)
 
 
@@ -67,11 +67,11 @@ def test_declared_limits_are_used_where_they_are_declared(tmp_path):
     fill_in(tmp_path / "schema.json", target={"name": "y", "classes": [0, 1]}, colour=COLOURS, **limits)
     partly = run("fit", "table.csv", "--schema", "schema.json", "--epsilon", "4")
     assert "some columns lack declared bounds" in partly.stdout
-    assert load_model("model.json").bounds == [[-4, -70, None, 0, 0], [4, 80, None, 1, 1]]
+    assert load_model("model.json").bounds == [[-4, -70, None, 0], [4, 80, None, 1]]
     fill_in(tmp_path / "schema.json", target={"name": "y", "classes": [0, 1]}, c={"low": -1, "high": 1})
     whole = run("fit", "table.csv", "--schema", "schema.json", "--epsilon", "4", "--force")
     assert "some columns lack declared bounds" not in whole.stdout
-    assert load_model("model.json").bounds == [[-4, -70, -1, 0, 0], [4, 80, 1, 1, 1]]
+    assert load_model("model.json").bounds == [[-4, -70, -1, 0], [4, 80, 1, 1]]
 
 
 def test_a_schema_that_is_not_filled_in_is_refused(table):

@@ -38,10 +38,12 @@ def model(tmp_path):
 @pytest.mark.usefixtures("model")
 def test_show_says_what_the_summary_of_the_loaded_model_says():
     summary = load_model("model.json").summary()
-    assert run("show", "model.json").stdout == f"{summary}\n"
+    told = "Coefficients of categories are differences from their baseline: colour with red."
+    assert run("show", "model.json").stdout == f"{summary}\n\n{told}\n"
     assert json.loads(run("show", "model.json", "--json").stdout) == summary.to_dict()
-    assert "colour=red" in str(summary)
-    assert "4 columns that can move it less" in run("show", "model.json", "--columns", 2).stdout
+    assert "colour=it's" in str(summary)
+    assert "colour=red" not in str(summary)
+    assert "3 columns that can move it less" in run("show", "model.json", "--columns", 2).stdout
 
 
 def test_the_exported_query_answers_as_predict_does(model):

@@ -43,7 +43,7 @@ def test_missing_numbers_become_a_value_or_have_an_indicator(tmp_path):
 def test_missing_categories_become_a_category_or_have_an_indicator(tmp_path):
     path = written(tmp_path, "a,b,c\nx,y,NA\n,NA,\nz,z,z\n")
     columns = (
-        Column("a", "category", categories=("x", "z"), missing="z"),
+        Column("a", "category", categories=("x", "z"), missing="z", every_level=True),
         Column("b", "category", categories=("y",), missing="indicator"),
         Column("c", "category", categories=("NA",), missing="indicator"),  # a code such as Namibia's
     )
@@ -191,13 +191,15 @@ def test_schemas_come_back_from_their_files_and_stay_short():
 def test_one_long_text_takes_no_memory_from_the_other_rows(tmp_path):
     rows = 40_000
     path = written(tmp_path, "c,a\n" + "x,1\n" * rows + "q" * 900_000 + ",2\n")  # as texts of one width: 144 GB
-    table = read(path, Column("c", "category", categories=("x", "y"), missing="indicator"), Column("a"))
+    table = read(
+        path, Column("c", "category", categories=("x", "y"), missing="indicator", every_level=True), Column("a")
+    )
     np.testing.assert_array_equal(table.X.sum(axis=0), [rows, 0, 0, rows + 2])
 
 
 def test_a_category_that_fills_gaps_may_be_given_as_a_number(tmp_path):
     path = written(tmp_path, "c,a\n,1\n2,1\n")
-    column = Column("c", "category", categories=("1", "2"), missing=1.0)
+    column = Column("c", "category", categories=("1", "2"), missing=1.0, every_level=True)
     np.testing.assert_array_equal(read(path, column).X, [[1, 0], [0, 1]])
 
 

@@ -24,7 +24,8 @@ def columns(draw, name):
     kind = draw(st.sampled_from(["number", "category", "ignore"]))
     low, high = draw(LIMITS) or (None, None)
     categories = draw(st.lists(TEXTS, min_size=1, max_size=4, unique=True)) if kind == "category" else None
-    return Column(name, kind, low, high, None if categories is None else tuple(categories))
+    coding = {"every_level": True} if categories is not None and draw(st.booleans()) else {}
+    return Column(name, kind, low, high, None if categories is None else tuple(categories), **coding)
 
 
 @st.composite
@@ -76,6 +77,16 @@ MISTAKES = [
     ({"columns": [], "target": 3}, "target"),
     ({"columns": [], "relation": "nearby"}, "relation"),
     ({"columns": [], "format": "discreet schema 9"}, "format"),
+    ({"columns": [{"name": "a", "baseline": "x"}]}, "belong to categories"),
+    ({"columns": [{"name": "a", "fill": 1.0}]}, "fill is a finite number"),
+    ({"columns": [{"name": "a", "missing": 2, "fill": 1.0}]}, "fill is a finite number"),
+    ({"columns": [{"name": "a", "missing": "indicator", "fill": "x"}]}, "fill is a finite number"),
+    ({"columns": [{"name": "a", "categories": ["x", "y"], "baseline": "z"}]}, "one of its categories"),
+    ({"columns": [{"name": "a", "categories": ["x", "y"], "baseline": "x", "every_level": True}]}, "with every_level"),
+    (
+        {"format": "discreet schema 1", "columns": [{"name": "a", "categories": ["x", "y"], "baseline": "x"}]},
+        'needs "format"',
+    ),
 ]
 
 
@@ -129,8 +140,8 @@ MIXED = pd.DataFrame(
 MIXED_SCHEMA = Schema(
     (
         Column("age", low=0.0, high=100.0),
-        Column("ward", "category", categories=("blue", "red", "NA")),
-        Column("room", "category", categories=("1", "2")),
+        Column("ward", "category", categories=("blue", "red", "NA"), every_level=True),
+        Column("room", "category", categories=("1", "2"), baseline="1"),
         Column("id", "ignore"),
     ),
     Target("out", (0, 1)),
@@ -140,9 +151,9 @@ MIXED_SCHEMA = Schema(
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_rows_become_numbers_as_declared(tmp_path, form):
     table = read_table(write(tmp_path, MIXED, form), MIXED_SCHEMA, target=True)
-    assert table.names == ["age", "ward=blue", "ward=red", "ward=NA", "room=1", "room=2"]
+    assert table.names == ["age", "ward=blue", "ward=red", "ward=NA", "room=2"]
     # "mauve" and room 3 are not declared: all zeros, and no message that would reveal them.
-    expected = [[30, 0, 1, 0, 1, 0], [40, 0, 0, 1, 0, 1], [50, 0, 0, 0, 0, 0], [60, 1, 0, 0, 1, 0]]
+    expected = [[30, 0, 1, 0, 0], [40, 0, 0, 1, 1], [50, 0, 0, 0, 0], [60, 1, 0, 0, 0]]
     np.testing.assert_array_equal(table.X, expected)
     np.testing.assert_array_equal(table.y, [1, 0, 1, 0])
 
@@ -245,3 +256,41 @@ def test_files_of_another_kind_are_refused(tmp_path):
 def test_a_column_with_categories_is_one_of_them():
     read = Schema.from_dict({"columns": [{"name": "ward", "categories": ["red", "blue"]}]})
     assert read.columns[0].type == "category"
+
+
+def test_one_level_is_the_baseline_and_earlier_files_keep_all_of_them():
+    content = {"columns": [{"name": "c", "categories": ["x", "y", "z"]}]}
+    assert Schema.from_dict(content).feature_names == ["c=y", "c=z"]
+    content["columns"][0]["baseline"] = "z"
+    chosen = Schema.from_dict(content)
+    assert chosen.feature_names == ["c=x", "c=y"]
+    assert chosen.columns[0].compared_with == "z"
+    assert Schema.from_dict(json.loads(json.dumps(chosen.to_dict()))) == chosen
+    every = Schema.from_dict({"columns": [{"name": "c", "categories": ["x", "y", "z"], "every_level": True}]})
+    earlier = Schema.from_dict(
+        {"format": "discreet schema 1", "columns": [{"name": "c", "categories": ["x", "y", "z"]}]}
+    )
+    assert every.feature_names == earlier.feature_names == ["c=x", "c=y", "c=z"]
+    assert earlier.to_dict()["format"] == "discreet schema 1"
+    assert "every_level" not in earlier.to_dict()["columns"][0]
+    assert Schema.from_dict(json.loads(json.dumps(earlier.to_dict()))) == earlier
+
+
+def test_levels_of_a_category_are_identified(tmp_path):
+    """With all levels beside the intercept a constant can be moved from one to the others; without the baseline not."""
+    frame = pd.DataFrame({"c": ["x", "y", "z", "x"]})
+    for every, rank in ((False, 3), (True, 3)):
+        column = Column("c", "category", categories=("x", "y", "z"), every_level=every)
+        X = read_table(write(tmp_path, frame, "csv"), Schema((column,)), target=False).X
+        beside = np.column_stack([np.ones(4), X])
+        assert (beside.shape[1] == rank) is not every
+        assert np.linalg.matrix_rank(beside) == rank
+
+
+def test_a_declared_number_stands_where_one_is_missing(tmp_path):
+    frame = pd.DataFrame({"a": [1.0, None, 1.2]})
+    path = write(tmp_path, frame, "csv")
+    for fill, wanted in ((None, 5.0), (1.1, 1.1)):
+        column = Column("a", low=0.0, high=10.0, missing="indicator", fill=fill)
+        X = read_table(path, Schema((column,)), target=False).X
+        np.testing.assert_array_equal(X, [[1.0, 0.0], [wanted, 1.0], [1.2, 0.0]])

@@ -49,7 +49,7 @@ def frame(rows=ROWS):
 
 
 SCHEMA = Schema(
-    (Column("c"), Column("ward", "category", categories=("blue", "red")), Column("a"), Column("b")),
+    (Column("c"), Column("ward", "category", categories=("blue", "red"), every_level=True), Column("a"), Column("b")),
     Target("y", ("yes", "no")),
 )
 CLASSES = declared_classes(["yes", "no"])

@@ -138,7 +138,7 @@ def test_a_schema_works_on_a_stored_table():
         with open_table("table.parquet") as file:
             models.append(fit_table(file, FitRequest(schema, parameters={"random_state": 1}), stream).model)
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
-    assert models[0].feature_names_in_.tolist() == [*NAMES, "colour=red", "colour=green"]
+    assert models[0].feature_names_in_.tolist() == [*NAMES, "colour=green"]
 
 
 def test_a_csv_file_is_read_into_memory():

@@ -17,21 +17,21 @@ from scipy.special import expit
 from discreet.metrics.classification import (
     ClassifierMeasure,
     accuracies,
-    area_under_curve,
     calibration_bins,
     confusion,
     default_edges,
     log_losses,
     roc_points,
 )
+from discreet.metrics.ranking import area_under_curve
 from discreet.metrics.regression import RegressorMeasure, regression_figures
 from discreet.metrics.released_sums import Counts, quantile
 from tests.metrics_tools import StubClassifier, StubRegressor, draw_labels, draw_targets, noisy_sums
 
 FAILURE, DRAWS, MOST_MISSES = 0.1, 60, 16
 FLOOR, EDGES = 0.01, default_edges(StubClassifier())
-CLASSIFIER = ClassifierMeasure(StubClassifier(), (0, 1), EDGES, FLOOR)
-LARGEST_ERROR = 0.5
+CLASSIFIER = ClassifierMeasure(StubClassifier(), (0, 1), EDGES, FLOOR, 8, 4, np.linspace(-4.0, 4.0, 31))
+CENTRE, LARGEST_ERROR = 0.3, 0.5
 
 
 def classification_truth():
@@ -57,24 +57,25 @@ def classification_truth():
 def regression_truth():
     X, y = draw_targets(1_000_000, np.random.default_rng(2))
     error = np.minimum(np.square(X[:, 0] - y), LARGEST_ERROR**2).mean()
+    constant = np.clip(y, CENTRE - LARGEST_ERROR, CENTRE + LARGEST_ERROR).var()
     return {
-        "r2": 1.0 - error / y.var(),
+        "r2": 1.0 - error / constant,
         "mean_squared_error": error,
-        "mean_squared_error_of_constant": y.var(),
-        "mean_squared_error_gain": y.var() - error,
+        "mean_squared_error_of_constant": constant,
+        "mean_squared_error_gain": constant - error,
     }
 
 
 def classified(sums):
     found = accuracies(sums, 2, FAILURE) | log_losses(sums, 2, FLOOR, FAILURE)
-    return found | {"roc_auc": area_under_curve(sums, EDGES, FAILURE)}
+    return found | {"roc_auc": area_under_curve(sums, FAILURE)}
 
 
 def misses(truth, rows, deviation, known, laplace=False):
     """How often each interval misses, with the noise in it and, where that decides, without."""
     honest, careless = Counter(), Counter()
     rng = np.random.default_rng(rows)
-    measure = RegressorMeasure(StubRegressor(), 0.0, 1.0, LARGEST_ERROR, not known)
+    measure = RegressorMeasure(StubRegressor(), 0.0, 1.0, CENTRE, 1.0, not known, largest=LARGEST_ERROR**2)
     for _ in range(DRAWS):
         if "r2" in truth:
             sums = noisy_sums(measure, *draw_targets(rows, rng), deviation, rng, known, laplace)

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import warnings
 
 import numpy as np
 import pytest
-from sklearn.metrics import confusion_matrix, log_loss, mean_squared_error, r2_score, roc_auc_score, roc_curve
+from sklearn.metrics import (
+    confusion_matrix,
+    d2_tweedie_score,
+    log_loss,
+    mean_squared_error,
+    mean_tweedie_deviance,
+    r2_score,
+    roc_auc_score,
+    roc_curve,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, StandardScaler
 
-from discreet import Budget, BudgetExceededError, Ledger, LinearSVC, LogisticRegression, Ridge
+from discreet import (
+    Budget,
+    BudgetExceededError,
+    GammaRegressor,
+    Ledger,
+    LinearSVC,
+    LogisticRegression,
+    PoissonRegressor,
+    Ridge,
+)
 from discreet._common.exceptions import DiscreetWarning
 from discreet.metrics import evaluate
 from discreet.preprocessing import PrivateScaler
@@ -99,7 +118,63 @@ def test_without_noise_a_regressor_has_the_figures_of_scikit_learn(regressor, re
     clipped = exact(regressor, X, y, largest_error=0.5)
     wanted = np.minimum(np.square(y - predicted), 0.25).mean()
     assert clipped["mean_squared_error"].value == pytest.approx(wanted, abs=1e-5)
-    assert "errors clipped to: 0.5" in str(clipped)
+    centre = regressor.scaling_.constant_prediction
+    constant = np.clip(y, centre - 0.5, centre + 0.5).var()
+    assert clipped["mean_squared_error_of_constant"].value == pytest.approx(constant, abs=1e-5)
+    assert clipped["r2"].value == pytest.approx(1.0 - wanted / constant, abs=1e-5)
+    assert "clipped to: 0.5" in str(clipped)
+
+
+@pytest.mark.parametrize(("kind", "power"), [(PoissonRegressor, 1), (GammaRegressor, 2)])
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+def test_counts_and_amounts_have_the_deviances_of_scikit_learn(kind, power, relation):
+    X, _ = table()
+    rng, means = np.random.default_rng(4), np.exp(0.5 + X[:, 0])
+    y = rng.poisson(means).astype(float) if power == 1 else means * rng.gamma(2.0, 0.5, ROWS)
+    model = fitted(kind(bounds=(-1.0, 1.0), y_bounds=(0.0, 50.0), epsilon=5.0, random_state=0), X, y)
+    found = exact(model, X, y, relation=relation, public_n=700 if relation == "add_remove" else None)
+    predicted = model.predict(X)
+    assert found["mean_deviance"].value == pytest.approx(mean_tweedie_deviance(y, predicted, power=power), abs=1e-5)
+    constant = mean_tweedie_deviance(y, np.full(ROWS, y.mean()), power=power)
+    assert found["mean_deviance_of_constant"].value == pytest.approx(constant, abs=1e-4)
+    assert found["d2"].value == pytest.approx(d2_tweedie_score(y, predicted, power=power), abs=1e-4)
+    assert found["d2"].value != pytest.approx(r2_score(y, predicted), abs=0.01)  # the planted fault: squared errors
+    assert found.beats_constant is True
+
+
+def test_the_scale_of_errors_is_learned():
+    """Limits a hundred times too wide cost next to nothing; without the look R2 would be open.
+
+    Seeds 0 to 4; the intervals are 20 deviations from the bounds asked here.
+    """
+    X, _ = table(rows=8_000)
+    y = 50.0 + X[:, 0] + 0.8 * np.random.default_rng(3).normal(size=8_000)
+    model = fitted(Ridge(bounds=(-1.0, 1.0), y_bounds=(0.0, 500.0), epsilon=5.0, random_state=0), X, y)
+    for seed in range(5):
+        found = evaluate(model, X, y, 0.5, random_state=seed)["r2"]
+        assert found.high - found.low < 0.3
+        open_ = evaluate(model, X, y, 0.5, random_state=seed, largest_error=499.0)["r2"]
+        assert open_.high - open_.low > 0.9
+
+
+def test_figures_of_the_training_rows_say_so(tmp_path):
+    """Known from the ledger: the same data set and as many rows; another number of rows or data set is none."""
+    X, y = table()
+    ledger = Ledger(tmp_path / "budget.db")
+    for name in ("clinic", "other"):
+        ledger.open(name, epsilon=9.0, delta=1e-5)
+    booked = {"ledger": ledger, "dataset": "clinic"}
+    settings = {"bounds": (-1.0, 1.0), "classes": [0, 1], "epsilon": 1.0, "delta": 1e-6}
+    model = fitted(LogisticRegression(**settings, **booked), X, y)
+    same = evaluate(model, X, y, 0.5, 1e-6, **booked)
+    assert same.training_rows
+    assert "the figures are too good" in str(same)
+    assert same.to_dict()["training_rows"] is True
+    for rows, more in ((X[:-1], booked), (X, booked | {"dataset": "other"}), (X, {})):
+        other = evaluate(model, rows, y[: len(rows)], 0.5, 1e-6, **more)
+        assert not other.training_rows
+        assert "too good" not in str(other)
+        assert "training_rows" not in other.to_dict()
 
 
 def test_a_column_is_a_list_of_targets_and_not_a_matrix(model, regressor):
@@ -238,3 +313,38 @@ def test_errors_name_the_argument(model, regressor):
 def test_scores_say_that_they_are_not_private():
     for kind in (LogisticRegression, LinearSVC, Ridge):
         assert "NOT PRIVATE" in kind.score.__doc__
+
+
+def test_the_area_falls_with_the_rows():
+    """Bins of its own from a public number of rows on; with those of the curves alone it would stay 0.07 wide."""
+    X, y = table(7, 300_000)
+    model = fitted(LogisticRegression(bounds=(-1.0, 1.0), classes=[0, 1], random_state=0), *table(1, 4_000))
+    area = evaluate(model, X, y, 0.5, random_state=0)["roc_auc"]
+    exact_area = roc_auc_score(y, model.decision_function(X))
+    assert area.high - area.low < 0.01
+    assert abs(area.value - exact_area) < 0.01  # 5 standard deviations of the noise
+    few = evaluate(model, X[:2_000], y[:2_000], 0.5, random_state=0)
+    assert [part.name for part in few.released.parts if part.name.startswith("rank")] == []
+    coarse = evaluate(model, X, y, 0.5, random_state=0, edges=[0.0])  # the edges of the curves do not matter for it
+    assert coarse["roc_auc"].high - coarse["roc_auc"].low < 0.01
+
+
+@pytest.mark.parametrize("relation", ["replace", "zero_out", "add_remove"])
+def test_hostile_rows_leave_the_figures_finite_and_in_order(regressor, relation):
+    """Targets at the ends of doubles, subnormal, far from all others: one line each, and no warning."""
+    X, _ = table()
+    settings = {"relation": relation, "public_n": 900 if relation == "add_remove" else None}
+    for value in (1e308, -1e308, 5e-324, 0.0):
+        y = 2.0 * X[:, 0]
+        y[:3] = value
+        for model in (regressor, _free(regressor)):
+            found = evaluate(model, X, y, 1.0, random_state=0, y_bounds=None, **settings)
+            assert np.isfinite(found.released.values).all()
+            assert all(limits.low <= limits.high for limits in found.figures.values())
+
+
+def _free(model):
+    """The same model as one whose limits were learned: nothing is clipped before the errors are."""
+    free = copy.copy(model)
+    free.y_bounds = None
+    return free

@@ -13,15 +13,29 @@ from discreet._common.exceptions import DiscreetWarning
 from discreet.data.public import Public
 from discreet.metrics import evaluate
 from discreet.metrics.classification import ClassifierMeasure, codes_of
-from discreet.metrics.regression import RegressorMeasure
-from discreet.metrics.released_sums import check_one_each, grid_of, plan_sums, release_sums, totals_of
+from discreet.metrics.deviances import GAMMA, POISSON
+from discreet.metrics.ranking import ScoreLook
+from discreet.metrics.regression import ErrorLook, RegressorMeasure
+from discreet.metrics.released_sums import check_one_each, grid_of, plan_sums, release_sums, sensitivity_of, totals_of
 from discreet.privacy import accounting
-from discreet.privacy.mechanisms import Gaussian, Laplace, histograms_and_fractions
+from discreet.privacy.mechanisms import Gaussian, Laplace
 from discreet.privacy.relation import Relation
 from tests.metrics_tools import StubClassifier, StubRegressor
 
-CLASSIFIER = ClassifierMeasure(StubClassifier(), (0, 1), (-1.0, 0.0, 1.0), 0.01)
-REGRESSOR = RegressorMeasure(StubRegressor(), -1.0, 1.0, 0.7, True)
+CLASSIFIER = ClassifierMeasure(StubClassifier(), (0, 1), (-1.0, 0.0, 1.0), 0.01, 2, 2, np.array([-2.0, 0.1, 0.2]))
+SCORES = ScoreLook(StubClassifier(), (0, 1))
+REGRESSOR = RegressorMeasure(StubRegressor(), -1.0, 1.0, 0.1, 4.0, True, largest=0.49)
+COUNTS = RegressorMeasure(StubRegressor(), 0.0, np.inf, 0.5, 40.0, True, POISSON, 3.0)
+AMOUNTS = RegressorMeasure(StubRegressor(), 0.0, np.inf, 0.5, 40.0, True, GAMMA, 3.0)
+MEASURES = {
+    "classifier": CLASSIFIER,
+    "scores": SCORES,
+    "regressor": REGRESSOR,
+    "counts": COUNTS,
+    "amounts": AMOUNTS,
+    "errors": ErrorLook(REGRESSOR),
+    "deviances": ErrorLook(COUNTS),
+}
 HOSTILE = [0.0, 1.0, -1.0, 1e308, -1e308, 5e-324, np.inf, -np.inf, np.nan, 0.3, -40.0]
 
 
@@ -35,16 +49,16 @@ def contribution(measure, x, y, weight):
 
 
 def sensitivity(measure, relation):
-    histograms = [part.weight for part in measure.parts if part.bins]
-    return histograms_and_fractions(relation, histograms, [part.weight for part in measure.parts if not part.bins])
+    return sensitivity_of(measure.parts, relation)
 
 
 def contributions_of_hostile_rows(measure):
-    targets = [0, 1, 7, -3.5] if measure is CLASSIFIER else [0.0, 1.0, -1.0, 1e308, -1e308, 0.2]
+    labels = isinstance(measure, ClassifierMeasure | ScoreLook)
+    targets = [0, 1, 7, -3.5] if labels else [0.0, 1.0, -1.0, 1e308, -1e308, 5e-324, 0.2]
     return np.array([contribution(measure, x, y, v) for x in HOSTILE for y in targets for v in (1.0, 0.37, 0.0)])
 
 
-@pytest.mark.parametrize("measure", [CLASSIFIER, REGRESSOR], ids=["classifier", "regressor"])
+@pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURES)
 def test_no_row_moves_the_sums_further_than_the_sensitivity(measure):
     rows = contributions_of_hostile_rows(measure)
     assert np.isfinite(rows).all()
@@ -63,13 +77,13 @@ def test_no_row_moves_the_sums_further_than_the_sensitivity(measure):
 
 
 def test_a_null_row_adds_nothing():
-    for measure in (CLASSIFIER, REGRESSOR):
+    for measure in MEASURES.values():
         assert (contribution(measure, 1.0, 1, 0.0) == 0.0).all()
 
 
 def sums_plan(mechanism, relation):
-    plan = plan_sums(Public(50, 1, relation), Budget(1.0, 1e-6), CLASSIFIER.parts)
-    return replace(plan, mechanisms={"mechanism": mechanism})
+    plan = plan_sums(Public(50, 1, relation), Budget(1.0, 1e-6), CLASSIFIER.parts, SCORES.parts, 0.1)
+    return replace(plan, mechanisms={"look": replace(mechanism, multiplier=9.0), "mechanism": mechanism})
 
 
 @pytest.mark.parametrize("mechanism", [Gaussian(3.0), Laplace(3.0)], ids=["gaussian", "laplace"])
@@ -77,13 +91,23 @@ def sums_plan(mechanism, relation):
 def test_the_noise_is_what_the_event_says(mechanism, relation):
     """Noise over sensitivity, as released, is the multiplier that is booked."""
     plan = sums_plan(mechanism, relation)
-    norm = sensitivity(CLASSIFIER, relation)
-    wanted = norm.l1 if isinstance(mechanism, Laplace) else norm.l2
-    assert grid_of(plan).scale == pytest.approx(3.0 * wanted, rel=1e-5)
-    assert grid_of(plan).scale >= 3.0 * wanted
-    assert plan.event == mechanism.event
+    for own, measure in ((plan.look, SCORES), (plan.mechanism, CLASSIFIER)):
+        norm, grid = sensitivity(measure, relation), grid_of(own, measure.parts, relation)
+        wanted = own.multiplier * (norm.l1 if isinstance(own, Laplace) else norm.l2)
+        assert wanted <= grid.scale == pytest.approx(wanted, rel=1e-5)
     leaves = [leaf for leaf, _ in accounting.flatten(plan.event)]
-    assert [leaf.noise_multiplier for leaf in leaves] == [3.0]
+    assert sorted(leaf.noise_multiplier for leaf in leaves) == [3.0, 9.0]
+
+
+@pytest.mark.parametrize("budget", [Budget(0.5, 1e-6), Budget.pure(0.5), Budget.zcdp(0.1)], ids=lambda b: b.kind)
+def test_look_and_sums_together_keep_the_budget(budget):
+    """And they use nearly all of it; without the look's part of the noise they would exceed it."""
+    plan = plan_sums(Public(50, 1), budget, CLASSIFIER.parts, SCORES.parts, 0.1)
+    assert accounting.fits(plan.event, budget, plan.relation)
+    assert not accounting.fits(plan.event, budget.part(0.99), plan.relation)
+    alone = plan_sums(Public(50, 1), budget, CLASSIFIER.parts)
+    careless = replace(plan, mechanisms=dict(plan.mechanisms) | {"mechanism": alone.mechanism})
+    assert not accounting.fits(careless.event, budget, plan.relation)
 
 
 def test_released_sums_have_the_noise_they_state():

@@ -66,7 +66,9 @@ def test_a_value_is_compared_as_text_and_anything_may_come():
 @given(st.lists(st.sampled_from(["a", "b", "c", "", None, 3]), min_size=1, max_size=8), st.booleans(), st.booleans())
 def test_encoding_treats_every_row_on_its_own(values, other, missing):
     table = np.array(values, dtype=object)[:, None]
-    encoder = DeclaredOneHotEncoder(categories=["a", "b"], other=other, missing_indicator=missing).fit(table[:1])
+    encoder = DeclaredOneHotEncoder(categories=["a", "b"], other=other, missing_indicator=missing, baseline=None).fit(
+        table[:1]
+    )
     whole = encoder.transform(table)
     assert whole.dtype == bool
     assert (whole.sum(axis=1) <= 1).all()
@@ -77,7 +79,9 @@ def test_encoding_treats_every_row_on_its_own(values, other, missing):
 
 def test_fit_reads_no_value():
     first, second = (pd.DataFrame({"c": values}) for values in (["a", "b"], [None, "z"]))
-    encoders = [DeclaredOneHotEncoder(categories={"c": ["a", "b"]}).fit(table) for table in (first, second)]
+    encoders = [
+        DeclaredOneHotEncoder(categories={"c": ["a", "b"]}, baseline=None).fit(table) for table in (first, second)
+    ]
     assert vars(encoders[0]).keys() == vars(encoders[1]).keys()
     np.testing.assert_array_equal(*(encoder.transform(first) for encoder in encoders))
     assert clone(encoders[0]).get_params() == encoders[0].get_params()
@@ -86,7 +90,9 @@ def test_fit_reads_no_value():
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
 def test_names_and_types_of_frames(make):
     frame = make({"c": ["a", None, "q"], "d": [1, 2, 1]})
-    encoder = DeclaredOneHotEncoder(categories={"d": [1, 2], "c": ["a"]}, missing_indicator=True).fit(frame)
+    encoder = DeclaredOneHotEncoder(categories={"d": [1, 2], "c": ["a"]}, missing_indicator=True, baseline=None).fit(
+        frame
+    )
     names = ["c_a", "c_other", "c_missing", "d_1", "d_2", "d_other", "d_missing"]
     assert encoder.get_feature_names_out().tolist() == names
     table = encoder.set_output(transform="pandas").transform(frame)
@@ -127,7 +133,7 @@ def test_a_model_behind_declared_steps_costs_what_it_costs_alone():
     frame = pd.DataFrame({"c": rng.choice(["a", "b", "z"], 2000), "x": rng.normal(size=2000)})
     frame.loc[::7, "x"] = np.nan
     y = (frame.c == "a").astype(int)
-    encode = ("c", DeclaredOneHotEncoder(categories=["a", "b"]), ["c"])
+    encode = ("c", DeclaredOneHotEncoder(categories=["a", "b"], baseline=None), ["c"])
     steps = ColumnTransformer([encode, ("x", DeclaredImputer(add_indicator=True), ["x"])], sparse_threshold=0)
     model = LogisticRegression(classes=[0, 1], random_state=0)
     pipeline = make_pipeline(steps.set_output(transform="pandas"), model)
@@ -237,11 +243,36 @@ def test_candidates_that_nobody_has_are_seldom_kept(noise, fails):
     assert FALSE_CATEGORIES == 1e-3
 
 
+def test_one_category_of_each_column_is_the_baseline():
+    frame = pd.DataFrame({"c": ["a", "b", "z"], "d": [1, 2, 3]})
+    lists = {"c": ["a", "b"], "d": [1, 2]}
+    for baseline, names in [
+        ("first", ["c_b", "c_other", "d_2", "d_other"]),
+        (None, ["c_a", "c_b", "c_other", "d_1", "d_2", "d_other"]),
+        (["b", 1], ["c_a", "c_other", "d_2", "d_other"]),
+        ({"d": 2, "c": "a"}, ["c_b", "c_other", "d_1", "d_other"]),
+    ]:
+        encoder = DeclaredOneHotEncoder(categories=lists, baseline=baseline).fit(frame)
+        assert encoder.get_feature_names_out().tolist() == names
+        encoded = encoder.transform(frame)
+        assert encoded.shape == (3, len(names))
+        full = DeclaredOneHotEncoder(categories=lists, baseline=None).fit(frame)
+        places = [full.get_feature_names_out().tolist().index(name) for name in names]
+        np.testing.assert_array_equal(encoded, full.transform(frame)[:, places])
+        first = np.column_stack([np.ones(3), encoded[:, : len(names) // 2]])
+        assert bool(np.linalg.matrix_rank(first) == first.shape[1]) is (
+            baseline is not None
+        )  # three values, three columns
+    for wrong in ("last", ["a"], ["a", "zz"], {"c": "a"}):
+        with pytest.raises(ValueError, match="baseline"):
+            DeclaredOneHotEncoder(categories=lists, baseline=wrong).fit(frame)
+
+
 def test_lists_for_all_columns_and_sizes_of_blocks():
     assert category_lists([1, 2.0], 2) == [["1", "2"]] * 2
     codes = np.array([[0, OTHER], [MISSING, 1]])
-    np.testing.assert_array_equal(one_hot(codes, [1, 2], True, False), [[1, 0, 0, 0, 1], [0, 1, 0, 1, 0]])
-    np.testing.assert_array_equal(one_hot(codes, [1, 2], False, True), [[1, 0, 0, 0, 0], [0, 1, 0, 1, 0]])
+    np.testing.assert_array_equal(one_hot(codes, [[0], [0, 1]], True, False), [[1, 0, 0, 0, 1], [0, 1, 0, 1, 0]])
+    np.testing.assert_array_equal(one_hot(codes, [[0], [0, 1]], False, True), [[1, 0, 0, 0, 0], [0, 1, 0, 1, 0]])
 
 
 def test_pipelines_compose_the_cost():
@@ -259,5 +290,5 @@ def test_pipelines_compose_the_cost():
 
 def test_a_number_that_is_too_long_for_a_text_is_another_value():
     rows = np.array([["a"], [10**5000], [-(10**5000)]], dtype=object)
-    encoded = DeclaredOneHotEncoder(categories=["a"]).fit_transform(rows)
+    encoded = DeclaredOneHotEncoder(categories=["a"], baseline=None).fit_transform(rows)
     np.testing.assert_array_equal(encoded, [[1, 0], [0, 1], [0, 1]])

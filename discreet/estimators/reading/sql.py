@@ -103,14 +103,14 @@ def _encoded(column: Column) -> list[str]:
     name = f"t.{_name(column.name)}"
     if column.type == "number":
         number = _numeric(column.name)
-        filled = number if column.fill is None else f"COALESCE({number}, {_number(column.fill)})"
+        filled = number if column.filled is None else f"COALESCE({number}, {_number(column.filled)})"
         return [filled, *([_indicator(f"{name} IS NULL")] if column.has_indicator else [])]
     gap = _gap(name, column)
     filled_by = column.missing is not None and as_text(column.missing)
     tests = [
         f"{name} = {_label(value)}"
         + (f" OR {gap}" if value == filled_by else f" OR {name} IS NULL" if not value else "")
-        for value in column.categories or ()
+        for value in column.levels
     ]
     return [_indicator(test) for test in [*tests, *([gap] if column.has_indicator else [])]]
 

@@ -122,6 +122,8 @@ def says(material: Material) -> Section:
     outputs = summary.form.intercept.size
     shown = range(min(outputs, SHOWN_CLASSES))
     blocks: list[Block] = [Text(text) for text in _explanation(summary)]
+    if material.schema is not None and material.schema.contrasts:
+        blocks.append(Text(material.schema.contrasts_told()))
     if outputs > len(shown):
         blocks.append(Text(f"The coefficients of {outputs - len(shown):,} more classes are in the model file."))
     for output in shown:
