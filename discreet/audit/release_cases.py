@@ -116,7 +116,7 @@ def errors_case(relation: Relation, budget: Budget = BUDGET) -> ReleaseCase:
 
 def scores_case(relation: Relation, budget: Budget = BUDGET) -> ReleaseCase:
     """Accuracy, log-loss and curves: a row whose score is as wrong as can be gets one that is as right."""
-    model = _silent(LogisticRegression(epsilon=1.0, bounds=(-1.0, 1.0), classes=[0, 1]), np.arange(ROWS) % 2.0)
+    model = _silent(LogisticRegression(epsilon=1.0, bounds=(-1.0, 1.0), classes=[0, 1]), np.tile([0.0, 1.0], ROWS // 2))
     model.coef_, model.intercept_ = np.array([[9.0, 0.0]]), np.zeros(1)
     return _evaluated(model, relation, budget, np.isin(np.arange(ROWS), (3, 4)).astype(float))
 
