@@ -30,7 +30,13 @@ from discreet.privacy.relation import Relation
 from discreet.privacy.release import booked
 from discreet.problem.problem import Problem
 from discreet.solvers import SOLVERS, Solution, Solver
-from discreet.solvers._shared.descents import COORDINATE_CLIP, GRADIENT_CLIP, averaged_noise, planned_slope
+from discreet.solvers._shared.descents import (
+    COORDINATE_CLIP,
+    GRADIENT_CLIP,
+    averaged_noise,
+    planned_slope,
+    planned_threshold,
+)
 from discreet.solvers._shared.full_batch import FullBatchPlan
 from discreet.solvers.base import check_rows, why_not
 from discreet.solvers.coordinate_descent import CoordinateDescent, CoordinateDescentPlan
@@ -332,7 +338,7 @@ def _(solver: GradientDescent, plan: FullBatchPlan) -> float | None:
         return None
     columns, public, mechanism = _coordinates(plan), plan.public, plan.mechanism
     level = mechanism.deviation(mechanisms.clipped_sum(public.relation)) / public.rows
-    clip = solver.clip or GRADIENT_CLIP.at(level) * planned_slope(plan.problem) * math.sqrt(columns)
+    clip = solver.clip or planned_threshold(GRADIENT_CLIP, level, plan, plan.settings.steps / 2.0, columns) * planned_slope(plan.problem) * math.sqrt(columns)
     noise = mechanism.deviation(mechanisms.clipped_sum(public.relation, columns) * clip) / public.rows
     steps = plan.settings.steps
     kept = steps - steps // 2 if solver.average else 1
@@ -345,7 +351,7 @@ def _(solver: CoordinateDescent, plan: CoordinateDescentPlan) -> float | None:
     if solver.smoothness is not None or (solver.clip is not None and not plan.problem.loss.classification):
         return None
     level = plan.mechanism.deviation(mechanisms.clipped_sum(plan.public.relation)) / plan.public.rows
-    usual = COORDINATE_CLIP.at(level) * planned_slope(plan.problem)
+    usual = planned_threshold(COORDINATE_CLIP, level, plan, plan.settings.passes / 2.0) * planned_slope(plan.problem)
     clip = usual if solver.clip is None else solver.clip / math.sqrt(_coordinates(plan))
     visits = max(1, round(plan.settings.passes / min(plan.settings.outer, plan.settings.steps)))
     kept = averaged_noise(visits, visits if solver.average else 1, 1.0 - solver.step)
