@@ -43,6 +43,7 @@ from discreet.solvers.coordinate_descent import CoordinateDescent, CoordinateDes
 from discreet.solvers.gradient_descent import GradientDescent
 from discreet.solvers.newton import planning
 from discreet.solvers.newton.solver import Newton, weights_of_iterates
+from discreet.solvers.noisy_scores import warn_after, warn_before
 from discreet.solvers.output_perturbation import OutputPerturbation, OutputPerturbationPlan
 from discreet.solvers.plan import Plan
 from discreet.solvers.screened import Screened, ScreenedPlan, worth_screening
@@ -88,7 +89,7 @@ def run_plan(
 
 
 def warn_of_nothing_learned(solution: Solution) -> None:
-    """Warn that the noise hid the target or all columns; the scaling has been released, so this tells nothing more."""
+    """Warn that the noise hid the target, all columns or what they tell; of released numbers, so it tells no more."""
     scaling, learned = solution.scaling, solution.plan.scaling_plan.learns_target
     if learned and scaling.target_low == scaling.target_high and solution.plan.is_noisy:
         warnings.warn(
@@ -104,6 +105,8 @@ def warn_of_nothing_learned(solution: Solution) -> None:
             UtilityWarning,
             stacklevel=3,
         )
+    elif warn_before(solution.plan) is None and (message := warn_after(solution)) is not None:
+        warnings.warn(message, UtilityWarning, stacklevel=3)
 
 
 @with_options

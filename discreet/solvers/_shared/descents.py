@@ -57,7 +57,7 @@ class ClippingRule(NamedTuple):
 
     Where noise is strong, factor / noise^power, which weighs it against what lies beyond the threshold. Where it is
     weaker than the error of sampled rows, nothing is gained by a bias: the threshold grows until its noise is a part
-    `QUIET` of that error, at most to 1 / sqrt(noise), so that noise and bias both vanish: docs/defaults.md.
+    `QUIET` of that error, at most to noise^(-1/4), so that noise and bias both vanish: docs/defaults.md.
     """
 
     factor: float
@@ -70,7 +70,7 @@ class ClippingRule(NamedTuple):
         """
         if noise == 0.0:
             return math.inf
-        return max(self.factor * noise**-self.power, min(QUIET * sampling / noise, 1.0 / math.sqrt(noise)))
+        return max(self.factor * noise**-self.power, min(QUIET * sampling / noise, noise**-0.25))
 
 
 COORDINATE_CLIP = ClippingRule(0.16, 0.45)  # single entries of the rows' gradients
