@@ -89,7 +89,7 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
     name = "frank-wolfe"
     capabilities = Capabilities(
         order="F", pure=True, single_output=True, selects=True, compiled=("slope",), stored=True, copied=True,
-        freezes=False,
+        freezes=False, consistent=False,
     )  # fmt: skip
 
     steps: int | None = None

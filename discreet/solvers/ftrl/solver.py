@@ -187,7 +187,7 @@ class FTRL(Solver[RunningSumGaussian, FTRLSettings]):
     """
 
     name = "ftrl"
-    capabilities = Capabilities(start=True)
+    capabilities = Capabilities(start=True, consistent=False)
 
     leaves: int | None = None
     epochs: int | None = None
