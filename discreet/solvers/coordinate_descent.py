@@ -363,7 +363,7 @@ class _Ascent:
         settings, self.mechanism, self.relation = plan.settings, plan.mechanism, plan.public.relation
         # The noise of the mean after the run, for moves of norm 1.
         noise = self.mechanism.scale(self._moved_by(1.0)) * math.sqrt(settings.steps) / (settings.passes * scaled.rows)
-        largest = math.inf if plan.budget.is_infinite else typical_length(scaled)
+        largest = math.inf if plan.budget.is_infinite else typical_length(plan.problem, scaled.scaling)
         largest *= planned_threshold(LARGEST_DUAL, noise, plan, entries=row_entries(plan))
         self.clip = largest / settings.passes if solver.clip is None else solver.clip
         self.grid = self.mechanism.grid(self._moved_by(self.clip), scaled.columns, scaled.rows)

@@ -93,8 +93,8 @@ def warn_after(solution: Solution) -> str | None:
     if scores.lacking < 1.0:
         return None
     return (
-        f"the scores of this model spread by {scores.spread:.2g}, of which noise may have made most, so that a constant "
-        f"may predict better; {advice(plan, scores.lacking)}."
+        f"the scores of this model spread by {scores.spread:.2g}, and noise may have made most of that, so that a "
+        f"constant may predict better; {advice(plan, scores.lacking)}."
     )
 
 

@@ -341,7 +341,9 @@ def _(solver: GradientDescent, plan: FullBatchPlan) -> float | None:
         return None
     columns, public, mechanism = _coordinates(plan), plan.public, plan.mechanism
     level = mechanism.deviation(mechanisms.clipped_sum(public.relation)) / public.rows
-    clip = solver.clip or planned_threshold(GRADIENT_CLIP, level, plan, plan.settings.steps / 2.0, columns) * planned_slope(plan.problem) * math.sqrt(columns)
+    clip = solver.clip or planned_threshold(
+        GRADIENT_CLIP, level, plan, plan.settings.steps / 2.0, columns
+    ) * planned_slope(plan.problem) * math.sqrt(columns)
     noise = mechanism.deviation(mechanisms.clipped_sum(public.relation, columns) * clip) / public.rows
     steps = plan.settings.steps
     kept = steps - steps // 2 if solver.average else 1

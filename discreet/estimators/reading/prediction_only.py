@@ -13,7 +13,7 @@ from discreet.data.public import Public
 from discreet.data.validation import LARGEST_BOUND
 from discreet.privacy import mechanisms
 from discreet.problem.column_scaling import ColumnScaling
-from discreet.solvers._shared.descents import QUIET
+from discreet.solvers._shared.descents import QUIET, largest_length, typical_length
 from discreet.solvers.plan import Plan
 
 FAR = 3.0  # of 1,000 normal numbers three lie further out: thresholds beyond it clip next to nothing
@@ -31,7 +31,8 @@ def why_prediction_only(plan: Plan, scaling: ColumnScaling | None) -> str:
         return "gradients are clipped at a threshold that was asked for"
     if scaling is None or cuts_declared(scaling, plan.public):
         return "entries are clipped at learned ranges"
-    if quiet_threshold(plan) < FAR:
+    usual = typical_length(plan.problem, scaling)
+    if quiet_threshold(plan) * usual < min(FAR * usual, largest_length(plan.problem, scaling)):
         return "under this noise gradients are clipped or scores are shrunk, so that slopes are too steep or too flat"
     return ""
 

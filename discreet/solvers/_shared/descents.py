@@ -2,8 +2,8 @@
 
 Thresholds at which gradients are clipped follow the noise. The noise level is a public fact, so a default that is tight
 where noise is strong and that grows without bound as it vanishes costs nothing. The form is derived, the numbers are
-tuned on public tables and are not theory (docs/defaults.md); no guarantee depends on them. Averaging the later iterates averages their
-noise.
+tuned on public tables and are not theory (docs/defaults.md); no guarantee depends on them. Averaging the later iterates
+averages their noise.
 
 Where epsilon is infinite, no noise is added, and a solver runs its own steps until a certificate says "optimal". Steps
 that converge slowly, by nature or on a badly conditioned table, are cut off after a fixed amount of work, and
@@ -117,29 +117,34 @@ def row_threshold(
     if plan.budget.is_infinite:
         return math.inf
     planned = planned_threshold(rule, noise, plan, averaged, row_entries(plan))
-    longest = float(np.linalg.norm(largest_entries(scaled)))
-    return min(planned * typical_length(scaled), plan.problem.loss.lipschitz * longest)
+    return min(planned * typical_length(plan.problem, scaled.scaling), largest_length(plan.problem, scaled.scaling))
 
 
-def typical_length(scaled: BlockwiseProblem) -> float:
+def typical_length(problem: Problem, scaling: ColumnScaling) -> float:
     """How long the gradient of a row usually is, from public or released numbers."""
-    return typical_slope(scaled.problem, scaled.scaling) * math.sqrt(_mean_square_norm(scaled))
+    return typical_slope(problem, scaling) * math.sqrt(_mean_square_norm(problem, scaling))
 
 
-def largest_entries(scaled: BlockwiseProblem) -> FloatArray:
+def largest_length(problem: Problem, scaling: ColumnScaling) -> float:
+    """The bound on the length of the gradient of a row, whatever the row is; infinite if slopes have none."""
+    with np.errstate(over="ignore"):
+        return problem.loss.lipschitz * float(np.linalg.norm(largest_entries(problem, scaling)))
+
+
+def largest_entries(problem: Problem, scaling: ColumnScaling) -> FloatArray:
     """How large the entries of a scaled row can be, whatever the row is; the intercept's is 1."""
-    scaling = scaled.scaling
-    farthest = np.maximum(scaling.high - scaling.shift, scaling.shift - scaling.low) * scaling.gain
-    return np.append(farthest, np.ones(int(scaled.problem.fit_intercept)))
+    with np.errstate(over="ignore"):
+        farthest = np.maximum(scaling.high - scaling.shift, scaling.shift - scaling.low) * scaling.gain
+    return np.append(farthest, np.ones(int(problem.fit_intercept)))
 
 
 def curvature_bound(scaled: BlockwiseProblem) -> float:
     """beta: the largest eigenvalue of the Hessian is at most its trace."""
-    return scaled.problem.loss.smoothness * _mean_square_norm(scaled)
+    return scaled.problem.loss.smoothness * _mean_square_norm(scaled.problem, scaled.scaling)
 
 
-def _mean_square_norm(scaled: BlockwiseProblem) -> float:
-    return float(scaled.scaling.second_moment.sum()) + scaled.problem.fit_intercept
+def _mean_square_norm(problem: Problem, scaling: ColumnScaling) -> float:
+    return float(scaling.second_moment.sum()) + problem.fit_intercept
 
 
 def averaged_noise(steps: int, averaged: int, memory: float) -> float:

@@ -212,7 +212,7 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
         intercept = float(scaled.problem.fit_intercept)  # its column is all ones
         largest = max(float(scaling.second_moment.max()), intercept) or 1.0
         typical = typical_slope(plan.problem, scaling) * math.sqrt(largest)
-        most = scaled.problem.loss.lipschitz * (float(largest_entries(scaled).max()) or 1.0)
+        most = scaled.problem.loss.lipschitz * (float(largest_entries(scaled.problem, scaling).max()) or 1.0)
         return min(planned_threshold(ENTRY_CLIP, relative_noise, plan) * typical, most)
 
 

@@ -111,7 +111,12 @@ def _noise(solver: GreedyCoordinateDescent, plan: GreedyPlan, smooth: np.ndarray
     relative = plan.mechanism.deviation(mechanisms.clipped_sum(plan.public.relation)) / plan.public.rows
     if solver.clip is not None:
         return relative * solver.clip / math.sqrt(float(smooth.sum()))
-    return relative * planned_threshold(COORDINATE_CLIP, relative, plan) * planned_slope(plan.problem) / math.sqrt(float(smooth[0]))
+    return (
+        relative
+        * planned_threshold(COORDINATE_CLIP, relative, plan)
+        * planned_slope(plan.problem)
+        / math.sqrt(float(smooth[0]))
+    )
 
 
 @bound_of.register(FrankWolfe)
@@ -128,7 +133,11 @@ def _(solver: FrankWolfe, plan: FrankWolfePlan, radius: float) -> Bound | None:
     if settings.schedule == "constant" and gap is None:
         return None
     relative = plan.mechanism.scale(mechanisms.clipped_sum(plan.public.relation)) / plan.public.rows
-    clip = solver.clip if solver.clip is not None else planned_threshold(ENTRY_CLIP, relative, plan) * planned_slope(problem)
+    clip = (
+        solver.clip
+        if solver.clip is not None
+        else planned_threshold(ENTRY_CLIP, relative, plan) * planned_slope(problem)
+    )
     bound = frank_wolfe_bound(
         settings.steps,
         settings.vertices,

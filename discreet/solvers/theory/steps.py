@@ -284,7 +284,11 @@ def _(solver: FTRL, plan: FTRLPlan, radius: float) -> Bound | None:
     noise = plan.mechanism.deviation(unit) * row_norm(solver.aggregation, settings.leaves) / public.rows
     clip = solver.clip
     if clip is None:
-        clip = planned_threshold(BATCH_CLIP, noise, plan, entries=coordinates) * planned_slope(problem) * math.sqrt(coordinates)
+        clip = (
+            planned_threshold(BATCH_CLIP, noise, plan, entries=coordinates)
+            * planned_slope(problem)
+            * math.sqrt(coordinates)
+        )
     bound = ftrl_bound(
         settings.leaves,
         coordinates,
