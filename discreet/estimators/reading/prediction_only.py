@@ -23,18 +23,23 @@ def why_prediction_only(plan: Plan, scaling: ColumnScaling | None) -> str:
     """Why differences of coefficients from those without privacy are more than noise; empty where they are not."""
     if not plan.is_noisy or plan.settings.is_constant:
         return ""
-    if not plan.solver.capabilities.consistent:
-        return f"{plan.solver.name} leaves a bias that its noise does not show"
-    if getattr(plan.solver, "shrink", False):
-        return "they are shrunk as far as noise may have moved them"
-    if getattr(plan.solver, "clip", None) is not None:
-        return "gradients are clipped at a threshold that was asked for"
-    if scaling is None or cuts_declared(scaling, plan.public):
-        return "entries are clipped at learned ranges"
+    solver = plan.solver
+    reasons = {
+        f"{solver.name} leaves a bias that its noise does not show": not solver.capabilities.consistent,
+        "they are shrunk as far as noise may have moved them": getattr(solver, "shrink", False),
+        "gradients are clipped at a threshold that was asked for": getattr(solver, "clip", None) is not None,
+        "entries are clipped at learned ranges": scaling is None or cuts_declared(scaling, plan.public),
+        "under this noise gradients are clipped or scores are shrunk, so that slopes are too steep or too flat": (
+            scaling is not None and cuts_gradients(scaling, plan)
+        ),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def cuts_gradients(scaling: ColumnScaling, plan: Plan) -> bool:
+    """Whether a threshold whose noise is small against the error of sampled rows would clip gradients."""
     usual = typical_length(plan.problem, scaling)
-    if quiet_threshold(plan) * usual < min(FAR * usual, largest_length(plan.problem, scaling)):
-        return "under this noise gradients are clipped or scores are shrunk, so that slopes are too steep or too flat"
-    return ""
+    return quiet_threshold(plan) * usual < min(FAR * usual, largest_length(plan.problem, scaling))
 
 
 def cuts_declared(scaling: ColumnScaling, public: Public) -> bool:
