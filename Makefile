@@ -11,7 +11,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-vertical bench-one-hot \
 	bench-decentralised bench-federated bench-fair-models bench-fairness \
 	bench-papers bench-rivals bench-generality bench-screening bench-warm-starts bench-classes bench-people bench-counts \
-	bench-score-check bench-scale bench-gpu
+	bench-score-check bench-scale bench-gpu bench-bias
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -141,6 +141,10 @@ bench-classes: $(READY)
 bench-scale: $(READY)
 	$(INSTALL) --editable ".[dask]"
 	$(BIN)/python benchmarks/run.py scale --write $(SCALE)
+
+# About ten minutes on two cores.
+bench-bias: $(READY)
+	$(BIN)/python benchmarks/run.py bias --write
 
 bench-score-check: $(READY)
 	$(BIN)/python benchmarks/run.py score_check

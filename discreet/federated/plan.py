@@ -306,6 +306,23 @@ class FederatedPlan:
 
         return plan_from_dict(content)
 
+    def warnings(self, weights: FloatArray | None = None) -> list[str]:
+        """Say what a person should know before the run, from public facts alone, or of the weights that it released."""
+        if not self.is_noisy:
+            return []
+        from discreet.solvers import noisy_scores
+
+        noise = self.grid.scale / (self.clip * math.sqrt(self.clients * self.participations))
+        spread, columns = noisy_scores.largest_spread(self.problem), self.public.columns
+        scores = noisy_scores.Scores(spread, noisy_scores.noise_of_scores(self.problem, noise, columns))
+        before = noisy_scores.outweighed(self.problem, scores, columns, "client", ["fewer columns"])
+        if weights is None or before:
+            return [before] if before else []
+        size = np.sqrt(self.scaling.second_moment) / self.scaling.target_scale
+        released = scores._replace(spread=noisy_scores.spread_of(weights[:columns] * size, self.problem))
+        after = noisy_scores.doubtful(released, "client", ["fewer columns"])
+        return [after] if after else []
+
     def __str__(self) -> str:
         return describe(self)
 
@@ -353,7 +370,7 @@ ABOUT = {"client": "about a whole client", "record": "about one row of a client"
 def describe(plan: FederatedPlan) -> str:
     """The whole plan, for people."""
     blocks = [facts(_facts(plan).items()), "\n".join(_promises(plan))]
-    return "\n\n".join([*blocks, *(facts([("note", note)]) for note in _notes(plan))])
+    return "\n\n".join([*blocks, *(facts([("note", note)]) for note in [*_notes(plan), *plan.warnings()])])
 
 
 def _facts(plan: FederatedPlan) -> dict[str, str]:

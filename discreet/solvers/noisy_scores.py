@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from discreet.solvers.plan import Plan
 
 # Where these come from: docs/defaults.md.
-LEAST_SPREAD = 9.0  # of the scores, in units of the noise that no solver can avoid: below it a constant may do better
+LEAST_SPREAD = 10.0  # of the scores, in units of the noise that no solver can avoid: below it a constant may do better
+MANY_TIMES = 100.0  # more rows, or epsilon, than anybody can find are not counted
+BIASED = 2.0  # how much more of it solvers need whose bias does not vanish
 LARGEST_TOLD = math.sqrt(0.5)  # of a target's deviation: what columns tell of it, at most
 
 
@@ -34,11 +36,12 @@ class Scores(NamedTuple):
 
     spread: float
     noise: float
+    least: float = LEAST_SPREAD  # spread over noise
 
     @property
     def lacking(self) -> float:
-        """By which factor the noise is too large for the spread; above 1, a constant may do better."""
-        return LEAST_SPREAD * self.noise / self.spread if self.spread > 0.0 else math.inf
+        """By which factor the noise is too large for the spread; from 1 on, a constant may do better."""
+        return self.least * self.noise / self.spread if self.spread > 0.0 else math.inf
 
 
 def noise_of_scores(problem: Problem, noise: float, columns: int) -> float:
@@ -62,7 +65,8 @@ def planned_scores(plan: Plan, columns: int | None = None) -> Scores:
     columns = public.columns if columns is None else columns
     unit = mechanisms.clipped_sum(public.relation, problem.loss.outputs * (columns + problem.fit_intercept))
     noise = mechanisms.additive(plan.budget, 1.0).deviation(unit) / public.rows
-    return Scores(largest_spread(problem), noise_of_scores(problem, noise, columns))
+    least = LEAST_SPREAD if plan.solver.capabilities.consistent else BIASED * LEAST_SPREAD
+    return Scores(largest_spread(problem), noise_of_scores(problem, noise, columns), least)
 
 
 def warn_before(plan: Plan) -> str | None:
@@ -72,13 +76,17 @@ def warn_before(plan: Plan) -> str | None:
     """
     if plan.solver.capabilities.selects or isinstance(plan.problem.constraint, AxisPolytope):
         return None
-    scores = planned_scores(plan)
+    return outweighed(plan.problem, planned_scores(plan), plan.public.columns, plan.public.unit, other_means(plan))
+
+
+def outweighed(problem: Problem, scores: Scores, columns: int, unit: str, means: list[str]) -> str | None:
+    """What is said before a run; None where scores can spread far enough."""
     if scores.lacking < 1.0:
         return None
-    label = "label" if plan.problem.loss.classification else "target"
+    label = "label" if problem.loss.classification else "target"
     return (
-        f"the noise is likely to outweigh what {plan.public.columns:,} columns can tell about the {label}, so that a "
-        f"constant may predict better; {advice(plan, scores.lacking)}."
+        f"the noise is likely to outweigh what {columns:,} columns can tell about the {label}, so that a constant may "
+        f"predict better; {advice(scores.lacking, unit, means)}."
     )
 
 
@@ -90,11 +98,16 @@ def warn_after(solution: Solution) -> str | None:
     weights = spread_weights(solution.coef, solution.scaling)
     used = int(np.count_nonzero(np.abs(weights).sum(axis=0)))
     scores = planned_scores(plan, used)._replace(spread=spread_of(weights, plan.problem))
+    return doubtful(scores, plan.public.unit, other_means(plan))
+
+
+def doubtful(scores: Scores, unit: str, means: list[str]) -> str | None:
+    """What is said after a run; None where the released scores spread far enough."""
     if scores.lacking < 1.0:
         return None
     return (
         f"the scores of this model spread by {scores.spread:.2g}, and noise may have made most of that, so that a "
-        f"constant may predict better; {advice(plan, scores.lacking)}."
+        f"constant may predict better; {advice(scores.lacking, unit, means)}."
     )
 
 
@@ -111,13 +124,18 @@ def spread_of(weights: FloatArray, problem: Problem) -> float:
     return float(np.fmin(np.linalg.norm(weights), largest_spread(problem)))
 
 
-def advice(plan: Plan, factor: float) -> str:
-    """What would help."""
-    times = f"{min(factor, 1000.0):.2g} times as many {plan.public.unit}s or as large an epsilon"
-    more = f"use about {times}" if factor < 1000.0 else f"use far more {plan.public.unit}s or a larger epsilon"
-    also = ["fewer columns"]
+def other_means(plan: Plan) -> list[str]:
+    """What helps beside rows and epsilon."""
+    means = ["fewer columns"]
     if not plan.public.bounded:
-        also.append("declared bounds")
+        means.append("declared bounds")
     if not plan.chosen_because and plan.solver.name != "newton":
-        also.append('solver="auto"')
-    return f"{more}, {', '.join(also)}" if factor >= 1.05 else f"use more {plan.public.unit}s, {', '.join(also)}"
+        means.append('solver="auto"')
+    return means
+
+
+def advice(factor: float, unit: str, means: list[str]) -> str:
+    """What would help, in one line."""
+    if factor < MANY_TIMES:
+        return f"use about {max(factor, 1.1):.2g} times as many {unit}s or as large an epsilon, {', '.join(means)}"
+    return f"use far more {unit}s, a far larger epsilon, {', '.join(means)}"
