@@ -19,7 +19,7 @@ from framework import Cell, Experiment
 from framework.markdown import table
 from scipy.special import expit
 
-from discreet import DiscreetWarning, Problem, solve
+from discreet import InsecureRandomnessWarning, Problem, UtilityWarning, solve
 from discreet.problem import L2, Logistic, Squared
 from discreet.solvers import SOLVERS
 
@@ -80,7 +80,9 @@ def found_of(name: str, solver: Any, rows: int, epsilon: float, draws: int) -> d
     distances = []
     for seed in range(draws):
         X, y, best, errors = drawn(name, rows, seed)
-        with warnings.catch_warnings(action="ignore", category=DiscreetWarning):
+        with warnings.catch_warnings():
+            for expected in (InsecureRandomnessWarning, UtilityWarning):
+                warnings.simplefilter("ignore", expected)
             found = solve(problem, X, y, solver, epsilon, bounds=(-1.0, 1.0), y_bounds=limits, random_state=seed)
         distances.append((np.append(found.coef, found.intercept) - best) / errors)
     noise = np.std(distances, axis=0, ddof=1)
