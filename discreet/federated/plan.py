@@ -310,7 +310,7 @@ class FederatedPlan:
         """Say what a person should know before the run, from public facts alone, or of the weights that it released."""
         if not self.is_noisy:
             return []
-        from discreet.solvers import noisy_scores
+        from discreet.solvers._shared import noisy_scores
 
         noise = self.grid.scale / (self.clip * math.sqrt(self.clients * self.participations))
         spread, columns = noisy_scores.largest_spread(self.problem), self.public.columns

@@ -198,7 +198,7 @@ class Plan(Generic[M, S]):
             return []
         if self.settings.is_constant:
             return [self._warn_of_constant()]
-        from discreet.solvers.noisy_scores import warn_before
+        from discreet.solvers._shared.noisy_scores import warn_before
 
         told = [*self.scaling_plan.warnings(self.public), *self.solver._warnings(self), warn_before(self)]
         return [warning for warning in told if warning]

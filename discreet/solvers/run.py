@@ -12,6 +12,7 @@ import warnings
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import singledispatch
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -43,7 +44,7 @@ from discreet.solvers.coordinate_descent import CoordinateDescent, CoordinateDes
 from discreet.solvers.gradient_descent import GradientDescent
 from discreet.solvers.newton import planning
 from discreet.solvers.newton.solver import Newton, weights_of_iterates
-from discreet.solvers.noisy_scores import warn_after, warn_before
+from discreet.solvers._shared.noisy_scores import warn_after, warn_before
 from discreet.solvers.output_perturbation import OutputPerturbation, OutputPerturbationPlan
 from discreet.solvers.plan import Plan
 from discreet.solvers.screened import Screened, ScreenedPlan, worth_screening
@@ -51,6 +52,7 @@ from discreet.solvers.sufficient_statistics import (
     MOMENT,
     SufficientStatistics,
     SufficientStatisticsPlan,
+    long_rows,
     moment_sensitivity,
 )
 
@@ -387,8 +389,8 @@ def _(solver: OutputPerturbation, plan: OutputPerturbationPlan) -> float | None:
 @standard_error_of.register(SufficientStatistics)
 def _(solver: SufficientStatistics, plan: SufficientStatisticsPlan) -> float:
     """Noise of the moments with the target, and as much again from those among the columns."""
-    radius = solver.radius or math.sqrt(_coordinates(plan) + 1)
-    return plan.mechanism.part(MOMENT).deviation(moment_sensitivity(plan) * radius**2)
+    squared = solver.radius**2 if solver.radius else squared_length(_coordinates(plan) + 1, long_rows(plan))
+    return plan.mechanism.part(MOMENT).deviation(moment_sensitivity(plan) * squared)
 
 
 @standard_error_of.register(Screened)
@@ -396,6 +398,14 @@ def _(solver: Screened, plan: ScreenedPlan) -> float | None:
     """The root mean square over all columns; those that are not chosen have a coefficient of 0."""
     fit = solver.fit_plan(plan)
     return fit.standard_error and fit.standard_error * math.sqrt(_coordinates(fit) / _coordinates(plan))
+
+
+def squared_length(entries: int, exceeded: float) -> float:
+    """What this fraction of the squared lengths of rows of independent normal entries exceeds, by Wilson and Hilferty."""
+    if exceeded <= 0.0:
+        return math.inf
+    unit = 2.0 / (9.0 * entries)
+    return float(entries * max(1.0 - unit + NormalDist().inv_cdf(1.0 - exceeded) * math.sqrt(unit), 0.0) ** 3)
 
 
 def _coordinates(plan: Plan) -> int:

@@ -195,6 +195,8 @@ def thresholds(
         return clip * share
     unit = typical_slope(plan.problem, scaled.scaling) * math.sqrt(float(bound.sum()) / plan.problem.loss.smoothness)
     # Beyond the largest entry that any scaled row can have, in units of its column's, nothing is left to clip.
-    usual, largest = unit * share, plan.problem.loss.lipschitz * largest_entries(plan.problem, scaled.scaling)
-    most = float(np.divide(largest, usual, out=np.zeros_like(usual), where=usual > 0.0).max(initial=0.0))
-    return min(planned_threshold(rule, relative_noise, plan, averaged, entries), most or math.inf) * usual
+    usual, lipschitz, most = unit * share, plan.problem.loss.lipschitz, math.inf
+    if math.isfinite(lipschitz) and usual.any():
+        largest = lipschitz * largest_entries(plan.problem, scaled.scaling)
+        most = float((largest[usual > 0.0] / usual[usual > 0.0]).max()) or math.inf
+    return min(planned_threshold(rule, relative_noise, plan, averaged, entries), most) * usual
