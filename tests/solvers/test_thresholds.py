@@ -104,7 +104,7 @@ def test_no_gradient_is_longer_than_the_bound(loss):
 @pytest.mark.parametrize("name", ["gd", "cd", "sgd", "greedy-cd", "sketched"])
 @pytest.mark.parametrize("loss", [Logistic(), Squared()], ids=lambda loss: loss.name)
 def test_thresholds_do_not_depend_on_the_rows(name, loss, monkeypatch):
-    """One row at the ends of what can be stored, in a neighbouring table: with public scales thresholds are the same."""
+    """One row at the ends of what can be stored, in a neighbouring table: known scales, so the same thresholds."""
     seen, plain = [], descents.ClippingRule.at
     monkeypatch.setattr(descents.ClippingRule, "at", lambda self, *noise: seen.append(noise) or plain(self, *noise))
     rng = np.random.default_rng(2)

@@ -121,7 +121,8 @@ def spread_weights(coef: FloatArray, scaling: ColumnScaling) -> FloatArray:
 
 def spread_of(weights: FloatArray, problem: Problem) -> float:
     """The standard deviation of the scores, no more than that of a good model."""
-    return float(np.fmin(np.linalg.norm(weights), largest_spread(problem)))
+    with np.errstate(over="ignore"):
+        return float(np.fmin(np.linalg.norm(weights), largest_spread(problem)))
 
 
 def other_means(plan: Plan) -> list[str]:
