@@ -27,7 +27,10 @@ ESTIMATORS = [*CLASSIFIERS, *REGRESSORS]
 TRANSFORMERS = ["PrivateScaler", "PrivateBounds", "PrivateQuantiles"]
 LEARNERS = [getattr(discreet, name) for name in ESTIMATORS] + [getattr(preprocessing, name) for name in TRANSFORMERS]
 
-pytestmark = pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("error::discreet.UtilityWarning"),
+    pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning"),
+]
 
 
 def page_name(path):

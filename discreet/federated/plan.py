@@ -314,7 +314,8 @@ class FederatedPlan:
 
         noise = self.grid.scale / (self.clip * math.sqrt(self.clients * self.participations))
         spread, columns = noisy_scores.largest_spread(self.problem), self.public.columns
-        scores = noisy_scores.Scores(spread, noisy_scores.noise_of_scores(self.problem, noise, columns))
+        least = noisy_scores.SHRUNK * noisy_scores.LEAST_SPREAD  # few rounds from 0 leave scores short
+        scores = noisy_scores.Scores(spread, noisy_scores.noise_of_scores(self.problem, noise, columns), least)
         before = noisy_scores.outweighed(self.problem, scores, columns, "client", ["fewer columns"])
         if weights is None or before:
             return [before] if before else []

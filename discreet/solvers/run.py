@@ -39,12 +39,12 @@ from discreet.solvers._shared.descents import (
     planned_threshold,
 )
 from discreet.solvers._shared.full_batch import FullBatchPlan
+from discreet.solvers._shared.noisy_scores import warn_after, warn_before
 from discreet.solvers.base import check_rows, why_not
 from discreet.solvers.coordinate_descent import CoordinateDescent, CoordinateDescentPlan
 from discreet.solvers.gradient_descent import GradientDescent
 from discreet.solvers.newton import planning
 from discreet.solvers.newton.solver import Newton, weights_of_iterates
-from discreet.solvers._shared.noisy_scores import warn_after, warn_before
 from discreet.solvers.output_perturbation import OutputPerturbation, OutputPerturbationPlan
 from discreet.solvers.plan import Plan
 from discreet.solvers.screened import Screened, ScreenedPlan, worth_screening
@@ -401,7 +401,7 @@ def _(solver: Screened, plan: ScreenedPlan) -> float | None:
 
 
 def squared_length(entries: int, exceeded: float) -> float:
-    """What this fraction of the squared lengths of rows of independent normal entries exceeds, by Wilson and Hilferty."""
+    """What this fraction of the squared lengths of normal rows exceeds, by the rule of Wilson and Hilferty."""
     if exceeded <= 0.0:
         return math.inf
     unit = 2.0 / (9.0 * entries)

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 # Where these come from: docs/defaults.md.
 LEAST_SPREAD = 10.0  # of the scores, in units of the noise that no solver can avoid: below it a constant may do better
 MANY_TIMES = 100.0  # more rows, or epsilon, than anybody can find are not counted
-BIASED = 2.0  # how much more of it solvers need whose bias does not vanish
+BIASED, SHRUNK = (
+    2.0,
+    0.6,
+)  # how much of that solvers need whose bias does not vanish, and those that shrink their scores
 LARGEST_TOLD = math.sqrt(0.5)  # of a target's deviation: what columns tell of it, at most
 
 
@@ -65,8 +68,9 @@ def planned_scores(plan: Plan, columns: int | None = None) -> Scores:
     columns = public.columns if columns is None else columns
     unit = mechanisms.clipped_sum(public.relation, problem.loss.outputs * (columns + problem.fit_intercept))
     noise = mechanisms.additive(plan.budget, 1.0).deviation(unit) / public.rows
-    least = LEAST_SPREAD if plan.solver.capabilities.consistent else BIASED * LEAST_SPREAD
-    return Scores(largest_spread(problem), noise_of_scores(problem, noise, columns), least)
+    takes = plan.solver.capabilities
+    factor = SHRUNK if takes.shrinks else 1.0 if takes.consistent else BIASED
+    return Scores(largest_spread(problem), noise_of_scores(problem, noise, columns), factor * LEAST_SPREAD)
 
 
 def warn_before(plan: Plan) -> str | None:
