@@ -212,7 +212,6 @@ SCANS = {
             tables=LABELS,
             most=0.9,
         ),
-        *_scans("solvers.objective_perturbation", "MOST_DETERMINANT", _free("objective-perturbation"), tables=LABELS),
         *_scans("solvers.output_perturbation", "PASSES SMALLEST_BATCH", _free("bolt-on"), tables=LABELS),
         *_scans("solvers.sketched.solver", "SIZE LARGE_SET LARGE_SET_STEP", _free("sketched")),
         *_scans("solvers.greedy_coordinate_descent", "MOST_STEPS", _free("greedy-cd")),
