@@ -170,6 +170,7 @@ def test_the_docstring_of_a_learner_names_every_parameter(learner):
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: learner.__name__)
+@pytest.mark.filterwarnings("ignore::discreet.UtilityWarning")  # a small table
 def test_the_docstring_of_a_learner_names_every_fitted_attribute(learner):
     attributes = fitted_attributes(learner)
     described = names_in(sections_of(learner.__doc__)[1]["Attributes"])

@@ -99,7 +99,7 @@ class PrivateGridSearch(PrivateSearch):
     >>> search = PrivateGridSearch(model, {"alpha": [1e-5, 0.01]}, epsilon=1.0, random_state=0)
     >>> search = search.fit(X, (X[:, 0] > 0.0).astype(int))  # a seed, so that this example repeats; leave it out
     >>> search.best_params_, search.guarantee_.epsilon
-    ({'alpha': 1e-05}, 1.0)
+    ({'alpha': 0.01}, 1.0)
     """
 
     param_grid: Any
