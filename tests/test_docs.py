@@ -27,7 +27,10 @@ ESTIMATORS = [*CLASSIFIERS, *REGRESSORS]
 TRANSFORMERS = ["PrivateScaler", "PrivateBounds", "PrivateQuantiles"]
 LEARNERS = [getattr(discreet, name) for name in ESTIMATORS] + [getattr(preprocessing, name) for name in TRANSFORMERS]
 
-pytestmark = pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("error::discreet.UtilityWarning"),
+    pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning"),
+]
 
 
 def page_name(path):
@@ -167,6 +170,7 @@ def test_the_docstring_of_a_learner_names_every_parameter(learner):
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: learner.__name__)
+@pytest.mark.filterwarnings("ignore::discreet.UtilityWarning")  # a small table
 def test_the_docstring_of_a_learner_names_every_fitted_attribute(learner):
     attributes = fitted_attributes(learner)
     described = names_in(sections_of(learner.__doc__)[1]["Attributes"])

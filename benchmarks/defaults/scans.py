@@ -17,7 +17,7 @@ from discreet.preprocessing import PrivateQuantiles, PrivateScaler
 from discreet.problem.constraints import L1Ball, L2Ball
 from discreet.problem.penalties import L2
 from discreet.solvers import SOLVERS
-from discreet.solvers._shared.descents import NoiseRule
+from discreet.solvers._shared.descents import ClippingRule, NoiseRule
 
 Measure = Callable[..., float]  # settings of the solver -> error
 RIDGE = L2(1e-6)
@@ -123,12 +123,11 @@ class Scan:
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """From a quarter to four times the default; of a rule, each of its three numbers on its own."""
+        """From a quarter to four times the default; of a rule, each of its numbers on its own."""
         default = self.default
-        if isinstance(default, NoiseRule):
-            times = (
-                [("factor", x) for x in AROUND] + [("power", x) for x in (0.7, 1.4)] + [("most", x) for x in (0.5, 2.0)]
-            )
+        if isinstance(default, (NoiseRule, ClippingRule)):
+            times = [("factor", x) for x in AROUND] + [("power", x) for x in (0.7, 1.4)]
+            times += [("most", x) for x in (0.5, 2.0)] if isinstance(default, NoiseRule) else []
             return tuple(default._replace(**{part: _rounded(getattr(default, part) * x)}) for part, x in times)
         if isinstance(default, int):
             return tuple(dict.fromkeys(max(1, round(default * x)) for x in AROUND))
@@ -136,7 +135,7 @@ class Scan:
 
 
 def shown(value: Any) -> str:
-    """A number or the three numbers of a rule, with few digits."""
+    """A number or the numbers of a rule, with few digits."""
     if isinstance(value, tuple):
         return ", ".join(shown(part) for part in value)
     return str(value) if isinstance(value, int) else f"{value:.3g}"
@@ -213,7 +212,6 @@ SCANS = {
             tables=LABELS,
             most=0.9,
         ),
-        *_scans("solvers.objective_perturbation", "MOST_DETERMINANT", _free("objective-perturbation"), tables=LABELS),
         *_scans("solvers.output_perturbation", "PASSES SMALLEST_BATCH", _free("bolt-on"), tables=LABELS),
         *_scans("solvers.sketched.solver", "SIZE LARGE_SET LARGE_SET_STEP", _free("sketched")),
         *_scans("solvers.greedy_coordinate_descent", "MOST_STEPS", _free("greedy-cd")),

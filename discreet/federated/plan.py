@@ -306,9 +306,27 @@ class FederatedPlan(Shown):
 
         return plan_from_dict(content)
 
+    def warnings(self, weights: FloatArray | None = None) -> list[str]:
+        """Say what a person should know before the run, from public facts alone, or of the weights that it released."""
+        if not self.is_noisy:
+            return []
+        from discreet.solvers._shared import noisy_scores
+
+        noise = self.grid.scale / (self.clip * math.sqrt(self.clients * self.participations))
+        spread, columns = noisy_scores.largest_spread(self.problem), self.public.columns
+        least = noisy_scores.SHRUNK * noisy_scores.LEAST_SPREAD  # few rounds from 0 leave scores short
+        scores = noisy_scores.Scores(spread, noisy_scores.noise_of_scores(self.problem, noise, columns), least)
+        before = noisy_scores.outweighed(self.problem, scores, columns, "client", ["fewer columns"])
+        if weights is None or before:
+            return [before] if before else []
+        size = np.sqrt(self.scaling.second_moment) / self.scaling.target_scale
+        released = scores._replace(spread=noisy_scores.spread_of(weights[:columns] * size, self.problem))
+        after = noisy_scores.doubtful(released, "client", ["fewer columns"])
+        return [after] if after else []
+
     def _blocks(self) -> Groups:
         """The whole plan, for people."""
-        notes = [[Facts((("note", note),))] for note in _notes(self)]
+        notes = [[Facts((("note", note),))] for note in [*_notes(self), *self.warnings()]]
         return [[Facts(tuple(_facts(self).items()))], [Text(line) for line in _promises(self)], *notes]
 
     def _moved_by_other_unit(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet._common.codec import Count, UsualArray
+from discreet._common.exceptions import UtilityWarning
 from discreet._common.types import FloatArray, Progress
 
 if TYPE_CHECKING:
@@ -96,12 +98,22 @@ def run_rounds(server: Server, send: Send, progress: Progress | None = None) -> 
     list of RoundReport
         One for each round.
     """
-    reports = []
+    plan, reports = server.plan, []
+    before = plan.warnings()
+    if server.round == 1:
+        _warn(before)
     while not server.finished:
         reports.append(server.receive(send(server.next_requests())))
         if progress is not None:
-            progress(reports[-1].round, server.plan.rounds)
+            progress(reports[-1].round, plan.rounds)
+    if not before:
+        _warn(plan.warnings(server.averaged_weights))
     return reports
+
+
+def _warn(told: list[str]) -> None:
+    for message in told:
+        warnings.warn(message, UtilityWarning, stacklevel=3)
 
 
 def in_process(clients: Mapping[str, Client]) -> Send:

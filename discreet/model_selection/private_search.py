@@ -96,10 +96,10 @@ class PrivateGridSearch(PrivateSearch):
     >>> from discreet.model_selection import PrivateGridSearch
     >>> X = np.random.default_rng(0).uniform(-1.0, 1.0, (2000, 3))
     >>> model = LogisticRegression(bounds=(-1.0, 1.0), classes=[0, 1])
-    >>> search = PrivateGridSearch(model, {"alpha": [1e-5, 10.0]}, epsilon=1.0, random_state=0)
+    >>> search = PrivateGridSearch(model, {"alpha": [1e-5, 0.01]}, epsilon=1.0, random_state=0)
     >>> search = search.fit(X, (X[:, 0] > 0.0).astype(int))  # a seed, so that this example repeats; leave it out
     >>> search.best_params_, search.guarantee_.epsilon
-    ({'alpha': 1e-05}, 1.0)
+    ({'alpha': 0.01}, 1.0)
     """
 
     param_grid: Any

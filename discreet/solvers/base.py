@@ -207,6 +207,8 @@ class Capabilities:
     copied: bool = False  # whether its loop over rows in memory is compiled, and wants a scaled copy of them
     workers: bool = True  # whether sums over rows on workers are enough, or it must see the blocks
     scales_first: bool = True  # whether the scales are its first release, or `_event` and `_releases` place them
+    shrinks: bool = False  # whether it pulls scores towards a constant as far as noise may have made them
+    consistent: bool = True  # whether its bias falls below its noise and the error of sampled rows as the noise falls
     freezes: bool = True  # whether columns in which nothing was seen keep a coefficient of 0
 
 

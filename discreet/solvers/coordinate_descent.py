@@ -45,12 +45,14 @@ from discreet.solvers._shared.coordinates import (
     thresholds,
 )
 from discreet.solvers._shared.descents import (
+    ClippingRule,
     Made,
-    NoiseRule,
     curvature_bound,
     descend,
-    row_threshold,
+    planned_threshold,
+    row_entries,
     tail_length,
+    typical_length,
     until_optimal,
 )
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
@@ -219,7 +221,8 @@ class CoordinateDescent(CoordinateSolver[mechanisms.Additive, CoordinateDescentS
         relation, rows = plan.public.relation, plan.public.rows
         bound = smoothness_bounds(self.smoothness, scaled)
         noise_level = plan.mechanism.deviation(mechanisms.clipped_sum(relation)) / rows
-        clip = thresholds(self.clip, noise_level, scaled, plan, bound)
+        visits = plan.settings.passes / 2.0
+        clip = thresholds(self.clip, noise_level, scaled, plan, bound, averaged=visits)
         unit = mechanisms.clipped_sum(relation, scaled.outputs)
         return bound, clip, unit, plan.mechanism.grid(unit, scaled.outputs, rows)
 
@@ -234,7 +237,7 @@ class CoordinateDescent(CoordinateSolver[mechanisms.Additive, CoordinateDescentS
 
 # Tuned on public tables, and never read from rows: docs/defaults.md.
 PASSES, PROXIMITY = 40, 0.02  # over the rows; the pull towards an earlier iterate, in units of the curvature
-LARGEST_DUAL = NoiseRule(0.066, 0.45, 2.0)  # how large a dual variable may become in a run, in units of a typical slope
+LARGEST_DUAL = ClippingRule(0.066, 0.45)  # how large a dual variable may become in a run, in units of a typical slope
 SMALLEST_RATE, SMALLEST_BATCH = 0.05, 64  # the larger of this share of the rows and this number is a batch
 BLOCK_DRAWS = 1 << 17  # noise is drawn in blocks of about this many numbers
 
@@ -360,8 +363,9 @@ class _Ascent:
         settings, self.mechanism, self.relation = plan.settings, plan.mechanism, plan.public.relation
         # The noise of the mean after the run, for moves of norm 1.
         noise = self.mechanism.scale(self._moved_by(1.0)) * math.sqrt(settings.steps) / (settings.passes * scaled.rows)
-        largest = LARGEST_DUAL.at(noise)
-        self.clip = row_threshold(solver.clip, largest / settings.passes, scaled, plan)
+        largest = math.inf if plan.budget.is_infinite else typical_length(plan.problem, scaled.scaling)
+        largest *= planned_threshold(LARGEST_DUAL, noise, plan, entries=row_entries(plan))
+        self.clip = largest / settings.passes if solver.clip is None else solver.clip
         self.grid = self.mechanism.grid(self._moved_by(self.clip), scaled.columns, scaled.rows)
         self.batch, self.refresh = settings.batch, settings.batches
         smoothness = scaled.problem.loss.smoothness

@@ -262,7 +262,7 @@ class ExponentialMechanism(Solver[PointSelection, ExponentialSettings]):
     """
 
     name = "exponential"
-    capabilities = Capabilities(pure=True, single_output=True, selects=True)
+    capabilities = Capabilities(pure=True, single_output=True, selects=True, consistent=False)
 
     reach: float | None = None
     row_size: float = 1.0

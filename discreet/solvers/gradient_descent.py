@@ -179,7 +179,7 @@ class MirrorDescent(FullBatchSolver):
     """
 
     name = "mirror-descent"
-    capabilities = Capabilities(pure=True, single_output=True, stored=True)
+    capabilities = Capabilities(pure=True, single_output=True, stored=True, consistent=False)
 
     steps: int | None = None
     clip: float | None = None

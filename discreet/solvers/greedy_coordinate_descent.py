@@ -278,7 +278,7 @@ class GreedyCoordinateDescent(CoordinateSolver[Greedy, GreedySettings]):
     name = "greedy-cd"
     capabilities = Capabilities(
         order="F", separable_only=True, single_output=True, selects=True, compiled=("slope",), start=True,
-        stored=True, copied=True,
+        stored=True, copied=True, consistent=False,
     )  # fmt: skip
 
     steps: int | None = None

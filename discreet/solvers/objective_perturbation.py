@@ -37,7 +37,7 @@ from discreet.solvers.base import Capabilities, Run, calibrated
 from discreet.solvers.plan import Plan, Settings
 
 DETERMINANT_SHARE = 0.1  # of epsilon, for the ratio of the determinants,
-MOST_DETERMINANT = 1.0  # but no more than this: beyond it the ridge is too small to matter
+MOST_DETERMINANT = 3.0  # but no more than this: the ridge is then a twentieth of the curvature over the rows
 TOLERANCE = 1e-6  # error of the minimiser, as a fraction of what the noise moves it
 
 

@@ -77,7 +77,7 @@ class OutputPerturbation(MinimiserRelease[OutputNoise, OutputPerturbationSetting
     """
 
     name = "output-perturbation"
-    capabilities = Capabilities(pure=True)
+    capabilities = Capabilities(pure=True, consistent=False)
 
     def why_incompatible(self, problem: Problem, budget: Budget) -> str | None:
         reason = super().why_incompatible(problem, budget) or unbounded_slope(problem)
@@ -186,7 +186,7 @@ class BoltOn(Solver[OutputNoise, BoltOnSettings]):
     """
 
     name = "bolt-on"
-    capabilities = Capabilities(pure=True, compiled=("slope",), start=True)
+    capabilities = Capabilities(pure=True, compiled=("slope",), start=True, consistent=False)
 
     passes: int | None = None
     batches: int | None = None

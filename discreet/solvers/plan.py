@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -33,10 +32,8 @@ if TYPE_CHECKING:
     from discreet.theory.distance import DistanceLaw
 
 # The size that a good linear predictor has: a log-odds of 2 is a probability of 0.88, and no predictor explains more
-# than the target's whole variance. Columns usually tell about a quarter of that variance. Where the noise has as much,
-# it is likely to do more harm than the columns do good: docs/plans.md.
+# than the target's whole variance.
 LABEL_MARGIN, TARGET_MARGIN = 2.0, 1.0
-USUALLY_TOLD = 0.5  # of these
 # What the noise of a release is measured in, in the words of a plan.
 OF_THE_THRESHOLD = "of the clipping threshold"
 SQUARED_LENGTH = "of the squared length limit"
@@ -202,8 +199,9 @@ class Plan(Shown, Generic[M, S]):
             return []
         if self.settings.is_constant:
             return [self._warn_of_constant()]
-        noise = self._warn_of_noise()
-        told = [*self.scaling_plan.warnings(self.public), *self.solver._warnings(self), noise]
+        from discreet.solvers._shared.noisy_scores import warn_before
+
+        told = [*self.scaling_plan.warnings(self.public), *self.solver._warnings(self), warn_before(self)]
         return [warning for warning in told if warning]
 
     def _warn_of_constant(self) -> str:
@@ -217,19 +215,6 @@ class Plan(Shown, Generic[M, S]):
     def weaknesses(self, rows_are_known: bool = True) -> list[str]:
         """Say why the promise itself protects little: epsilon > 10, or delta > 1/rows; from public facts alone."""
         return self.guarantee.weaknesses(self.public.rows if rows_are_known else None)
-
-    def _warn_of_noise(self) -> str | None:
-        """Compare the noise of a prediction, sqrt(columns) times that of a coefficient, with usual predictions."""
-        labels = self.problem.loss.classification
-        usual = USUALLY_TOLD * (LABEL_MARGIN if labels else TARGET_MARGIN)
-        noise = math.sqrt(self.public.columns + self.problem.fit_intercept) * (self.standard_error or 0.0)
-        if noise <= usual:
-            return None
-        return (
-            f"the noise in a prediction is expected to be about {noise / usual:.2g} times as large as what the columns "
-            f"can usually tell about the {'label' if labels else 'target'}, so that a constant may predict better; "
-            f"use more {self.public.unit}s, fewer columns or a larger epsilon."
-        )
 
     def theory(self, radius: float = 1.0) -> PlanTheory:
         """Return where the plan stands between lower and upper bounds of the literature; from public facts alone.

@@ -11,6 +11,7 @@ import math
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import singledispatch
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -31,8 +32,15 @@ from discreet.privacy.release import booked
 from discreet.problem.losses.scalar import every_label
 from discreet.problem.problem import Problem
 from discreet.solvers import SOLVERS, Solution, Solver
-from discreet.solvers._shared.descents import COORDINATE_CLIP, GRADIENT_CLIP, averaged_noise, planned_slope
+from discreet.solvers._shared.descents import (
+    COORDINATE_CLIP,
+    GRADIENT_CLIP,
+    averaged_noise,
+    planned_slope,
+    planned_threshold,
+)
 from discreet.solvers._shared.full_batch import FullBatchPlan
+from discreet.solvers._shared.noisy_scores import warn_after, warn_before
 from discreet.solvers.base import check_rows, why_not
 from discreet.solvers.coordinate_descent import CoordinateDescent, CoordinateDescentPlan
 from discreet.solvers.gradient_descent import GradientDescent
@@ -45,6 +53,7 @@ from discreet.solvers.sufficient_statistics import (
     MOMENT,
     SufficientStatistics,
     SufficientStatisticsPlan,
+    long_rows,
     moment_sensitivity,
 )
 
@@ -83,7 +92,7 @@ def run_plan(
 
 
 def warn_of_nothing_learned(solution: Solution) -> None:
-    """Warn that the noise hid the target or all columns; the scaling has been released, so this tells nothing more."""
+    """Warn that the noise hid the target, all columns or what they tell; of released numbers, so it tells no more."""
     scaling, learned = solution.scaling, solution.plan.scaling_plan.learns_target
     if learned and scaling.target_low == scaling.target_high and solution.plan.is_noisy:
         warn(
@@ -97,6 +106,8 @@ def warn_of_nothing_learned(solution: Solution) -> None:
             "them as bounds=(low, high), or spend more epsilon on more rows.",
             UtilityWarning,
         )
+    elif warn_before(solution.plan) is None and (message := warn_after(solution)) is not None:
+        warnings.warn(message, UtilityWarning, stacklevel=3)
 
 
 @with_options
@@ -334,7 +345,9 @@ def _(solver: GradientDescent, plan: FullBatchPlan) -> float | None:
         return None
     columns, public, mechanism = _coordinates(plan), plan.public, plan.mechanism
     level = mechanism.deviation(mechanisms.clipped_sum(public.relation)) / public.rows
-    clip = solver.clip or GRADIENT_CLIP.at(level) * planned_slope(plan.problem) * math.sqrt(columns)
+    clip = solver.clip or planned_threshold(
+        GRADIENT_CLIP, level, plan, plan.settings.steps / 2.0, columns
+    ) * planned_slope(plan.problem) * math.sqrt(columns)
     noise = mechanism.deviation(mechanisms.clipped_sum(public.relation, columns) * clip) / public.rows
     steps = plan.settings.steps
     kept = steps - steps // 2 if solver.average else 1
@@ -347,7 +360,7 @@ def _(solver: CoordinateDescent, plan: CoordinateDescentPlan) -> float | None:
     if solver.smoothness is not None or (solver.clip is not None and not plan.problem.loss.classification):
         return None
     level = plan.mechanism.deviation(mechanisms.clipped_sum(plan.public.relation)) / plan.public.rows
-    usual = COORDINATE_CLIP.at(level) * planned_slope(plan.problem)
+    usual = planned_threshold(COORDINATE_CLIP, level, plan, plan.settings.passes / 2.0) * planned_slope(plan.problem)
     clip = usual if solver.clip is None else solver.clip / math.sqrt(_coordinates(plan))
     visits = max(1, round(plan.settings.passes / min(plan.settings.outer, plan.settings.steps)))
     kept = averaged_noise(visits, visits if solver.average else 1, 1.0 - solver.step)
@@ -378,8 +391,8 @@ def _(solver: OutputPerturbation, plan: OutputPerturbationPlan) -> float | None:
 @standard_error_of.register(SufficientStatistics)
 def _(solver: SufficientStatistics, plan: SufficientStatisticsPlan) -> float:
     """Noise of the moments with the target, and as much again from those among the columns."""
-    radius = solver.radius or math.sqrt(_coordinates(plan) + 1)
-    return plan.mechanism.part(MOMENT).deviation(moment_sensitivity(plan) * radius**2)
+    squared = solver.radius**2 if solver.radius else squared_length(_coordinates(plan) + 1, long_rows(plan))
+    return plan.mechanism.part(MOMENT).deviation(moment_sensitivity(plan) * squared)
 
 
 @standard_error_of.register(Screened)
@@ -387,6 +400,14 @@ def _(solver: Screened, plan: ScreenedPlan) -> float | None:
     """The root mean square over all columns; those that are not chosen have a coefficient of 0."""
     fit = solver.fit_plan(plan)
     return fit.standard_error and fit.standard_error * math.sqrt(_coordinates(fit) / _coordinates(plan))
+
+
+def squared_length(entries: int, exceeded: float) -> float:
+    """What this fraction of the squared lengths of normal rows exceeds, by the rule of Wilson and Hilferty."""
+    if exceeded <= 0.0:
+        return math.inf
+    unit = 2.0 / (9.0 * entries)
+    return float(entries * max(1.0 - unit + NormalDist().inv_cdf(1.0 - exceeded) * math.sqrt(unit), 0.0) ** 3)
 
 
 def _coordinates(plan: Plan) -> int:

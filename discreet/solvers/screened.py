@@ -173,7 +173,7 @@ class Screened(Solver[SelectionsThenFit, ScreenedSettings]):
     """
 
     name = "screened"
-    capabilities = Capabilities(order="F", pure=True, selects=True, scales_first=False)
+    capabilities = Capabilities(order="F", pure=True, selects=True, scales_first=False, consistent=False)
 
     columns: int | None = None
     share: float = SHARE

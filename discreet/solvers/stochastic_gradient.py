@@ -163,7 +163,7 @@ def threshold_and_grid(
     """The clipping norm of a row's gradient, and the grid and noise of the sums; from public numbers."""
     noise = plan.mechanism.multiplier / math.sqrt(plan.settings.batch * scaled.rows)  # averaged over one pass
     rule = GRADIENT_CLIP if plan.settings.batch == plan.public.rows else BATCH_CLIP
-    clip = row_threshold(solver.clip, rule.at(noise), scaled, plan)
+    clip = row_threshold(solver.clip, rule, noise, scaled, plan, plan.settings.passes / 2.0)
     return clip, plan.mechanism.grid(clip, scaled.outputs * scaled.columns, scaled.rows)
 
 

@@ -34,7 +34,7 @@ from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.plan import SQUARED_LENGTH, Plan, Settings
 
 NORM_BOUND_SHARE = 0.02  # of the budget, for the histogram of row norms: docs/defaults.md
-LONG_ROWS = 0.2  # fraction of the rows that may be clipped: they only lose weight, and the noise grows with R^2
+LONG_ROWS = 0.2  # the most rows that may be clipped: they only lose weight, and the noise grows with R^2
 ROUNDING = 1e-14  # of the trace of an exact second moment
 RADIUS, MOMENT = range(2)  # the order of the releases
 
@@ -109,10 +109,17 @@ class SufficientStatistics(Solver[BudgetSplit, SufficientStatisticsSettings]):
         if radius is None:
             unit = math.sqrt(scaled.columns + 1)
             counts = scaled.sum(partial(_length_counts, scale=scale, unit=unit))
-            allowed = LONG_ROWS * scaled.rows
+            allowed = long_rows(plan) * scaled.rows
             radius = private_norm_bound(counts, unit, allowed, split.part(RADIUS), relation, run.rng, scaled.rows)
         total = scaled.sum(partial(_moment, scale=scale, radius=radius, table_rows=scaled.rows))
         return second_moment.release(total, radius, scaled.rows, split.part(MOMENT), relation, run.rng)
+
+
+def long_rows(plan: SufficientStatisticsPlan) -> float:
+    """The fraction of the rows that may be clipped: less than what the noise adds to the variance of sampled rows."""
+    length = plan.public.columns + plan.problem.fit_intercept + 1  # squared, of a typical row
+    noise = plan.mechanism.part(MOMENT).deviation(moment_sensitivity(plan) * length)
+    return min(LONG_ROWS, noise**2 * plan.public.rows)
 
 
 def moment_sensitivity(plan: SufficientStatisticsPlan) -> mechanisms.Sensitivity:

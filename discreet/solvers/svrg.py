@@ -63,8 +63,8 @@ class Steps(ABC):
         self.scaled, self.settings = scaled, plan.settings
         self.full, self.sampled = plan.mechanism.full, plan.mechanism.sampled
         unit_sensitivity = mechanisms.clipped_sum(plan.public.relation, scaled.outputs * scaled.columns)
-        factor = GRADIENT_CLIP.at(self.full.deviation(unit_sensitivity) / scaled.rows)
-        self.clip = row_threshold(solver.clip, factor, scaled, plan)
+        noise = self.full.deviation(unit_sensitivity) / scaled.rows
+        self.clip = row_threshold(solver.clip, GRADIENT_CLIP, noise, scaled, plan, plan.settings.anchors / 2.0)
         entries = scaled.outputs * scaled.columns
         self.full_grid = self.full.grid(unit_sensitivity * self.clip, entries, scaled.rows)
         self.batch_grid = self.sampled.grid(1.0, entries, scaled.rows)  # of differences divided by their clip

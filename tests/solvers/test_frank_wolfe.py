@@ -265,6 +265,7 @@ def test_vertices_must_have_an_entry_for_each_column():
         FrankWolfe(vertices=SQUARE).plan(Problem(Squared()), Public(100, 3), Budget(1.0, 1e-3))
 
 
+@pytest.mark.filterwarnings("ignore::discreet.UtilityWarning")  # a small table
 def test_an_estimator_takes_the_constraint():
     X, y, _ = sparse_table(400, 30)
     options = {"classes": [-1.0, 1.0], "bounds": (-1.0, 1.0), "solver": "frank-wolfe"}

@@ -204,6 +204,7 @@ def test_absurdly_narrow_bounds_are_refused():
         LogisticRegression(classes=[0, 1], bounds=(0.0, 1e-310)).fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore::discreet.UtilityWarning")  # a small table
 def test_the_callers_memory_is_left_alone():
     class Wrapped:
         def __init__(self, table):

@@ -212,7 +212,8 @@ def test_a_plan_warns_where_a_constant_may_do_better(loss):
 
 def test_fit_says_so_before_anything_is_spent():
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((200, 30)), np.array([1.0, -1.0] * 100)
+    X = rng.standard_normal((200, 30))
+    y = np.where(X[:, 0] > 0.0, 1.0, -1.0)
     problem, told = Problem(Logistic(), L2(1e-3)), []
     with pytest.warns(discreet.UtilityWarning, match="predicts the same for every row"):
         discreet.solve(problem, X, y, "newton", 0.1, bounds=(-4.0, 4.0), callback=lambda *_: told.append(len(told)))

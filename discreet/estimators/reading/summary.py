@@ -11,6 +11,7 @@ from discreet._common.blocks import Groups, Shown, as_text
 from discreet._common.types import FloatArray
 from discreet.estimators.reading.coefficient_noise import CoefficientNoise, coefficient_noise
 from discreet.estimators.reading.linear_form import LinearForm, has_end, linear_form
+from discreet.estimators.reading.prediction_only import why_prediction_only
 from discreet.estimators.stored_plan import plan_of
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ class ModelSummary(Shown):
         Coefficients, intercept, ranges and classes.
     noise : CoefficientNoise
         The standard deviation of the noise in each coefficient, or why it is not known.
+    prediction_only : str
+        Why the coefficients are for prediction only: what moves them beside noise and the choice of the rows; empty
+        where nothing does, or where the plan is not known.
     guarantee : Guarantee
         The guarantee that holds for the model.
     solver : str
@@ -47,6 +51,7 @@ class ModelSummary(Shown):
     estimator: str
     form: LinearForm
     noise: CoefficientNoise
+    prediction_only: str
     guarantee: Guarantee
     solver: str
     chosen_because: str
@@ -100,6 +105,7 @@ class ModelSummary(Shown):
                 }
                 for k in range(form.intercept.size)
             ],
+            "prediction_only": self.prediction_only or None,
             "noise": {
                 "kind": noise.kind,
                 "why": noise.why,
@@ -132,6 +138,7 @@ def summarise(estimator: Any, planned: tuple[Plan | None, str] | None = None) ->
         estimator=type(estimator).__name__,
         form=form,
         noise=coefficient_noise(estimator, plan, why_no_plan),
+        prediction_only="" if plan is None else why_prediction_only(plan, getattr(estimator, "scaling_", None)),
         guarantee=estimator.guarantee_,
         solver="not known" if plan is None else plan.solver.name,
         chosen_because="" if plan is None else plan.chosen_because,

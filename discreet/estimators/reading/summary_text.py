@@ -38,6 +38,8 @@ def _facts(summary: ModelSummary) -> Facts:
         lines["chosen because"] = summary.chosen_because
     if release is not None and release.rows is not None:
         lines["table"] = f"{release.rows:,} {summary.guarantee.unit}s, {summary.form.columns:,} columns"
+    if summary.prediction_only:
+        lines["coefficients"] = f"for prediction only: {summary.prediction_only}"
     if summary.form.labels:
         lines["classes"] = ", ".join(repr(label) for label in summary.form.labels)
     return Facts(tuple(lines.items()))

@@ -24,7 +24,14 @@ from discreet.problem.problem import Problem
 from discreet.problem.scaled_block import ScaledBlock
 from discreet.problem.scaled_problem import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan, unscaled
-from discreet.solvers._shared.descents import COORDINATE_CLIP, NoiseRule, typical_slope
+from discreet.solvers._shared.descents import (
+    COORDINATE_CLIP,
+    ClippingRule,
+    NoiseRule,
+    largest_entries,
+    planned_threshold,
+    typical_slope,
+)
 from discreet.solvers.base import Plan, Run, Solver
 from discreet.solvers.plan import M, S
 
@@ -173,11 +180,13 @@ def thresholds(
     scaled: BlockwiseProblem,
     plan: Plan,
     bound: FloatArray,
-    rule: NoiseRule = COORDINATE_CLIP,
+    rule: ClippingRule = COORDINATE_CLIP,
+    averaged: float = 1.0,
+    entries: int = 1,
 ) -> FloatArray:
     """C_j = C sqrt(M_j / sum M); infinite where there is no noise and no threshold was asked for.
 
-    `relative_noise` is the standard deviation of the noise on a mean of numbers clipped to 1.
+    `relative_noise` is the standard deviation of the noise on a mean of numbers clipped to 1; see `planned_threshold`.
     """
     if clip is None and plan.budget.is_infinite:
         return np.full(scaled.columns, np.inf)
@@ -185,4 +194,9 @@ def thresholds(
     if clip is not None:
         return clip * share
     unit = typical_slope(plan.problem, scaled.scaling) * math.sqrt(float(bound.sum()) / plan.problem.loss.smoothness)
-    return rule.at(relative_noise) * unit * share
+    # Beyond the largest entry that any scaled row can have, in units of its column's, nothing is left to clip.
+    usual, lipschitz, most = unit * share, plan.problem.loss.lipschitz, math.inf
+    if math.isfinite(lipschitz) and usual.any():
+        largest = lipschitz * largest_entries(plan.problem, scaled.scaling)
+        most = float((largest[usual > 0.0] / usual[usual > 0.0]).max()) or math.inf
+    return min(planned_threshold(rule, relative_noise, plan, averaged, entries), most) * usual

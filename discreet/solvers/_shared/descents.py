@@ -1,9 +1,9 @@
 """What the descents share: public sizes of gradients, the loop that steps, reports and averages, runs without noise.
 
 Thresholds at which gradients are clipped follow the noise. The noise level is a public fact, so a default that is tight
-where noise is strong and loose where it is weak costs nothing. The form is derived, the numbers are tuned on public
-tables and are not theory (docs/defaults.md); no guarantee depends on them. Averaging the later iterates averages their
-noise.
+where noise is strong and that grows without bound as it vanishes costs nothing. The form is derived, the numbers are
+tuned on public tables and are not theory (docs/defaults.md); no guarantee depends on them. Averaging the later iterates
+averages their noise.
 
 Where epsilon is infinite, no noise is added, and a solver runs its own steps until a certificate says "optimal". Steps
 that converge slowly, by nature or on a badly conditioned table, are cut off after a fixed amount of work, and
@@ -38,11 +38,7 @@ from discreet.solvers.plan import Plan
 
 
 class NoiseRule(NamedTuple):
-    """min(most, factor / noise^power).
-
-    For clipping thresholds, in units of a typical gradient: a lower one lowers the noise in proportion and adds a
-    bias that does not fade with more rows.
-    """
+    """min(most, factor / noise^power): how many steps are made under this noise."""
 
     factor: float
     power: float
@@ -53,9 +49,47 @@ class NoiseRule(NamedTuple):
         return self.most if relative_noise == 0.0 else min(self.most, self.factor * relative_noise**-self.power)
 
 
-COORDINATE_CLIP = NoiseRule(0.16, 0.45, 4.0)  # single entries of the rows' gradients
-GRADIENT_CLIP = NoiseRule(0.13, 0.35, 2.0)  # whole gradients, summed over all rows
-BATCH_CLIP = NoiseRule(0.126, 0.235, 1.0)  # whole gradients, summed over few rows
+QUIET = 0.25  # of the error of sampled rows: noise of this size adds a sixteenth to their variance
+
+
+class ClippingRule(NamedTuple):
+    """A clipping threshold, in units of a typical size, that grows without bound as the noise falls.
+
+    Where noise is strong, factor / noise^power, which weighs it against what lies beyond the threshold. Where it is
+    weaker than the error of sampled rows, nothing is gained by a bias: the threshold grows until its noise is a part
+    `QUIET` of that error, at most to noise^(-1/4), so that noise and bias both vanish: docs/defaults.md.
+    """
+
+    factor: float
+    power: float
+
+    def at(self, noise: float, sampling: float = 0.0) -> float:
+        """The threshold, for noise of this standard deviation on a mean of numbers clipped to 1.
+
+        `sampling` is the error of that mean because rows are sampled, for numbers of size 1.
+        """
+        if noise == 0.0:
+            return math.inf
+        return max(self.factor * noise**-self.power, min(QUIET * sampling / noise, noise**-0.25))
+
+
+COORDINATE_CLIP = ClippingRule(0.16, 0.45)  # single entries of the rows' gradients
+GRADIENT_CLIP = ClippingRule(0.13, 0.35)  # whole gradients, summed over all rows
+BATCH_CLIP = ClippingRule(0.126, 0.235)  # whole gradients, summed over few rows
+
+
+def planned_threshold(rule: ClippingRule, noise: float, plan: Plan, averaged: float = 1.0, entries: int = 1) -> float:
+    """The threshold of a plan, in units of a typical size; from public facts alone.
+
+    `averaged` releases with noise of this standard deviation are averaged in the result. What is clipped has so many
+    `entries`, which share its length evenly.
+    """
+    return rule.at(noise, math.sqrt(averaged / (plan.public.rows * entries)))
+
+
+def row_entries(plan: Plan) -> int:
+    """The number of entries of the gradient of a row."""
+    return plan.problem.loss.outputs * (plan.public.columns + plan.problem.fit_intercept)
 
 
 def typical_slope(problem: Problem, scaling: ColumnScaling) -> float:
@@ -70,22 +104,47 @@ def planned_slope(problem: Problem) -> float:
     return float(min(problem.loss.lipschitz, np.sqrt(problem.loss.outputs))) if problem.loss.classification else 1.0
 
 
-def row_threshold(clip: float | None, factor: float, scaled: BlockwiseProblem, plan: Plan) -> float:
-    """The clipping norm of a row's gradient: as asked, none without noise, else from typical sizes."""
+def row_threshold(
+    clip: float | None, rule: ClippingRule, noise: float, scaled: BlockwiseProblem, plan: Plan, averaged: float = 1.0
+) -> float:
+    """The clipping norm of a row's gradient: as asked, none without noise, else from public and released numbers.
+
+    By the rule from typical sizes, but never more than what no gradient can exceed. `noise` is the standard deviation
+    of the noise on a mean of gradients clipped to 1, `averaged` how many such means are averaged in the result.
+    """
     if clip is not None:
         return clip
     if plan.budget.is_infinite:
         return math.inf
-    return factor * typical_slope(plan.problem, scaled.scaling) * math.sqrt(_mean_square_norm(scaled))
+    planned = planned_threshold(rule, noise, plan, averaged, row_entries(plan))
+    return min(planned * typical_length(plan.problem, scaled.scaling), largest_length(plan.problem, scaled.scaling))
+
+
+def typical_length(problem: Problem, scaling: ColumnScaling) -> float:
+    """How long the gradient of a row usually is, from public or released numbers."""
+    return typical_slope(problem, scaling) * math.sqrt(_mean_square_norm(problem, scaling))
+
+
+def largest_length(problem: Problem, scaling: ColumnScaling) -> float:
+    """The bound on the length of the gradient of a row, whatever the row is; infinite if slopes have none."""
+    with np.errstate(over="ignore"):
+        return problem.loss.lipschitz * float(np.linalg.norm(largest_entries(problem, scaling)))
+
+
+def largest_entries(problem: Problem, scaling: ColumnScaling) -> FloatArray:
+    """How large the entries of a scaled row can be, whatever the row is; the intercept's is 1."""
+    with np.errstate(over="ignore"):
+        farthest = np.maximum(scaling.high - scaling.shift, scaling.shift - scaling.low) * scaling.gain
+    return np.append(farthest, np.ones(int(problem.fit_intercept)))
 
 
 def curvature_bound(scaled: BlockwiseProblem) -> float:
     """beta: the largest eigenvalue of the Hessian is at most its trace."""
-    return scaled.problem.loss.smoothness * _mean_square_norm(scaled)
+    return scaled.problem.loss.smoothness * _mean_square_norm(scaled.problem, scaled.scaling)
 
 
-def _mean_square_norm(scaled: BlockwiseProblem) -> float:
-    return float(scaled.scaling.second_moment.sum()) + scaled.problem.fit_intercept
+def _mean_square_norm(problem: Problem, scaling: ColumnScaling) -> float:
+    return float(scaling.second_moment.sum()) + problem.fit_intercept
 
 
 def averaged_noise(steps: int, averaged: int, memory: float) -> float:

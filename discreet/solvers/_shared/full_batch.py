@@ -67,7 +67,7 @@ class NoisyGradient:
     def __init__(self, scaled: BlockwiseProblem, plan: FullBatchPlan, clip: float | None) -> None:
         self.scaled, self.mechanism, self.steps = scaled, plan.mechanism, plan.settings.steps
         self.relation = plan.public.relation
-        self.clip = row_threshold(clip, GRADIENT_CLIP.at(self._relative_noise()), scaled, plan)
+        self.clip = row_threshold(clip, GRADIENT_CLIP, self._relative_noise(), scaled, plan, self.steps / 2.0)
         self.sensitivity = mechanisms.clipped_sum(self.relation, scaled.outputs * scaled.columns)
         if math.isfinite(self.clip):
             self.sensitivity = self.sensitivity * self.clip

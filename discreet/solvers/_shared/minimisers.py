@@ -39,7 +39,7 @@ from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import ScaledBlock, ScaledProblem, scale_problem
 from discreet.scaling.plan import ScalingPlan
 from discreet.scaling.public_scales import with_public_scales
-from discreet.solvers._shared.descents import NoiseRule
+from discreet.solvers._shared.descents import ClippingRule
 from discreet.solvers.base import Solver, calibrated
 from discreet.solvers.plan import M, S
 
@@ -170,7 +170,9 @@ def _after(scaled: ScaledProblem, w: FloatArray, step: float, count: int) -> Flo
     return next(islice(accelerated_steps(scaled, w, step, restarts=False), count - 1, None))
 
 
-ROW_NORM = NoiseRule(0.13, 0.38, 1.5)  # of shortened rows, in units of a typical norm; tuned: docs/defaults.md
+# Of shortened rows, in units of a typical norm, where noise is strong and where it is weak: docs/defaults.md. A ridge
+# and noise grow with the square of the norm, so that it grows more slowly than a clipping threshold.
+ROW_NORM, LONGEST_ROW = ClippingRule(0.13, 0.38), ClippingRule(0.42, 0.2)
 
 
 @dataclass(frozen=True)
@@ -202,7 +204,8 @@ def radius_of(problem: Problem, public: Public, budget: Budget, row_norm: float 
     have mean square 1.
     """
     if row_norm is None:
-        row_norm = ROW_NORM.at(_relative_noise(problem, public, budget))
+        noise = _relative_noise(problem, public, budget)
+        row_norm = min(ROW_NORM.at(noise), LONGEST_ROW.at(noise))
     return math.sqrt(row_norm**2 * public.columns + problem.fit_intercept)
 
 

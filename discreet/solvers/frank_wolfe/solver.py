@@ -29,7 +29,13 @@ from discreet.problem.penalties import Zero
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import BlockwiseProblem, ScaledProblem
 from discreet.scaling.plan import ScalingPlan
-from discreet.solvers._shared.descents import NoiseRule, typical_slope, until_optimal
+from discreet.solvers._shared.descents import (
+    ClippingRule,
+    largest_entries,
+    planned_threshold,
+    typical_slope,
+    until_optimal,
+)
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated, refused
 from discreet.solvers.frank_wolfe.vertices import Hull, Path, Polytope, begin
 from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
@@ -37,7 +43,7 @@ from discreet.solvers.plan import OF_THE_THRESHOLD, Plan, Settings
 FEWEST_STEPS, MOST_STEPS = 5, 300  # limits of the default number of steps: docs/defaults.md
 NOISELESS_STEPS = 1_000  # where epsilon is infinite; accelerated steps follow them
 LEVEL_ROUNDING = 2.0**-50  # of a level, for every row and term: exact sums are multiplied and added in doubles
-ENTRY_CLIP = NoiseRule(0.3, 0.35, 2.0)  # of entries of the rows' gradients; tuned on tables: docs/defaults.md
+ENTRY_CLIP = ClippingRule(0.3, 0.35)  # of entries of the rows' gradients; tuned on tables: docs/defaults.md
 
 
 NOT_OF_STORED_ROWS = "without noise it needs all rows in memory for general vertices (FrankWolfe(steps=...) does not)"
@@ -83,7 +89,7 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
     name = "frank-wolfe"
     capabilities = Capabilities(
         order="F", pure=True, single_output=True, selects=True, compiled=("slope",), stored=True, copied=True,
-        freezes=False,
+        freezes=False, consistent=False,
     )  # fmt: skip
 
     steps: int | None = None
@@ -200,14 +206,14 @@ class FrankWolfe(Solver[VertexSelections, FrankWolfeSettings]):
             return self.clip
         if plan.budget.is_infinite:
             return math.inf
-        scaling, loss = scaled.scaling, scaled.problem.loss
+        scaling = scaled.scaling
         mechanism = plan.mechanism
         relative_noise = mechanism.scale(mechanisms.clipped_sum(plan.public.relation)) / plan.public.rows
         intercept = float(scaled.problem.fit_intercept)  # its column is all ones
         largest = max(float(scaling.second_moment.max()), intercept) or 1.0
-        typical = ENTRY_CLIP.at(relative_noise) * typical_slope(plan.problem, scaling) * math.sqrt(largest)
-        farthest = np.maximum(scaling.high - scaling.shift, scaling.shift - scaling.low) / scaling.scale
-        return min(typical, loss.lipschitz * (max(float(farthest.max()), intercept) or 1.0))
+        typical = typical_slope(plan.problem, scaling) * math.sqrt(largest)
+        most = scaled.problem.loss.lipschitz * (float(largest_entries(scaled.problem, scaling).max()) or 1.0)
+        return min(planned_threshold(ENTRY_CLIP, relative_noise, plan) * typical, most)
 
 
 _NOT_NEEDED = np.empty(0)

@@ -130,7 +130,7 @@ def threshold(solver: FTRL, scaled: ScaledProblem, plan: FTRLPlan, rows: int) ->
     """The clipping norm for a tree over so many rows, from public and released numbers."""
     deviation = plan.mechanism.deviation(mechanisms.clipped_sum(plan.public.relation))
     noise = deviation * row_norm(solver.aggregation, plan.settings.leaves) / rows  # on the last sum
-    return row_threshold(solver.clip, BATCH_CLIP.at(noise), scaled, plan)
+    return row_threshold(solver.clip, BATCH_CLIP, noise, scaled, plan)
 
 
 def leaf_gradient(
@@ -187,7 +187,7 @@ class FTRL(Solver[RunningSumGaussian, FTRLSettings]):
     """
 
     name = "ftrl"
-    capabilities = Capabilities(start=True)
+    capabilities = Capabilities(start=True, consistent=False)
 
     leaves: int | None = None
     epochs: int | None = None

@@ -431,7 +431,7 @@ class Newton(Solver[BudgetSplit, planning.NewtonSettings]):
     """
 
     name = "newton"
-    capabilities = Capabilities(separable_only=True, start=True, persons=True, stored=True)
+    capabilities = Capabilities(shrinks=True, separable_only=True, start=True, persons=True, stored=True)
 
     steps: int | None = None
     clip: float | None = None

@@ -293,7 +293,8 @@ class SketchedDescent(CoordinateSolver[mechanisms.Gaussian, SketchedSettings]):
         large = sketch.mean_size >= LARGE_SET
         rule = GRADIENT_CLIP if large else COORDINATE_CLIP  # the length of a long vector varies little
         step = self.step if self.step is not None else LARGE_SET_STEP if large else 1.0
-        clip = thresholds(self.clip, float(noise_level), scaled, plan, bound, rule)
+        kept = (max(1.0, plan.settings.steps * sketch.mean_size / (2.0 * scaled.columns)), round(sketch.mean_size))
+        clip = thresholds(self.clip, float(noise_level), scaled, plan, bound, rule, *kept if large else kept[:1])
         grid = mechanism.grid(unit, sketch.largest_size, plan.public.rows)
         return SketchSizes(sketch, bound, bound * inflation, step, clip, grid)
 

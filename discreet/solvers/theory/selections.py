@@ -17,7 +17,7 @@ from discreet.privacy.mechanisms.perturbations import OutputNoise, SphericalLapl
 from discreet.problem.column_scaling import ColumnScaling
 from discreet.problem.constraints import AxisPolytope
 from discreet.problem.scaled_problem import scaled_penalty_terms
-from discreet.solvers._shared.descents import COORDINATE_CLIP, planned_slope
+from discreet.solvers._shared.descents import COORDINATE_CLIP, planned_slope, planned_threshold
 from discreet.solvers._shared.minimisers import row_curvature
 from discreet.solvers.exponential import TARGET_SPREADS, ExponentialMechanism, ExponentialPlan, loss_range, unit_set
 from discreet.solvers.frank_wolfe.solver import ENTRY_CLIP, FrankWolfe, FrankWolfePlan
@@ -111,7 +111,12 @@ def _noise(solver: GreedyCoordinateDescent, plan: GreedyPlan, smooth: np.ndarray
     relative = plan.mechanism.deviation(mechanisms.clipped_sum(plan.public.relation)) / plan.public.rows
     if solver.clip is not None:
         return relative * solver.clip / math.sqrt(float(smooth.sum()))
-    return relative * COORDINATE_CLIP.at(relative) * planned_slope(plan.problem) / math.sqrt(float(smooth[0]))
+    return (
+        relative
+        * planned_threshold(COORDINATE_CLIP, relative, plan)
+        * planned_slope(plan.problem)
+        / math.sqrt(float(smooth[0]))
+    )
 
 
 @bound_of.register(FrankWolfe)
@@ -128,7 +133,11 @@ def _(solver: FrankWolfe, plan: FrankWolfePlan, radius: float) -> Bound | None:
     if settings.schedule == "constant" and gap is None:
         return None
     relative = plan.mechanism.scale(mechanisms.clipped_sum(plan.public.relation)) / plan.public.rows
-    clip = solver.clip if solver.clip is not None else ENTRY_CLIP.at(relative) * planned_slope(problem)
+    clip = (
+        solver.clip
+        if solver.clip is not None
+        else planned_threshold(ENTRY_CLIP, relative, plan) * planned_slope(problem)
+    )
     bound = frank_wolfe_bound(
         settings.steps,
         settings.vertices,

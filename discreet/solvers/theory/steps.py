@@ -18,7 +18,13 @@ from discreet.privacy.mechanisms.aggregation import row_norm
 from discreet.problem.column_scaling import ColumnScaling
 from discreet.problem.scaled_problem import BlockwiseProblem
 from discreet.solvers._shared.coordinates import Loops
-from discreet.solvers._shared.descents import BATCH_CLIP, curvature_bound, planned_slope, tail_length
+from discreet.solvers._shared.descents import (
+    BATCH_CLIP,
+    curvature_bound,
+    planned_slope,
+    planned_threshold,
+    tail_length,
+)
 from discreet.solvers._shared.full_batch import FullBatchPlan, NoisyGradient
 from discreet.solvers.admm import ADMM
 from discreet.solvers.coordinate_descent import CoordinateDescent, CoordinateDescentPlan, CoordinateDescentSettings
@@ -278,7 +284,11 @@ def _(solver: FTRL, plan: FTRLPlan, radius: float) -> Bound | None:
     noise = plan.mechanism.deviation(unit) * row_norm(solver.aggregation, settings.leaves) / public.rows
     clip = solver.clip
     if clip is None:
-        clip = BATCH_CLIP.at(noise) * planned_slope(problem) * math.sqrt(coordinates)
+        clip = (
+            planned_threshold(BATCH_CLIP, noise, plan, entries=coordinates)
+            * planned_slope(problem)
+            * math.sqrt(coordinates)
+        )
     bound = ftrl_bound(
         settings.leaves,
         coordinates,
