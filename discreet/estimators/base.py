@@ -353,15 +353,16 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
     def inference_(self) -> Inference:
         """Estimates with standard errors, intervals and tests; only after a fit with `inference`."""
         check_is_fitted(self, "coef_")
-        if self.__dict__.get("_inference") is None:
+        found: Inference | None = self.__dict__.get("_inference")
+        if found is None:
             released = getattr(self.__dict__.get("solution_"), "released", None)
             if released is None:
                 raise AttributeError(
                     "this fit was not planned for intervals, and its coefficients have none that hold; fit with "
                     "inference=True."
                 )
-            self._inference = inference_of(self, released)
-        return self._inference
+            found = self._inference = inference_of(self, released)
+        return found
 
     def _margins(self, X: Any) -> Any:
         """Linear predictor, with entries clipped to the ranges that the fit used."""

@@ -74,6 +74,13 @@ def solver_of(model: Any) -> Any:
     return NewtonInference(robust=model.inference == "robust")
 
 
+def why_no_intervals(model: Any, public: Public, classes: int = 2) -> str | None:
+    """Why `inference=True` would be refused for a table with these public facts; None if it would not."""
+    from discreet.solvers.newton.inference import NewtonInference
+
+    return NewtonInference().why_refused(model._problem(classes), public, budget_for(model, public))
+
+
 def run_settings(model: Any) -> dict[str, Any]:
     """How `run_plan` runs a plan of a model: with which noise, where it is booked, and what people see of it."""
     note = type(model).__name__

@@ -25,6 +25,7 @@ from discreet._common.codec import Count, Format, Size, built, by_name, ends, fr
 from discreet._common.types import FloatArray
 from discreet.data.public_inputs import PublicModel
 from discreet.data.schema import Schema
+from discreet.inference.results import Inference
 from discreet.estimators.names import CLASSIFIERS, REGRESSORS
 from discreet.estimators.stored_plan import PlanFacts, plan_facts, read_scaling, write_scaling
 from discreet.privacy.budget import Budget
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 # Not written: a seed removes the noise, the address of a ledger may hold a password, and a public table may be large;
 # that there was one is told by the guarantee.
+SELDOM_WRITTEN = ("inference",)  # at their default
 NEVER_WRITTEN = ("random_state", "ledger", "dataset", "verbose", "public_table")
 
 
@@ -59,7 +61,9 @@ FORMAT = Format("discreet model", 2)  # 1 lacked `weighted`, and left out parame
 
 def write_parameters(estimator: Any) -> dict[str, Any]:
     """The parameters as JSON values; one that a file cannot hold is a ValueError."""
+    usual = {field.name: field.default for field in fields(estimator)}
     given = {name: value for name, value in estimator.get_params(deep=False).items() if name not in NEVER_WRITTEN}
+    given = {name: value for name, value in given.items() if name not in SELDOM_WRITTEN or value != usual[name]}
     return {name: _write(name, value) for name, value in given.items()}
 
 
@@ -220,6 +224,7 @@ def to_dict(estimator: Any, schema: Schema | None = None) -> dict[str, Any]:
         "scaling": write_scaling(estimator, classifier=classes is not None),
         "plan": None if facts is None else written(facts, "booleans", "persons"),
         "guarantee": estimator.guarantee_.to_dict(),
+        **({"inference": written(estimator.inference_)} if hasattr(estimator, "inference_") else {}),
         "schema": None if schema is None else schema.to_dict(),
     }
 
@@ -259,6 +264,7 @@ class _Content:
     schema: Schema | None
     scaling: Any = None
     plan: PlanFacts | None = None
+    inference: Inference | None = None
 
 
 def from_dict(content: Any) -> ModelFile:
@@ -285,7 +291,9 @@ def from_dict(content: Any) -> ModelFile:
     if found.feature_names is not None:
         estimator.feature_names_in_ = np.array(found.feature_names, dtype=object)
     estimator.guarantee_ = found.guarantee
+    estimator._inference = found.inference
     _check_shapes(estimator, classifier)
+    _check_inference(estimator, found.inference, classifier)
     _check_size(estimator)
     if found.schema is not None and len(found.schema.feature_names) != found.columns:
         raise ValueError(f"its schema has {len(found.schema.feature_names)} features, its model {found.columns}.")
@@ -311,6 +319,15 @@ def _checked_ranges(ranges: _Ranges, columns: int) -> tuple[Any, Any]:
     if (low == np.inf).any() or (high == -np.inf).any():
         raise ValueError("its ranges hold no number.")
     return low, high
+
+
+def _check_inference(estimator: Any, found: Inference | None, classifier: bool) -> None:
+    if found is None:
+        return
+    link = "logit" if classifier else "log" if getattr(estimator, "_log_link", False) else "identity"
+    names = len(found.names) - found.has_intercept
+    if estimator.inference is False or found.link != link or names != estimator.n_features_in_:
+        raise ValueError("its inference does not fit the model.")
 
 
 def _check_size(estimator: Any) -> None:

@@ -35,9 +35,6 @@ def covariance(released: Released, found: Estimate, rows: int) -> Covariance:
     inner = sampling + released.variance * identity
     inner = inner + 0.5 * square * (float(moved @ moved) * identity + np.outer(moved, moved))
     total = bread @ inner @ bread
-    # What the noise of the Hessian adds on average to the product, to second order.
-    first = bread @ (np.trace(bread) * identity + bread) @ total
-    total = total + 0.5 * square * (first + first.T + bread @ (np.trace(total) * identity + total) @ bread)
     back = released.metric.vectors / np.sqrt(released.metric.values)
     return Covariance(total, bread @ sampling @ bread).mapped(back)
 

@@ -100,7 +100,7 @@ def _whitened(released: Released, matrix: FloatArray) -> FloatArray:
 def expected_hessian(moment: FloatArray, w: FloatArray, loss: Loss, intercept: bool) -> FloatArray:
     """E[h(z'w) z z'] for normal rows z with this second moment, h being the curvature of the loss.
 
-    With scores s = z'w of mean m and variance v, z is its mean + a (s - m) / sqrt(v) + a part that does not depend on s.
+    With scores s = z'w of mean m and variance v, z is its mean + a (s - m) / sqrt(v) + a rest without s.
     """
     if isinstance(loss, Squared):
         return moment

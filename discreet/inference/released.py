@@ -1,4 +1,4 @@
-"""What a fit releases for its standard errors. Everything here has noise, or is public: docs/guarantees/inference.md."""
+"""What a fit releases for its standard errors. All of it has noise, or is public: docs/guarantees/inference.md."""
 
 from __future__ import annotations
 

@@ -235,11 +235,11 @@ class Inference:
         told = {"valid": self.valid, "reasons": list(self.reasons), "alpha": alpha, "link": self.link}
         return told | {"robust": self.robust, "terms": terms}
 
-    def text(self, alpha: float = 0.05) -> str:
-        """Return the table for people."""
+    def text(self, alpha: float = 0.05, shown: Sequence[int] | None = None) -> str:
+        """Return the table for people; with `shown`, of these columns and the intercept."""
         from discreet.inference.text import describe
 
-        return describe(self, alpha)
+        return describe(self, alpha, shown)
 
     def __str__(self) -> str:
         return self.text()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from discreet._common.text import facts, one_line, table
+from discreet._common.text import facts, one_line, paragraph, table
 
 if TYPE_CHECKING:
     from discreet.inference.results import Inference
@@ -12,11 +13,11 @@ if TYPE_CHECKING:
 NAME = 30  # characters of a column's name, at most
 
 
-def describe(found: Inference, alpha: float) -> str:
+def describe(found: Inference, alpha: float, shown: Sequence[int] | None = None) -> str:
     """The table with what its words mean, or the reasons why there is none."""
     if not found.valid:
-        return "\n".join(found.reasons)
-    return f"{table([header(alpha), *lines(found, alpha)])}\n\n{facts(notes(found, alpha).items())}"
+        return "\n".join(paragraph(one_line(reason)) for reason in found.reasons)
+    return f"{table([header(alpha), *lines(found, alpha, shown)])}\n\n{facts(notes(found, alpha).items())}"
 
 
 def header(alpha: float) -> tuple[str, ...]:
@@ -24,14 +25,16 @@ def header(alpha: float) -> tuple[str, ...]:
     return "", "estimate", "std err", "of it noise", "z", "P>|z|", f"[{alpha / 2:.3g}", f"{1.0 - alpha / 2:.3g}]"
 
 
-def lines(found: Inference, alpha: float) -> list[tuple[str, ...]]:
-    """One line for each coefficient."""
+def lines(found: Inference, alpha: float, shown: Sequence[int] | None = None) -> list[tuple[str, ...]]:
+    """One line for each of these columns, or for all, and one for the intercept."""
+    size = len(found.names)
+    places = range(size) if shown is None else [*shown, *range(size - found.has_intercept, size)]
     ends = found.conf_int(alpha)
     columns = (found.params, found.bse, found.noise, found.tvalues, found.pvalues, ends[:, 0], ends[:, 1])
     kinds = ("{:.4g}", "{:.3g}", "{:.3g}", "{:.2f}", "{:.3f}", "{:.4g}", "{:.4g}")
     return [
-        (one_line(name, NAME), *(kind.format(column[k]) for kind, column in zip(kinds, columns, strict=True)))
-        for k, name in enumerate(found.names)
+        (one_line(found.names[k], NAME), *(kind.format(column[k]) for kind, column in zip(kinds, columns, strict=True)))
+        for k in places
     ]
 
 
@@ -40,7 +43,7 @@ def notes(found: Inference, alpha: float) -> dict[str, str]:
     told = {
         "estimate": "per unit of the column; not shrunk, so that it differs from coef_, which is for prediction.",
         "std err": "of sampling and privacy noise together: its square is that of the noise plus that of sampling.",
-        "interval": f"holds the true coefficient in {1.0 - alpha:.4g} of fits: docs/inference.md says of which and when.",
+        "interval": f"holds the true coefficient in {1.0 - alpha:.4g} of fits; docs/inference.md says when.",
     }
     if found.robust:
         told["robust"] = "large residuals count less: the usual coefficient if errors are symmetric around 0."

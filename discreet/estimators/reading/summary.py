@@ -13,6 +13,7 @@ from discreet.estimators.reading.linear_form import LinearForm, has_end, linear_
 from discreet.estimators.stored_plan import plan_of
 
 if TYPE_CHECKING:
+    from discreet.inference import Inference
     from discreet.privacy.guarantee import Guarantee
     from discreet.solvers import Plan
 
@@ -41,6 +42,8 @@ class ModelSummary:
         Why "auto" took this solver; empty where the caller named it.
     scaling : str or None
         How the ranges were found, a key of the words in which a plan tells it; None if that is not known.
+    inference : Inference or None
+        Estimates with intervals, where the fit was planned for them.
     """
 
     estimator: str
@@ -50,6 +53,7 @@ class ModelSummary:
     solver: str
     chosen_because: str
     scaling: str | None
+    inference: Inference | None = None
 
     @property
     def per_range(self) -> FloatArray:
@@ -103,6 +107,7 @@ class ModelSummary:
                 "coef_per_unit": None if noise.per_unit is None else noise.per_unit.tolist(),
                 "intercept": noise.intercept,
             },
+            **({} if self.inference is None else {"inference": self.inference.to_dict()}),
             "privacy": {
                 "epsilon": guarantee.epsilon if guarantee.is_private else "inf",
                 "delta": guarantee.delta,
@@ -133,6 +138,7 @@ def summarise(estimator: Any, planned: tuple[Plan | None, str] | None = None) ->
         solver="not known" if plan is None else plan.solver.name,
         chosen_because="" if plan is None else plan.chosen_because,
         scaling=None if plan is None else plan.scaling_plan.method,
+        inference=getattr(estimator, "inference_", None),
     )
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 NAME = 34  # characters of a column's name, at most
 HEADER = ("column", "low", "high", "per unit", "per range", "noise")
+INTERVALS = "Estimates with intervals (the coefficients above are shrunk to predict well, and have none)"
 DOUBTFUL = 2.0  # standard deviations of noise that a coefficient must exceed for its sign to be told
 
 
@@ -26,6 +27,8 @@ def describe(summary: ModelSummary, columns: int) -> str:
     shown = sorted(most_moving(summary, columns))
     for output in range(form.intercept.size):
         blocks.append(f"{heading(summary, output)}:\n{table([HEADER, *lines_of(summary, output, shown)])}")
+    if summary.inference is not None:
+        blocks.append(f"{INTERVALS}:\n\n{summary.inference.text(shown=shown)}")
     return "\n\n".join([*blocks, _notes(summary, shown), _privacy(summary)])
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -106,11 +106,11 @@ class NewtonInference(Newton):
         return found or super().why_incompatible(problem, budget)
 
     def plan(self, problem: Problem, public: Public, budget: Budget) -> InferencePlan:
-        if (reason := self._why_refused(problem, public, budget)) is not None:
+        if (reason := self.why_refused(problem, public, budget)) is not None:
             raise IncompatibleSolverError(f"{REFUSED}{reason}.")
         return super().plan(problem, public, budget)
 
-    def _why_refused(self, problem: Problem, public: Public, budget: Budget) -> str | None:
+    def why_refused(self, problem: Problem, public: Public, budget: Budget) -> str | None:
         """Why public facts allow no intervals; None if they do."""
         if (reason := self.why_incompatible(problem, budget)) is not None:
             return reason.removeprefix(REFUSED)
@@ -137,9 +137,11 @@ class NewtonInference(Newton):
         """From how many rows on intervals are given for such a table at this budget; None: never."""
 
         def enough(rows: int) -> bool:
+            if budget.delta == public.rows**-2.0:  # the usual one, which falls with the rows
+                return self.finds_enough(problem, replace(public, rows=rows), replace(budget, delta=rows**-2.0))
             return self.finds_enough(problem, replace(public, rows=rows), budget)
 
-        high = 1
+        high = 2
         while not enough(high):
             high *= 2
             if high > MOST_ROWS:
