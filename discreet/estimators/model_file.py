@@ -25,9 +25,9 @@ from discreet._common.codec import Count, Format, Size, built, by_name, ends, fr
 from discreet._common.types import FloatArray
 from discreet.data.public_inputs import PublicModel
 from discreet.data.schema import Schema
-from discreet.inference.results import Inference
 from discreet.estimators.names import CLASSIFIERS, REGRESSORS
 from discreet.estimators.stored_plan import PlanFacts, plan_facts, read_scaling, write_scaling
+from discreet.inference.results import Inference
 from discreet.privacy.budget import Budget
 from discreet.privacy.guarantee import Guarantee
 from discreet.problem.constraints import CONSTRAINTS, Constraint
