@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet._common.text import one_line
 from discreet.inference.covariance import shrunk_meat
 from discreet.problem.losses import Squared
 from discreet.scaling.second_moment import noise_edge
@@ -17,18 +19,21 @@ if TYPE_CHECKING:
     from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.losses import Loss
 
+NAME = 40  # characters of a column's name, at most
 MOST_NOISE = 2.0  # edge of the noise of the Hessian over its least eigenvalue: docs/inference.md has the measurements
 LONGEST_STEP = 0.3  # from the iterates to the estimate, in the norm of the Hessian: beyond it is no quadratic
 LONGEST_LINEAR_STEP = 1.0  # the same in deviations of the residuals: thresholds were learned for the iterates'
 
 
-def why_refused(released: Released, found: Estimate, loss: Loss, scaling: ColumnScaling) -> tuple[str, ...]:
+def why_refused(
+    released: Released, found: Estimate, loss: Loss, scaling: ColumnScaling, names: Sequence[str]
+) -> tuple[str, ...]:
     """Why no interval is given, one sentence each; empty if one is."""
     if scaling.frozen.any():
-        which = ", ".join(map(str, np.flatnonzero(scaling.frozen)[:5]))
+        lost = np.flatnonzero(scaling.frozen)
+        which = one_line(names[lost[0]], NAME) + (f" and {lost.size - 1} more" if lost.size > 1 else "")
         return (
-            f"No interval can be given: column {which} could not be told from noise; declare its bounds, or leave it "
-            "out.",
+            f"No interval can be given: column {which} could not be told from noise; declare bounds, or leave it out.",
         )
     if scaling.target_low == scaling.target_high:
         return ("No interval can be given: the target could not be told from noise; declare y_bounds.",)

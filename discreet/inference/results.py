@@ -270,7 +270,7 @@ def infer(
     names = tuple(map(str, names)) + (INTERCEPT,) * intercept
     link: Link = "logit" if loss.classification else "log" if loss.log_link else "identity"
     found = estimate(released, loss, intercept)
-    reasons = why_refused(released, found, loss, scaling)
+    reasons = why_refused(released, found, loss, scaling, names)
     matrix, shift = to_user(scaling, intercept)
     errors = covariance(released, found, rows).mapped(matrix)
     params = matrix @ found.w + shift

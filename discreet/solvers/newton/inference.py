@@ -27,7 +27,7 @@ from discreet.problem.losses import Logistic, Squared
 from discreet.scaling import second_moment
 from discreet.scaling.second_moment import check_columns
 from discreet.solvers._shared.descents import descend, until_optimal
-from discreet.solvers.base import Capabilities, Run, Solver, calibrated
+from discreet.solvers.base import Capabilities, Run, Solver, calibrated, refused
 from discreet.solvers.newton import planning
 from discreet.solvers.newton.descent import Descent, largest_slopes, slope_norms
 from discreet.solvers.newton.solver import Newton, settled, weights_of_iterates
@@ -102,10 +102,14 @@ class NewtonInference(Newton):
             or bool((free.l1 > 0.0).any())
             or not free.free,
         }
-        found = next((REFUSED + reason for reason, holds in reasons.items() if holds), None)
-        return found or super().why_incompatible(problem, budget)
+        found = next((reason for reason, holds in reasons.items() if holds), None)
+        found = found or super().why_incompatible(problem, budget)
+        return None if found is None else REFUSED + found
 
     def plan(self, problem: Problem, public: Public, budget: Budget) -> InferencePlan:
+        if (reason := self.why_incompatible(problem, budget)) is not None:
+            told = str(refused(self, reason, problem, budget)).partition(": ")[2]
+            raise IncompatibleSolverError(told.replace("; use one", "; without intervals, use one"))
         if (reason := self.why_refused(problem, public, budget)) is not None:
             raise IncompatibleSolverError(f"{REFUSED}{reason}.")
         return super().plan(problem, public, budget)
