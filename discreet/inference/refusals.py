@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.losses import Loss
 
-NAME = 40  # characters of a column's name, at most
 MOST_NOISE = 2.0  # edge of the noise of the Hessian over its least eigenvalue: docs/inference.md has the measurements
 LONGEST_STEP = 0.3  # from the iterates to the estimate, in the norm of the Hessian: beyond it is no quadratic
 LONGEST_LINEAR_STEP = 1.0  # the same in deviations of the residuals: thresholds were learned for the iterates'
@@ -31,7 +30,7 @@ def why_refused(
     """Why no interval is given, one sentence each; empty if one is."""
     if scaling.frozen.any():
         lost = np.flatnonzero(scaling.frozen)
-        which = one_line(names[lost[0]], NAME) + (f" and {lost.size - 1} more" if lost.size > 1 else "")
+        which = one_line(names[lost[0]], longest=40) + (f" and {lost.size - 1} more" if lost.size > 1 else "")
         return (
             f"No interval can be given: column {which} could not be told from noise; declare bounds, or leave it out.",
         )

@@ -10,8 +10,6 @@ from discreet._common.text import facts, one_line, paragraph, table
 if TYPE_CHECKING:
     from discreet.inference.results import Inference
 
-NAME = 30  # characters of a column's name, at most
-
 
 def describe(found: Inference, alpha: float, shown: Sequence[int] | None = None) -> str:
     """The table with what its words mean, or the reasons why there is none."""
@@ -33,7 +31,10 @@ def lines(found: Inference, alpha: float, shown: Sequence[int] | None = None) ->
     columns = (found.params, found.bse, found.noise, found.tvalues, found.pvalues, ends[:, 0], ends[:, 1])
     kinds = ("{:.4g}", "{:.3g}", "{:.3g}", "{:.2f}", "{:.3f}", "{:.4g}", "{:.4g}")
     return [
-        (one_line(found.names[k], NAME), *(kind.format(column[k]) for kind, column in zip(kinds, columns, strict=True)))
+        (
+            one_line(found.names[k], longest=30),
+            *(kind.format(column[k]) for kind, column in zip(kinds, columns, strict=True)),
+        )
         for k in places
     ]
 
