@@ -17,7 +17,7 @@ from discreet.privacy.random.generator import generator_from
 
 if TYPE_CHECKING:
     from discreet.inference import Inference
-    from discreet.inference.released import Released
+    from discreet.inference.released import InferenceReleases
     from discreet.privacy.budget import Budget
     from discreet.solvers import Plan, Solution
 
@@ -95,7 +95,7 @@ def keep_fit(model: Any, solution: Solution, table: CheckedTable) -> None:
     model._keep(solution)
 
 
-def inference_of(model: Any, released: Released) -> Inference:
+def inference_of(model: Any, released: InferenceReleases) -> Inference:
     """The estimates with standard errors of a fit that released what they are made of; no row is read."""
     from discreet.inference.results import infer
 

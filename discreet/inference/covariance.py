@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.inference.estimate import Estimate
-from discreet.inference.released import Released
+from discreet.inference.estimate import OneStepEstimate
+from discreet.inference.released import InferenceReleases
 from discreet.problem.column_scaling import ColumnScaling
 
 
@@ -27,7 +27,7 @@ class Covariance:
         return Covariance(matrix @ self.total @ matrix.T, matrix @ self.sampling @ matrix.T)
 
 
-def covariance(released: Released, found: Estimate, rows: int) -> Covariance:
+def covariance(released: InferenceReleases, found: OneStepEstimate, rows: int) -> Covariance:
     """The covariance in the solver's columns; `rows` is the public number of rows, by which sums were divided."""
     size, bread, square = found.w.size, found.inverse, found.deviation**2
     sampling = shrunk_meat(released, found) / rows
@@ -39,7 +39,7 @@ def covariance(released: Released, found: Estimate, rows: int) -> Covariance:
     return Covariance(total, bread @ sampling @ bread).mapped(back)
 
 
-def shrunk_meat(released: Released, found: Estimate) -> FloatArray:
+def shrunk_meat(released: InferenceReleases, found: OneStepEstimate) -> FloatArray:
     """The second moment of the clipped gradients, shrunk towards a multiple of the Hessian as far as noise hides it.
 
     Where the model holds it is such a multiple. Negative eigenvalues, which are noise, become 0.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet._common.types import FloatArray
-from discreet.inference.released import Released
+from discreet.inference.released import InferenceReleases
 from discreet.problem.losses import Loss, Squared
 
 NODES, MASSES = np.polynomial.hermite_e.hermegauss(40)
@@ -21,7 +21,7 @@ ROUNDS = 3  # in which the Hessian of a loss that is not quadratic follows the e
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class OneStepEstimate:
     """The estimate in the solver's columns, and what its covariance needs, in the metric.
 
     Attributes
@@ -55,7 +55,7 @@ def inverse(hessian: FloatArray) -> FloatArray:
     return np.asarray((vectors / np.maximum(values, LEAST_EIGENVALUE * max(values[-1], 1e-12))) @ vectors.T)
 
 
-def estimate(released: Released, loss: Loss, intercept: bool) -> Estimate:
+def estimate(released: InferenceReleases, loss: Loss, intercept: bool) -> OneStepEstimate:
     """The estimate from what was released; `intercept` says whether the last column is the one of ones."""
     metric, mean = released.metric, released.mean_weights
     gradient = metric.whiten(released.mean_gradient)
@@ -65,10 +65,10 @@ def estimate(released: Released, loss: Loss, intercept: bool) -> Estimate:
         moved = inverse(hessian) @ gradient
         w = mean - metric.vectors @ (moved / root)
         at = 0.5 * (w + mean)  # the mean curvature on the way is that half way
-    return Estimate(w, hessian, deviation, moved)
+    return OneStepEstimate(w, hessian, deviation, moved)
 
 
-def _hessian(released: Released, loss: Loss, intercept: bool, w: FloatArray) -> tuple[FloatArray, float]:
+def _hessian(released: InferenceReleases, loss: Loss, intercept: bool, w: FloatArray) -> tuple[FloatArray, float]:
     """The Hessian in the metric: the released one and what the second moment lets expect, weighted by their noise.
 
     How wrong the expected one is, is estimated from the distance between the two.
@@ -92,7 +92,7 @@ def _hessian(released: Released, loss: Loss, intercept: bool, w: FloatArray) -> 
     return 0.5 * (found + found.T), noise * math.sqrt(float((entries * part).sum() / entries.sum()))
 
 
-def _whitened(released: Released, matrix: FloatArray) -> FloatArray:
+def _whitened(released: InferenceReleases, matrix: FloatArray) -> FloatArray:
     whitening = released.metric.whitening
     return np.asarray(whitening.T @ matrix @ whitening)
 

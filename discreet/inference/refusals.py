@@ -14,8 +14,8 @@ from discreet.problem.losses import Squared
 from discreet.scaling.second_moment import noise_edge
 
 if TYPE_CHECKING:
-    from discreet.inference.estimate import Estimate
-    from discreet.inference.released import Released
+    from discreet.inference.estimate import OneStepEstimate
+    from discreet.inference.released import InferenceReleases
     from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.losses import Loss
 
@@ -25,7 +25,7 @@ LONGEST_LINEAR_STEP = 1.0  # the same in deviations of the residuals: thresholds
 
 
 def why_refused(
-    released: Released, found: Estimate, loss: Loss, scaling: ColumnScaling, names: Sequence[str]
+    released: InferenceReleases, found: OneStepEstimate, loss: Loss, scaling: ColumnScaling, names: Sequence[str]
 ) -> tuple[str, ...]:
     """Why no interval is given, one sentence each; empty if one is."""
     if scaling.frozen.any():
@@ -53,7 +53,7 @@ def why_refused(
     return tuple(reasons)
 
 
-def longest_step(released: Released, found: Estimate, loss: Loss) -> float:
+def longest_step(released: InferenceReleases, found: OneStepEstimate, loss: Loss) -> float:
     """How long the last step may be, in the norm of the Hessian."""
     if not isinstance(loss, Squared):
         return LONGEST_STEP

@@ -11,7 +11,7 @@ from discreet.scaling.second_moment import Metric, SecondMoment
 
 
 @dataclass(frozen=True, eq=False)
-class Released:
+class InferenceReleases:
     """Noisy gradients with the weights at which they were taken, and noisy second moments, in the solver's columns.
 
     Attributes

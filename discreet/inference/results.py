@@ -21,7 +21,7 @@ from discreet.inference.estimate import estimate
 from discreet.inference.refusals import why_refused
 
 if TYPE_CHECKING:
-    from discreet.inference.released import Released
+    from discreet.inference.released import InferenceReleases
     from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.problem import Problem
 
@@ -260,7 +260,7 @@ def _mean(linear: FloatArray, link: Link) -> FloatArray:
 
 
 def infer(
-    released: Released, problem: Problem, scaling: ColumnScaling, rows: int, names: Sequence[str], robust: bool
+    released: InferenceReleases, problem: Problem, scaling: ColumnScaling, rows: int, names: Sequence[str], robust: bool
 ) -> Inference:
     """The estimates and their covariance in the user's columns, or why there are none.
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.data.public_inputs import PublicModel
     from discreet.data.rows import Rows
-    from discreet.inference.released import Released
+    from discreet.inference.released import InferenceReleases
     from discreet.privacy.budget import Budget
     from discreet.privacy.guarantee import Guarantee, ReleaseRecord
     from discreet.privacy.random.generator import RandomGenerator
@@ -150,7 +150,7 @@ class Solution:
         Whether the noise came from a seed or from a NumPy generator; the guarantee then names this as a leak.
     release : ReleaseRecord or None
         Which table it was, when, and where the cost was booked; None until the run has ended.
-    released : Released or None
+    released : InferenceReleases or None
         What standard errors are computed from, where the plan was made for them.
 
     Guarantee: `coef`, `intercept`, `scaling` and `released` are differentially private as `guarantee` states.
@@ -164,7 +164,7 @@ class Solution:
     objective_trace: list[float] | None = None
     seeded: bool = False
     release: ReleaseRecord | None = None
-    released: Released | None = None
+    released: InferenceReleases | None = None
 
     @property
     def w(self) -> FloatArray:
@@ -186,7 +186,7 @@ class Run:
         self.rng = rng
         self.progress = progress
         self.trace: list[float] | None = [] if traced else None
-        self.released: Released | None = None
+        self.released: InferenceReleases | None = None
 
     def report(self, done: int, total: int, scaled: BlockwiseProblem, w: FloatArray) -> None:
         if self.progress is not None:

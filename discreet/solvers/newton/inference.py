@@ -19,7 +19,7 @@ from discreet._common.checks import number_in
 from discreet._common.exceptions import IncompatibleSolverError
 from discreet._common.types import FloatArray
 from discreet.inference.estimate import estimate, expected_hessian
-from discreet.inference.released import Released
+from discreet.inference.released import InferenceReleases
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.additive import BudgetSplit
 from discreet.privacy.release import planned_releases
@@ -225,7 +225,7 @@ class InferenceDescent(Descent):
         self.points, self.gradients = [], []
         self._noisy_gradient(0)
 
-    def released(self, part: mechanisms.Gaussian) -> Released:
+    def released(self, part: mechanisms.Gaussian) -> InferenceReleases:
         """What standard errors are computed from.
 
         Guarantee: costs the planned Hessian, and one event of the mechanism for the second moment of the gradients.
@@ -234,7 +234,7 @@ class InferenceDescent(Descent):
         points, gradients = np.array(self.points[first:]), np.array(self.gradients[first:])
         noise = np.array([self._deviation(t) for t in range(first, len(self.points))])
         moment = self.moments[planning.MOMENT]
-        found = Released(points, gradients, noise, self.metric, moment, moment)
+        found = InferenceReleases(points, gradients, noise, self.metric, moment, moment)
         self.w = found.mean_weights
         self._learn_hessian()
         found = replace(found, hessian=self.moments[planning.HESSIAN])
