@@ -110,6 +110,11 @@ class TableShape:
 
     def plan(self, model: Any, budget: Budget, everything: bool) -> Plan:
         """The plan of a model that gets this budget, for all rows or for those that are not held out."""
+        if model.inference is not False:
+            raise ValueError(
+                "no interval can be given: searches and cross-validations are not covered by docs/inference.md, as "
+                "intervals of a model that was chosen do not hold; set inference=False."
+            )
         rows = self.rows if everything else self.rows - self.held_out
         priced = model.set_params(epsilon=budget, delta=None)
         if Relation(model.relation) is Relation.ADD_REMOVE:

@@ -22,6 +22,7 @@ from discreet import (
 )
 from discreet._common.exceptions import IncompatibleSolverError
 from discreet.inference.results import infer
+from discreet.model_selection import PrivateGridSearch
 from discreet.problem.constraints import Box
 from discreet.solvers import GradientDescent
 from tests.inference_tools import fitted, labels_table, linear_table
@@ -77,6 +78,13 @@ def test_persons_streams_other_solvers_and_other_words_are_refused():
         LinearRegression(inference=True, solver=GradientDescent()).fit(X, y)
     with pytest.raises(ValueError, match="'robust'"):
         LinearRegression(inference="yes").fit(X, y)
+
+
+def test_searches_are_refused():
+    X, y = labels_table(2_000, 7)
+    model = LogisticRegression(classes=[0, 1], bounds=(-4.0, 4.0), inference=True)
+    with pytest.raises(ValueError, match=f"{REFUSED}searches"):
+        PrivateGridSearch(model, {"alpha": [1e-3, 1e-2]}).fit(X, y)
 
 
 def test_a_fit_without_inference_has_none_and_says_how_to_get_it():
