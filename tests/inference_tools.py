@@ -25,6 +25,12 @@ def labels_table(rows, seed):
     return X, (rng.random(rows) < expit(INTERCEPT + X @ COEF)).astype(int)
 
 
+def counts_table(rows, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (rows, COEF.size))
+    return X, rng.poisson(np.exp(INTERCEPT + X @ COEF))
+
+
 def fitted(X, y, kind=LinearRegression, inference=True, **settings):
     """A fit for intervals, quietly."""
     if kind is LogisticRegression:

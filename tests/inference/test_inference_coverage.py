@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet import LinearRegression, LogisticRegression
-from tests.inference_tools import COEF, INTERCEPT, fitted, labels_table, linear_table
+from discreet import LinearRegression, LogisticRegression, PoissonRegressor
+from tests.inference_tools import COEF, INTERCEPT, counts_table, fitted, labels_table, linear_table
 
 FITS, ROWS = 80, 2_500
 LEAST, MOST = 0.89, 0.995
@@ -32,10 +32,18 @@ def shares(table, kind, **settings):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("inference", [True, "robust"])
-@pytest.mark.parametrize(("table", "kind"), [(linear_table, LinearRegression), (labels_table, LogisticRegression)])
-def test_intervals_hold_and_those_without_the_noise_do_not(table, kind, inference):
-    held, faulty = shares(table, kind, inference=inference, epsilon=0.7)
+@pytest.mark.parametrize(
+    ("table", "kind", "inference", "epsilon"),
+    [
+        (linear_table, LinearRegression, True, 0.7),
+        (linear_table, LinearRegression, "robust", 0.7),
+        (labels_table, LogisticRegression, True, 0.7),
+        (labels_table, LogisticRegression, "robust", 0.7),
+        (counts_table, PoissonRegressor, True, 1.6),
+    ],
+)
+def test_intervals_hold_and_those_without_the_noise_do_not(table, kind, inference, epsilon):
+    held, faulty = shares(table, kind, inference=inference, epsilon=epsilon)
     assert LEAST <= held <= MOST
     assert faulty < LEAST
 

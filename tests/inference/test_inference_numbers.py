@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
-from discreet import LinearRegression, LogisticRegression, Ridge
+from discreet import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from discreet.inference.estimate import expected_hessian
 from discreet.inference.results import Inference
 from discreet.problem.losses import Logistic
@@ -34,6 +34,17 @@ def test_without_noise_a_logistic_fit_has_the_robust_errors_of_maximum_likelihoo
     found, p = model.inference_, expit(X @ model.coef_[0] + model.intercept_[0])
     np.testing.assert_allclose(found.params, [*model.coef_[0], model.intercept_[0]], atol=1e-3)
     np.testing.assert_allclose(found.cov_params(), sandwich(X, p - y, p * (1.0 - p)), rtol=0.01, atol=1e-8)
+
+
+def test_without_noise_counts_have_the_robust_errors_of_maximum_likelihood_and_rate_ratios():
+    rng = np.random.default_rng(8)
+    X = rng.uniform(-1.0, 1.0, (3_000, 3))
+    y = rng.poisson(np.exp(0.5 + X @ [0.5, 0.0, -0.3]))
+    found = fitted(X, y, PoissonRegressor, epsilon=math.inf, alpha=1e-9).inference_
+    mean = np.exp(np.column_stack([X, np.ones(len(X))]) @ found.params)
+    np.testing.assert_allclose(np.column_stack([X, np.ones(len(X))]).T @ (y - mean) / len(X), 0.0, atol=1e-4)
+    np.testing.assert_allclose(found.cov_params(), sandwich(X, mean - y, mean), rtol=0.01, atol=1e-8)
+    np.testing.assert_allclose(found.ratios()[:, 0], np.exp(found.params))
 
 
 def test_the_numbers_of_a_fit_belong_together():

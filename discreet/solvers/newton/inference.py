@@ -24,6 +24,7 @@ from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.additive import BudgetSplit
 from discreet.privacy.release import planned_releases
 from discreet.problem.losses import Logistic, Squared
+from discreet.problem.losses.log_link import LogLink
 from discreet.scaling import second_moment
 from discreet.scaling.second_moment import check_columns
 from discreet.solvers._shared.descents import descend, until_optimal
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 # Where these come from: docs/defaults.md.
 MEAT_SHARE = 0.05  # for the second moment of the gradients
 MARGIN = 2.0  # by which thresholds of targets exceed what the noise would like: skewed errors move clipped coefficients
+LOG_MARGIN = 3.0  # the same with a log link, where errors are always skewed
 # Of labels, whose gradients clipping does not bend: how many times more rows may be clipped than the noise would like,
 # and at most which part of all.
 SHORTENED, MOST_SHORTENED = 6.0, 0.5
@@ -95,8 +97,10 @@ class NewtonInference(Newton):
         reasons = {
             "several classes are not covered by docs/inference.md": problem.loss.outputs > 1,
             f"the {problem.loss.name} loss is not covered by docs/inference.md": not isinstance(
-                problem.loss, Logistic | Squared
+                problem.loss, Logistic | Squared | LogLink
             ),
+            "robust intervals with a log link are not covered by docs/inference.md": self.robust
+            and problem.loss.log_link,
             "constraints are not covered by docs/inference.md": problem.constraint is not None,
             f"the {problem.penalty.name} penalty is not covered by docs/inference.md": free is None
             or bool((free.l1 > 0.0).any())
@@ -216,7 +220,8 @@ class InferenceDescent(Descent):
         self.points: list[FloatArray] = []
         self.gradients: list[FloatArray] = []
         self.moments: dict[int, SecondMoment] = {}
-        self.margin = 1.0 if self.label_free or solver.robust else MARGIN
+        usual = LOG_MARGIN if scaled.problem.loss.log_link else MARGIN
+        self.margin = 1.0 if self.label_free or solver.robust else usual
         super().__init__(solver, scaled, plan, run)
 
     def look_at(self, w: FloatArray) -> None:
