@@ -31,17 +31,18 @@ def counts_table(rows, seed):
     return X, rng.poisson(np.exp(INTERCEPT + X @ COEF))
 
 
-def fitted(X, y, kind=LinearRegression, inference=True, **settings):
+def fitted(X, y, kind=LinearRegression, inference=True, sample_weight=None, **settings):
     """A fit for intervals, quietly."""
+    given = {} if sample_weight is None else {"sample_weight": sample_weight}
     if kind is LogisticRegression:
         settings = {"classes": [0, 1]} | settings
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return kind(inference=inference, **settings).fit(X, y)
+        return kind(inference=inference, **settings).fit(X, y, **given)
 
 
-def sandwich(X, slopes, curvatures):
+def sandwich(X, slopes, curvatures, weight=1.0):
     """The covariance that is robust to unequal spread (HC0), from the residuals' slopes and curvatures."""
     rows = np.column_stack([X, np.ones(len(X))])
-    bread = np.linalg.inv(rows.T @ (rows * curvatures[:, None]))
-    return bread @ (rows.T @ (rows * slopes[:, None] ** 2)) @ bread
+    bread = np.linalg.inv(rows.T @ (rows * (weight * curvatures)[:, None]))
+    return bread @ (rows.T @ (rows * (weight * slopes)[:, None] ** 2)) @ bread

@@ -43,6 +43,7 @@ USUAL_SIZE = 0.5  # of values in the bulk, in radii
 FAR = 0.7  # of the rows within the upper two octaves of distances: the column lies far from its origin
 TARGET_TAIL = 2.5  # deviations of the noise that a bin must exceed to lengthen the bulk of a target by an octave
 GUESSED_SPREAD = 0.5  # of the radius, for a target whose spread is not learned
+OPEN_COLUMN = 1e60  # of a scaled column, beyond which entries are clipped where ranges are open: norms must be finite
 OPEN_TARGET = 64.0  # of its range, beyond which a target is clipped where ranges are open: its gradient is, long before
 LOST_SCALE = 2.0**-64  # of a target that is not found, or constant: nothing but the constant is left of the model
 
@@ -378,16 +379,16 @@ def opened(scaling: ColumnScaling, public: Public) -> ColumnScaling:
     For solvers whose every release bounds rows by itself. A target that was not found stays so; without declared
     bounds any other is clipped far beyond its range, so that it keeps its unit.
     """
-    p = scaling.columns
-    low, high = np.full(p, -LARGEST_BOUND), np.full(p, LARGEST_BOUND)
+    far = np.minimum(OPEN_COLUMN * scaling.scale, LARGEST_BOUND)
+    low, high = (np.clip(scaling.shift + side, -LARGEST_BOUND, LARGEST_BOUND) for side in (-far, far))
     if public.low is not None and public.high is not None:
         low, high = np.maximum(public.low, low), np.minimum(public.high, high)
     scaling = replace(scaling, low=low, high=high)
     ends = scaling.target_low, scaling.target_high
     if ends[0] == ends[1] or not np.isfinite(ends).all():
         return scaling
-    far = OPEN_TARGET * (ends[1] - ends[0])
-    ends = max(ends[0] - far, -LARGEST_BOUND), min(ends[1] + far, LARGEST_BOUND)
+    width = OPEN_TARGET * (ends[1] - ends[0])
+    ends = max(ends[0] - width, -LARGEST_BOUND), min(ends[1] + width, LARGEST_BOUND)
     if public.target_low is not None and public.target_high is not None:
         ends = public.target_low, public.target_high
     return replace(scaling, target_low=float(ends[0]), target_high=float(ends[1]))

@@ -49,6 +49,21 @@ def test_intervals_hold_and_those_without_the_noise_do_not(table, kind, inferenc
 
 
 @pytest.mark.slow
+def test_intervals_of_weighted_rows_hold_and_those_without_the_noise_do_not():
+    hits, without = [], []
+    for seed in range(FITS):
+        X, y = linear_table(ROWS, 4_000 + seed)
+        weight = np.where(np.random.default_rng(seed).random(ROWS) < 0.5, 1.0, 0.3)
+        found = fitted(X, y, random_state=seed, sample_weight=weight).inference_
+        if found.valid:
+            hits.append(np.abs(found.params - TRUTH) <= 1.96 * found.bse)
+            without.append(np.abs(found.params - TRUTH) <= 1.96 * np.sqrt(np.diag(found.sampling)))
+    assert len(hits) > 0.8 * FITS
+    assert LEAST <= np.mean(hits) <= MOST
+    assert np.mean(without) < LEAST
+
+
+@pytest.mark.slow
 def test_shrunk_coefficients_have_no_such_interval():
     """Why `coef_` gets none: around it, the noise of the estimates covers the truth too seldom where it is shrunk."""
     hits = []

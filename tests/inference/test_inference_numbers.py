@@ -28,6 +28,20 @@ def test_without_noise_a_linear_fit_has_the_robust_errors_of_least_squares(kind)
     assert not found.noise.any()
 
 
+def test_without_noise_weights_enter_as_in_surveys():
+    """The weighted coefficients, and the errors of weights that belong to the rows: squared in the middle."""
+    X, y = linear_table(3_000, 9)
+    weight = np.random.default_rng(1).uniform(0.05, 1.0, len(X))
+    found = fitted(X, y, epsilon=math.inf, sample_weight=weight).inference_
+    rows, root = np.column_stack([X, np.ones(len(X))]), np.sqrt(weight)
+    best = np.linalg.lstsq(rows * root[:, None], y * root, rcond=None)[0]
+    np.testing.assert_allclose(found.params, best, rtol=1e-6, atol=1e-8)
+    wanted = sandwich(X, rows @ best - y, np.ones(len(X)), weight)
+    np.testing.assert_allclose(found.cov_params(), wanted, rtol=1e-5, atol=1e-9)
+    plain = sandwich(X, rows @ best - y, np.ones(len(X)), root)  # what would be wrong
+    assert not np.allclose(found.cov_params(), plain, rtol=0.1)
+
+
 def test_without_noise_a_logistic_fit_has_the_robust_errors_of_maximum_likelihood():
     X, y = labels_table(3_000, 1)
     model = fitted(X, y, LogisticRegression, epsilon=math.inf, alpha=1e-9)

@@ -89,6 +89,7 @@ class NewtonInference(Newton):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        number_in("hessian_share", self.hessian_share, planning.LEAST_SHARE, planning.MOST_SHARE)
         number_in("meat_share", self.meat_share, planning.LEAST_SHARE, 0.5)
 
     def why_incompatible(self, problem: Problem, budget: Budget) -> str | None:
@@ -315,4 +316,5 @@ def gradient_moment(
         factor = factor * block.weight
     if math.isinf(clip):
         return block.outer_products(factor, 0.0, metric.whitening)
+    norms = np.where(usable, norms, 1.0)  # of rows that add nothing: no product with infinity
     return second_moment.clipped_second_moment(block, norms, clip, None, table_rows, metric, factor)
