@@ -34,6 +34,8 @@ def covariance(released: InferenceReleases, found: OneStepEstimate, rows: int) -
     moved, identity = found.moved, np.eye(size)
     inner = sampling + released.variance * identity
     inner = inner + 0.5 * square * (float(moved @ moved) * identity + np.outer(moved, moved))
+    error = bread @ inner @ bread  # by which the iterates miss the truth beside that step
+    inner = inner + 0.5 * square * (np.trace(error) * identity + error)
     total = bread @ inner @ bread
     back = released.metric.vectors / np.sqrt(released.metric.values)
     return Covariance(total, bread @ sampling @ bread).mapped(back)
