@@ -11,7 +11,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 	bench-solvers bench-streams bench-out-of-core bench-accounting bench-defaults bench-noise bench-vertical bench-one-hot \
 	bench-decentralised bench-federated bench-fair-models bench-fairness \
 	bench-papers bench-rivals bench-generality bench-screening bench-warm-starts bench-classes bench-people bench-counts \
-	bench-score-check bench-scale bench-gpu bench-faults bench-bias bench-warnings
+	bench-score-check bench-scale bench-gpu bench-faults bench-bias bench-warnings bench-inference
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -167,6 +167,10 @@ bench-counts: $(READY)
 bench-gpu: $(READY)
 	$(INSTALL) --editable ".[gpu]"
 	$(BIN)/python benchmarks/run.py gpu --write
+
+# About half an hour on two cores. INFERENCE=--quick: a minute.
+bench-inference: $(READY)
+	$(BIN)/python benchmarks/run.py inference --write $(INFERENCE)
 
 bench-noise: $(READY)
 	$(BIN)/python benchmarks/run.py noise --fresh

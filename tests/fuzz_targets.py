@@ -90,6 +90,7 @@ def models() -> list[dict[str, Any]]:
             ball.fit(X, np.arange(ROWS) % 3),
             discreet.Ridge(epsilon=discreet.Budget.zcdp(0.5), y_bounds=(-2.0, 2.0), random_state=3).fit(X, margin),
             discreet.Lasso(epsilon=math.inf, random_state=4).fit(names, margin),
+            discreet.LinearRegression(epsilon=60.0, inference=True, random_state=5).fit(X[:, :2], margin),
         ]
     receipt = LedgerReceipt("patients", (3, 4), "0" * 64, 0.5, 1.0, 1e-6)
     for model in made:
@@ -108,6 +109,10 @@ def read_model(path: Path) -> None:
     assert json.dumps(again, allow_nan=False) == text, "another model after writing and reading"
     assert model.guarantee_.statement().replace("\n", "").isprintable(), "a statement with control characters"
     json.dumps(model.summary().to_dict(), allow_nan=False)
+    if hasattr(model, "inference_"):
+        found = model.inference_
+        assert np.isfinite(found.conf_int()).all() == found.valid, "an interval without end"
+        found.wald_test(np.eye(len(found.names)))
     assert str(model.summary()).replace("\n", "").isprintable(), "a summary with control characters"
     with suppress(ValueError):  # parameters are checked when they are used, as scikit-learn does it
         model.plan(1_000, model.n_features_in_)

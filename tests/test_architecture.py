@@ -25,6 +25,7 @@ ROOMS = [
     "data",
     "problem",
     "scaling",
+    "inference",
     "solvers",
     "estimators",
     "preprocessing",

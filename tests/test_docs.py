@@ -175,7 +175,7 @@ def test_the_docstring_of_a_learner_names_every_fitted_attribute(learner):
     attributes = fitted_attributes(learner)
     described = names_in(sections_of(learner.__doc__)[1]["Attributes"])
     assert attributes <= described
-    assert described - attributes <= {"stream_"}  # after partial_fit only
+    assert described - attributes <= {"stream_", "inference_"}  # after partial_fit, or with inference=True
 
 
 def fitted_attributes(learner):

@@ -38,6 +38,7 @@ ROOMS = {
     "discreet.preprocessing": "Private transformers",
     "discreet.metrics": "Evaluation on private rows",
     "discreet.model_selection": "Choosing settings",
+    "discreet.inference": "Standard errors, intervals and tests",
     "discreet.report": "Reports",
     "discreet.solvers": "Solvers",
     "discreet.problem": "Losses, penalties, sets",

@@ -21,7 +21,14 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "defaults.md"
 PACKAGE = ROOT / "discreet"
 FEDERATED = ("federated/plan.py", "federated/planning.py")
-PLACES = ("solvers", "scaling", "preprocessing", "estimators/task.py", *FEDERATED)  # of the package, on the page
+PLACES = (
+    "solvers",
+    "scaling",
+    "inference",
+    "preprocessing",
+    "estimators/task.py",
+    *FEDERATED,
+)  # of the package, on the page
 KINDS = ("derived", "measured", "numerical safety", "convention")
 UPPER_CASE = re.compile(r"_?[A-Z][A-Z0-9_]*")
 FIGURE = re.compile(r"\| `(?P<name>[^`]+)` \| (?P<default>[^`|]+) \|.*\|")

@@ -47,6 +47,8 @@ def fit(
     estimator: options.Estimator = None,
     solver: options.SolverName = "auto",
     alpha: options.Alpha = None,
+    inference: options.Inference = False,
+    robust: options.Robust = False,
     schema: options.SchemaFile = None,
     bounds: options.Bounds = None,
     y_bounds: options.YBounds = None,
@@ -115,8 +117,8 @@ def fit(
     book = _book(ledger, dataset, note)
     parameters = {"epsilon": epsilon, "delta": delta, "solver": solver, "public_n": public_rows, "ledger": book}
     parameters |= {"dataset": dataset, "random_state": seed, "verbose": int(wants_progress(quiet or json))}
-    parameters |= {"rows_per_person": rows_per_person, "invalid_rows": invalid_rows}
-    parameters |= {} if alpha is None else {"alpha": alpha}
+    parameters |= {"inference": options.inference_of(inference, robust), "invalid_rows": invalid_rows}
+    parameters |= {"rows_per_person": rows_per_person} | ({} if alpha is None else {"alpha": alpha})
     with opened(table, not no_header, dask) as file:
         declared = declare(schema_of(file, schema), target, classes, bounds, y_bounds, relation, person_column)
         if rows_per_person is not None and declared.person is None:
@@ -230,6 +232,7 @@ def summary(done: TableFit) -> dict[str, Any]:
         "target": done.schema.target.name,
         "plan": done.model.plan_.to_dict(),
         "guarantee": done.model.guarantee_.to_dict(),
+        **({"inference": done.model.inference_.to_dict()} if hasattr(done.model, "inference_") else {}),
     }
 
 
@@ -246,7 +249,8 @@ def describe(done: TableFit) -> str:
         lines.append(f"classes {', '.join(map(str, model.classes_.tolist()))}{every}")
     if schema.partly_bounded:
         lines.append("some columns lack declared bounds, so their ranges were learned")
-    return "\n".join([*lines, "", str(model.plan_), in_short(model.guarantee_)])
+    found = [str(model.inference_), ""] if hasattr(model, "inference_") else []
+    return "\n".join([*lines, "", *found, str(model.plan_), in_short(model.guarantee_)])
 
 
 def in_short(guarantee: Any) -> str:

@@ -139,15 +139,32 @@ def evaluate(
 
 
 @command("discreet show model.json")
-def show(model: options.ModelFile, columns: options.Columns = 40, json: options.Json = False) -> None:
+def show(
+    model: options.ModelFile,
+    columns: options.Columns = 40,
+    intervals: Annotated[bool, Option("--intervals", help="Only estimates with their intervals.")] = False,
+    alpha: Annotated[
+        float | None, Option(help="With --intervals: probability with which an interval may miss.", show_default="0.05")
+    ] = None,
+    json: options.Json = False,
+) -> None:
     """Show what a model says: coefficients per unit and per range, where columns are clipped, noise, privacy.
 
     Everything shown was released with the model or is public; showing it costs nothing.
     """
     from discreet.estimators.model_file import read_model
 
+    if alpha is not None and not intervals:
+        raise ValueError("--alpha goes with --intervals.")
     found = read_model(model)
-    summary, told = found.estimator.summary(), "" if found.schema is None else found.schema.contrasts_told()
+    estimator: Any = found.estimator
+    if intervals:
+        if not hasattr(estimator, "inference_"):
+            raise ValueError(f"{model} was not fitted for intervals: discreet fit --inference.")
+        level = 0.05 if alpha is None else alpha
+        answer(json, lambda: estimator.inference_.to_dict(level), lambda: estimator.inference_.text(level))
+        return
+    summary, told = estimator.summary(), "" if found.schema is None else found.schema.contrasts_told()
     answer(json, summary.to_dict, lambda: "\n\n".join([summary.text(columns), *([told] if told else [])]))
 
 

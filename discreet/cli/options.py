@@ -17,6 +17,10 @@ Delta = Annotated[
 ]
 Estimator = Annotated[str | None, Option(help=f"One of {', '.join(CLASSIFIERS + REGRESSORS)}.", show_default="by task")]
 SolverName = Annotated[str, Option(help="auto, cd, gd, sgd, ...")]
+Inference = Annotated[
+    bool, Option("--inference", help="Standard errors, intervals and tests; refused where they would not hold.")
+]
+Robust = Annotated[bool, Option("--robust", help="With --inference: less noise, more assumptions.")]
 Alpha = Annotated[float | None, Option(help="Strength of the penalty.", show_default="the estimator's")]
 Bounds = Annotated[
     str | None, Option(metavar="LOW,HIGH", help="Public limits of all number columns.", show_default="learned")
@@ -71,3 +75,10 @@ InvalidRows = Annotated[
         "which add nothing."
     ),
 ]
+
+
+def inference_of(inference: bool, robust: bool) -> bool | str:
+    """The parameter of an estimator that the options ask for."""
+    if robust and not inference:
+        raise ValueError("--robust goes with --inference.")
+    return "robust" if robust else inference

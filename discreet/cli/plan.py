@@ -30,6 +30,8 @@ def plan(
     estimator: options.Estimator = None,
     solver: options.SolverName = "auto",
     alpha: options.Alpha = None,
+    inference: options.Inference = False,
+    robust: options.Robust = False,
     bounds: options.Bounds = None,
     y_bounds: options.YBounds = None,
     class_count: Annotated[int, Option(min=2, help="Number of classes of a classification.")] = 2,
@@ -47,6 +49,7 @@ def plan(
     With --theory: also what no private algorithm can beat and what is proved of the planned run (docs/theory.md).
     """
     from discreet.data.schema import Column, Schema, Target
+    from discreet.estimators.fitting import why_no_intervals
     from discreet.estimators.table_fit import FitRequest
 
     names = [f"x{i}" for i in range(columns)]
@@ -57,6 +60,7 @@ def plan(
     schema = schema if limits is None else schema.with_bounds(*limits)
     parameters: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "solver": solver}
     parameters |= {} if alpha is None else {"alpha": alpha}
+    parameters |= {"inference": options.inference_of(inference, robust)}
     parameters |= {"public_n": rows} if relation is Relation.ADD_REMOVE else {}
     request = FitRequest(schema=schema, estimator=estimator, parameters=parameters)
     task = request.known_task or "classification"
@@ -65,8 +69,11 @@ def plan(
     paid = {"ledger": ledger, "dataset": dataset}
     request = replace(request, task=task, parameters={**request.parameters, **paid})
     budget = _ask_ledger(request, rows, columns, class_count)
+    why_not = why_no_intervals(model, planned.public, class_count)
     values = {"plan": planned.to_dict(), "guarantee": planned.guarantee.to_dict(), "ledger": budget}
+    values["intervals"] = {"given": why_not is None, "why_not": why_not}
     lines = [f"{type(model).__name__}\n\n{planned}\n{in_short(planned.guarantee)}"]
+    lines.append(facts([("intervals", _intervals_told(why_not, inference))]))
     if theory:
         known = planned.theory(radius)
         values["theory"] = known.to_dict()
@@ -76,6 +83,12 @@ def plan(
         verdict = "would pay for this" if budget["fits"] else f"does not cover this; {budget['would_fit']}"
         lines.append(facts([("ledger", f"{dataset!r} {verdict} ({left})")]))
     answer(json, values, "\n".join(lines))
+
+
+def _intervals_told(why_not: str | None, asked: bool) -> str:
+    if why_not is not None:
+        return f"no: {why_not}"
+    return "yes" if asked else "yes, by a plan of their own: --inference"
 
 
 def _ask_ledger(request: FitRequest, rows: int, columns: int, classes: int) -> dict[str, Any] | None:

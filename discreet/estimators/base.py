@@ -26,6 +26,7 @@ from discreet.data.validation import validate_features
 from discreet.estimators.fitting import (
     check_input_names,
     declarations,
+    inference_of,
     keep_fit,
     load_for,
     plan_fit,
@@ -40,6 +41,7 @@ from discreet.problem.penalties import Penalty, Zero
 from discreet.problem.problem import Problem
 
 if TYPE_CHECKING:
+    from discreet.inference import Inference
     from discreet.privacy.guarantee import Guarantee
     from discreet.problem.column_scaling import ColumnScaling
     from discreet.problem.losses import Loss
@@ -151,6 +153,10 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
     solver : str or Solver, default="auto"
         "auto" (chosen by rows, columns and budget; the plan says why), a name from `discreet.solvers.SOLVERS`, or an
         object from there with settings of your own.
+    inference : {False, True, "robust"}, default=False
+        Whether the fit gives standard errors, intervals and tests, as `inference_`. The plan is then one of its own,
+        which estimates the usual coefficients; "robust" ones have less noise and more assumptions: docs/inference.md.
+        Where no valid interval can be given, it is refused.
     relation : {"replace", "zero_out", "add_remove"}, default="replace"
         Which tables count as neighbours: one row replaced, one row turned into an empty one, or one row more or
         less. The number of rows is public, except under "add_remove".
@@ -204,6 +210,8 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
         `fit` did, before it multiplies by `coef_`: a plain X @ coef_ + intercept_ differs on rows outside.
     weighted_ : bool
         Whether rows had weights: `fit` was given `sample_weight`, or `invalid_rows` is "neutral".
+    inference_ : Inference
+        Estimates with standard errors, intervals and tests; only after a fit with `inference`.
     n_features_in_ : int
         Number of columns seen in `fit`.
     feature_names_in_ : ndarray of str
@@ -218,6 +226,7 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
     bounds: Any = None
     constraint: Any = None
     solver: Any = "auto"
+    inference: Any = False
     relation: Any = "replace"
     public_n: Any = None
     rows_per_person: Any = None
@@ -320,6 +329,7 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
     def _keep(self, solution: Solution) -> None:
         self.plan_, self.solution_ = solution.plan, solution
         self._guarantee: Guarantee | None = None
+        self._inference: Inference | None = None
         self.n_iter_ = solution.iterations
         self.ranges_ = (solution.scaling.low, solution.scaling.high)
         self._store(solution.w, solution.intercept)
@@ -346,6 +356,21 @@ class PrivateLinearModel(InheritedDocstring, ReadableModel, StreamLearner, NoGen
         if getattr(self, "_scaling", None) is None:
             raise AttributeError("the file of this model does not hold its scaling; save the fitted model again.")
         return self._scaling
+
+    @property
+    def inference_(self) -> Inference:
+        """Estimates with standard errors, intervals and tests; only after a fit with `inference`."""
+        check_is_fitted(self, "coef_")
+        found: Inference | None = self.__dict__.get("_inference")
+        if found is None:
+            released = getattr(self.__dict__.get("solution_"), "released", None)
+            if released is None:
+                raise AttributeError(
+                    "this fit was not planned for intervals, and its coefficients have none that hold; fit with "
+                    "inference=True."
+                )
+            found = self._inference = inference_of(self, released)
+        return found
 
     def _margins(self, X: Any) -> Any:
         """Linear predictor, with entries clipped to the ranges that the fit used."""

@@ -18,6 +18,8 @@ from discreet.privacy.budget import budget_from
 from discreet.privacy.random.generator import generator_from
 
 if TYPE_CHECKING:
+    from discreet.inference import Inference
+    from discreet.inference.released import InferenceReleases
     from discreet.privacy.budget import Budget
     from discreet.solvers import Plan, Solution
 
@@ -71,7 +73,27 @@ def plan_fit(model: Any, public: Public, classes: int = 2, budget: Budget | None
     from discreet.solvers.run import make_plan
 
     granted = budget_for(model, public) if budget is None else budget
-    return make_plan(model.solver, model._problem(classes), public, granted)
+    return make_plan(solver_of(model), model._problem(classes), public, granted)
+
+
+def solver_of(model: Any) -> Any:
+    """The solver that the parameters ask for: one whose releases give intervals, where these are wanted."""
+    if model.inference is False:
+        return model.solver
+    if model.inference not in (True, "robust"):
+        raise ValueError(f"inference must be False, True or 'robust'; got {model.inference!r}.")
+    if model.solver not in ("auto", "newton"):
+        raise ValueError("inference has a plan of its own: leave solver='auto', or inference=False.")
+    from discreet.solvers.newton.inference import NewtonInference
+
+    return NewtonInference(robust=model.inference == "robust")
+
+
+def why_no_intervals(model: Any, public: Public, classes: int = 2) -> str | None:
+    """Why `inference=True` would be refused for a table with these public facts; None if it would not."""
+    from discreet.solvers.newton.inference import NewtonInference
+
+    return NewtonInference().why_refused(model._problem(classes), public, budget_for(model, public))
 
 
 def run_settings(model: Any) -> dict[str, Any]:
@@ -86,6 +108,17 @@ def keep_fit(model: Any, solution: Solution, table: CheckedTable) -> None:
     model.__dict__.pop("stream_", None)
     model.weighted_ = table.weighted
     model._keep(solution)
+
+
+def inference_of(model: Any, released: InferenceReleases) -> Inference:
+    """The estimates with standard errors of a fit that released what they are made of; no row is read."""
+    from discreet.inference.results import infer
+
+    solution = model.solution_
+    names = getattr(model, "feature_names_in_", None)
+    shown = [f"x{j}" for j in range(model.n_features_in_)] if names is None else names
+    robust = bool(solution.plan.settings.robust)
+    return infer(released, solution.plan.problem, solution.scaling, solution.plan.public.rows, shown, robust)
 
 
 def public_inputs_of(model: Any) -> dict[str, Any]:

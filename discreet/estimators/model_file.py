@@ -27,6 +27,7 @@ from discreet.data.public_inputs import PublicModel
 from discreet.data.schema import Schema
 from discreet.estimators.names import CLASSIFIERS, REGRESSORS
 from discreet.estimators.stored_plan import PlanFacts, plan_facts, read_scaling, write_scaling
+from discreet.inference.results import Inference
 from discreet.privacy.budget import Budget
 from discreet.privacy.guarantee import Guarantee
 from discreet.problem.constraints import CONSTRAINTS, Constraint
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 # Not written: a seed removes the noise, the address of a ledger may hold a password, and a public table may be large;
 # that there was one is told by the guarantee.
+SELDOM_WRITTEN = ("inference", "invalid_rows")  # at their default: earlier versions can read the file then
 NEVER_WRITTEN = ("random_state", "ledger", "dataset", "verbose", "public_table")
 
 
@@ -59,9 +61,9 @@ FORMAT = Format("discreet model", 2)  # 1 lacked `weighted`, and left out parame
 
 def write_parameters(estimator: Any) -> dict[str, Any]:
     """The parameters as JSON values; one that a file cannot hold is a ValueError."""
+    usual = {field.name: field.default for field in fields(estimator)}
     given = {name: value for name, value in estimator.get_params(deep=False).items() if name not in NEVER_WRITTEN}
-    if given.get("invalid_rows") == "error":  # so that earlier versions can read the file
-        del given["invalid_rows"]
+    given = {name: value for name, value in given.items() if name not in SELDOM_WRITTEN or value != usual[name]}
     return {name: _write(name, value) for name, value in given.items()}
 
 
@@ -224,6 +226,7 @@ def to_dict(estimator: Any, schema: Schema | None = None) -> dict[str, Any]:
         "scaling": write_scaling(estimator, classifier=classes is not None),
         "plan": None if facts is None else written(facts, "booleans", "persons"),
         "guarantee": estimator.guarantee_.to_dict(),
+        **({"inference": written(estimator.inference_)} if hasattr(estimator, "inference_") else {}),
         "schema": None if schema is None else schema.to_dict(),
     }
 
@@ -263,6 +266,7 @@ class _Content:
     schema: Schema | None
     scaling: Any = None
     plan: PlanFacts | None = None
+    inference: Inference | None = None
 
 
 def from_dict(content: Any) -> ModelFile:
@@ -289,7 +293,9 @@ def from_dict(content: Any) -> ModelFile:
     if found.feature_names is not None:
         estimator.feature_names_in_ = np.array(found.feature_names, dtype=object)
     estimator.guarantee_ = found.guarantee
+    estimator._inference = found.inference
     _check_shapes(estimator, classifier)
+    _check_inference(estimator, found.inference, classifier)
     _check_size(estimator)
     if found.schema is not None and len(found.schema.feature_names) != found.columns:
         raise ValueError(f"its schema has {len(found.schema.feature_names)} features, its model {found.columns}.")
@@ -315,6 +321,15 @@ def _checked_ranges(ranges: _Ranges, columns: int) -> tuple[Any, Any]:
     if (low == np.inf).any() or (high == -np.inf).any():
         raise ValueError("its ranges hold no number.")
     return low, high
+
+
+def _check_inference(estimator: Any, found: Inference | None, classifier: bool) -> None:
+    if found is None:
+        return
+    link = "logit" if classifier else "log" if getattr(estimator, "_log_link", False) else "identity"
+    names = len(found.names) - found.has_intercept
+    if estimator.inference is False or found.link != link or names != estimator.n_features_in_:
+        raise ValueError("its inference does not fit the model.")
 
 
 def _check_size(estimator: Any) -> None:

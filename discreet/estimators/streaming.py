@@ -28,6 +28,8 @@ class StreamLearner:
         """
         if self.start is not None or self.public_table is not None:
             raise AttributeError("partial_fit takes no public inputs; leave start and public_table out.")
+        if self.inference is not False:
+            raise AttributeError("no interval can be given: streams are not covered by docs/inference.md.")
         missing = undeclared(self)
         if missing:
             raise AttributeError(

@@ -127,6 +127,11 @@ class TableShape:
 
     def plan(self, model: Any, budget: Budget, everything: bool) -> Plan | ReleasePlan:
         """The plan of a model that gets this budget, for all rows or for those that are not held out."""
+        if model.inference is not False:
+            raise ValueError(
+                "no interval can be given: searches and cross-validations are not covered by docs/inference.md, as "
+                "intervals of a model that was chosen do not hold; set inference=False."
+            )
         rows = self.rows if everything else self.rows - self.held_out
         if is_pipeline(model):
             return self._plan_of_pipeline(model, budget_of_steps(budget), rows)

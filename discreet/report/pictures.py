@@ -209,6 +209,38 @@ def coefficients(bars: Sequence[Bar], label: str, title: str, name: str) -> str:
     return chart.svg(title, told)
 
 
+@dataclass(frozen=True)
+class Interval:
+    """An estimate and the ends of its interval."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+
+
+def forest(intervals: Sequence[Interval], label: str, title: str, name: str) -> str:
+    """A forest plot: one line for each estimate, with its interval; those that hold 0 are hollow."""
+    largest = max((abs(end) for each in intervals for end in (each.low, each.high)), default=1.0)
+    scale = 10.0 ** math.floor(math.log10(max(largest, SMALLEST)))
+    low = min([0.0, *(each.low / scale for each in intervals)])
+    high = max([0.0, *(each.high / scale for each in intervals)])
+    wide = MARGIN * max(high - low, 1e-9)
+    chart = Chart(
+        name, LINE * len(intervals) + 54.0, (low - wide, high + wide), (len(intervals) - 0.4, -0.6), left=136.0
+    )
+    marks = ticks(low - wide, high + wide, 6)
+    chart.x_axis(label, marks, [f"{tick * scale:.3g}" for tick in marks])
+    chart.line([(0.0, len(intervals) - 0.4), (0.0, -0.6)], "zero")
+    for k, each in enumerate(intervals):
+        doubtful = " doubtful" if each.low <= 0.0 <= each.high else ""
+        chart.write(chart.left - 6.0, chart.at(0.0, k)[1] + 4.0, one_line(each.name, NAME), "end", "label name")
+        chart.line([(each.low / scale, k), (each.high / scale, k)], f"bar{doubtful}")
+        chart.dot(each.value / scale, k, f"dot{doubtful}")
+    told = "One line for each coefficient: a dot at its estimate, and a bar from end to end of its interval."
+    return chart.svg(title, told)
+
+
 UNKNOWN = 0.8  # limits of a share that are so far apart say next to nothing, and are not drawn
 
 

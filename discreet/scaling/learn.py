@@ -9,7 +9,7 @@ planned releases is post-processing. Sensitivities and proofs: docs/guarantees/s
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -43,6 +43,8 @@ USUAL_SIZE = 0.5  # of values in the bulk, in radii
 FAR = 0.7  # of the rows within the upper two octaves of distances: the column lies far from its origin
 TARGET_TAIL = 2.5  # deviations of the noise that a bin must exceed to lengthen the bulk of a target by an octave
 GUESSED_SPREAD = 0.5  # of the radius, for a target whose spread is not learned
+OPEN_COLUMN = 1e60  # of a scaled column, beyond which entries are clipped where ranges are open: norms must be finite
+OPEN_TARGET = 64.0  # of its range, beyond which a target is clipped where ranges are open: its gradient is, long before
 LOST_SCALE = 2.0**-64  # of a target that is not found, or constant: nothing but the constant is left of the model
 
 
@@ -369,6 +371,27 @@ def _scaling_of(
         return scaling
     least, target_centred = scaling_plan.least_spread or 0.0, scaling_plan.target_centred
     return with_public_scales(scaling, public, scaling_plan.centred, scaling_plan.target, least, target_centred)
+
+
+def opened(scaling: ColumnScaling, public: Public) -> ColumnScaling:
+    """The same scaling, with entries clipped at declared bounds only.
+
+    For solvers whose every release bounds rows by itself. A target that was not found stays so; without declared
+    bounds any other is clipped far beyond its range, so that it keeps its unit.
+    """
+    far = np.minimum(OPEN_COLUMN * scaling.scale, LARGEST_BOUND)
+    low, high = (np.clip(scaling.shift + side, -LARGEST_BOUND, LARGEST_BOUND) for side in (-far, far))
+    if public.low is not None and public.high is not None:
+        low, high = np.maximum(public.low, low), np.minimum(public.high, high)
+    scaling = replace(scaling, low=low, high=high)
+    ends = scaling.target_low, scaling.target_high
+    if ends[0] == ends[1] or not np.isfinite(ends).all():
+        return scaling
+    width = OPEN_TARGET * (ends[1] - ends[0])
+    ends = max(ends[0] - width, -LARGEST_BOUND), min(ends[1] + width, LARGEST_BOUND)
+    if public.target_low is not None and public.target_high is not None:
+        ends = public.target_low, public.target_high
+    return replace(scaling, target_low=float(ends[0]), target_high=float(ends[1]))
 
 
 def _learn_ranges(scaling_plan: ScalingPlan, data: Rows, public: Public, rng: RandomGenerator) -> Ranges:

@@ -21,7 +21,7 @@ from discreet.privacy import accounting
 from discreet.privacy.relation import Relation
 from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.scaled_problem import ScaledProblem, scale_problem, unscaled_problem
-from discreet.scaling.learn import learn_scaling
+from discreet.scaling.learn import learn_scaling, opened
 from discreet.scaling.plan import ScalingPlan, facts_for_scales, plan_scaling
 from discreet.scaling.public_scales import plan_start_check, start_is_better
 from discreet.solvers import SOLVERS
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from discreet.data.public import Public
     from discreet.data.public_inputs import PublicModel
     from discreet.data.rows import Rows
+    from discreet.inference.released import InferenceReleases
     from discreet.privacy.budget import Budget
     from discreet.privacy.guarantee import Guarantee, ReleaseRecord
     from discreet.privacy.random.generator import RandomGenerator
@@ -149,8 +150,10 @@ class Solution:
         Whether the noise came from a seed or from a NumPy generator; the guarantee then names this as a leak.
     release : ReleaseRecord or None
         Which table it was, when, and where the cost was booked; None until the run has ended.
+    released : InferenceReleases or None
+        What standard errors are computed from, where the plan was made for them.
 
-    Guarantee: `coef`, `intercept` and `scaling` are differentially private as `guarantee` states.
+    Guarantee: `coef`, `intercept`, `scaling` and `released` are differentially private as `guarantee` states.
     """
 
     coef: FloatArray
@@ -161,6 +164,7 @@ class Solution:
     objective_trace: list[float] | None = None
     seeded: bool = False
     release: ReleaseRecord | None = None
+    released: InferenceReleases | None = None
 
     @property
     def w(self) -> FloatArray:
@@ -182,6 +186,7 @@ class Run:
         self.rng = rng
         self.progress = progress
         self.trace: list[float] | None = [] if traced else None
+        self.released: InferenceReleases | None = None
 
     def report(self, done: int, total: int, scaled: BlockwiseProblem, w: FloatArray) -> None:
         if self.progress is not None:
@@ -210,6 +215,7 @@ class Capabilities:
     shrinks: bool = False  # whether it pulls scores towards a constant as far as noise may have made them
     consistent: bool = True  # whether its bias falls below its noise and the error of sampled rows as the noise falls
     freezes: bool = True  # whether columns in which nothing was seen keep a coefficient of 0
+    opens: bool = False  # whether entries are clipped at declared bounds only, and not where the scales end
 
 
 class Solver(ABC, Generic[M, S]):
@@ -256,7 +262,8 @@ class Solver(ABC, Generic[M, S]):
         run = Run(rng, progress, trace == "non-private")
         w, iterations = self._descend(scaled, plan, run)
         coef, intercept = scaled.to_user(w)
-        return Solution(coef, intercept, iterations, plan, scaled.scaling, run.trace, seeded=not rng.secure)
+        solution = Solution(coef, intercept, iterations, plan, scaled.scaling, run.trace, seeded=not rng.secure)
+        return replace(solution, released=run.released)
 
     def why_incompatible(self, problem: Problem, budget: Budget) -> str | None:
         """Why this solver cannot take this problem under this budget; None if it can."""
@@ -321,6 +328,8 @@ def scaling_of(plan: Plan, rows: Rows, rng: RandomGenerator) -> ColumnScaling:
     Guarantee: costs the planned scales.
     """
     scaling = learn_scaling(plan.scaling_plan, rows, plan.public, rng)
+    if plan.solver.capabilities.opens:
+        return opened(scaling, plan.public)
     if plan.solver.capabilities.freezes:
         return scaling
     return (scaling.uniform() if plan.problem.common_scale else scaling).without_frozen()

@@ -107,7 +107,7 @@ def warn_of_nothing_learned(solution: Solution) -> None:
             UtilityWarning,
         )
     elif warn_before(solution.plan) is None and (message := warn_after(solution)) is not None:
-        warnings.warn(message, UtilityWarning, stacklevel=3)
+        warn(message, UtilityWarning)
 
 
 @with_options

@@ -15,6 +15,7 @@ from discreet.estimators.reading.prediction_only import why_prediction_only
 from discreet.estimators.stored_plan import plan_of
 
 if TYPE_CHECKING:
+    from discreet.inference import Inference
     from discreet.privacy.guarantee import Guarantee
     from discreet.solvers import Plan
 
@@ -46,6 +47,8 @@ class ModelSummary(Shown):
         Why "auto" took this solver; empty where the caller named it.
     scaling : str or None
         How the ranges were found, a key of the words in which a plan tells it; None if that is not known.
+    inference : Inference or None
+        Estimates with intervals, where the fit was planned for them.
     """
 
     estimator: str
@@ -56,6 +59,7 @@ class ModelSummary(Shown):
     solver: str
     chosen_because: str
     scaling: str | None
+    inference: Inference | None = None
 
     @property
     def per_range(self) -> FloatArray:
@@ -112,6 +116,7 @@ class ModelSummary(Shown):
                 "coef_per_unit": None if noise.per_unit is None else noise.per_unit.tolist(),
                 "intercept": noise.intercept,
             },
+            **({} if self.inference is None else {"inference": self.inference.to_dict()}),
             "privacy": {
                 "epsilon": guarantee.epsilon if guarantee.is_private else "inf",
                 "delta": guarantee.delta,
@@ -143,6 +148,7 @@ def summarise(estimator: Any, planned: tuple[Plan | None, str] | None = None) ->
         solver="not known" if plan is None else plan.solver.name,
         chosen_because="" if plan is None else plan.chosen_because,
         scaling=None if plan is None else plan.scaling_plan.method,
+        inference=getattr(estimator, "inference_", None),
     )
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 NAME = 34  # characters of a column's name, at most
 HEADER = ("column", "low", "high", "per unit", "per range", "noise")
+INTERVALS = "Estimates with intervals (the coefficients above are shrunk to predict well, and have none)"
 DOUBTFUL = 2.0  # standard deviations of noise that a coefficient must exceed for its sign to be told
 
 
@@ -28,7 +29,8 @@ def blocks_of(summary: ModelSummary, columns: int) -> Groups:
         [Text(f"{heading(summary, output)}:"), Table("", HEADER, tuple(lines_of(summary, output, shown)), numbers)]
         for output in range(summary.form.intercept.size)
     ]
-    return [[_facts(summary)], *outputs, [_notes(summary, shown)], [_privacy(summary)]]
+    intervals = () if summary.inference is None else ([Text(f"{INTERVALS}:")], *summary.inference.blocks(shown=shown))
+    return [[_facts(summary)], *outputs, *intervals, [_notes(summary, shown)], [_privacy(summary)]]
 
 
 def _facts(summary: ModelSummary) -> Facts:

@@ -28,6 +28,7 @@ from discreet.privacy.relation import Unit
 from discreet.privacy.statement import percent_at_most, release_facts, rounded_up
 from discreet.report.blocks import Blanks, Figure, Notice, Section
 from discreet.report.pictures import Bar, calibration, coefficients, roc
+from discreet.report.sections.intervals import interval_blocks
 from discreet.solvers.plan import HEADER as SPENDING
 from discreet.solvers.plan import describe_error, describe_shares, facts_of, spending_of
 
@@ -128,6 +129,7 @@ def says(material: Material) -> Section:
         blocks.append(Text(f"The coefficients of {outputs - len(shown):,} more classes are in the model file."))
     for output in shown:
         blocks += _output(summary, output, most_moving(summary, material.columns, output))
+    blocks += interval_blocks(summary.inference, sorted(most_moving(summary, material.columns)))
     return Section("coefficients", "What the model says", tuple(blocks))
 
 

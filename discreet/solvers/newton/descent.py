@@ -112,6 +112,7 @@ UNCLIPPED = (
     0.25  # of the bound on the curvature: half of the rows are clipped, and growing scores leave half of the rest
 )
 UNLEARNED_RADIUS = math.sqrt(0.5)  # in usual norms, where rows are too few to learn it: steps stay safe
+SMALLEST_SLOPE = 1e-12  # of a row that its label leaves no gradient: norms are not divided by less
 CLIPPED_ROWS = 6.0  # gradients that may be clipped, in units of the total noise: fewer would not pay for the noise
 
 
@@ -120,19 +121,37 @@ def plain_norms(block: ScaledBlock) -> FloatArray:
     return block.norms
 
 
-def gradient_norms(block: ScaledBlock, w: FloatArray, metric: Metric) -> FloatArray:
-    """The norms, in the metric, of the gradients that are clipped: of the rows, or of persons."""
+def gradient_norms(block: ScaledBlock, w: FloatArray, metric: Metric, label_free: bool = False) -> FloatArray:
+    """The norms, in the metric, by which gradients are clipped: of the rows, or of persons.
+
+    Label-free ones are those that the gradient of either label has at most.
+    """
     if block.persons is not None:
         return person_gradient_norms(person_gradients(block, w), metric.norms)
-    return slope_norms(block.slopes(w)) * metric.norms_of(block)
+    slopes = slope_norms(block.slopes(w))
+    return (np.maximum(slopes, largest_slopes(block, w)) if label_free else slopes) * metric.norms_of(block)
+
+
+def largest_slopes(block: ScaledBlock, w: FloatArray) -> FloatArray:
+    """The larger slope of the two labels that each row may have: 1 or more where its margin is not finite."""
+    margins = block.margins(w)
+    ones = np.ones(margins.size)
+    both = np.stack([np.abs(block.loss.slope(margins, ones)), np.abs(block.loss.slope(margins, -ones))])
+    return np.nan_to_num(both, nan=block.loss.lipschitz).max(axis=0)
 
 
 @takes_tensors
-def gradient_sum(block: ScaledBlock, w: FloatArray, metric: Metric, clip: float, step: float) -> FloatArray:
+def gradient_sum(
+    block: ScaledBlock, w: FloatArray, metric: Metric, clip: float, step: float, label_free: bool = False
+) -> FloatArray:
     """The sum of the gradients, clipped in the metric and rounded to multiples of the step."""
     if block.persons is not None:
         return person_gradient_sum(block, w, metric.norms, clip, step)
-    return block.gradient_sum(w, metric.norms_of(block), clip, step)
+    norms = metric.norms_of(block)
+    if label_free:  # the norms only grow, so that no term is longer than the threshold
+        own = np.maximum(slope_norms(block.slopes(w)), SMALLEST_SLOPE)
+        norms = np.asarray(norms) * np.maximum(largest_slopes(block, w) / own, 1.0)
+    return block.gradient_sum(w, norms, clip, step)
 
 
 @takes_tensors
@@ -160,25 +179,36 @@ def clipped_moment(
 
 @takes_tensors
 def hessian(
-    block: ScaledBlock, w: FloatArray, metric: Metric, clip: float, radius: float, table_rows: int | None
-) -> FloatArray:
+    block: ScaledBlock, w: FloatArray, metric: Metric, clip: float, radius: float, table_rows: int | None,
+    label_free: bool = False,
+) -> FloatArray:  # fmt: skip
     """The same of the rows in the metric, times the roots of their curvatures."""
-    factor, norms = root_curvatures(block, w, metric, clip), metric.norms_of(block)
+    factor, norms = root_curvatures(block, w, metric, clip, label_free), metric.norms_of(block)
     return second_moment.clipped_second_moment(block, norms, radius, block.weight, table_rows, metric, factor)
 
 
-def curved_norms(block: ScaledBlock, w: FloatArray, metric: Metric, clip: float) -> FloatArray:
+def curved_norms(
+    block: ScaledBlock, w: FloatArray, metric: Metric, clip: float, label_free: bool = False
+) -> FloatArray:
     """The norms of the rows in the metric, times the roots of their curvatures."""
-    return root_curvatures(block, w, metric, clip) * metric.norms_of(block)
+    return root_curvatures(block, w, metric, clip, label_free) * metric.norms_of(block)
 
 
-def root_curvatures(block: ScaledBlock, w: FloatArray, metric: Metric, clip: float) -> FloatArray:
+def root_curvatures(
+    block: ScaledBlock, w: FloatArray, metric: Metric, clip: float, label_free: bool = False
+) -> FloatArray:
     """The roots of the rows' curvatures, in units of their bound.
 
     A gradient that is clipped no longer changes with the weights, so that its row has no curvature; where persons
-    have several rows, the person's gradient is the one that is clipped.
+    have several rows, the person's gradient is the one that is clipped. With label-free norms the factor by which a
+    row is clipped does not depend on its label, and the mean over the labels of what it changes is 0: the curvature
+    is clipped like the gradient.
     """
     margins = block.margins(w)
+    if label_free:
+        kept = clip / np.maximum(gradient_norms(block, w, metric, True), clip) if np.isfinite(clip) else 1.0
+        curvature = np.nan_to_num(block.curvatures_at(margins)) / block.loss.smoothness
+        return np.sqrt(np.clip(kept * curvature, 0.0, 1.0))
     if block.persons is None:
         clipped = np.abs(block.slopes_at(margins)) * metric.norms_of(block) > clip
     else:
@@ -213,6 +243,9 @@ def curvature_sum(block: ScaledBlock, w: FloatArray, table_rows: int | None) -> 
 class Descent:
     """The state of a run: everything in it but `scaled` has been released, or is public."""
 
+    least_radius = 1.0  # of the Hessian, in usual norms: rows without curvature say nothing about the others
+    label_free = False  # whether rows are clipped by norms that do not depend on their labels
+
     def __init__(self, solver: Newton, scaled: BlockwiseProblem, plan: planning.NewtonPlan, run: Run) -> None:
         self.solver, self.scaled, self.plan, self.run = solver, scaled, plan, run
         self.split, self.relation = plan.mechanism, plan.public.relation
@@ -234,14 +267,9 @@ class Descent:
                     self.w[..., -1] = self.constant.value if self.scaled.outputs > 1 else self.constant.value[0]
             elif t == self.plan.settings.halfway:
                 if self.split.shares[planning.NEW_CLIP] > 0.0:
-                    self.clip = max(
-                        self._learn_clip(planning.NEW_CLIP), self.clip * planning.least_shrinkage(self.scaled.problem)
-                    )
-                if self.split.shares[planning.HESSIAN] > 0.0 and self.scaled.outputs > 1:
-                    self.models = self._learn_curvatures()
-                elif self.split.shares[planning.HESSIAN] > 0.0:
-                    radius = self._learn_radius(planning.CURVATURE_RADIUS, partial(curved_norms, **self._here))
-                    self.models = self._learn_hessian(radius)
+                    self.clip = self._new_clip()
+                if self.split.shares[planning.HESSIAN] > 0.0:
+                    self.models = self._new_models()
             self._move(self._noisy_gradient(t))
             yield Made(self.w, share * self.w, share)
 
@@ -272,7 +300,7 @@ class Descent:
         grid = self._gradient_grid(t)
         # Half a step of the rows' grid is at most half a step in the metric.
         step = 0.0 if grid.is_exact else 2.0 ** math.floor(math.log2(grid.step * math.sqrt(self.metric.values.min())))
-        total = scaled.sum(partial(gradient_sum, w=self.w, metric=self.metric, clip=self.clip, step=step))
+        total = scaled.sum(partial(gradient_sum, **self._here, step=step))
         if not grid.is_exact:
             total = self.metric.unwhiten(grid.release(self.run.rng, self.metric.whiten(total)))
         return total / scaled.rows
@@ -343,9 +371,14 @@ class Descent:
         self._keep_curvature(found.moments / metric.values, 1.0 / math.sqrt(table.rows))
         return metric
 
-    def _learn_hessian(self, radius: float) -> list[QuadraticModel]:
-        """The Hessian in the metric, given a bound on the norms of the rows times their root curvatures."""
-        radius = max(radius, math.sqrt(self.scaled.columns))  # rows without curvature say nothing about the others
+    def _new_models(self) -> list[QuadraticModel]:
+        """Those of the second half."""
+        return self._learn_curvatures() if self.scaled.outputs > 1 else self._learn_hessian()
+
+    def _learn_hessian(self) -> list[QuadraticModel]:
+        """The Hessian in the metric, after a bound on the norms of the rows times their root curvatures."""
+        radius = self._learn_radius(planning.CURVATURE_RADIUS, partial(curved_norms, **self._here))
+        radius = max(radius, self.least_radius * math.sqrt(self.scaled.columns))
         total = self.scaled.sum(partial(hessian, **self._here, radius=radius, table_rows=self._table_rows))
         moment = self._release(total, radius, planning.HESSIAN)
         self.curvature = planning.safe_curvature(moment)
@@ -370,8 +403,8 @@ class Descent:
 
     @property
     def _here(self) -> dict[str, Any]:
-        """Where the curvatures of the rows are asked for."""
-        return {"w": self.w, "metric": self.metric, "clip": self.clip}
+        """Where gradients and curvatures of the rows are asked for, and how they are clipped."""
+        return {"w": self.w, "metric": self.metric, "clip": self.clip, "label_free": self.label_free}
 
     @property
     def _table_rows(self) -> int | None:
@@ -403,12 +436,20 @@ class Descent:
             return math.inf
         unit = math.sqrt(self.scaled.columns) * typical_slope(self.plan.problem, self.scaled.scaling)
         if not self.plan.settings.learns_norm_bounds:
-            usual = math.sqrt(max(self.mean_square, 1.0)) * typical_slope(self.plan.problem, self.scaled.scaling)
-            return planning.first_slope(self.plan.problem) * usual
-        norms = partial(gradient_norms, w=self.w, metric=self.metric)
+            return self._usual_clip()
+        norms = partial(gradient_norms, w=self.w, metric=self.metric, label_free=self.label_free)
         counts = self.scaled.sum(partial(counts_of_norms, norms=norms, unit=unit))
         part, rng = self.split.part(which), self.run.rng
         return private_norm_bound(counts, unit, self.clipped_rows, part, self.relation, rng, self.scaled.rows)
+
+    def _usual_clip(self) -> float:
+        """The median size of a gradient at the start, as released numbers tell it."""
+        usual = math.sqrt(max(self.mean_square, 1.0)) * typical_slope(self.plan.problem, self.scaled.scaling)
+        return planning.first_slope(self.plan.problem) * usual
+
+    def _new_clip(self) -> float:
+        """The threshold for the second half."""
+        return max(self._learn_clip(planning.NEW_CLIP), self.clip * planning.least_shrinkage(self.scaled.problem))
 
     @property
     def clipped_rows(self) -> float:

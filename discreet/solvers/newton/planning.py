@@ -212,19 +212,19 @@ def planned(
     bound_share = norm_bound_share(budget, public)
     learned = bound_share <= MOST_NORM_BOUND_SHARE
     smooth = not problem.loss.discontinuous_curvature
-    halfway = _halfway(steps)
-    wanted = halfway > 0 and learned and smooth and _quiet(solver, problem.loss, public, budget, columns)
+    middle = halfway(steps)
+    wanted = middle > 0 and learned and smooth and _quiet(solver, problem.loss, public, budget, columns)
     hessian = solver.hessian_share if wanted else 0.0
-    labels, check = _label_shares(problem, public, budget)
-    shares = _shares(solver, steps, bound_share if learned else 0.0, hessian, labels, check, problem.loss.outputs)
+    labels, check = label_shares(problem, public, budget)
+    shares = shares_of(solver, steps, bound_share if learned else 0.0, hessian, labels, check, problem.loss.outputs)
     known = uses_public_metric(public, budget, columns, solver.moment_share)
     if known:  # only its largest eigenvalue is looked at
         shares = with_share(shares, MOMENT, min(shares[MOMENT], EIGENVALUE_SHARE))
     moment = EIGENVALUE_SHARE if known else solver.moment_share
-    return shares, NewtonSettings(steps, learned, halfway, moment, hessian, True if known else None)
+    return shares, NewtonSettings(steps, learned, middle, moment, hessian, True if known else None)
 
 
-def _label_shares(problem: Problem, public: Public, budget: Budget) -> tuple[float, float]:
+def label_shares(problem: Problem, public: Public, budget: Budget) -> tuple[float, float]:
     """The shares of the counts of the labels, or of the mean curvature of a log link, and of the scores by label."""
     free = problem.penalty_terms(public.columns).free  # weights with bounds are left where the gradients put them
     complete = public.relation is Relation.REPLACE and not public.persons
@@ -258,15 +258,16 @@ def _counts_labels(problem: Problem, public: Public, budget: Budget) -> bool:
     return not budget.is_infinite and counts_labels(problem) and problem.penalty_terms(public.columns).free
 
 
-def _shares(
-    solver: Newton, steps: int, bound_share: float, hessian: float, labels: float, check: float, outputs: int
-) -> tuple[float, ...]:
+def shares_of(
+    solver: Newton, steps: int, bound_share: float, hessian: float, labels: float, check: float, outputs: int,
+    growth: float = GROWTH,
+) -> tuple[float, ...]:  # fmt: skip
     """Shares of the budget in the order of the releases, summing to 1; what is not learned costs 0.
 
     The labels' share is taken first, then that of the check; the others are of what they leave. The curvatures of
     several outputs have a bound that is known, the Hessian of one has not.
     """
-    later = _halfway(steps) > 0
+    later = halfway(steps) > 0
     before = (
         bound_share if solver.radius is None else 0.0,
         solver.moment_share,
@@ -275,7 +276,7 @@ def _shares(
         bound_share if hessian > 0.0 and outputs == 1 else 0.0,
         hessian,
     )
-    growing = min(GROWTH, MOST_GROWTH ** (1.0 / steps)) ** np.arange(steps)
+    growing = min(growth, MOST_GROWTH ** (1.0 / steps)) ** np.arange(steps)
     check *= 1.0 - labels
     left = 1.0 - labels - check
     others = left * np.array(before)
@@ -370,6 +371,6 @@ def hidden_part(share: float, budget: Budget, public: Public, columns: int) -> f
     return noise_edge(columns, deviation) / columns
 
 
-def _halfway(steps: int) -> int:
+def halfway(steps: int) -> int:
     """The step before which threshold and curvature are learned anew. 0: never."""
     return steps // 2

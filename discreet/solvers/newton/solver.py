@@ -483,6 +483,6 @@ class Newton(Solver[BudgetSplit, planning.NewtonSettings]):
 
 def weights_of_iterates(solver: Newton, plan: planning.NewtonPlan) -> FloatArray:
     """With which weight the iterate after each step is part of the result."""
-    weights = np.array(plan.mechanism.shares[planning.GRADIENTS :])
+    weights = np.array(plan.mechanism.shares[planning.GRADIENTS : planning.GRADIENTS + plan.settings.steps])
     weights[: plan.settings.steps // 2 if solver.average else -1] = 0.0
     return weights / weights.sum()
