@@ -32,7 +32,7 @@ from discreet.solvers._shared.descents import (
     BATCH_CLIP,
     GrowingTailAverage,
     curvature_bound,
-    row_threshold,
+    typical_slope,
     until_optimal,
 )
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
@@ -130,7 +130,15 @@ def threshold(solver: FTRL, scaled: ScaledProblem, plan: FTRLPlan, rows: int) ->
     """The clipping norm for a tree over so many rows, from public and released numbers."""
     deviation = plan.mechanism.deviation(mechanisms.clipped_sum(plan.public.relation))
     noise = deviation * row_norm(solver.aggregation, plan.settings.leaves) / rows  # on the last sum
-    return row_threshold(solver.clip, BATCH_CLIP, noise, scaled, plan)
+    if solver.clip is not None or plan.budget.is_infinite:
+        return math.inf if solver.clip is None else solver.clip
+    unit = typical_slope(scaled.problem, scaled.scaling)
+    return stream_factor(noise) * unit * math.sqrt(scaled.scaling.second_moment.sum() + scaled.problem.fit_intercept)
+
+
+def stream_factor(noise: float) -> float:
+    """The threshold in units of a typical gradient; paused streams of earlier versions go on with it, so it stays."""
+    return min(1.0, BATCH_CLIP.at(noise))
 
 
 def leaf_gradient(

@@ -19,16 +19,14 @@ from discreet.problem.column_scaling import ColumnScaling
 from discreet.problem.scaled_problem import BlockwiseProblem
 from discreet.solvers._shared.coordinates import Loops
 from discreet.solvers._shared.descents import (
-    BATCH_CLIP,
     curvature_bound,
     planned_slope,
-    planned_threshold,
     tail_length,
 )
 from discreet.solvers._shared.full_batch import FullBatchPlan, NoisyGradient
 from discreet.solvers.admm import ADMM
 from discreet.solvers.coordinate_descent import CoordinateDescent, CoordinateDescentPlan, CoordinateDescentSettings
-from discreet.solvers.ftrl.solver import FTRL, FTRLPlan
+from discreet.solvers.ftrl.solver import FTRL, FTRLPlan, stream_factor
 from discreet.solvers.gradient_descent import GradientDescent
 from discreet.solvers.plan import Plan
 from discreet.solvers.sketched.sketches import Independent, Nice, Partition, Sketch
@@ -284,11 +282,7 @@ def _(solver: FTRL, plan: FTRLPlan, radius: float) -> Bound | None:
     noise = plan.mechanism.deviation(unit) * row_norm(solver.aggregation, settings.leaves) / public.rows
     clip = solver.clip
     if clip is None:
-        clip = (
-            planned_threshold(BATCH_CLIP, noise, plan, entries=coordinates)
-            * planned_slope(problem)
-            * math.sqrt(coordinates)
-        )
+        clip = stream_factor(noise) * planned_slope(problem) * math.sqrt(coordinates)
     bound = ftrl_bound(
         settings.leaves,
         coordinates,
