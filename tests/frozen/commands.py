@@ -43,7 +43,6 @@ fit persons.csv --target y --classes 0,1 --epsilon 4 --seed 1 --person-column id
 fit targets.csv --target y --epsilon 4 --seed 1 --out intervals.json --estimator LinearRegression --inference --bounds=-70,80
 fit targets.csv --target y --epsilon 4 --seed 1 --out refused.json --estimator Lasso --inference
 show intervals.json --intervals --alpha 0.1
-show intervals.json --intervals --json
 show targets.json --intervals
 fit labels.csv --target no_such --epsilon 1
 fit labels.csv --target y --epsilon 0

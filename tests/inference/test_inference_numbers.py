@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from pyarrow.dataset import dataset
 from scipy import stats
 from scipy.special import expit
 
@@ -148,3 +149,13 @@ def test_the_expected_hessian_of_normal_rows_is_their_mean():
 def test_numbers_that_do_not_belong_together_are_refused(parts):
     with pytest.raises(ValueError, match="inference"):
         Inference(("a", "(intercept)"), "identity", False, **parts)
+
+
+def test_rows_in_a_file_give_the_same_bits(tmp_path):
+    X, y = labels_table(5_000, 10)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    frame.assign(y=y).to_parquet(tmp_path / "rows.parquet")
+    one = fitted(frame, y, LogisticRegression, random_state=4).inference_
+    other = fitted(dataset(tmp_path), "y", LogisticRegression, random_state=4).inference_
+    np.testing.assert_array_equal(one.cov_params(), other.cov_params())
+    np.testing.assert_array_equal(one.params, other.params)
