@@ -22,12 +22,10 @@ from discreet.problem.losses import ClassWeighted, Huber, Logistic, Multinomial
 from discreet.problem.penalties import L2
 from discreet.problem.problem import Problem
 from discreet.solvers import Newton
+from discreet.solvers._shared.label_counts import expected_share, label_counts, noisy_shares
 from discreet.solvers.newton import solver as settling
 from discreet.solvers.newton.calibration import (
-    expected_share,
-    label_counts,
     learn_label_scores,
-    noisy_shares,
     wanted_share,
 )
 from discreet.solvers.newton.planning import LABELS, MOMENT
