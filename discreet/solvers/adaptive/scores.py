@@ -24,6 +24,9 @@ FREEDOM = 8.0  # scores are expected to follow Student's distribution of this de
 POINTS = 240  # by which that distribution is represented: divisible by all even numbers of bins up to 12
 BIN = 0.3  # width of a bin of the first histogram, in scores of columns of mean square 1
 REACH = 2.0  # where that histogram ends, in units of the fourth root of the number of columns
+USUAL_WIDTH = math.sqrt(0.5)  # of scores: columns have mean square 1 at most, less inside declared bounds
+DOUBT = 0.5  # how far scores lie from where they are expected, in widths
+PROBIT = math.pi / 8.0  # a logistic function averaged over scores of variance v is one of score / sqrt(1 + v PROBIT)
 MOST_BINS = 12  # of the table by label
 NOISE_OF_BINS = 0.08  # noise of the share of a bin, times half of the number of bins
 SLOPES = np.append(0.0, 2.0 ** np.arange(-3.0, 3.01, 0.25))  # log-odds per width of the scores; equally likely
@@ -114,10 +117,30 @@ def first_edges(columns: int) -> FloatArray:
     return np.linspace(-end, end, 1 + max(2, round(2.0 * end / BIN)))
 
 
-def place_of(shares: FloatArray, noise: float, rows: float, edges: FloatArray) -> tuple[float, float]:
+@dataclass(frozen=True)
+class Expected:
+    """Where the scores of steps lie if these give labels the share that the constant has.
+
+    `intercept` is that of the steps, `norm` the length of their slopes, `constant` the log-odds of the share.
+    """
+
+    intercept: float
+    norm: float
+    constant: float
+
+    def locations(self, widths: FloatArray) -> FloatArray:
+        """One location for each width: the wider scores are, the further out is the score of the constant."""
+        damping = np.sqrt(1.0 + PROBIT * (self.norm * widths) ** 2)
+        return (self.constant * damping - self.intercept) / self.norm
+
+
+def place_of(
+    shares: FloatArray, noise: float, rows: float, edges: FloatArray, expected_place: Expected | None
+) -> tuple[float, float]:
     """The mean location and width of scores, given noisy shares of rows between the edges.
 
-    Before, a location is as likely as under a normal law of deviation 1, and so is the logarithm of a width to base 2.
+    Before, the location is within a deviation of a column from 0 and within half a width of where it is expected; the
+    logarithm of the width, to base 2, has a deviation of 1.
     """
     locations, widths = np.arange(edges[0], edges[-1], 0.1), 2.0 ** np.arange(-3.0, math.log2(edges[-1]) + 0.01, 0.25)
     unit = math.sqrt((FREEDOM - 2.0) / FREEDOM) * widths[None, :, None]
@@ -126,7 +149,11 @@ def place_of(shares: FloatArray, noise: float, rows: float, edges: FloatArray) -
     # No law of scores is known better than to its own size, nor any share better than by a row.
     variance = noise**2 + expected / rows + expected**2 + 1.0 / rows**2
     likely = -0.5 * ((shares - expected) ** 2 / variance + np.log(variance)).sum(axis=-1)
-    likely -= 0.5 * (locations[:, None] ** 2 + np.log2(widths) ** 2)
+    likely -= 0.5 * (locations[:, None] ** 2 + np.log2(widths / USUAL_WIDTH) ** 2)
+    if expected_place is not None:
+        middle = np.clip(expected_place.locations(widths), edges[0], edges[-1])
+        away = (locations[:, None] - middle) / (DOUBT * widths)
+        likely -= 0.5 * away**2 + np.log(widths)
     mass = np.exp(likely - likely.max())
     mass /= mass.sum()
     return float(mass.sum(axis=1) @ locations), math.exp(float(mass.sum(axis=0) @ np.log(widths)))

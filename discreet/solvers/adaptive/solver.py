@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from typing import Any, cast
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from discreet._common.types import FloatArray
 from discreet.data.public import Public
 from discreet.privacy import mechanisms
 from discreet.privacy.budget import Budget
-from discreet.privacy.mechanisms import Gaussian
+from discreet.privacy.mechanisms.additive import BudgetSplit
 from discreet.privacy.release import PlannedRelease, planned_releases
 from discreet.problem.losses import ClassWeighted
 from discreet.problem.problem import Problem
@@ -34,6 +35,7 @@ from discreet.solvers._shared.label_counts import GRID, counted_labels, counts_l
 from discreet.solvers.adaptive.scores import (
     Bins,
     Direction,
+    Expected,
     LabelledScores,
     counts_by_label,
     counts_of_scores,
@@ -47,7 +49,6 @@ from discreet.solvers.plan import OF_THE_THRESHOLD, Plan
 RELEASES = 100  # into which the budget is divided
 PLACE, TABLE = 5, 15  # of them, for where the scores lie and for the table of them by label
 TOLD = 0.5  # of the entropy of the labels, which the columns are expected to explain
-SMALLEST_LENGTH = 1e-300  # of a direction: it must not be divided by 0
 
 
 @dataclass(frozen=True)
@@ -58,11 +59,11 @@ class AdaptiveSettings(FullBatchSettings):
     table: int
 
 
-AdaptivePlan = Plan[Gaussian, AdaptiveSettings]
+AdaptivePlan = Plan[BudgetSplit, AdaptiveSettings]
 
 
 @dataclass(frozen=True)
-class AdaptiveDescent(Solver[Gaussian, AdaptiveSettings]):
+class AdaptiveDescent(Solver[BudgetSplit, AdaptiveSettings]):
     """Gradient descent for labels that counts labels first and measures the scale of its scores at the end.
 
     Parameters
@@ -92,30 +93,28 @@ class AdaptiveDescent(Solver[Gaussian, AdaptiveSettings]):
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[Gaussian, AdaptiveSettings]:
-        mechanism = calibrated(lambda z: Gaussian(z, RELEASES), scaling_plan, budget, public)
-        return mechanism, AdaptiveSettings(RELEASES - PLACE - TABLE, PLACE, TABLE)
+    ) -> tuple[BudgetSplit, AdaptiveSettings]:
+        steps = RELEASES - PLACE - TABLE
+        shares = (*[1.0 / RELEASES] * steps, PLACE / RELEASES, TABLE / RELEASES)
+        mechanism = calibrated(lambda z: BudgetSplit(z, shares), scaling_plan, budget, public)
+        return mechanism, AdaptiveSettings(steps, PLACE, TABLE)
 
     def _releases(self, plan: AdaptivePlan) -> list[PlannedRelease]:
         relation, dimension = plan.public.relation, plan.problem.loss.outputs * (plan.public.columns + 1)
         gradient = mechanisms.clipped_sum(relation, dimension) * (1.0 / plan.public.rows)
         counts = mechanisms.one_hot_counts(relation, 1)
-        asked = (
-            ("mean gradients of all rows, or counts of labels", plan.settings.steps, 1, gradient, OF_THE_THRESHOLD),
-            ("counts of scores", 1, plan.settings.place, counts, "rows per count"),
-            ("counts of scores by label", 1, plan.settings.table, counts, "rows per count"),
-        )
+        steps = ("mean gradients of all rows, or counts of labels", gradient, OF_THE_THRESHOLD)
+        last = [("counts of scores", counts, "rows per count"), ("counts of scores by label", counts, "rows per count")]
         return [
             release
-            for what, times, together, sensitivity, unit in asked
-            for release in planned_releases(
-                what, Gaussian(plan.mechanism.together(together).multiplier, times).event, relation, sensitivity, unit
-            )
+            for k, (what, sensitivity, unit) in enumerate([*[steps] * plan.settings.steps, *last])
+            for release in planned_releases(what, plan.mechanism.part(k).event, relation, sensitivity, unit)
         ]
 
     def _descend(self, scaled: BlockwiseProblem, plan: AdaptivePlan, run: Run) -> tuple[FloatArray, int]:
         start, length = scaled.start(), 1.0 / curvature_bound(scaled)
-        gradient = NoisyGradient(scaled, plan, self.clip)
+        one: Any = replace(cast(Any, plan), mechanism=plan.mechanism.part(0))  # as a plan of such steps has it
+        gradient = NoisyGradient(scaled, one, self.clip)
 
         def steps(w: FloatArray) -> Iterator[FloatArray]:
             return iterates(gradient, run.rng, w, lambda v, slope: scaled.prox(v - length * slope, length))
@@ -127,10 +126,10 @@ class AdaptiveDescent(Solver[Gaussian, AdaptiveSettings]):
         start[..., -1] = labels.constant
         if labels.asked == RELEASES:
             run.report(1, 1, scaled, start)
-            return start, 0
+            return start, plan.settings.steps
         left = plan.settings.steps - labels.asked
         w, _ = descend(scaled, run, left, (Made(v, v) for v in islice(steps(start), left)), average=True)
-        return answers.with_scale(w, labels), left
+        return answers.with_scale(w, labels), plan.settings.steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +179,7 @@ class Answers:
 
     def __init__(self, scaled: BlockwiseProblem, plan: AdaptivePlan, run: Run) -> None:
         self.scaled, self.plan, self.rng = scaled, plan, run.rng
-        self.mechanism, self.relation = plan.mechanism, plan.public.relation
+        self.mechanism, self.relation = plan.mechanism.part(0), plan.public.relation
         self.counts = mechanisms.one_hot_counts(self.relation, 1)
         self.columns = max(1, int((~scaled.scaling.frozen).sum()))
 
@@ -218,10 +217,13 @@ class Answers:
         Guarantee: costs `place` and `table` releases of the mechanism; each reads the rows through one histogram.
         """
         slopes, several = np.where(self.scaled.scaling.frozen, 0.0, w[..., :-1]), w.ndim > 1
-        norm = max(float(np.linalg.norm(slopes)), SMALLEST_LENGTH)
+        norm = float(np.linalg.norm(slopes))
+        if norm == 0.0:  # nothing was seen in any column
+            return np.concatenate([slopes, np.broadcast_to(labels.constant, (*w.shape[:-1],))[..., None]], axis=-1)
         own = (w[..., -1:] - labels.constant[:, None]) if several else np.zeros(1)
         direction = Direction(np.concatenate([slopes, own], axis=-1) / norm)
-        direction = self._placed(direction, labels)
+        expected = None if several else Expected(float(w[-1]), norm, float(labels.constant))
+        direction = self._placed(direction, labels, expected)
         part = self.mechanism.together(self.plan.settings.table)
         noise = part.deviation(self.counts) / labels.rows
         bins = Bins.for_noise(noise, folded=several)
@@ -234,13 +236,13 @@ class Answers:
         found[..., -1] += labels.constant if several else level - slope * direction.centre / direction.width
         return found
 
-    def _placed(self, direction: Direction, labels: Labels) -> Direction:
+    def _placed(self, direction: Direction, labels: Labels, expected: Expected | None) -> Direction:
         """The same direction with the place and the width of its scores."""
         edges = first_edges(self.columns)
         part = self.mechanism.together(self.plan.settings.place)
         counts = self.scaled.sum(partial(counts_of_scores, direction=direction, edges=edges))
         shares = part.release(self.rng, counts, self.counts) / labels.rows
-        centre, width = place_of(shares, part.deviation(self.counts) / labels.rows, labels.rows, edges)
+        centre, width = place_of(shares, part.deviation(self.counts) / labels.rows, labels.rows, edges, expected)
         if direction.w.ndim > 1:  # leads are counted by their size
             return Direction(direction.w, 0.0, math.hypot(centre, width))
         return Direction(direction.w, centre, width)
