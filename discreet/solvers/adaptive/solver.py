@@ -165,8 +165,10 @@ class Labels:
         """
         probable, several = self.probable, self.shares.size
         entropy = float((probable @ -(SHARES * np.log(SHARES))).sum())
-        uneven = float(((self.spreads**2 * self.asked) / (probable @ (SHARES * (1.0 - SHARES)))).sum())
-        lost = 0.5 * (1.0 - 1.0 / several) * uneven / options
+        mean, square = probable @ SHARES, probable @ SHARES**2
+        doubt, counted = 1.0 / (square - mean**2), 1.0 / (self.asked * self.spreads**2)  # by what one more tells
+        left = 1.0 / (doubt + np.outer(options - self.asked, counted))
+        lost = (1.0 - 1.0 / several) * (left / (2.0 * (mean - square))).sum(axis=1)
         seen = gradients / (gradients + noise**2)
         return int(options[np.argmax(TOLD * entropy * seen - lost)])
 
