@@ -30,7 +30,7 @@ from discreet.problem.problem import Problem
 from discreet.problem.scaled_problem import BlockwiseProblem
 from discreet.scaling.plan import ScalingPlan
 from discreet.solvers._shared.descents import Made, curvature_bound, descend, until_optimal
-from discreet.solvers._shared.full_batch import FullBatchSettings, NoisyGradient, iterates
+from discreet.solvers._shared.full_batch import FullBatchSettings, NoisyGradient, default_steps, iterates
 from discreet.solvers._shared.label_counts import GRID, counted_labels, counts_labels, label_shares
 from discreet.solvers.adaptive.scores import (
     Bins,
@@ -46,24 +46,16 @@ from discreet.solvers.base import Capabilities, Run, Solver, calibrated
 from discreet.solvers.plan import OF_THE_THRESHOLD, Plan
 
 # Where these come from: docs/defaults.md.
-RELEASES = 100  # into which the budget is divided
-PLACE, TABLE = 5, 15  # of them, for where the scores lie and for the table of them by label
+PLACE, TABLE = 0.05, 0.15  # of the budget, for where the scores lie and for the table of them by label
+STEP = 1.9  # in units of the inverse of a bound on the curvature
 TOLD = 0.5  # of the entropy of the labels, which the columns are expected to explain
 
 
-@dataclass(frozen=True)
-class AdaptiveSettings(FullBatchSettings):
-    """How many releases there are; `steps` of them are for labels and gradients, as the counts of labels decide."""
-
-    place: int
-    table: int
-
-
-AdaptivePlan = Plan[BudgetSplit, AdaptiveSettings]
+AdaptivePlan = Plan[BudgetSplit, FullBatchSettings]
 
 
 @dataclass(frozen=True)
-class AdaptiveDescent(Solver[BudgetSplit, AdaptiveSettings]):
+class AdaptiveDescent(Solver[BudgetSplit, FullBatchSettings]):
     """Gradient descent for labels that counts labels first and measures the scale of its scores at the end.
 
     Parameters
@@ -93,11 +85,11 @@ class AdaptiveDescent(Solver[BudgetSplit, AdaptiveSettings]):
 
     def _decide(
         self, problem: Problem, public: Public, budget: Budget, scaling_plan: ScalingPlan
-    ) -> tuple[BudgetSplit, AdaptiveSettings]:
-        steps = RELEASES - PLACE - TABLE
-        shares = (*[1.0 / RELEASES] * steps, PLACE / RELEASES, TABLE / RELEASES)
+    ) -> tuple[BudgetSplit, FullBatchSettings]:
+        steps = default_steps(public, budget)
+        shares = (*[(1.0 - PLACE - TABLE) / steps] * steps, PLACE, TABLE)
         mechanism = calibrated(lambda z: BudgetSplit(z, shares), scaling_plan, budget, public)
-        return mechanism, AdaptiveSettings(steps, PLACE, TABLE)
+        return mechanism, FullBatchSettings(steps)
 
     def _releases(self, plan: AdaptivePlan) -> list[PlannedRelease]:
         relation, dimension = plan.public.relation, plan.problem.loss.outputs * (plan.public.columns + 1)
@@ -112,7 +104,7 @@ class AdaptiveDescent(Solver[BudgetSplit, AdaptiveSettings]):
         ]
 
     def _descend(self, scaled: BlockwiseProblem, plan: AdaptivePlan, run: Run) -> tuple[FloatArray, int]:
-        start, length = scaled.start(), 1.0 / curvature_bound(scaled)
+        start, length = scaled.start(), STEP / curvature_bound(scaled)
         one: Any = replace(cast(Any, plan), mechanism=plan.mechanism.part(0))  # as a plan of such steps has it
         gradient = NoisyGradient(scaled, one, self.clip)
 
@@ -124,7 +116,7 @@ class AdaptiveDescent(Solver[BudgetSplit, AdaptiveSettings]):
         answers = Answers(scaled, plan, run)
         labels = answers.labels()
         start[..., -1] = labels.constant
-        if labels.asked == RELEASES:
+        if labels.asked == answers.releases:
             run.report(1, 1, scaled, start)
             return start, plan.settings.steps
         left = plan.settings.steps - labels.asked
@@ -182,6 +174,7 @@ class Answers:
     def __init__(self, scaled: BlockwiseProblem, plan: AdaptivePlan, run: Run) -> None:
         self.scaled, self.plan, self.rng = scaled, plan, run.rng
         self.mechanism, self.relation = plan.mechanism.part(0), plan.public.relation
+        self.releases = math.floor(1.0 / plan.mechanism.shares[0])  # of this size in the whole budget
         self.counts = mechanisms.one_hot_counts(self.relation, 1)
         self.columns = max(1, int((~scaled.scaling.frozen).sum()))
 
@@ -191,8 +184,9 @@ class Answers:
         Guarantee: costs as many releases of the mechanism as it says; the sums are those of one histogram.
         """
         counted = self.scaled.sum(counted_labels)
-        options = np.append(np.arange(1.0, self.plan.settings.steps), RELEASES)
-        gradients = np.append(self.plan.settings.steps - options[:-1], 0.0) / RELEASES
+        steps = self.plan.settings.steps
+        options = np.append(np.arange(1.0, steps), self.releases)
+        gradients = np.append(steps - options[:-1], 0.0) / self.releases
         noisy, asked, wanted = np.zeros(counted.size - 1), 0, 1
         while asked < wanted:
             more = min(wanted - asked, max(asked, 1))
@@ -210,7 +204,7 @@ class Answers:
 
     def _lost_direction(self, labels: Labels) -> float:
         """The noise of a direction by the whole budget, over its length."""
-        whole = self.mechanism.together(RELEASES).deviation(mechanisms.clipped_sum(self.relation))
+        whole = self.plan.mechanism.whole.deviation(mechanisms.clipped_sum(self.relation))
         return whole / self.scaled.rows * self.columns * math.sqrt(labels.shares.size - 1.0)
 
     def with_scale(self, w: FloatArray, labels: Labels) -> FloatArray:
@@ -226,7 +220,7 @@ class Answers:
         direction = Direction(np.concatenate([slopes, own], axis=-1) / norm)
         expected = None if several else Expected(float(w[-1]), norm, float(labels.constant))
         direction = self._placed(direction, labels, expected)
-        part = self.mechanism.together(self.plan.settings.table)
+        part = self.plan.mechanism.part(-1)
         noise = part.deviation(self.counts) / labels.rows
         bins = Bins.for_noise(noise, folded=several)
         counts = self.scaled.sum(partial(counts_by_label, direction=direction, bins=bins))
@@ -241,7 +235,7 @@ class Answers:
     def _placed(self, direction: Direction, labels: Labels, expected: Expected | None) -> Direction:
         """The same direction with the place and the width of its scores."""
         edges = first_edges(self.columns)
-        part = self.mechanism.together(self.plan.settings.place)
+        part = self.plan.mechanism.part(-2)
         counts = self.scaled.sum(partial(counts_of_scores, direction=direction, edges=edges))
         shares = part.release(self.rng, counts, self.counts) / labels.rows
         centre, width = place_of(shares, part.deviation(self.counts) / labels.rows, labels.rows, edges, expected)
