@@ -47,7 +47,7 @@ SCALING_WORDS = {
     "narrowed": "declared bounds; ends of the bulk, centres and widths inside them are learned privately",
     "factor": "declared bounds, too little data for more: one factor by which they are too wide is learned privately",
     "columns": "radius, centre and width of every column are learned privately",
-    "completed": "declared bounds where there are any; the radius of each other column is learned privately",
+    "soft": "declared bounds where there are any; the others' centres and widths by fitting templates to counts",
     "common": "too little data for scales per column: one common radius is learned privately",
     "public": "ranges, centres and widths of the columns are those of a public table",
     "none": "columns as they are",

@@ -111,7 +111,7 @@ def counts_by_label(block: ScaledBlock, direction: Direction, bins: Bins) -> Flo
     return histogram(2 * place + label, block, 2 * bins.centres.size)
 
 
-def first_edges(columns: int) -> FloatArray:
+def first_edges(columns: float) -> FloatArray:
     """The edges of the first histogram, for a direction in so many columns of mean square 1."""
     end = REACH * columns**0.25
     return np.linspace(-end, end, 1 + max(2, round(2.0 * end / BIN)))

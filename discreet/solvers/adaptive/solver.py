@@ -176,7 +176,8 @@ class Answers:
         self.mechanism, self.relation = plan.mechanism.part(0), plan.public.relation
         self.releases = math.floor(1.0 / plan.mechanism.shares[0])  # of this size in the whole budget
         self.counts = mechanisms.one_hot_counts(self.relation, 1)
-        self.columns = max(1, int((~scaled.scaling.frozen).sum()))
+        # Columns that have faded count for less.
+        self.columns = max(1.0, float(scaled.scaling.second_moment[~scaled.scaling.frozen].sum()))
 
     def labels(self) -> Labels:
         """Count the labels until further counts would save less log-loss than gradients.
@@ -205,7 +206,7 @@ class Answers:
     def _lost_direction(self, labels: Labels) -> float:
         """The noise of a direction by the whole budget, over its length."""
         whole = self.plan.mechanism.whole.deviation(mechanisms.clipped_sum(self.relation))
-        return whole / self.scaled.rows * self.columns * math.sqrt(labels.shares.size - 1.0)
+        return whole / self.scaled.rows * self.columns
 
     def with_scale(self, w: FloatArray, labels: Labels) -> FloatArray:
         """The weights with the scale, and of two labels the intercept, that noisy counts of their scores speak for.
