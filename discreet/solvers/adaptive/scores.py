@@ -72,8 +72,8 @@ class Direction:
     """
 
     w: FloatArray
-    centre: float = 0.0
-    width: float = 1.0
+    centre: float
+    width: float
 
     def scores(self, block: ScaledBlock) -> FloatArray:
         """One score for each row, or for each row and each class that is not its own."""

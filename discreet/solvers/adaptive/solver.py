@@ -218,7 +218,7 @@ class Answers:
         if norm == 0.0:  # nothing was seen in any column
             return np.concatenate([slopes, np.broadcast_to(labels.constant, (*w.shape[:-1],))[..., None]], axis=-1)
         own = (w[..., -1:] - labels.constant[:, None]) if several else np.zeros(1)
-        direction = Direction(np.concatenate([slopes, own], axis=-1) / norm)
+        direction = Direction(np.concatenate([slopes, own], axis=-1) / norm, 0.0, 1.0)
         expected = None if several else Expected(float(w[-1]), norm, float(labels.constant))
         direction = self._placed(direction, labels, expected)
         part = self.plan.mechanism.part(-1)
