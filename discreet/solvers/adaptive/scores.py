@@ -30,7 +30,7 @@ PROBIT = math.pi / 8.0  # a logistic function averaged over scores of variance v
 MOST_BINS = 12  # of the table by label
 NOISE_OF_BINS = 0.08  # noise of the share of a bin, times half of the number of bins
 SLOPES = np.append(0.0, 2.0 ** np.arange(-3.0, 3.01, 0.25))  # log-odds per width of the scores; equally likely
-NOTHING = 0.5  # probability, before the rows are read, that the scores tell nothing
+NOTHING = 0.9  # probability, before the rows are read, that the scores tell nothing
 LEVELS = np.linspace(-7.0, 7.0, 141)  # intercepts
 MISFIT = 0.01  # of the rows, whose labels no score tells
 LEAST_SIZE = 1e-3  # of the expected rows of a bin, below which their noisy number does not fall
@@ -199,7 +199,9 @@ class LabelledScores:
         likely = -0.5 * ((differences - sizes * ahead) ** 2 / variance + np.log(variance)).sum(axis=-1)
         if self.share is not None:
             value, spread = self.share
-            likely -= 0.5 * (curves @ sizes - value) ** 2 / (spread**2 + 0.25 / self.rows)
+            mean = curves @ sizes
+            likely -= 0.5 * (mean - value) ** 2 / (spread**2 + 0.25 / self.rows)
+            likely += np.log(mean * (1.0 - mean))  # before, all shares are equally likely, not all levels
         likely[:, 0] += math.log(NOTHING)
         likely[:, 1:] += math.log((1.0 - NOTHING) / (SLOPES.size - 1))
         mass = np.exp(likely - likely.max())

@@ -48,7 +48,7 @@ from discreet.solvers.plan import OF_THE_THRESHOLD, Plan
 # Where these come from: docs/defaults.md.
 PLACE, TABLE = 0.05, 0.15  # of the budget, for where the scores lie and for the table of them by label
 STEP = 1.9  # in units of the inverse of a bound on the curvature
-TOLD = 0.5  # of the entropy of the labels, which the columns are expected to explain
+TOLD = 0.25  # of the entropy of the labels, which columns usually explain
 
 
 AdaptivePlan = Plan[BudgetSplit, FullBatchSettings]
