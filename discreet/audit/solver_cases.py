@@ -149,9 +149,9 @@ SOLVER_CASES: Mapping[str, tuple[Solver[Any, Any], dict[str, Any]]] = _usual_cas
     ),
     "svrg": (SVRG(anchors=4, inner=1, anchor_share=0.95, **_LAST), {}),
     "newton": (Newton(steps=1, clip=1e-3, radius=1.0, moment_share=0.02, scale_share=0.0), {}),
-    "adaptive": (  # so few rows that all releases are asked for the labels, of which one flips
-        AdaptiveDescent(scale_share=0.0),
-        {"problem": Problem(Logistic()), "statistic": _level},
+    "adaptive": (  # a label flips: counts of it, by score or not, and gradients move as far as they can
+        AdaptiveDescent(clip=1e-6, scale_share=0.0),
+        {"problem": Problem(Logistic()), "tables": _targets(1.0), "statistic": _level},
     ),
     "newton-persons": (
         Newton(steps=1, clip=1e-3, radius=1.0, moment_share=0.02, scale_share=0.0),

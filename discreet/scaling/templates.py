@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -72,7 +72,13 @@ def templates() -> Templates:
         found.append((row, centre, width, kind))
 
     for share in SHARES:
-        add(INDICATORS / len(SHARES), exponents > 0.0, share, math.sqrt(share * (1.0 - share)), zeros=1.0 - share)
+        add(
+            INDICATORS / len(SHARES),
+            np.heaviside(exponents, 0.0),
+            share,
+            math.sqrt(share * (1.0 - share)),
+            zeros=1.0 - share,
+        )
     for size, probable in zip(sizes, usual, strict=True):
         unit = 2.0**size
         for spread, part in WIDTHS:
@@ -147,7 +153,7 @@ def with_templates(scaling: ColumnScaling, scaling_plan: ScalingPlan, found: Ran
     frozen = (fit.trust < INVISIBLE) | (low >= high) | lost
     scale = width / np.sqrt(np.maximum(fit.trust, INVISIBLE))
     names = ("low", "high", "shift", "scale", "second_moment", "frozen")
-    made = {name: np.array(getattr(scaling, name)) for name in names}
+    made: dict[str, Any] = {name: np.array(getattr(scaling, name)) for name in names}
     for name, part in zip(names, (low, high, centre, scale, fit.trust, frozen), strict=True):
         made[name][columns] = part
     return replace(scaling, **made)

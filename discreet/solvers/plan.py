@@ -351,7 +351,7 @@ def _describe_passes(plan: Plan) -> str:
 def _rows_used(plan: Plan) -> str:
     if plan.rows_per_person > 1:
         return f"up to {plan.rows_per_person:,}, drawn at random; their gradients are averaged, then clipped"
-    return "one, drawn at random" + ("" if plan.solver.capabilities.persons else " (newton and gd use more)")
+    return "one, drawn at random" + ("" if plan.solver.capabilities.persons else " (newton, adaptive and gd use more)")
 
 
 def _value(value: object) -> str:
