@@ -91,7 +91,7 @@ def test_auto_follows_outputs_sparsity_and_the_kind_of_budget(loss, columns, pub
 
 
 def test_the_plan_says_why_a_solver_was_taken():
-    problem, public, budget = Problem(Logistic(), L2(1e-3)), Public(45_312, 3_000), Budget(1.0, 1e-8)
+    problem, public, budget = Problem(SQUARED, L2(1e-3)), Public(45_312, 3_000), Budget(1.0, 1e-8)
     plan = make_plan("auto", problem, public, budget)
     assert "3,000 columns" in plan.chosen_because
     assert plan.to_dict()["chosen_because"] == plan.chosen_because

@@ -43,7 +43,7 @@ def unit_quantiles(parts: IntArray | FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Bins:
+class ScoreBins:
     """Intervals of scores that are expected to hold as many rows each: what is between them, and their means.
 
     `folded` counts scores by their size: there are two scores for each row, and they are each other's negative.
@@ -54,7 +54,7 @@ class Bins:
     folded: bool = False
 
     @classmethod
-    def for_noise(cls, noise: float, folded: bool = False) -> Bins:
+    def for_noise(cls, noise: float, folded: bool = False) -> ScoreBins:
         """As many bins as the noise in the share of one of them, a part of the rows, allows."""
         count = 2 * int(np.clip(NOISE_OF_BINS / noise, 1, MOST_BINS // 2)) if noise > 0.0 else MOST_BINS
         low = 0.5 if folded else 0.0
@@ -103,7 +103,7 @@ def counts_of_scores(block: ScaledBlock, direction: Direction, edges: FloatArray
 
 
 @takes_tensors
-def counts_by_label(block: ScaledBlock, direction: Direction, bins: Bins) -> FloatArray:
+def counts_by_label(block: ScaledBlock, direction: Direction, bins: ScoreBins) -> FloatArray:
     """The same for each bin and label; with several classes for each size of a lead and whether it is one."""
     scores = direction.scores(block)
     place = np.searchsorted(bins.edges, np.abs(scores) if bins.folded else scores)
@@ -170,7 +170,7 @@ class LabelledScores:
     shares: FloatArray
     noise: float
     rows: float
-    bins: Bins
+    bins: ScoreBins
     share: tuple[float, float] | None
 
     def line(self, ridge: float = 0.0, lasso: float = 0.0) -> tuple[float, float]:

@@ -33,10 +33,10 @@ from discreet.solvers._shared.descents import Made, curvature_bound, descend, un
 from discreet.solvers._shared.full_batch import FullBatchSettings, NoisyGradient, default_steps, iterates
 from discreet.solvers._shared.label_counts import GRID, counted_labels, counts_labels, label_shares
 from discreet.solvers.adaptive.scores import (
-    Bins,
     Direction,
     Expected,
     LabelledScores,
+    ScoreBins,
     counts_by_label,
     counts_of_scores,
     first_edges,
@@ -223,7 +223,7 @@ class Answers:
         direction = self._placed(direction, labels, expected)
         part = self.plan.mechanism.part(-1)
         noise = part.deviation(self.counts) / labels.rows
-        bins = Bins.for_noise(noise, folded=several)
+        bins = ScoreBins.for_noise(noise, folded=several)
         counts = self.scaled.sum(partial(counts_by_label, direction=direction, bins=bins))
         noisy = part.release(self.rng, counts, self.counts).reshape(-1, 2) / labels.rows
         share = None if several else (float(labels.shares[1]), float(labels.spreads[1]))
