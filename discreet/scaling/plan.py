@@ -159,7 +159,7 @@ def _columns(public: Public, budget: Budget, usual: float, most: float, part: fl
     needed = _needed(budget, counts, NOISIEST_HISTOGRAM * public.rows)
     if needed / part <= (most if public.bounded else min(most, max(usual, MOST_SOFT))):
         return "narrowed" if public.bounded else "columns", max(usual, needed / part)
-    if missing:
+    if missing and public.start is None:  # which needs columns as they are: a guess would clip what it says
         missed = mechanisms.one_hot_counts(public.relation, missing)
         share = usual if usual == most else _soft_share(public, budget, missed, most)
         if _needed(budget, missed, public.rows) <= share * (1.0 - SOFT_MEAN):
