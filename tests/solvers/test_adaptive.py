@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,15 +13,19 @@ from hypothesis import strategies as st
 
 from discreet import LogisticRegression, solve
 from discreet.data.public import Public
+from discreet.data.rows import Data
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms import Gaussian
+from discreet.privacy.random.generator import seeded_generator
 from discreet.privacy.relation import Relation
 from discreet.problem.constraints import Box
 from discreet.problem.losses import ClassWeighted, Logistic, Multinomial, Squared
 from discreet.problem.penalties import L1, L2
 from discreet.problem.problem import Problem
 from discreet.problem.scaled_block import MatrixBlock
+from discreet.problem.scaled_problem import scale_problem
+from discreet.scaling.learn import declared_scaling
 from discreet.solvers import AdaptiveDescent
 from discreet.solvers._shared.full_batch import NoisyGradient
 from discreet.solvers.adaptive import scores as scores_module
@@ -35,9 +41,11 @@ from discreet.solvers.adaptive.scores import (
     place_of,
 )
 from discreet.solvers.adaptive.solver import Labels
+from discreet.solvers.base import Run
 from tests.neighbours import CASE, P, scaled_neighbours
 
 LOGISTIC = Problem(Logistic(), L2(1e-3))
+NOTHING_LEARNED = dict.fromkeys(("histogram", "location", "closer", "moments")) | {"method": "declared"}
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning")
 
 
@@ -110,6 +118,28 @@ def test_whatever_is_asked_costs_what_the_plan_says(monkeypatch, relation, rows,
     parts = [*plan.scaling_plan.parts.values(), plan.mechanism.whole]
     whole = sum(1.0 / part.multiplier**2 for part in parts if part is not None)
     assert 0.98 * whole <= spent <= whole * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_labels_are_asked_within_the_equal_releases_or_to_the_end(relation):
+    """Over many tables, budgets and seeds: never a number between the two, which the proof does not cover."""
+    found = set()
+    for seed, (rows, epsilon) in enumerate(itertools.product((20, 60, 200, 600), (0.1, 0.5, 2.0))):
+        rng = np.random.default_rng(seed)
+        data = Data(rng.standard_normal((rows, 3)), np.where(rng.random(rows) < rng.random(), 1.0, -1.0))
+        public = Public.of(rows, 3, relation=relation, bounds=(-4.0, 4.0), public_n=rows)
+        plan = AdaptiveDescent().plan(LOGISTIC, public, Budget(epsilon, 1e-6))
+        scaled = scale_problem(
+            LOGISTIC, data, declared_scaling(replace(plan.scaling_plan, **NOTHING_LEARNED), public), rows, "C"
+        )
+        answers = adaptive.Answers(scaled, plan, Run(seeded_generator(seed), None, False))
+        asked = answers.labels().asked
+        assert asked < plan.settings.steps or asked == answers.releases
+        assert (
+            answers.releases / plan.mechanism.part(0).multiplier ** 2 <= (1 + 1e-9) / plan.mechanism.whole.multiplier**2
+        )
+        found.add(asked == answers.releases)
+    assert found == {False, True}
 
 
 def test_labels_that_are_counted_twice_would_be_found(monkeypatch):
