@@ -27,6 +27,7 @@ from discreet.solvers import (
     FTRL,
     SOLVERS,
     SVRG,
+    AdaptiveDescent,
     BoltOn,
     CoordinateDescent,
     DualCoordinateDescent,
@@ -110,6 +111,11 @@ def _first_is_chosen(solution: Solution) -> float:
     return float(np.ravel(solution.coef)[0] != 0.0)
 
 
+def _level(solution: Solution) -> float:
+    """The intercept."""
+    return float(np.ravel(solution.intercept)[0])
+
+
 def _usual_cases() -> dict[str, tuple[Solver[Any, Any], dict[str, Any]]]:
     """Of the solvers whose settings are those of gradient steps: one row moves each of them as far as it can."""
     settings = {"steps": 4, **_LAST}
@@ -143,6 +149,10 @@ SOLVER_CASES: Mapping[str, tuple[Solver[Any, Any], dict[str, Any]]] = _usual_cas
     ),
     "svrg": (SVRG(anchors=4, inner=1, anchor_share=0.95, **_LAST), {}),
     "newton": (Newton(steps=1, clip=1e-3, radius=1.0, moment_share=0.02, scale_share=0.0), {}),
+    "adaptive": (  # a label flips: counts of it, by score or not, and gradients move as far as they can
+        AdaptiveDescent(clip=1e-6, scale_share=0.0),
+        {"problem": Problem(Logistic()), "tables": _targets(1.0), "statistic": _level},
+    ),
     "newton-persons": (
         Newton(steps=1, clip=1e-3, radius=1.0, moment_share=0.02, scale_share=0.0),
         {"tables": flipped_person},

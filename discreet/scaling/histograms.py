@@ -194,19 +194,20 @@ def _signed_target_counts(block: Data) -> FloatArray:
     return _counts(signed_bins(block.y[:, None]), block.weight, SIGNED_BINS)
 
 
-def signed_exponent_counts(rows: Rows) -> FloatArray:
-    """For each column, the weighted number of rows by the sign and the binary exponent of their entry.
+def signed_exponent_counts(rows: Rows, columns: list[int] | None = None) -> FloatArray:
+    """For each of these columns (None: all), the weighted number of rows by sign and binary exponent of their entry.
 
     Every row adds its weight (at most 1) to exactly one bin of each column, as in `exponent_counts`.
     """
-    return rows.sum(_signed_counts)
+    return rows.sum(partial(_signed_counts, columns=columns))
 
 
-def _signed_counts(block: Data) -> FloatArray:
+def _signed_counts(block: Data, columns: list[int] | None) -> FloatArray:
+    which = slice(None) if columns is None else columns
     if not block.sparse:
-        return _dense_counts(block, lambda X, _: signed_bins(X.astype(np.float64)), SIGNED_BINS)
+        return _dense_counts(block, lambda X, _: signed_bins(X[:, which].astype(np.float64)), SIGNED_BINS)
     X = sp.csc_array(block.X)
-    found = (signed_bins(column(X, j)[:, None]) for j in range(block.columns))
+    found = (signed_bins(column(X, j)[:, None]) for j in (range(block.columns) if columns is None else columns))
     return np.concatenate([_counts(bins, block.weight, SIGNED_BINS) for bins in found])
 
 

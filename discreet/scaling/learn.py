@@ -21,7 +21,7 @@ from discreet.data.rows import TERM_STEP, Limits, Rows, limits_between, moment_s
 from discreet.data.validation import LARGEST_BOUND
 from discreet.privacy import mechanisms
 from discreet.problem.column_scaling import SMALLEST_SPREAD, ColumnScaling, identity_scaling
-from discreet.scaling import histograms
+from discreet.scaling import histograms, templates
 from discreet.scaling.plan import counted_columns
 from discreet.scaling.public_scales import bulk, with_public_scales
 
@@ -323,7 +323,11 @@ def learn_scaling(scaling_plan: ScalingPlan, data: Rows, public: Public, rng: Ra
     """
     if scaling_plan.method == "none":
         return identity_scaling(public.columns)
-    return _scaling_of(_learn_ranges(scaling_plan, data, public, rng), scaling_plan, public, (data, rng))
+    found = _learn_ranges(scaling_plan, data, public, rng)
+    scaling = _scaling_of(found, scaling_plan, public, (data, rng))
+    if scaling_plan.method != "soft":
+        return scaling
+    return templates.with_templates(scaling, scaling_plan, found, Counter(data, public, rng))
 
 
 def declared_scaling(scaling_plan: ScalingPlan, public: Public) -> ColumnScaling:
@@ -401,6 +405,8 @@ def _learn_ranges(scaling_plan: ScalingPlan, data: Rows, public: Public, rng: Ra
     if scaling_plan.target_plan is not None:
         cut_target(found, scaling_plan.target_plan, counter)
     if scaling_plan.histogram is None:
+        return found
+    if scaling_plan.method == "soft":
         return found
     columns = counted_columns(public, scaling_plan.method)
     if scaling_plan.method in ("common", "factor"):

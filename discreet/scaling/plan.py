@@ -42,6 +42,8 @@ NOISIEST_HISTOGRAM = 1 / 12  # noise deviation per bin, as a fraction of the row
 NOISIEST_TARGET = 1 / 20  # the same for the histogram of the target, at most
 CLEAR_TARGET, CLEAR_SHARE = 1 / 40, 0.25  # the same where it takes no more than this share of the budget
 NOISIEST_MOMENT = 1 / 5  # noise deviation of a moment, as a fraction of the squared radius
+SEEN_BY_TEMPLATES, LEAST_SOFT, MOST_SOFT = 1 / 5, 0.05, 0.15  # noise of a bin over the rows; shares for the counts
+SOFT_MEAN = 0.2  # of a share for templates: the means
 HISTOGRAM, LOCATION, CLOSER, MOMENTS = 7, 2, 4, 7  # how a share is divided between the releases that are made
 NAMES = ("histogram", "location", "closer", "moments")
 COUNT = "rows per count"
@@ -73,14 +75,16 @@ def share_out(
     method, for_columns = ("public", 0.0)
     if public.table is None:
         method, for_columns = _columns(public, budget, least, most, _parts(True, centred, centred, True)["histogram"])
-    ends = method in ("narrowed", "columns", "completed", "common", "factor")
+    ends = method in ("narrowed", "columns", "common", "factor")
     # One histogram for several columns shows no place: there is nothing to look at more closely.
-    looks = centred and method in ("narrowed", "columns", "completed")
+    looks = centred and method in ("narrowed", "columns")
     measured = method in ("moments", "narrowed", "columns")
-    if method in ("factor", "completed"):
+    if method == "factor":
         part = _parts(True, looks, looks, True)["moments"]
         measured = _quiet_moments(public, budget, part * for_columns, public.columns)
     own = _parts(ends, looks, looks, measured)
+    if method == "soft":
+        own |= {"histogram": 1.0 - SOFT_MEAN * centred, "location": SOFT_MEAN * centred}
     return Shares(
         method,
         {name: for_columns * part for name, part in own.items()},
@@ -151,15 +155,25 @@ def _columns(public: Public, budget: Budget, usual: float, most: float, part: fl
     if public.bounded and counted == 0:
         quiet = _quiet_moments(public, budget, usual, public.columns)
         return ("moments", usual) if quiet else ("declared", 0.0)
-    for method, columns in (("narrowed" if public.bounded else "columns", counted), ("completed", missing)):
-        sensitivity = mechanisms.one_hot_counts(public.relation, max(columns, 1))
-        needed = _needed(budget, sensitivity, NOISIEST_HISTOGRAM * public.rows) / part
-        if columns and needed <= most:
-            return method, max(usual, needed)
+    counts = mechanisms.one_hot_counts(public.relation, max(counted, 1))
+    needed = _needed(budget, counts, NOISIEST_HISTOGRAM * public.rows)
+    if needed / part <= (most if public.bounded else min(most, max(usual, MOST_SOFT))):
+        return "narrowed" if public.bounded else "columns", max(usual, needed / part)
+    if missing and public.start is None:  # which needs columns as they are: a guess would clip what it says
+        missed = mechanisms.one_hot_counts(public.relation, missing)
+        share = usual if usual == most else _soft_share(public, budget, missed, most)
+        if _needed(budget, missed, public.rows) <= share * (1.0 - SOFT_MEAN):
+            return "soft", share
     if not public.bounded:
         return "common", usual
     together = mechanisms.additive(budget, usual).deviation(mechanisms.one_hot_counts(public.relation, 1))
     return ("factor", usual) if together <= NOISIEST_HISTOGRAM * public.rows else ("declared", 0.0)
+
+
+def _soft_share(public: Public, budget: Budget, counts: Sensitivity, most: float) -> float:
+    """The share for counts that templates are held against, and for means: noise hides a part of a column at most."""
+    needed = _needed(budget, counts, SEEN_BY_TEMPLATES * public.rows)
+    return min(min(max(needed, LEAST_SOFT), MOST_SOFT) / (1.0 - SOFT_MEAN), most)
 
 
 def _quiet_moments(public: Public, budget: Budget, share: float, columns: int) -> bool:
@@ -187,9 +201,9 @@ class ScalingPlan:
                   and centres and widths if their noise allows it;
       "columns"   not all bounds were given: radius, centre and width of each column are learned, inside those that
                   were;
-      "completed" some bounds were given, too little data for that: they are kept, the radius of each other column is
-                  learned, and centres and widths of all if their noise allows it;
-      "common"    too little data for that: one radius for all columns without bounds is learned;
+      "soft"      too little data for that: bounds that were given are kept; the other columns get the centre and width
+                  of public templates that fit noisy counts, and fade as far as none does;
+      "common"    noise hides the counts of all rows: one radius for all columns without bounds is learned;
       "public"    ranges, centres and widths of the columns come from a public table;
       "none"      the columns are used as they are;
       "target"    the same, but the target is learned.
@@ -356,7 +370,7 @@ def counted_columns(public: Public, method: str) -> list[int]:
     All but those that are declared to lie between 0 and 1; by the methods that learn what is missing, and no more, only
     those without declared bounds.
     """
-    counted = ~public.declared if method in ("completed", "common") else ~binary(public)
+    counted = ~public.declared if method in ("soft", "common") else ~binary(public)
     return np.flatnonzero(counted).tolist()
 
 

@@ -1,3 +1,4 @@
+from discreet.solvers.adaptive.solver import AdaptiveDescent as AdaptiveDescent
 from discreet.solvers.admm import ADMM as ADMM
 from discreet.solvers.base import Plan as Plan
 from discreet.solvers.base import Solution as Solution

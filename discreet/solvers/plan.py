@@ -45,7 +45,7 @@ SCALING_WORDS = {
     "narrowed": "declared bounds; ends of the bulk, centres and widths inside them are learned privately",
     "factor": "declared bounds, too little data for more: one factor by which they are too wide is learned privately",
     "columns": "radius, centre and width of every column are learned privately",
-    "completed": "declared bounds where there are any; the radius of each other column is learned privately",
+    "soft": "declared bounds where there are any; the others' centres and widths by fitting templates to counts",
     "common": "too little data for scales per column: one common radius is learned privately",
     "public": "ranges, centres and widths of the columns are those of a public table",
     "none": "columns as they are",
@@ -336,7 +336,7 @@ def _describe_passes(plan: Plan) -> str:
 def _rows_used(plan: Plan) -> str:
     if plan.rows_per_person > 1:
         return f"up to {plan.rows_per_person:,}, drawn at random; their gradients are averaged, then clipped"
-    return "one, drawn at random" + ("" if plan.solver.capabilities.persons else " (newton and gd use more)")
+    return "one, drawn at random" + ("" if plan.solver.capabilities.persons else " (newton, adaptive and gd use more)")
 
 
 def _value(value: object) -> str:

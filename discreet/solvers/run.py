@@ -65,8 +65,9 @@ if TYPE_CHECKING:
 FEW_COLUMNS = 200  # up to which `auto` preconditions for a target
 MOST_COLUMNS = 2_000  # the same for labels: the eigenvectors of a larger matrix take minutes
 MANY_SPARSE_COLUMNS = 2_000  # from which on steps on one column at a time are better
-# By the noise of one step: scores that short steps follow, of several classes or of persons with several rows.
-LEAST_MOVED, MOST_MOVED = 0.03, 1.0
+# By the noise of one step of newton: scores that many short steps follow better. Of persons with several rows, or of
+# several classes, from the first on (of weights of classes or targets, up to the second); of two labels from the third.
+LEAST_MOVED, MOST_MOVED, LEAST_MOVED_BY_TWO = 0.03, 1.0, 0.3
 MOST_HIDDEN = 0.5  # of the rows' squared length: in a table that is worth a metric, no single direction holds more
 
 
@@ -240,9 +241,10 @@ def _automatic(problem: Problem, public: Public, budget: Budget) -> tuple[str, s
     if public.columns == 0:
         return "gd", "there are no columns"
     reasons = (
-        ("newton", _why_constant(problem, public, budget)),
         ("screened", _why_screened(problem, public, budget)),
         ("cd", _why_cd(problem, public, budget)),
+        ("adaptive", _why_adaptive(problem, public, budget)),
+        ("newton", _why_constant(problem, public, budget)),
         ("gd", _why_not_newton(problem, public, budget)),
         ("newton", _why_public_inputs(public)),
     )
@@ -256,6 +258,23 @@ def _automatic(problem: Problem, public: Public, budget: Budget) -> tuple[str, s
 def _why_constant(problem: Problem, public: Public, budget: Budget) -> str | None:
     fits = planning.fits_constant(Newton(), problem, public, budget)
     return "rows are too few for anything but a constant" if fits else None
+
+
+def _why_adaptive(problem: Problem, public: Public, budget: Budget) -> str | None:
+    """Why released numbers decide how the budget is spent; with weak noise nothing is to be decided."""
+    if public.has_start or public.table is not None or budget.is_infinite:
+        return None
+    if SOLVERS["adaptive"]().why_incompatible(problem, budget) is not None:
+        return None
+    several_rows = public.persons and public.rows_per_person != 1
+    least = LEAST_MOVED if several_rows or problem.loss.outputs > 1 else LEAST_MOVED_BY_TWO
+    moved = planning.moved_by_noise(problem, budget, public, public.columns + 1)
+    if moved <= least:
+        return None
+    return (
+        f"the noise of one step of newton would move scores by {moved:.2g}: it is better to decide by released numbers "
+        "what labels, gradients and scores are worth"
+    )
 
 
 def _why_screened(problem: Problem, public: Public, budget: Budget) -> str | None:

@@ -34,6 +34,7 @@ SOLVERS: Mapping[str, type[Solver]] = LazyTable(
         "output-perturbation": "OutputPerturbation",
         "objective-perturbation": "ObjectivePerturbation",
         "newton": "Newton",
+        "adaptive": "AdaptiveDescent",
         "sufficient-statistics": "SufficientStatistics",
     },
 )

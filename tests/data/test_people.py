@@ -255,7 +255,7 @@ def test_every_solver_takes_persons_and_sees_only_their_number(name):
     public = Public.of(rows, 2, persons=True, **limits)
     plan = SOLVERS[name]().plan(problem, public, Budget(5.0, 1e-4))
     assert plan.guarantee.unit == "person"
-    assert plan.rows_per_person == (MOST_ROWS if name in ("newton", "gd") else 1)
+    assert plan.rows_per_person == (MOST_ROWS if name in ("newton", "adaptive", "gd") else 1)
     assert plan.digest != SOLVERS[name]().plan(problem, replace(public, persons=None), Budget(5.0, 1e-4)).digest
     for most in (1, 5):
         sizes = np.random.default_rng(0).integers(1, most + 1, rows)

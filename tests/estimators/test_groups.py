@@ -125,7 +125,7 @@ def test_what_is_planned_does_not_depend_on_how_many_rows_persons_have(panel):
 def test_a_plan_says_how_many_rows_are_used():
     told = {solver: str(Ridge(solver=solver).plan(PERSONS, 3, persons=True)) for solver in ("newton", "cd")}
     assert "up to 1,024, drawn at random" in told["newton"]
-    assert "one, drawn at random (newton and gd use more)" in told["cd"]
+    assert "one, drawn at random (newton, adaptive and gd use more)" in told["cd"]
     with pytest.raises(IncompatibleSolverError, match=r"one row of each person.*use one of 'gd', 'newton'"):
         Ridge(solver="cd", rows_per_person=2).plan(PERSONS, 3)
 

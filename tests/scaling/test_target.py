@@ -5,22 +5,21 @@ Seeds are fixed. A two-armed test plants the old behaviour, which must fail.
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from discreet import LogisticRegression, Ridge, UtilityWarning
+from discreet import LogisticRegression, Ridge
 from discreet.data.public import Public
 from discreet.data.rows import Data
 from discreet.privacy import accounting, mechanisms
 from discreet.privacy.budget import Budget
 from discreet.privacy.random.generator import seeded_generator
-from discreet.scaling import histograms, learn
+from discreet.scaling import histograms, learn, templates
 from discreet.scaling.learn import expected_mean, learn_scaling, signed_range
-from discreet.scaling.plan import DEFAULT_SHARE, MOST_SHARE, plan_scaling, share_out
+from discreet.scaling.plan import DEFAULT_SHARE, MOST_SHARE, MOST_SOFT, SOFT_MEAN, plan_scaling, share_out
 from discreet.solvers.gradient_descent import GradientDescent
 from discreet.solvers.newton.solver import Newton
 from tests.neighbours import CASE, neighbours
@@ -138,32 +137,34 @@ def test_counts_of_targets_and_of_common_sizes_move_by_at_most_their_sensitivity
 def test_the_share_grows_only_where_that_rescues_scales_per_column():
     """Plenty of rows take the usual share, fewer take more, too few keep the usual one, and columns share a scale."""
     budget = Budget(1.0, 1e-6)
-    found = [share_out(Public(rows, 10), budget, None, True, False) for rows in (10_000, 1_000, 100)]
+    found = [share_out(Public(rows, 10), budget, None, True, False) for rows in (10_000, 1_000, 100, 20)]
     spent = [sum(each.columns.values()) for each in found]
-    assert [each.method for each in found] == ["columns", "columns", "common"]
-    assert spent[0] == pytest.approx(DEFAULT_SHARE) == pytest.approx(spent[2])
-    assert DEFAULT_SHARE < spent[1] <= MOST_SHARE
+    assert [each.method for each in found] == ["columns", "columns", "soft", "common"]
+    assert spent[0] == pytest.approx(DEFAULT_SHARE) == pytest.approx(spent[3])
+    assert DEFAULT_SHARE < spent[1] <= MOST_SOFT
+    assert spent[2] == pytest.approx(MOST_SOFT / (1.0 - SOFT_MEAN))
     asked = share_out(Public(1_000, 10), budget, 0.1, True, False)
-    assert (asked.method, sum(asked.columns.values())) == ("common", pytest.approx(0.1))
+    assert (asked.method, sum(asked.columns.values())) == ("soft", pytest.approx(0.1))
 
 
 @pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning")
-def test_columns_of_uneven_scales_are_rescued():
-    """One common scale drowns the small column, which alone tells the label; planted fault: a share that is fixed."""
+@pytest.mark.parametrize("share", [None, 0.1])
+def test_columns_of_uneven_scales_are_rescued(monkeypatch, share):
+    """One common scale drowns the small column, which alone tells the label: the planted fault."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((1_000, 10)) * np.append(1.0, np.full(9, 1e3))
     y = (X[:, 0] + 0.3 * rng.standard_normal(1_000) > 0.0).astype(int)
 
-    def make(share, seed):
-        return LogisticRegression(solver=GradientDescent(scale_share=share), classes=[0, 1], random_state=seed)
+    def score():
+        solver = GradientDescent(scale_share=share)
+        models = [LogisticRegression(solver=solver, classes=[0, 1], random_state=seed) for seed in range(3)]
+        return np.mean([model.fit(X, y).score(X, y) for model in models])
 
-    scores = {}
-    for share in (None, 0.1):
-        with pytest.warns(UtilityWarning, match="one common scale") if share else contextlib.nullcontext():
-            models = [make(share, seed) for seed in range(3)]
-            scores[share] = np.mean([model.fit(X, y).score(X, y) for model in models])
-    assert scores[None] > 0.7
-    assert scores[0.1] < 0.6
+    assert score() > 0.7
+    if share is not None:
+        one_size = templates.Fitted(np.zeros(10), np.full(10, 1e3), np.ones(10))
+        monkeypatch.setattr(templates, "fitted", lambda shares, noise: one_size)
+        assert score() < 0.6
 
 
 @pytest.mark.parametrize("declared", [False, True])

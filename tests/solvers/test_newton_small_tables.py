@@ -22,12 +22,10 @@ from discreet.problem.losses import ClassWeighted, Huber, Logistic, Multinomial
 from discreet.problem.penalties import L2
 from discreet.problem.problem import Problem
 from discreet.solvers import Newton
+from discreet.solvers._shared.label_counts import expected_share, label_counts, noisy_shares
 from discreet.solvers.newton import solver as settling
 from discreet.solvers.newton.calibration import (
-    expected_share,
-    label_counts,
     learn_label_scores,
-    noisy_shares,
     wanted_share,
 )
 from discreet.solvers.newton.planning import LABELS, MOMENT
@@ -82,7 +80,7 @@ def test_a_table_too_small_for_more_gets_a_constant_with_the_whole_budget():
     assert plan.mechanism.multiplier == pytest.approx(mechanisms.additive(plan.budget, 1.0).multiplier, rel=1e-6)
     assert any("predicts the same for every row" in warning for warning in plan.warnings())
     X, y = np.random.default_rng(0).normal(size=(100, 5)), np.repeat([0, 1], [20, 80])
-    model = LogisticRegression(epsilon=0.1, delta=1e-6, classes=[0, 1])
+    model = LogisticRegression(epsilon=0.1, delta=1e-6, classes=[0, 1], solver="newton")
     with pytest.warns(UtilityWarning, match="too few at this budget"):
         model.fit(X, y)
     assert not model.coef_.any()

@@ -222,6 +222,13 @@ class Gaussian(AdditiveMechanism):
 
     deviation = scale
 
+    def together(self, count: int) -> Gaussian:
+        """So many of the releases, all asked the same: their mean has the law of one release with less noise.
+
+        Guarantee: it costs `count` of the releases that `event` counts: docs/guarantees/adaptive.md.
+        """
+        return Gaussian(self.multiplier / math.sqrt(count))
+
     def level(self, sensitivity: Sensitivity, probability: float, entries: int = 1) -> float:
         """The level that the noise in a sum of so many entries exceeds with this probability, at most 1/2."""
         from scipy.special import ndtri

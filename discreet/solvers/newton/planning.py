@@ -23,7 +23,8 @@ from discreet.problem.losses.scalar import every_label
 from discreet.scaling.plan import facts_for_scales, hides_target
 from discreet.scaling.second_moment import noise_edge, noticeable
 from discreet.solvers._shared.descents import NoiseRule, planned_slope
-from discreet.solvers.newton.calibration import check_share, counts_labels, wanted_share
+from discreet.solvers._shared.label_counts import counts_labels
+from discreet.solvers.newton.calibration import check_share, wanted_share
 from discreet.solvers.plan import LABEL_MARGIN, OF_THE_THRESHOLD, SQUARED_LENGTH, TARGET_MARGIN, Plan, Settings
 
 if TYPE_CHECKING:
