@@ -51,6 +51,10 @@ _LOOKS_LIKE_DATA = (
 )
 _DAMAGED = "{path} is damaged: it could not be decompressed."
 _BROKEN = (gzip.BadGzipFile, EOFError, zlib.error)
+_NEEDS_HEADER = (
+    "{path}: without a header the first row decides how all others are read, so that invalid_rows='neutral' would not "
+    "be about single rows; write the names of the columns into the first line."
+)
 _NOT_UTF8 = "{path} is not a text file in UTF-8; convert it, or use Parquet."
 
 
@@ -109,6 +113,8 @@ class TableFile(ABC):
         ValueError
             A column is missing or is not what the schema says, or a number is missing or infinite.
         """
+        if neutral and not self._has_header:
+            raise ValueError(_NEEDS_HEADER.format(path=self.path))
         columns, damaged = self._all_columns(wanted_columns(self.path, self.kinds, schema, target), neutral)
         if not columns.num_rows:
             raise ValueError(f"{self.path} has a header but no rows.")

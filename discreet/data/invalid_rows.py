@@ -10,6 +10,7 @@ import math
 import numbers
 import warnings
 from collections.abc import Callable
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet._common.types import BoolArray, FloatArray, IntArray
-from discreet.data.people import is_missing, values_by_row
+from discreet.data.people import array_of, is_missing, values_by_row
 from discreet.data.public import names_of
 from discreet.data.rows import Data, on_host
 from discreet.data.schema import as_text
@@ -25,6 +26,7 @@ from discreet.data.validation import Table, canonical, encode_labels, refuse_dup
 
 CHOICES = ("error", "neutral")
 MISSING_LABEL, NO_LABEL = -2, -1
+MOST_DIGITS = 400  # of a number that is written out as a text
 TRUTHS = {"true": 1.0, "false": 0.0}
 Target = Callable[[Any], tuple[Any, BoolArray]]  # values that can be used, and which of them could be read
 
@@ -197,6 +199,9 @@ def text_of(one: Any) -> str:
             return "\0".join(["set", *sorted(map(text_of, one))])
         if isinstance(one, tuple):
             return "\0".join(["", *map(text_of, one), ""])
+        if isinstance(one, Decimal):  # all of a column get the fraction of one of them
+            bare = one.normalize() if one else Decimal(0)
+            return format(bare, "f") if abs(bare.adjusted()) < MOST_DIGITS else str(bare)
         return as_text(one.item() if isinstance(one, np.generic) else one)
     except Exception:  # whatever an object does when it is asked for its text
         return "\0"
@@ -219,7 +224,7 @@ def _dense_numbers(X: Any) -> FloatArray:
         rows, columns = X.shape
         found = np.empty((rows, columns))
         for j in range(columns):
-            found[:, j] = numbers_of((X.iloc[:, j] if hasattr(X, "iloc") else X[:, j]).to_numpy())
+            found[:, j] = numbers_of(array_of(X.iloc[:, j] if hasattr(X, "iloc") else X[:, j]))
         return found
     if not (isinstance(X, np.ndarray) or hasattr(X, "__array__")):
         raise ValueError(NEEDS_TABLE)
@@ -239,7 +244,9 @@ def _sparse_numbers(X: Any) -> Any:
 
 def _weights(sample_weight: Any, rows: int) -> FloatArray:
     """One weight per row, NaN where it is none; a single number is for all rows, and is checked as always."""
-    if sample_weight is None or np.ndim(sample_weight) == 0:
+    # NumPy is asked for the shape of no list and no column: it would refuse, or warn of, an entry that is no number.
+    column = hasattr(sample_weight, "__len__") and not isinstance(sample_weight, np.ndarray)
+    if sample_weight is None or (not column and np.ndim(sample_weight) == 0):
         return np.ones(rows) if sample_weight is None else np.full(rows, float(sample_weight))
     weight = numbers_of(_column(sample_weight, "sample_weight"))
     if weight.size != rows:

@@ -57,7 +57,7 @@ def values_by_row(values: Any, name: str) -> Any:
     if hasattr(values, "to_pylist"):
         values = values.to_pylist()
     if hasattr(values, "to_numpy"):
-        values = np.asarray(values.to_numpy())
+        values = array_of(values)
     if isinstance(values, np.ndarray) and values.dtype.kind != "V":
         return values
     if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
@@ -67,6 +67,19 @@ def values_by_row(values: Any, name: str) -> Any:
     for place, one in enumerate(values):  # one by one: an array would make columns of tuples
         found[place] = one.item() if isinstance(one, np.void) else one
     return found
+
+
+def array_of(column: Any) -> Any:
+    """A column of pandas or Polars as an array; of objects where NumPy has no type for it, as for 128 bits.
+
+    One large number gives a column of Polars such a type: it must not be an error.
+    """
+    try:
+        return np.asarray(column.to_numpy())
+    except Exception:
+        found = np.empty(len(column), dtype=object)
+        found[:] = column.to_list()
+        return found
 
 
 def _missing(ids: Any) -> Any:
