@@ -163,11 +163,12 @@ def evaluate(
         return _exact_sums(measured, X, y, weight) if elsewhere is None else totals(measured, elsewhere)
 
     with plan.booked("evaluate", ledger, dataset, random_state, _asked(measure)) as booking:
+        seen = None
         if measure.look is not None:
             seen = release_sums(plan, sums_of(measure.look), known, booking.rng, look=True)
             measure = measure.after(seen, look_noise(plan))
-            about["settings"] = _seen(measure, seen, public.rows, failure)
         sums = release_sums(plan, sums_of(measure), known, booking.rng)
+    about["settings"] = _seen(measure, seen, sums, failure)
     shown = _classification if is_classifier(model) else _regression
     about |= {"weighted": weighted, "model": _which(model), "guarantee": booking.guarantee}
     about["training_rows"] = _may_be_training_rows(model, booking.guarantee)
@@ -218,11 +219,11 @@ def with_rank_bins(measure: ClassifierMeasure, public: Public, budget: Budget) -
     return replace(measure, groups=groups, ranks=ranks)
 
 
-def _seen(measure: Any, seen: NoisySums, rows: int, failure: float) -> dict[str, Any]:
+def _seen(measure: Any, seen: NoisySums | None, sums: NoisySums, failure: float) -> dict[str, Any]:
     """What a look says beside the limits that it has set: how many errors are clipped, at most."""
-    if not isinstance(measure, RegressorMeasure):
+    if seen is None or not isinstance(measure, RegressorMeasure):
         return {}
-    return {BEYOND: regression.share_beyond(measure, seen, float(rows), failure)}
+    return {BEYOND: regression.share_beyond(measure, seen, sums, failure)}
 
 
 def _may_be_training_rows(model: Any, promise: Guarantee) -> bool:

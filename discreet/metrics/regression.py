@@ -149,16 +149,22 @@ def _end(counts: FloatArray, noise: Noise) -> float:
     return histograms.radius_of(counts, *levels)
 
 
-def share_beyond(measure: RegressorMeasure, sums: released.NoisySums, rows: float, failure: float) -> float:
-    """An upper limit for the share of rows whose errors are clipped, of the model or of the constant, from a look."""
+def share_beyond(
+    measure: RegressorMeasure, seen: released.NoisySums, sums: released.NoisySums, failure: float
+) -> float:
+    """An upper limit for the share of rows whose errors are clipped, of the model or of the constant, from a look.
+
+    Where the number of rows is not public it is that of the sums, less its noise: rows of weight 0 have no share.
+    """
     assert measure.largest is not None
     first = OCTAVES + round(math.log2(measure.largest / measure.most))
+    deviations = released.quantile(0.5 * failure, sums.laplace)
+    rows = sums.one("rows") - deviations * sums.deviation("rows") if sums.rows is None else sums.rows
     found: list[float] = []
     for part in ErrorLook(measure).parts:
-        counts = sums.of(part.name)[first:OCTAVES]
-        room = released.quantile(failure, sums.laplace) * sums.deviation(part.name) * math.sqrt(counts.size)
-        found.append((counts.sum() + room) / rows)
-    return float(np.clip(max(found), 0.0, 1.0))
+        counts = seen.of(part.name)[first:OCTAVES]
+        found.append(counts.sum() + deviations * seen.deviation(part.name) * math.sqrt(counts.size))
+    return float(np.clip(max(found) / rows, 0.0, 1.0)) if rows > 0.0 else 1.0
 
 
 @dataclass(frozen=True, eq=False)
