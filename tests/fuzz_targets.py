@@ -77,7 +77,7 @@ def table() -> pd.DataFrame:
 @cache
 def models() -> list[dict[str, Any]]:
     """Contents of model files: classifiers and regressors, with and without names, objects, schema and ledger."""
-    X = pd.get_dummies(table()[["a", "b", "c"]]).to_numpy(dtype=float)
+    X = pd.get_dummies(table()[["a", "b", "c"]]).drop(columns="c_x").to_numpy(dtype=float)  # x is the baseline
     classes, margin = table()["y"].to_numpy(), X[:, 0] - X[:, 1]
     names = pd.DataFrame(X, columns=SCHEMA.feature_names)
     ball = discreet.LogisticRegression(

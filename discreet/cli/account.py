@@ -14,7 +14,6 @@ from discreet.cli import options
 from discreet.cli.console import answer, check_plot, command
 from discreet.privacy import accounting
 from discreet.privacy.relation import Relation
-from discreet.privacy.signatures import signature_line, signature_of, signature_values
 
 if TYPE_CHECKING:
     from discreet.privacy.conversions import Promise
@@ -169,6 +168,8 @@ def account(
     values = {name: "inf" if value == math.inf else value for name, value in found.items()}
     first: list[str] = []
     if event is not None:
+        from discreet.privacy.signatures import signature_line, signature_of, signature_values
+
         signed = signature_of(event)
         values, first = values | signature_values(signed), [f"{signature_line(signed)}\n"]
     answer(json, values, lambda: "\n".join([*first, _as_text(found), *(f"\n{sentence}" for sentence in sentences)]))

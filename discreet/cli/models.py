@@ -25,7 +25,6 @@ from discreet.cli.console import (
     print_json,
     save_paid,
 )
-from discreet.privacy.signatures import signature_line, signature_of, signature_values
 
 
 @command("discreet predict model.json new_patients.csv --out predictions.csv")
@@ -250,6 +249,7 @@ def statement(model: options.ModelFile, json: options.Json = False) -> None:
     The first line says whether somebody signed the file; one that was changed after that is refused.
     """
     from discreet.estimators.model_file import read_model
+    from discreet.privacy.signatures import signature_line, signature_of, signature_values
 
     guarantee, signed = read_model(model).estimator.guarantee_, signature_of(model)
     answer(json, lambda: guarantee.to_dict() | signature_values(signed), f"{signature_line(signed)}\n\n{guarantee}")

@@ -127,7 +127,7 @@ class TableShape:
 
     def plan(self, model: Any, budget: Budget, everything: bool) -> Plan | ReleasePlan:
         """The plan of a model that gets this budget, for all rows or for those that are not held out."""
-        if model.inference is not False:
+        if last_step(model).inference is not False:
             raise ValueError(
                 "no interval can be given: searches and cross-validations are not covered by docs/inference.md, as "
                 "intervals of a model that was chosen do not hold; set inference=False."

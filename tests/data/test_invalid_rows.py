@@ -269,7 +269,7 @@ def test_arrow_columns_mark_single_values_and_not_those_a_schema_allows():
         (
             Column("a"),
             Column("b", missing=7.0),
-            Column("c", "category", categories=("x", "y")),
+            Column("c", "category", categories=("x", "y"), every_level=True),
             Column("d", "date"),
         )
     )
@@ -288,7 +288,7 @@ def test_arrow_columns_mark_single_values_and_not_those_a_schema_allows():
     assert X[[0, 3, 5], 0].tolist() == [1.0, 1.0, 2.0]
     assert X[[0, 1, 2, 4, 5], 1].tolist() == [1.0, 7.0, 7.0, 2.0, 3.0]
     assert np.isinf(X[3, 1])
-    assert X[1, 2:4].tolist() == [0.0, 0.0]
+    assert X[1, 2:4].tolist() == [0.0, 0.0]  # no category has been listed for it
     assert X[:5, 4].tolist() == [1.0, 1.0, 2.0, 3.0, 4.0]
     with pytest.raises(ValueError, match="are not numeric"):
         read_features("t", batch, schema, X)

@@ -35,7 +35,7 @@ REFUSED = {
     "NaN in a frame": (lambda: MODEL.fit(pd.DataFrame(with_entry(np.nan)), Y), "X contains NaN"),
     "NaN at prediction": (lambda: MODEL.fit(X, Y).predict(with_entry(np.nan)), "X contains NaN"),
     "NaN in a step": (lambda: PrivateScaler(bounds=(-1.0, 1.0)).fit(with_entry(np.nan)), "X contains NaN"),
-    "NaN as a target": (lambda: RIDGE.fit(X, with_entry(np.nan)[:, 1]), "y contains NaN .*sample_weight 0"),
+    "NaN as a target": (lambda: RIDGE.fit(X, with_entry(np.nan)[:, 1]), "y contains NaN .*invalid_rows=.neutral"),
     "dates": (
         lambda: MODEL.fit(DATES, Y),
         "column 'day' of X holds dates or times: make them numbers by a public rule",

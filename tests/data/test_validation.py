@@ -89,7 +89,8 @@ def test_no_warning_tells_how_many_of_the_declared_labels_occur(labels):
     assert model.classes_.size == 300
     with pytest.warns(PrivacyLeakWarning) as caught:
         LogisticRegression(bounds=(-1.0, 1.0), solver="gd").fit(X, labels)
-    assert {str(warning.message)[:11] for warning in caught} == {"the classes"}
+    leaks = [str(warning.message)[:11] for warning in caught if warning.category is PrivacyLeakWarning]
+    assert set(leaks) == {"the classes"}
 
 
 def test_declared_labels_may_be_any_numbers():

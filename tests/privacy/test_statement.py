@@ -16,6 +16,7 @@ from discreet import Guarantee, Ledger, LogisticRegression, NotPrivateWarning, P
 from discreet.model_selection import PrivateGridSearch
 from discreet.preprocessing import PrivateScaler, pipeline_guarantee, private_means
 from discreet.privacy.guarantee import SEEDED, record_of_parts
+from discreet.privacy.signatures import signature_line
 from discreet.problem import Problem
 from discreet.problem.losses import Logistic
 from tests.cli_tools import make_table, run
@@ -227,8 +228,10 @@ def test_the_command_prints_the_statement_of_a_file_and_refuses_one_that_proves_
     monkeypatch.chdir(tmp_path)
     model = fitted()
     discreet.save_model(model, "model.json")
-    assert run("statement", "model.json").stdout == f"{model.guarantee_}\n"
-    assert json.loads(run("statement", "model.json", "--json").stdout) == model.guarantee_.to_dict()
+    unsigned = signature_line(None)
+    assert run("statement", "model.json").stdout == f"{unsigned}\n\n{model.guarantee_}\n"
+    told = json.loads(run("statement", "model.json", "--json").stdout)
+    assert told == model.guarantee_.to_dict() | {"signature": None}
     content = json.loads((tmp_path / "model.json").read_text())
     content["guarantee"]["epsilon"] /= 2.0
     (tmp_path / "model.json").write_text(json.dumps(content))
