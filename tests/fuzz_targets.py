@@ -53,7 +53,7 @@ SCHEMA = Schema(
     (
         Column("a", low=-1.0, high=1.0),
         Column("b", low=-1.0, high=1.0),
-        Column("c", "category", categories=("x", "y")),
+        Column("c", "category", categories=("x", "y"), every_level=True),
         Column("d", "ignore"),
         Column("y"),
     ),
@@ -77,7 +77,7 @@ def table() -> pd.DataFrame:
 @cache
 def models() -> list[dict[str, Any]]:
     """Contents of model files: classifiers and regressors, with and without names, objects, schema and ledger."""
-    X = pd.get_dummies(table()[["a", "b", "c"]]).drop(columns="c_x").to_numpy(dtype=float)  # x is the baseline
+    X = pd.get_dummies(table()[["a", "b", "c"]]).to_numpy(dtype=float)
     classes, margin = table()["y"].to_numpy(), X[:, 0] - X[:, 1]
     names = pd.DataFrame(X, columns=SCHEMA.feature_names)
     ball = discreet.LogisticRegression(
@@ -168,7 +168,7 @@ def read_guarantee(path: Path) -> None:
 def schemas() -> list[dict[str, Any]]:
     messy = (
         Column("age", low=0.0, missing="indicator"),
-        Column("ward", "category", categories=("A", "B"), missing="A"),
+        Column("ward", "category", categories=("A", "B"), missing="A", baseline="B"),
         Column("day", "date", low="2000-01-01", high="2030-01-01", epoch="2000-01-01", missing="2001-01-01"),
         Column("pay", decimal=",", missing=0.0),
     )
