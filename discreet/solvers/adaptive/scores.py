@@ -78,13 +78,19 @@ class Direction:
     def scores(self, block: ScaledBlock) -> FloatArray:
         """One score for each row, or for each row and each class that is not its own."""
         with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of a single row
-            margins = np.nan_to_num(block.margins(self.w))
+            margins = np.nan_to_num(self._margins(block))
             if self.w.ndim > 1:
                 own = block.y.astype(np.int64)
                 ahead = margins[np.arange(own.size), own][:, None] - margins
                 others = np.arange(margins.shape[1]) != own[:, None]
                 margins = ahead[others].reshape(own.size, -1)
             return np.asarray(np.nan_to_num((margins - self.centre) / self.width))
+
+    def _margins(self, block: ScaledBlock) -> FloatArray:
+        """The products with the weights, each row by itself: one of matrices rounds a row by what lies beside it."""
+        if self.w.ndim == 1 or not isinstance(block.X, np.ndarray):
+            return block.margins(self.w)
+        return np.stack([(block.X * weights).sum(axis=1) for weights in self.w], axis=1)
 
 
 def histogram(places: IntArray, block: ScaledBlock, size: int) -> FloatArray:
