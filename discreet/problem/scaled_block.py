@@ -38,6 +38,15 @@ if TYPE_CHECKING:
     from discreet.problem.losses import Loss
 
 
+def passes_for(X: Any) -> Any:
+    """The kernels for a table of the size of X: with NumPy or compiled, in either case with the same bits."""
+    if small_rows.is_small(*X.shape):
+        return small_rows
+    from discreet.kernels import row_passes
+
+    return row_passes
+
+
 class ScaledRows:
     """Dense rows and the map of their columns: what is asked of the scaled rows is computed in one pass.
 
@@ -52,12 +61,8 @@ class ScaledRows:
 
     @property
     def passes(self) -> Any:
-        """The kernels for a table of this size: with NumPy or compiled, in either case with the same bits."""
-        if small_rows.is_small(*self.X.shape):
-            return small_rows
-        from discreet.kernels import row_passes
-
-        return row_passes
+        """The kernels for a table of this size."""
+        return passes_for(self.X)
 
     def matrix(self) -> FloatArray:
         """The scaled rows as an array of their own."""
@@ -264,14 +269,14 @@ class UnscaledBlock(ScaledBlock):
         if "slope" not in self.forms:
             return super().slopes_at(margins)
         slopes = np.empty(self.y.size)
-        self._rows.passes.fill_slopes(*self.code, np.asarray(margins), self.y, slopes)
+        passes_for(self.data.X).fill_slopes(*self.code, np.asarray(margins), self.y, slopes)
         return slopes
 
     def curvatures_at(self, margins: FloatArray) -> FloatArray:
         if "curvature" not in self.forms:
             return super().curvatures_at(margins)
         curvatures = np.empty(self.y.size)
-        self._rows.passes.fill_curvatures(*self.code, np.asarray(margins), self.y, curvatures)
+        passes_for(self.data.X).fill_curvatures(*self.code, np.asarray(margins), self.y, curvatures)
         return curvatures
 
     def gradient_sum(self, w: FloatArray, norms: FloatArray, clip: float, step: float = 0.0) -> FloatArray:
