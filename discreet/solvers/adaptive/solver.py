@@ -176,8 +176,8 @@ class Answers:
         self.mechanism, self.relation = plan.mechanism.part(0), plan.public.relation
         self.releases = math.floor(1.0 / plan.mechanism.shares[0])  # of this size in the whole budget
         self.counts = mechanisms.one_hot_counts(self.relation, 1)
-        self.squares = np.where(scaled.scaling.frozen, 0.0, scaled.scaling.second_moment)
-        self.columns = max(1.0, float(self.squares.sum()))  # those that have faded count for less
+        # Columns that have faded count for less.
+        self.columns = max(1.0, float(scaled.scaling.second_moment[~scaled.scaling.frozen].sum()))
 
     def labels(self) -> Labels:
         """Count the labels until further counts would save less log-loss than gradients.
@@ -195,7 +195,7 @@ class Answers:
             noisy, asked = (asked * noisy + more * found) / (asked + more), asked + more
             labels = self._labels(noisy, asked, weighted=counted[-1] != 0.0)
             later = options >= asked
-            wanted = labels.best_number(options[later], gradients[later], self._lost_direction())
+            wanted = labels.best_number(options[later], gradients[later], self._lost_direction(labels))
         return labels
 
     def _labels(self, noisy: FloatArray, asked: int, weighted: bool) -> Labels:
@@ -203,17 +203,10 @@ class Answers:
         shares, spreads, rows = label_shares(noisy, deviation, self.scaled.rows, self.relation, weighted)
         return Labels(asked, shares, spreads, rows)
 
-    def _lost_direction(self) -> float:
-        """The noise of a direction by the whole budget, over its length.
-
-        It grows with the number of columns that rows are made of, and with what of a direction lies in faded ones.
-        """
+    def _lost_direction(self, labels: Labels) -> float:
+        """The noise of a direction by the whole budget, over its length."""
         whole = self.plan.mechanism.whole.deviation(mechanisms.clipped_sum(self.relation))
-        total, largest = float(self.squares.sum()), float(self.squares.max(initial=0.0))
-        if largest == 0.0:
-            return math.inf
-        number = total**2 / float((self.squares**2).sum())
-        return whole / self.scaled.rows * number * math.sqrt(self.squares.size / total)
+        return whole / self.scaled.rows * self.columns
 
     def with_scale(self, w: FloatArray, labels: Labels) -> FloatArray:
         """The weights with the scale, and of two labels the intercept, that noisy counts of their scores speak for.
