@@ -232,7 +232,7 @@ def test_auto_takes_a_solver_that_needs_only_sums():
     budget = Budget(1.0, 1e-6)
     for columns, stored, problem, name in [
         (10, True, Problem(Logistic()), "newton"),
-        (3_000, True, Problem(Logistic()), "gd"),
+        (3_000, True, Problem(Logistic()), "adaptive"),
         (1_000, True, Problem(Logistic(), constraint=L2Ball(1.0)), "gd"),
     ]:
         public = Ridge().plan(10_000, columns, stored=stored).public

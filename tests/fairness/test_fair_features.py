@@ -84,6 +84,7 @@ def test_an_infinite_strength_is_the_constraint_of_equal_mean_scores():
 
 
 PROBLEMS = {
+    "adaptive": Problem(Logistic(), L2(0.1)),
     "frank-wolfe": Problem(Logistic(), constraint=L1Ball(2.0)),
     "mirror-descent": Problem(Logistic(), constraint=Simplex(1.0), fit_intercept=False),
     "exponential": Problem(Logistic(), constraint=L2Ball(1.0), fit_intercept=False),
