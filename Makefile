@@ -147,6 +147,7 @@ bench-scale: $(READY)
 bench-faults: $(READY)
 	$(INSTALL) --editable ".[dask,flower]"
 	$(BIN)/python benchmarks/run.py faults --write $(FAULTS)
+
 # About twenty minutes on two cores.
 bench-bias: $(READY)
 	$(BIN)/python benchmarks/run.py bias --write

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 # than the target's whole variance.
 LABEL_MARGIN, TARGET_MARGIN = 2.0, 1.0
 # What the noise of a release is measured in, in the words of a plan.
+SCORES_BY_LABEL = "counts of scores by label"
 OF_THE_THRESHOLD = "of the clipping threshold"
 SQUARED_LENGTH = "of the squared length limit"
 COEFFICIENT = "per scaled coefficient"

@@ -18,7 +18,7 @@ from discreet.problem.column_scaling import ColumnScaling
 from discreet.problem.constraints import AxisPolytope
 from discreet.problem.problem import Problem
 from discreet.solvers._shared.descents import planned_slope
-from discreet.solvers.plan import LABEL_MARGIN
+from discreet.solvers.plan import LABEL_MARGIN, SCORES_BY_LABEL
 
 if TYPE_CHECKING:
     from discreet.solvers.base import Solution
@@ -31,6 +31,7 @@ BIASED, SHRUNK = (
     2.0,
     0.6,
 )  # how much of that solvers need whose bias does not vanish, and those that shrink their scores
+LEAST_MEASURED = 0.7  # spread of scores that a run has measured: they save no more than 1/16 of log-loss
 LARGEST_TOLD = math.sqrt(0.5)  # of a target's deviation: what columns tell of it, at most
 
 
@@ -77,8 +78,9 @@ def warn_before(plan: Plan) -> str | None:
     """Why a constant may do better whatever the rows are; None where they decide.
 
     Where single columns are chosen, or weights lie in a set with few corners, noise does not add up over all columns.
+    Where the run itself measures how far scores may spread, it knows better.
     """
-    if plan.solver.capabilities.selects or isinstance(plan.problem.constraint, AxisPolytope):
+    if plan.solver.capabilities.selects or _measures_scores(plan) or isinstance(plan.problem.constraint, AxisPolytope):
         return None
     return outweighed(plan.problem, planned_scores(plan), plan.public.columns, plan.public.unit, other_means(plan))
 
@@ -102,7 +104,14 @@ def warn_after(solution: Solution) -> str | None:
     weights = spread_weights(solution.coef, solution.scaling)
     used = int(np.count_nonzero(np.abs(weights).sum(axis=0)))
     scores = planned_scores(plan, used)._replace(spread=spread_of(weights, plan.problem))
+    if _measures_scores(plan):
+        scores = Scores(scores.spread, LEAST_MEASURED, 1.0)
     return doubtful(scores, plan.public.unit, other_means(plan))
+
+
+def _measures_scores(plan: Plan) -> bool:
+    """Whether noisy counts tell the run how far its scores may spread."""
+    return any(release.what == SCORES_BY_LABEL for release in plan.releases)
 
 
 def doubtful(scores: Scores, unit: str, means: list[str]) -> str | None:

@@ -43,7 +43,7 @@ from discreet.solvers.adaptive.scores import (
     place_of,
 )
 from discreet.solvers.base import Capabilities, Run, Solver, calibrated
-from discreet.solvers.plan import OF_THE_THRESHOLD, Plan
+from discreet.solvers.plan import OF_THE_THRESHOLD, SCORES_BY_LABEL, Plan
 
 # Where these come from: docs/defaults.md.
 PLACE, TABLE = 0.05, 0.15  # of the budget, for where the scores lie and for the table of them by label
@@ -67,7 +67,7 @@ class AdaptiveDescent(Solver[BudgetSplit, FullBatchSettings]):
     """
 
     name = "adaptive"
-    capabilities = Capabilities(separable_only=True, persons=True, stored=True)
+    capabilities = Capabilities(shrinks=True, separable_only=True, persons=True, stored=True)
 
     clip: float | None = None
     scale_share: float | None = None
@@ -96,7 +96,7 @@ class AdaptiveDescent(Solver[BudgetSplit, FullBatchSettings]):
         gradient = mechanisms.clipped_sum(relation, dimension) * (1.0 / plan.public.rows)
         counts = mechanisms.one_hot_counts(relation, 1)
         steps = ("mean gradients of all rows, or counts of labels", gradient, OF_THE_THRESHOLD)
-        last = [("counts of scores", counts, "rows per count"), ("counts of scores by label", counts, "rows per count")]
+        last = [("counts of scores", counts, "rows per count"), (SCORES_BY_LABEL, counts, "rows per count")]
         return [
             release
             for k, (what, sensitivity, unit) in enumerate([*[steps] * plan.settings.steps, *last])

@@ -25,7 +25,15 @@ from discreet.scaling.second_moment import noise_edge, noticeable
 from discreet.solvers._shared.descents import NoiseRule, planned_slope
 from discreet.solvers._shared.label_counts import counts_labels
 from discreet.solvers.newton.calibration import check_share, wanted_share
-from discreet.solvers.plan import LABEL_MARGIN, OF_THE_THRESHOLD, SQUARED_LENGTH, TARGET_MARGIN, Plan, Settings
+from discreet.solvers.plan import (
+    LABEL_MARGIN,
+    OF_THE_THRESHOLD,
+    SCORES_BY_LABEL,
+    SQUARED_LENGTH,
+    TARGET_MARGIN,
+    Plan,
+    Settings,
+)
 
 if TYPE_CHECKING:
     from discreet.data.public import Public
@@ -178,7 +186,7 @@ def releases_of(plan: NewtonPlan) -> list[PlannedRelease]:
         CURVATURE_RADIUS: ("counts of row lengths by curvature", counts, "rows per count"),
         HESSIAN: ("Hessian of the loss", matrix, SQUARED_LENGTH),
         LABELS: ("counts of labels", counts, "rows per count"),
-        CALIBRATION: ("counts of scores by label", counts, "rows per count"),
+        CALIBRATION: (SCORES_BY_LABEL, counts, "rows per count"),
     }
     if plan.problem.loss.log_link:
         fraction = mechanisms.bounded_fractions(1) * (1.0 / plan.public.rows)
