@@ -24,7 +24,6 @@ from discreet.data.rows import Data, on_host
 from discreet.data.schema import as_text
 from discreet.data.validation import Table, canonical, encode_labels, refuse_duplicate_names
 
-CHOICES = ("error", "neutral")
 MISSING_LABEL, NO_LABEL = -2, -1
 MOST_DIGITS = 400  # of a number that is written out as a text
 TRUTHS = {"true": 1.0, "false": 0.0}
@@ -37,13 +36,6 @@ NEEDS_TABLE = (
     "invalid_rows='neutral' needs X as an array, a sparse matrix or a data frame, which have a number of columns "
     "whatever their rows hold."
 )
-
-
-def is_neutral(invalid_rows: Any) -> bool:
-    """Whether rows that cannot be read count as null rows; any other value than the two that exist is refused."""
-    if not isinstance(invalid_rows, str) or invalid_rows not in CHOICES:
-        raise ValueError(f"invalid_rows must be 'error' or 'neutral'; got {invalid_rows!r}.")
-    return invalid_rows == "neutral"
 
 
 def read_rows(

@@ -19,15 +19,7 @@ import numpy as np
 
 from discreet._common.progress import progress_bar
 from discreet._common.types import BoolArray
-from discreet.data.invalid_rows import (
-    NEEDS_CLASSES,
-    Target,
-    codes_or_nan,
-    is_neutral,
-    label_target,
-    read_rows,
-    target_numbers,
-)
+from discreet.data.invalid_rows import NEEDS_CLASSES, Target, codes_or_nan, label_target, read_rows, target_numbers
 from discreet.data.public import Public, boolean_columns, names_of, public_facts
 from discreet.data.rows import Data, Rows, is_tensor, on_host
 from discreet.data.stored_table import StoredTable, features_of_dataset, table_of_dataset
@@ -37,6 +29,7 @@ from discreet.data.validation import (
     classes_from_rows,
     declared_classes,
     encode_labels,
+    is_neutral,
     keep_names,
     load_features,
     only_weights,

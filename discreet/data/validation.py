@@ -293,6 +293,13 @@ def refuse_several_outputs(y: Any) -> None:
         )
 
 
+def is_neutral(invalid_rows: Any) -> bool:
+    """Whether rows that cannot be read count as null rows; any other value than the two that exist is refused."""
+    if not isinstance(invalid_rows, str) or invalid_rows not in ("error", "neutral"):
+        raise ValueError(f"invalid_rows must be 'error' or 'neutral'; got {invalid_rows!r}.")
+    return invalid_rows == "neutral"
+
+
 def declared_classes(classes: Any) -> Any:
     """The declared labels, sorted."""
     distinct = np.unique(np.asarray(classes))

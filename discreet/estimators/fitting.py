@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet._common.progress import progress_bar
 from discreet._common.threads import thread_count
-from discreet.data.invalid_rows import is_neutral, label_target, read_rows, target_numbers
+from discreet.data.invalid_rows import label_target, read_rows, target_numbers
 from discreet.data.loading import CheckedTable, Kind, load_array
 from discreet.data.public import Public
 from discreet.data.public_inputs import PublicModel, PublicTable, check_names
-from discreet.data.validation import Table, declared_classes
+from discreet.data.validation import Table, declared_classes, is_neutral
 from discreet.privacy.budget import budget_from
 from discreet.privacy.random.generator import generator_from
 
@@ -100,7 +101,7 @@ def run_settings(model: Any) -> dict[str, Any]:
     """How `run_plan` runs a plan of a model: with which noise, where it is booked, and what people see of it."""
     note = type(model).__name__
     settings = {"rng": generator_from(model.random_state), "ledger": model.ledger, "dataset": model.dataset}
-    return settings | {"note": note, "progress": progress_bar(note, bool(model.verbose))}
+    return settings | {"note": note, "progress": progress_bar(note, True) if model.verbose else nullcontext()}
 
 
 def keep_fit(model: Any, solution: Solution, table: CheckedTable) -> None:

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any
 from discreet import estimators
 from discreet._common.digest import digest_of
 from discreet._common.exceptions import BudgetExceededError
-from discreet.data.invalid_rows import is_neutral
 from discreet.data.loading import load
 from discreet.data.people import person_numbers, person_weights
 from discreet.data.schema import Schema
 from discreet.data.stored_table import StoredTable, machine_memory
-from discreet.data.validation import Table
+from discreet.data.validation import Table, is_neutral
 from discreet.estimators.fitting import budget_for, keep_fit, load_for, plan_fit, public_for, run_settings
 from discreet.estimators.names import CLASSIFIERS, REGRESSORS
 from discreet.estimators.task import (

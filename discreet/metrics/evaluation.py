@@ -20,11 +20,11 @@ from sklearn.base import is_classifier, is_regressor
 from discreet._common.checks import number_in
 from discreet._common.docstrings import with_options
 from discreet._common.types import BoolArray, FloatArray
-from discreet.data.invalid_rows import MISSING_LABEL, is_neutral, label_codes, read_rows, target_numbers
+from discreet.data.invalid_rows import MISSING_LABEL, label_codes, read_rows, target_numbers
 from discreet.data.loading import on_gpu, table_elsewhere
 from discreet.data.public import Public, check_complete_bounds
 from discreet.data.rows import Data, Rows
-from discreet.data.validation import check_weights, validate_features
+from discreet.data.validation import check_weights, is_neutral, validate_features
 from discreet.estimators.base import PrivateLinearModel
 from discreet.estimators.fingerprint import fingerprint
 from discreet.metrics import classification, ranking, regression

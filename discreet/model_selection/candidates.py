@@ -12,9 +12,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from discreet.data.invalid_rows import is_neutral
 from discreet.data.loading import CheckedTable
 from discreet.data.pipeline_steps import is_private, leaves
+from discreet.data.validation import is_neutral
 from discreet.estimators.fitting import load_for, readable_for
 from discreet.preprocessing.pipeline import check_pipeline, pipeline_guarantee
 from discreet.privacy.budget import Budget

@@ -19,11 +19,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.types import BoolArray, FloatArray
-from discreet.data.invalid_rows import is_neutral
 from discreet.data.loading import split_target
 from discreet.data.public import Public
 from discreet.data.rows import on_term_grid
-from discreet.data.validation import only_weights, refuse_groups
+from discreet.data.validation import is_neutral, only_weights, refuse_groups
 from discreet.estimators.base import PrivateLinearModel
 from discreet.estimators.fitting import plan_fit, public_for, public_inputs_of
 from discreet.estimators.task import SHRINK, covers_either

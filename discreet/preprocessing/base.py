@@ -17,11 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.docstrings import InheritedDocstring
 from discreet._common.types import FloatArray
-from discreet.data.invalid_rows import is_neutral, readable_table, without_entries
+from discreet.data.invalid_rows import readable_table, without_entries
 from discreet.data.loading import CheckedTable, Entries, load, load_array
 from discreet.data.public import Public, clip_columns, public_facts
 from discreet.data.rows import Rows
-from discreet.data.validation import validate_features
+from discreet.data.validation import is_neutral, validate_features
 from discreet.privacy.budget import Budget, budget_from
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.random.generator import RandomGenerator

@@ -14,12 +14,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from discreet._common.types import FloatArray
-from discreet.data.invalid_rows import is_neutral
 from discreet.data.loading import Entries
 from discreet.data.pipeline_steps import allow_row_by_row
 from discreet.data.public import Public
 from discreet.data.rows import Data, exact_weights, limits_between, moment_sums
-from discreet.data.validation import validate_features
+from discreet.data.validation import is_neutral, validate_features
 from discreet.preprocessing.base import PrivateTransformer, marked_rows
 from discreet.preprocessing.categories import input_names
 from discreet.preprocessing.quantiles import learn_quantiles, plan_quantiles

@@ -58,11 +58,7 @@ class ScaledRows:
         self.X = np.ascontiguousarray(X, dtype=np.float64).view()
         self.X.flags.writeable = False  # whatever it was: kernels are compiled once for each kind of array
         self.columns, self.intercept = np.ascontiguousarray(columns), intercept
-
-    @property
-    def passes(self) -> Any:
-        """The kernels for a table of this size."""
-        return passes_for(self.X)
+        self.passes = passes_for(self.X)
 
     def matrix(self) -> FloatArray:
         """The scaled rows as an array of their own."""

@@ -264,12 +264,10 @@ def _why_adaptive(problem: Problem, public: Public, budget: Budget) -> str | Non
     """Why released numbers decide how the budget is spent; with weak noise nothing is to be decided."""
     if public.has_start or public.table is not None or budget.is_infinite:
         return None
-    if SOLVERS["adaptive"]().why_incompatible(problem, budget) is not None:
-        return None
     several_rows = public.persons and public.rows_per_person != 1
     least = LEAST_MOVED if several_rows or problem.loss.outputs > 1 else LEAST_MOVED_BY_TWO
     moved = planning.moved_by_noise(problem, budget, public, public.columns + 1)
-    if moved <= least:
+    if moved <= least or SOLVERS["adaptive"]().why_incompatible(problem, budget) is not None:
         return None
     return (
         f"the noise of one step of newton would move scores by {moved:.2g}: it is better to decide by released numbers "
