@@ -300,8 +300,7 @@ def _limits(material: Material) -> list[str]:
     ]
     if noise.kind == "not known":
         found.append("How large the noise in the coefficients is, is not known.")
-    plan, _ = material.plan_or_reason
-    if plan is not None and plan.settings.is_constant:
+    if not np.any(material.estimator.coef_):
         found.append("The rows were too few for more than a constant: it predicts the same for every row.")
     if material.evaluation is None:
         found.append("How good its predictions are was not measured here.")

@@ -31,7 +31,7 @@ BIASED, SHRUNK = (
     2.0,
     0.6,
 )  # how much of that solvers need whose bias does not vanish, and those that shrink their scores
-LEAST_MEASURED = 0.7  # spread of scores that a run has measured: they save no more than 1/16 of log-loss
+LEAST_MEASURED = 0.4  # spread of scores that a run has measured: they save no more than 1/50 of log-loss
 LARGEST_TOLD = math.sqrt(0.5)  # of a target's deviation: what columns tell of it, at most
 
 
