@@ -104,8 +104,8 @@ def warn_after(solution: Solution) -> str | None:
     weights = spread_weights(solution.coef, solution.scaling)
     used = int(np.count_nonzero(np.abs(weights).sum(axis=0)))
     scores = planned_scores(plan, used)._replace(spread=spread_of(weights, plan.problem))
-    if _measures_scores(plan):
-        scores = Scores(scores.spread, LEAST_MEASURED, 1.0)
+    if _measures_scores(plan) and scores.spread >= LEAST_MEASURED:
+        return None
     return doubtful(scores, plan.public.unit, other_means(plan))
 
 
