@@ -13,6 +13,7 @@ from discreet.data.public import Public
 from discreet.federated import plan_federated, simulate
 from discreet.problem import L2, L1Ball, Logistic, Multinomial, Squared
 from discreet.solvers import SOLVERS
+from discreet.solvers._shared import noisy_scores
 from discreet.solvers._shared.noisy_scores import Scores, planned_scores, warn_after, warn_before
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.InsecureRandomnessWarning")
@@ -105,3 +106,23 @@ def test_federated_runs_are_warned_of_before_and_after(unit, model):
     before, during = told(8.0 if unit == "record" else 30.0, 0.0)
     assert before == []
     assert "the scores of this model spread by" in during[0]
+
+
+def small_fit(signal, seed=0, rows=400):
+    """A fit of `adaptive` to few rows, where one step of noise is as large as the scores."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (rows, COLUMNS))
+    y = np.where(signal * X[:, 0] + rng.logistic(size=rows) > 0.0, 1.0, -1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UtilityWarning)
+        return solve(Problem(Logistic(), L2(1e-6)), X, y, "adaptive", 1.0, bounds=(-1.0, 1.0), random_state=seed)
+
+
+def test_scores_that_were_measured_warn_by_what_was_measured(monkeypatch):
+    """Seeded. Labels that a column tells, and labels that none tells; the planted fault forgets the measurement."""
+    clear, hidden = small_fit(signal=8.0), small_fit(signal=0.0)
+    assert warn_before(clear.plan) is None
+    assert warn_after(clear) is None
+    assert "a constant may predict better" in warn_after(hidden)
+    monkeypatch.setattr(noisy_scores, "LEAST_MEASURED", np.inf)
+    assert "a constant may predict better" in warn_after(clear)

@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 # Where these come from: docs/defaults.md.
 LEAST_SPREAD = 10.0  # of the scores, in units of the noise that no solver can avoid: below it a constant may do better
 MANY_TIMES = 100.0  # more rows, or epsilon, than anybody can find are not counted
-BIASED, SHRUNK = (
-    2.0,
-    0.6,
-)  # how much of that solvers need whose bias does not vanish, and those that shrink their scores
+BIASED = 2.0  # how much of that solvers need whose bias does not vanish,
+SHRUNK = 0.6  # and those that shrink their scores
 LEAST_MEASURED = 0.4  # spread of scores that a run has measured: they save no more than 1/50 of log-loss
 LARGEST_TOLD = math.sqrt(0.5)  # of a target's deviation: what columns tell of it, at most
 
