@@ -25,9 +25,7 @@ COLUMNS = (
     "dataset", "entry", "when", "who", "why", "target", "model_sha256", "status", "committed", "epsilon", "delta",
     "relation", "unit",
 )  # fmt: skip
-
-
-ROUNDING = 1.0 + 1e-9
+ROUNDING = 1.0 + 1e-9  # two sums of the same costs may differ by so much
 
 
 def budget_of(ledger: Ledger, dataset: str) -> dict[str, Any]:

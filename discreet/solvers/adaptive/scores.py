@@ -88,9 +88,9 @@ class Direction:
 
     def _margins(self, block: ScaledBlock) -> FloatArray:
         """The products with the weights, each row by itself: one of matrices rounds a row by what lies beside it."""
-        if self.w.ndim == 1 or not isinstance(block.X, np.ndarray):
+        if self.w.ndim == 1 or not isinstance(X := block.X, np.ndarray):
             return block.margins(self.w)
-        return np.stack([(block.X * weights).sum(axis=1) for weights in self.w], axis=1)
+        return np.stack([(X * weights).sum(axis=1) for weights in self.w], axis=1)
 
 
 def histogram(places: IntArray, block: ScaledBlock, size: int) -> FloatArray:
